@@ -26,9 +26,9 @@ from proofs.solvers.process import SolverProcess
 from proofs.solvers.tables import named, table, unknown, width
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
-from tmmu.plan import file
-from tmmu.plan.allocation import Allocation, Placement
-from tmmu.plan.sections import Claims
+from tmmu.plans import file
+from tmmu.plans.allocation import Allocation, Placement
+from tmmu.plans.sections import Claims
 
 NAME = "definition"
 SENTENCE = "Asked of the definitions themselves: no live overlap, alignment, and slot count == max live where claimed."

@@ -26,9 +26,9 @@ from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.forward import ARENAS, POLICY
 from tmmu.foundry.session import ModelSession, initialize_session
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
 PLAN_NAME = "forward.plan.cbor"

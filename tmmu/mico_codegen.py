@@ -32,10 +32,10 @@ from tmmu.mico.export import exported, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
 from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observed, quantized
 from tmmu.mico.stored import load_with_weights
-from tmmu.plan import file
-from tmmu.plan.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
+from tmmu.plans.sections import Plan
 
 NOT_TRACED = "call forward with example inputs first"
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.certificate.slots import Rows
-from tmmu.plan.allocation import Placement
+from tmmu.plans.allocation import Placement
 
 
 class Edges(NamedTuple):

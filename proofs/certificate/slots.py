@@ -14,8 +14,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.plan.allocation import Placement
-from tmmu.plan.sections import Claims
+from tmmu.plans.allocation import Placement
+from tmmu.plans.sections import Claims
 
 Rows = NDArray[np.int64]
 """Row numbers of a table."""

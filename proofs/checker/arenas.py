@@ -19,8 +19,8 @@ from proofs.readers.patterns import Patterns
 from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaPolicy, Role
-from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import ClaimedConfiguration, Plan
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import ClaimedConfiguration, Plan
 
 Mask = NDArray[np.bool_]
 BY_ROLE = -1

@@ -14,8 +14,8 @@ import numpy as np
 
 from proofs.checker.program import PlacedStorages, footprints
 from proofs.violations import Obligation, Violation, false_field
-from tmmu.plan.columns import Slots
-from tmmu.plan.sections import Claims, Usage
+from tmmu.plans.columns import Slots
+from tmmu.plans.sections import Claims, Usage
 
 
 def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:

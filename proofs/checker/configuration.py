@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from proofs.checker import arenas
 from proofs.checker.program import PlacedStorages, Program
 from proofs.violations import Obligation, Violation, false_field
-from tmmu.plan.configuration_file import Configuration
-from tmmu.plan.sections import ArenaUse, BufferPlan, ClaimedConfiguration, Plan
+from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.sections import ArenaUse, BufferPlan, ClaimedConfiguration, Plan
 
 STATED = ("capacity", "alignment", "reuse")
 """What an allocation states of an arena, by its name in a configuration."""

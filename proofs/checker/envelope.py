@@ -20,8 +20,8 @@ from tmmu.core.dims.expressions import show
 from tmmu.core.dims.maxima import maximum, minimum
 from tmmu.core.dims.table import Row, values_at
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 
 def violations(plan: Plan) -> Iterator[Violation]:

@@ -5,7 +5,7 @@ In every other plan storages lie at any offset of their arena, whatever slots th
 
 from __future__ import annotations
 
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 BY_SLOTS = ("slots", "hashed")
 """Layouts in which each storage begins where its slot does, and no two slots have a byte in common at any step."""

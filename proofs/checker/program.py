@@ -20,9 +20,9 @@ from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
-from tmmu.plan.allocation import Allocation, Arena, Placement
-from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
-from tmmu.plan.sections import Claims, Plan
+from tmmu.plans.allocation import Allocation, Arena, Placement
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
+from tmmu.plans.sections import Claims, Plan
 
 CALLER = -1
 """The owner of bytes that no step has written."""

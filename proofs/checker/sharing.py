@@ -16,8 +16,8 @@ from proofs.checker.program import Program
 from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 STATED = {Shares.VIEW: "a view of", Shares.IN_PLACE: "in place of", Shares.ALIAS: "an alias of"}
 """How a statement of sharing is put to people."""

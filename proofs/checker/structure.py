@@ -22,8 +22,8 @@ from proofs.readers.operators import iterates, qualified
 from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
-from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, Slots
-from tmmu.plan.sections import Claims, Plan
+from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, Slots
+from tmmu.plans.sections import Claims, Plan
 
 CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
 

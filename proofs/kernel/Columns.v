@@ -1,6 +1,6 @@
 (** A plan as columns, and how it is read from a row of 64-bit words.
 
-    The tables are those of [tmmu/plan/columns.py], with the permissions of [proofs/readers/sharing.py] and the evidence
+    The tables are those of [tmmu/plans/columns.py], with the permissions of [proofs/readers/sharing.py] and the evidence
     of [proofs/kernel/evidence.py]. Rows are numbered from 0; -1 stands for none, and for the caller. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists.

@@ -34,9 +34,9 @@ from proofs.obligations.arms import Mask
 from proofs.obligations.contents import value_live_ranges
 from proofs.obligations.context import Context
 from tmmu.core.vocabulary import Role
-from tmmu.plan.allocation import Placement
-from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import Claims
+from tmmu.plans.allocation import Placement
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import Claims
 
 NONE = -1
 

@@ -32,8 +32,8 @@ from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Batch, Place
 from proofs.solvers.process import SOLVERS, SolverProcess, command_of
 from proofs.violations import Discharge, Obligation, discharged
-from tmmu.plan.allocation import Allocation, Placement
-from tmmu.plan.sections import Claims, Plan
+from tmmu.plans.allocation import Allocation, Placement
+from tmmu.plans.sections import Claims, Plan
 
 Item = TypeVar("Item")
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.readers.arms import Branches
-from tmmu.plan.allocation import Allocation
+from tmmu.plans.allocation import Allocation
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]

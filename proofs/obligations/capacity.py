@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from proofs.checker.arenas import places
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Place, distinct, listed
-from tmmu.plan.allocation import Arena
-from tmmu.plan.sections import Usage
+from tmmu.plans.allocation import Arena
+from tmmu.plans.sections import Usage
 
 SENTENCE = "Every storage ends within its arena's footprint, that within its capacity, and arenas within their memory."
 LEMMAS: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ import numpy as np
 from proofs.obligations.arms import Accesses, Rows
 from proofs.obligations.context import Context, span
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import ROLES
+from tmmu.plans.columns import ROLES
 
 _NEVER = np.iinfo(np.int64).max
 

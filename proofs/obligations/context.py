@@ -21,9 +21,9 @@ from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role
-from tmmu.plan.allocation import Placement
-from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
-from tmmu.plan.sections import BufferPlan, Claims, Plan
+from tmmu.plans.allocation import Placement
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
+from tmmu.plans.sections import BufferPlan, Claims, Plan
 
 CALLER = -1
 """The writer of what is written before step 0."""

@@ -16,7 +16,7 @@ from proofs.obligations.arms import Accesses, Mask, Rows
 from proofs.obligations.context import CALLER, Context, Loop, span
 from proofs.obligations.rows import Batch, Place, false, table
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import IS_INPUT, ROLES
+from tmmu.plans.columns import IS_INPUT, ROLES
 
 SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."
 LEMMAS: tuple[str, ...] = ()

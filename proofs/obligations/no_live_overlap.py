@@ -16,7 +16,7 @@ import numpy as np
 from proofs.obligations import by_edges
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, listed, walk
-from tmmu.plan.columns import Slots
+from tmmu.plans.columns import Slots
 
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
 LEMMAS: tuple[str, ...] = (

@@ -29,7 +29,7 @@ from proofs.obligations.context import CALLER, Context, StepAccesses
 from proofs.obligations.rows import BATCH, Batch, Chain, Place, Unprovable, false, listed, number, table, walk
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES
+from tmmu.plans.columns import SHARES
 
 SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
 LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from proofs.lemmas.plan.shrinking import SMALLER_PARTS
 from proofs.solvers import Solver
 from tmmu.core.dims.table import OPS, Row
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 SENTENCE = "For every shape inside the envelope, every tensor has at most the bytes that are planned for it."
 

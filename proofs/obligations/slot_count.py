@@ -18,8 +18,8 @@ from proofs.obligations import levels, no_live_overlap
 from proofs.obligations.arms import Rows
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Place, distinct, listed, table
-from tmmu.plan.columns import Slots
-from tmmu.plan.sections import Usage
+from tmmu.plans.columns import Slots
+from tmmu.plans.sections import Usage
 
 SENTENCE = "Slots are as many as stated, and as the most storages live where that is claimed, and none is too large."
 LEMMAS: tuple[str, ...] = (

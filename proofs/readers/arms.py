@@ -14,8 +14,8 @@ from typing import NamedTuple
 from proofs.readers.operators import is_branch, iterates, qualified
 from tmmu.core.columns import NONE, U32
 from tmmu.core.vocabulary import MAIN, NodePart, Role
-from tmmu.plan.allocation import Allocation
-from tmmu.plan.columns import PARTS, ROLES
+from tmmu.plans.allocation import Allocation
+from tmmu.plans.columns import PARTS, ROLES
 
 
 class Arm(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from proofs.readers.patterns import Patterns, fits
 from tmmu.core.columns import NONE
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 def callers(plan: Plan) -> frozenset[str]:

@@ -30,8 +30,8 @@ from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
 from tmmu.core.statements import operator_text
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
-from tmmu.plan.columns import PARTS, ROLES, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS, ROLES, SHARES
+from tmmu.plans.sections import Plan
 
 _VIEW, _IN_PLACE = SHARES.index(Shares.VIEW), SHARES.index(Shares.IN_PLACE)
 _SCRATCH = ROLES.index(Role.SCRATCH)

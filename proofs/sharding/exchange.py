@@ -14,7 +14,7 @@ from typing import NamedTuple
 from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.mesh import Mesh
 from proofs.violations import Obligation, Violation
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 NONE = -1
 """No place along an axis: the mesh does not have it."""

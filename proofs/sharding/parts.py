@@ -15,7 +15,7 @@ from proofs.sharding.stages import RankModel
 from proofs.violations import Obligation, Violation, false_field
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 class Dimension(NamedTuple):

@@ -18,10 +18,10 @@ from proofs.readers.sharing import Permissions, permitted
 from proofs.sharding.parts import false_parts, part_differences
 from proofs.sharding.stages import RankModel
 from proofs.violations import Obligation, Violation, false_field
-from tmmu.plan import file
-from tmmu.plan.configuration_file import Configuration
-from tmmu.plan.gate import Stated, StatedBuffers
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.sections import Plan
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, bound, dims, existing, shapes
 from tmmu.core.output import one_line, print_lines, print_text, progress
 from tmmu.core.vocabulary import MODES
-from tmmu.plan import configuration_file
-from tmmu.plan.configuration_file import Configuration
+from tmmu.plans import configuration_file
+from tmmu.plans.configuration_file import Configuration
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""

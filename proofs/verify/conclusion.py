@@ -15,7 +15,7 @@ from proofs.obligations import MODULES, VIOLATED, Outcome
 from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, absent, entry_of, obligations_of
 from proofs.violations import Obligation
-from tmmu.plan.sections import BufferPlan, Plan, Usage
+from tmmu.plans.sections import BufferPlan, Plan, Usage
 
 NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: "no two tensors share bytes"}
 """Why an obligation has no rows."""

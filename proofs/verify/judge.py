@@ -33,10 +33,10 @@ from tmmu.core import extras, kind
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
-from tmmu.plan import file
-from tmmu.plan.claims import claims_object
-from tmmu.plan.gate import Stated, StatedBuffers
-from tmmu.plan.sections import BufferPlan, Plan
+from tmmu.plans import file
+from tmmu.plans.claims import claims_object
+from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.sections import BufferPlan, Plan
 
 AT_MOST = 100
 """Violations that are looked for."""

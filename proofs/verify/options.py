@@ -10,8 +10,8 @@ from typing import Any
 
 from proofs.readers import donation
 from tmmu.core.vocabulary import Bindings
-from tmmu.plan.configuration_file import Configuration
-from tmmu.plan.sections import Plan
+from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.sections import Plan
 
 REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses", "sizes", "arenas")
 """What `--require` may name."""

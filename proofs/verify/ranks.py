@@ -24,8 +24,8 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
 from proofs.violations import Discharge, Obligation, Violation, discharged
 from tmmu.core.bindings import bindings_object
-from tmmu.plan.gate import Stated, StatedBuffers
-from tmmu.plan.sections import BufferPlan
+from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.sections import BufferPlan
 
 OBLIGATIONS = discharged(Discharge.OF_ALL_RANKS)
 """What the verdict on all ranks lists."""

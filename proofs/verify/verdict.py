@@ -14,7 +14,7 @@ from typing import Any
 from proofs.obligations import Outcome
 from proofs.verify.options import Options
 from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
-from tmmu.plan.sections import BufferPlan, Plan
+from tmmu.plans.sections import BufferPlan, Plan
 
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}

@@ -17,7 +17,7 @@ from proofs.kernel.evidence import words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.synthetic import training_plan
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.sections import Plan, amended
 
 SIZES = (10_000, 100_000, 1_000_000)
 NOBODY: frozenset[str] = frozenset()

@@ -43,7 +43,7 @@ def verify(count: int, layout: str) -> float:
     """Plan file to verdict, two solver processes."""
     from proofs.verify.judge import verify as verified
     from proofs.verify.options import Options
-    from tmmu.plan import file
+    from tmmu.plans import file
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "plan.cbor")

@@ -20,9 +20,9 @@ from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.importers.onnx import import_onnx
 from tmmu.mico import generate
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 LAYOUTS = ("packed", "slots", "pools")
 NETWORKS: dict[str, tuple[dict[str, int], int | None]] = {

@@ -18,8 +18,8 @@ from pathlib import Path
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 BUFFERS = (ArenaConfiguration("buffers", (Role.ACTIVATION,), alignment=1),)
 

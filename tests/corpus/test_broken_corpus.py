@@ -16,8 +16,8 @@ from tmmu.core.vocabulary import Model, Role, Shares
 from tmmu.examples.broken import KINDS, Broken
 from tmmu.examples.broken import models as base
 from tmmu.examples.broken.editing import counted, edit, laid_out, moved, offset_of, reordered, right, shared, without
-from tmmu.plan import file
-from tmmu.plan.sections import amended
+from tmmu.plans import file
+from tmmu.plans.sections import amended
 
 RIGHT = {
     "skip": base.skip(),

@@ -25,8 +25,8 @@ from tmmu.importers import shapes
 from tmmu.importers.shapes.sizes import DTYPES
 from tmmu.ir.order import stable_topological
 from tmmu.ir.validate import validate
-from tmmu.plan.columns import SHARES
 from tmmu.planner.plan import plan_memory
+from tmmu.plans.columns import SHARES
 
 resolve = lru_cache(shapes.resolve)
 import_onnx = lru_cache(importer.import_onnx)

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.objections import objections
 from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Body, Model, Node, Role, Tensor, View
-from tmmu.plan.sections import Usage
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Usage
 
 ACTIVATIONS = ArenaConfiguration("activations", (Role.INPUT, Role.ACTIVATION), alignment=1)
 """MiCo aligns nothing; every size below is a multiple of 8."""

@@ -16,8 +16,8 @@ from proofs.verify import entry
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.sections import amended
+from tmmu.plans import file
+from tmmu.plans.sections import amended
 
 CHAIN = text_model(
     "node matmul1 Matmul x w -> a", "node relu Relu a -> b inplace b a", "node matmul2 Matmul b w -> c",

@@ -18,7 +18,7 @@ from proofs.readers.operators import IN_PLACE, VIEWS
 from tests.support.c_cases import drawn, model_of
 from tests.support.c_programs import WITHIN, CProgram, assert_close, compilers, planned
 from tmmu.mico.kernels import TABLE
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 SEEDS = range(2)
 

@@ -27,10 +27,10 @@ from tmmu.cli.entry import run
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.plan import Planned
+from tmmu.plans import file
+from tmmu.plans.sections import Plan, amended
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAIN = text_model(

@@ -18,9 +18,9 @@ from tmmu.cli.run_envelope import at_shape
 from tmmu.core.columns import column
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.columns import Terms
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.columns import Terms
 
 Captured = pytest.CaptureFixture[str]
 

@@ -21,9 +21,9 @@ from tmmu.cli.entry import run
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import compare
 from tmmu.runtime.records import trace as traces

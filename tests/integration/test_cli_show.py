@@ -23,10 +23,10 @@ from tmmu.cli.entry import run
 from tmmu.cli.units import size
 from tmmu.core.output import one_line
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file, metrics
-from tmmu.plan.provenance import HASHES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans import file, metrics
+from tmmu.plans.provenance import HASHES
+from tmmu.plans.sections import Plan, amended
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -36,8 +36,8 @@ from tmmu.cli.entry import run as tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.examples import mico
 from tmmu.mico import NotProved, generate
-from tmmu.plan import file, metrics
-from tmmu.plan.sections import Plan
+from tmmu.plans import file, metrics
+from tmmu.plans.sections import Plan
 
 LAYOUTS = ("packed", "slots", "pools")
 

@@ -27,9 +27,9 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken import exclusive, models
 from tmmu.examples.broken.editing import right
 from tmmu.examples.broken.sketch import model as sketch
-from tmmu.plan import file, gate
-from tmmu.plan.gate import Stated
-from tmmu.plan.sections import Plan
+from tmmu.plans import file, gate
+from tmmu.plans.gate import Stated
+from tmmu.plans.sections import Plan
 
 SHARED = sketch("""
     tensor w f32 64 parameter

@@ -18,8 +18,8 @@ from tests.support.example_models import deep, full
 from tests.support.full_trace import full as full_trace
 from tests.support.models import numbered
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +31,7 @@ FIXED = range(30)
 PLANS_EVERY_FILE = """
 import hashlib, sys
 from tmmu.ir import files
-from tmmu.plan import file
+from tmmu.plans import file
 from tmmu.planner import PlanOptions, plan_memory
 for path in sys.argv[1:]:
     for mode in ("inference", "forward"):

@@ -19,10 +19,10 @@ from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples import gpt2, llama_block, resnet50, transformer_block, unet
 from tmmu.examples.graph import OPSET, Graph
 from tmmu.importers.onnx import import_onnx
-from tmmu.plan import file
-from tmmu.plan.columns import PARTS, ROLES, SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.columns import PARTS, ROLES, SHARES
+from tmmu.plans.sections import Plan
 
 BINDINGS: dict[str, dict[str, Any]] = {
     "gpt2": {"dims": {"batch": 1, "seq": 512}},

@@ -39,7 +39,7 @@ def test_a_term_has_one_meaning_and_is_no_synonym_that_is_not_used() -> None:
 
 def test_every_word_of_the_vocabulary_has_a_sentence() -> None:
     from tmmu.core import vocabulary  # here: the rest of this file is about text alone
-    from tmmu.plan import allocation, sections
+    from tmmu.plans import allocation, sections
 
     text = PAGE.read_text("utf-8").lower()
     words = {

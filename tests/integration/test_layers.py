@@ -22,14 +22,14 @@ from tests.support.sources import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 
-GROUND = ("tmmu.core", "tmmu.ir", "tmmu.plan")
+GROUND = ("tmmu.core", "tmmu.ir", "tmmu.plans")
 MIDDLE = ("tmmu.planner", "tmmu.importers")
 SYSTEMS = ("tmmu.simulator", "tmmu.mnemosyne", "tmmu.foundry", "tmmu.mico")
 TOP = ("tmmu.cli", "tmmu.prepare", "tmmu.language_session", "tmmu.mico_codegen", "tmmu.mico_modules", "tmmu")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tmmu.core": ("tmmu.core",),
     "tmmu.ir": GROUND,
-    "tmmu.plan": GROUND,
+    "tmmu.plans": GROUND,
     "proofs": (*GROUND, "tmmu.importers.shapes", "proofs"),
     "proofs.readers.models.sizes": (*GROUND, "proofs"),
     "tmmu.planner": (*GROUND, "tmmu.planner"),
@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 """What the modules under each name may import of this project; the longest name that fits a module counts."""
 
-NOT_FOR_PROOFS = ("tmmu.core.alignment", "tmmu.plan.memories")
+NOT_FOR_PROOFS = ("tmmu.core.alignment", "tmmu.plans.memories")
 """Arithmetic of the planner in the ground layer, which the checker has of its own."""
 
 KNOWN: dict[tuple[str, str], str] = {
@@ -184,7 +184,7 @@ def test_every_module_has_a_layer() -> None:
         ("proofs.checker.execute", "from tmmu.planner import slots"),
         ("proofs.checker.execute", "def f():\n    import tmmu.planner.slots"),
         ("proofs.checker.execute", "from tmmu import planner"),
-        ("proofs.checker.arenas", "from tmmu.plan.memories import divide"),
+        ("proofs.checker.arenas", "from tmmu.plans.memories import divide"),
         ("proofs.readers.models.onnx", "from tmmu.importers import onnx"),
         ("proofs.readers.sharing", "from ..claims import x; from tmmu.cli import show"),
         ("tmmu.core.fields", "from tmmu.ir import columns"),
@@ -194,7 +194,7 @@ def test_every_module_has_a_layer() -> None:
         ("tmmu.planner.plan", "from ..runtime import arena"),
         ("tmmu.importers.shapes.walk", "from tmmu.importers.onnx import x"),
         ("tmmu.importers.onnx", "from tmmu.planner import plan_memory"),
-        ("tmmu.plan.file", "from tmmu.planner import DEFAULT"),
+        ("tmmu.plans.file", "from tmmu.planner import DEFAULT"),
         ("tmmu.runtime.apply", "from tmmu.planner import plan_memory"),
         ("tmmu.runtime.apply", "from tmmu.simulator import machine"),
         ("tmmu.examples.chain", "import proofs"),

@@ -14,8 +14,8 @@ from tmmu import examples
 from tmmu.cli import entry
 from tmmu.examples.broken.layouts import hashed, packed, uneven
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 Out = pytest.CaptureFixture[str]
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.text_models import text_model
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import plan_memory
+from tmmu.plans import file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,7 +71,7 @@ def test_verifying_a_plan_file_loads_neither_onnx_nor_the_planner(tmp_path: Path
     done = verified(VERIFY, plan)
     assert (done.returncode, done.stdout.split()[0]) == (0, "PROVED"), done.stderr
     loaded = done.stderr.split("LOADED", 1)[1].split()
-    assert "tmmu.plan.gate" in loaded
+    assert "tmmu.plans.gate" in loaded
     assert "proofs.checker.execute" in loaded
     for name in ("onnx", "tmmu.planner", "tmmu.importers", "tmmu.cli", "tmmu.examples", "hypothesis"):
         assert name not in loaded

@@ -26,9 +26,9 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.editing import changed, with_accesses
 from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory
+from tmmu.plans.sections import Plan
 
 SOLVER = Z3(PRELUDE)
 NAMES = set(MODULES)

@@ -15,7 +15,7 @@ from tmmu import examples
 from tmmu.core.vocabulary import Phase, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.plan import file
+from tmmu.plans import file
 
 Captured = pytest.CaptureFixture[str]
 STATES = {"sgd": 1, "adam": 2}

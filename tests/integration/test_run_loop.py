@@ -22,7 +22,7 @@ from tests.support.onnx_files import model_of
 from tmmu.cli import run_loop
 from tmmu.core.errors import TmmuError
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
+from tmmu.plans import file
 from tmmu.runtime import checkpoint
 from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import trace as traces

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.crash import batch, plan
 from tests.support.effort import share
-from tmmu.plan import file
+from tmmu.plans import file
 from tmmu.runtime import checkpoint
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan

@@ -28,8 +28,8 @@ from proofs.verify.entry import run
 from proofs.verify.export import folder_of
 from tests.support.text_models import text_model
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
 from tmmu.planner import plan_memory
+from tmmu.plans import file
 
 TENANTS = "(tenancy (- 1) 7 0 64 (tenant 2 3 0 64 8 (tenant 5 7 0 32 8 vacant)))"
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node add Add a b -> y")

@@ -19,10 +19,10 @@ from tests.support.sharded import LAYERS
 from tmmu.cli import entry
 from tmmu.examples.shards import GPT2
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.columns import Shards
 from tmmu.planner.sharding import shards_of
 from tmmu.planner.sharding.spec import load
+from tmmu.plans import file
+from tmmu.plans.columns import Shards
 
 DATA = '[mesh]\ndata = 2\n[[rules]]\nroles = ["input"]\nsplit = ["data"]\n'
 PIPELINE = '[mesh]\np = 2\ndata = 2\n[pipeline]\naxis = "p"\n'

@@ -14,7 +14,7 @@ from tests.support.commands import ran
 from tmmu import examples
 from tmmu.core.kind import IR, PLAN, kind_of
 from tmmu.ir import columns, files
-from tmmu.plan import file
+from tmmu.plans import file
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
 PLANS, MODELS = (

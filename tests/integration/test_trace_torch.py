@@ -23,8 +23,8 @@ from tmmu.importers.conversion import convert
 from tmmu.importers.torch_reader import TorchReader
 from tmmu.importers.traced import TrainingTrace
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 
 def tensor(storage: int, *shape: int, dtype: str = "float32", layout: str = "torch.strided", bytes_: int = 64) -> Thing:

@@ -25,13 +25,13 @@ from tmmu.core import dtypes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Node, Phase, Tensor
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
 from tmmu.planner.training import gradients
 from tmmu.planner.training.expand import expand
+from tmmu.plans import file
+from tmmu.plans.sections import Plan, amended
 
 NETWORKS = ("chain", "mico-mlp", "mico-lenet", "mico-vgg", "mico-resnet8")
 

@@ -40,10 +40,10 @@ from tmmu.core.process import explain
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.gate import Stated
-from tmmu.plan.sections import amended
 from tmmu.planner import plan_memory
+from tmmu.plans import file
+from tmmu.plans.gate import Stated
+from tmmu.plans.sections import amended
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")

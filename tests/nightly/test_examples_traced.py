@@ -17,8 +17,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role
 from tmmu.examples import traced
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 GOLDEN = {
     "llama-8b": "fe86d4e64fe802c009964e458e39cf11873a4f6cbcce2a1d6ff6ddf7ae6976c1",

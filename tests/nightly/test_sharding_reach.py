@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.meshes import Example, examples, specs, trained
 from tmmu.core.errors import TmmuError
-from tmmu.plan import sharding
 from tmmu.planner.sharding import local_models, shards_of
+from tmmu.plans import sharding
 
 FIXED = settings(
     derandomize=True, database=None, phases=[Phase.generate], deadline=None, max_examples=150,

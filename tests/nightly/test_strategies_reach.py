@@ -28,9 +28,9 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Body, Model, Node, Role, Shares, Tensor
 from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
-from tmmu.plan.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
-from tmmu.plan.sections import Plan, configured
 from tmmu.planner import DEFAULT, PlanOptions, aliasing, plan_memory
+from tmmu.plans.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
+from tmmu.plans.sections import Plan, configured
 
 FIXED = settings(
     derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck)

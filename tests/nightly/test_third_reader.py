@@ -19,8 +19,8 @@ from proofs.solvers.process import Z3
 from proofs.solvers.smtinterpol import SMTInterpol
 from proofs.verify.entry import run
 from tests.support.text_models import text_model
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 LEMMAS = families.by_name()
 OF_ROWS = ("tenancy", "layout", "level", "holding", "tiling", "column", "clique_bound")

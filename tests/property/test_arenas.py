@@ -25,11 +25,11 @@ from tests.support.effort import share
 from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule, Shares
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.arenas import permitted as by_planner
 from tmmu.planner.patterns import matches
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")

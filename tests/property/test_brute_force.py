@@ -19,8 +19,8 @@ from tests.support.recipes import LEAVES
 from tests.support.stale_bytes import Byte, bytes_of, shown, small_enough, stale
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 
 
 def meetings(plan: Plan) -> Iterator[tuple[int, Byte, frozenset[int]]]:

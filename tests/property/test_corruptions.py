@@ -18,8 +18,8 @@ from tests.support.text_models import text_model
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 
 modes = st.sampled_from(("inference", "forward"))
 seeds = st.integers(0, 1 << 16)

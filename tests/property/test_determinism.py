@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.support.models import arenas, models
 from tmmu.core.vocabulary import ArenaConfiguration, Model
-from tmmu.plan import file
-from tmmu.plan.sections import amended
 from tmmu.planner import PlanOptions, plan_memory, replay_token
+from tmmu.plans import file
+from tmmu.plans.sections import amended
 
 
 @given(models(), arenas())

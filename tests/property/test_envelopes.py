@@ -29,9 +29,9 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
-from tmmu.plan import file
-from tmmu.plan.sections import amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import amended
 
 
 @given(dynamic())

@@ -21,7 +21,7 @@ from proofs.solvers.process import Z3
 from tests.support import branching
 from tests.support.effort import share
 from tests.support.objections import objections
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 SOLVER = Z3(PRELUDE)
 NAMES = set(MODULES)

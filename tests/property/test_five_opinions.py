@@ -34,8 +34,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.simulator import Corrupted
 
 SOLVER = Z3(PRELUDE)

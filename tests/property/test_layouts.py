@@ -28,13 +28,13 @@ from tests.support.models import arenas, models
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.models import skip
-from tmmu.plan.columns import Storages
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import packed, pools
 from tmmu.planner.layouts.boxes import Boxes, Neighbours, best_fit, lowest_fit
 from tmmu.planner.problem import of_plan
 from tmmu.planner.slots import slots_of
+from tmmu.plans.columns import Storages
+from tmmu.plans.sections import Plan, amended
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")

@@ -21,13 +21,13 @@ from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Sc
 from tmmu.ir.columns import digest
 from tmmu.ir.order import arranged, dependencies
 from tmmu.ir.program import program
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, aliasing, liveness, plan_memory
 from tmmu.planner.orders import REORDER
 from tmmu.planner.orders.graph import Order, bodies, loads, part
 from tmmu.planner.orders.portfolio import measured
 from tmmu.planner.orders.segments import segments
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 ONE = (ArenaConfiguration("all", tuple(Role)),)
 SIZES = (1, 2, 3, 5, 8, 13, 0)

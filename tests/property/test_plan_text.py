@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.plan import text, text_writer
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import text, text_writer
+from tmmu.plans.sections import Plan
 
 TOKEN = bytes(range(64))
 

@@ -20,9 +20,9 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.ir.validate import validate
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 modes = st.sampled_from(("inference", "forward"))
 seeds = st.integers(0, 1 << 16)

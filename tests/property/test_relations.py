@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.models import arenas, models
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Model, Node, Role, Tensor
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 
 
 def needs(plan: Plan) -> dict[str, tuple[int, int]]:

@@ -16,9 +16,9 @@ from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution

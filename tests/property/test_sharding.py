@@ -29,14 +29,14 @@ from tests.support.meshes import Example, examples, specs, trained
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role
 from tmmu.ir import files
-from tmmu.plan import file, sharding
-from tmmu.plan.sections import amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.relations import relation
+from tmmu.plans import file, sharding
+from tmmu.plans.sections import amended
 
 
 def sharded(model: Model, spec: dict[str, Any]) -> list[Local]:

@@ -27,8 +27,8 @@ from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupt
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
 from tmmu.ir import order as orders_of
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace

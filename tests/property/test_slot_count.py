@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.support.models import arenas, models, numbered
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 
 def overlapping_lifetimes(plan: Plan, arena: int) -> nx.Graph:

@@ -19,13 +19,13 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor, View
 from tmmu.ir import files
 from tmmu.ir.validate import validate
-from tmmu.plan import file
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes
 from tmmu.planner.training.expand import expand
+from tmmu.plans import file
 
 SIDE = 3
 BINARY = ("Add", "Sub", "Mul", "MatMul", "Div")

@@ -20,8 +20,8 @@ from proofs.lemmas.planner import zeroing
 from tests.support import ties
 from tests.support.ground import Ground
 from tests.support.models import models
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.runtime import apply, births, commit, execution
 
 UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)

@@ -9,9 +9,9 @@ import numpy as np
 
 from tmmu.core.columns import NONE, Names, column, index_of, ragged
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, Bindings, NodePart, Role, Shares
-from tmmu.plan.allocation import Allocation, Arena
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Bodies, Slots, Steps, Storages, Tensors
-from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
+from tmmu.plans.allocation import Allocation, Arena
+from tmmu.plans.columns import PARTS, ROLES, SHARES, Bodies, Slots, Steps, Storages, Tensors
+from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
 
 
 class TensorRow(NamedTuple):

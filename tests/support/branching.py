@@ -14,8 +14,8 @@ from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, ass
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role
 from tmmu.examples.broken.editing import counted
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
-from tmmu.plan.sections import Plan, Usage
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
+from tmmu.plans.sections import Plan, Usage
 
 SIZE = 8
 

@@ -22,8 +22,8 @@ from onnx.reference import ReferenceEvaluator
 
 from tmmu.importers.onnx import import_onnx
 from tmmu.mico import generate
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 
 Arrays = dict[str, NDArray[Any]]
 

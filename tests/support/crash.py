@@ -21,8 +21,8 @@ from typing import Any
 from tests.support import sealed_logs
 from tests.support.text_models import text_model
 from tmmu.mnemosyne.sealed_log import SealedLog
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution

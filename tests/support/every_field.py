@@ -17,10 +17,10 @@ import numpy as np
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, NodePart, Role, Shares
-from tmmu.plan import file
-from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES, SHARES
-from tmmu.plan.provenance import HASHES
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES, SHARES
+from tmmu.plans.provenance import HASHES
+from tmmu.plans.sections import Plan
 
 Path = tuple[str | int, ...]
 WORDS = (MODES, LAYOUTS, ORDERS, REPLAN_POLICIES, tuple(map(str, Role)), tuple(BITS)[:6])

@@ -16,8 +16,8 @@ from tests.support.machine import Meaning, NotRunnable, Seen, Step, observe, ste
 from tests.support.recipes import DECLARED, WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import NodePart, Role, Shares
-from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES
+from tmmu.plans.sections import Plan
 
 __all__ = ["NotRunnable", "difference", "in_any_order", "mean", "observe", "stated", "unlike"]
 

@@ -16,8 +16,8 @@ from proofs.solvers.process import Z3
 from tests.support.graphs import Choice, fewest_colours, lifetimes, model_of
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 
 fewest = lru_cache(maxsize=None)(fewest_colours)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.plan.replan import ReplanRecord
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans.replan import ReplanRecord
+from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.records.trace import Trace

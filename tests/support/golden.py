@@ -31,11 +31,11 @@ from tmmu.core.vocabulary import PRESETS, Model
 from tmmu.examples import write
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import files, order
-from tmmu.plan import file
-from tmmu.plan.gate import SPEC_VERSION
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
+from tmmu.plans import file
+from tmmu.plans.gate import SPEC_VERSION
 from tmmu.runtime.records.trace import Trace
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"

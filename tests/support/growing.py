@@ -11,8 +11,8 @@ from tests.support.text_models import text_model
 from tmmu.core.columns import column
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Model
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 
 M = symbol("m", 1, 64)
 

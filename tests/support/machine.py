@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import NodePart
-from tmmu.plan.columns import PARTS
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS
+from tmmu.plans.sections import Plan
 
 MOST_BYTES = 1 << 12
 """Tensors beyond this are not run: a changed plan may state any size."""

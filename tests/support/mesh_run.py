@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.support.differentiation import BACKWARD, FORWARD, _summed_to
 from tmmu.core.vocabulary import Model, Node
-from tmmu.plan.columns import Shards
+from tmmu.plans.columns import Shards
 
 Value = NDArray[np.float64]
 Attributes = Mapping[str, Any]

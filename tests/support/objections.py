@@ -10,9 +10,9 @@ from proofs.verify.checks import Subject, violations
 from proofs.violations import Violation
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Model, Role, Shares
-from tmmu.plan.columns import ROLES, SHARES
-from tmmu.plan.gate import Stated
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import ROLES, SHARES
+from tmmu.plans.gate import Stated
+from tmmu.plans.sections import Plan
 
 
 def objections(plan: Plan, model: Model | None, donated: Iterable[str] = ()) -> Iterator[Violation]:

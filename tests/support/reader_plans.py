@@ -15,9 +15,9 @@ from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.statements import ARROW
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
-from tmmu.plan.sections import Plan, Usage
-from tmmu.plan.text import FORMAT, read
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
+from tmmu.plans.sections import Plan, Usage
+from tmmu.plans.text import FORMAT, read
 
 DTYPES = {bits: dtype for dtype, bits in reversed(BITS.items())}
 """A type for each width of an element."""

@@ -19,8 +19,8 @@ from tests.support.text_models import text_model
 from tmmu.cli.entry import run as command
 from tmmu.core.errors import TmmuError
 from tmmu.examples.broken import models
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution

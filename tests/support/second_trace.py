@@ -1,6 +1,6 @@
 """The trace of the second planner's plan, whole: 001 §7's records, 001 II.K's plan hash, the chain of U5.12 and U5.13.
 
-From `spec/tags.md`, `plan.cddl` and `records.cddl`, and from nothing of `tmmu.plan` and `tmmu.runtime`.
+From `spec/tags.md`, `plan.cddl` and `records.cddl`, and from nothing of `tmmu.plans` and `tmmu.runtime`.
 """
 
 from __future__ import annotations

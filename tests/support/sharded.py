@@ -7,12 +7,12 @@ from typing import Any
 
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Phase, Role, Tensor, View
-from tmmu.plan import sharding
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
+from tmmu.plans import sharding
+from tmmu.plans.sections import Plan, amended
 
 
 def model(lines: list[str], shapes: dict[str, tuple[int, ...]], outputs: str, **phases: Phase) -> Model:

@@ -7,8 +7,8 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.examples.broken.faults.entries import PLACES, Change
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 from tmmu.simulator.onnx_kernels import OnnxKernels

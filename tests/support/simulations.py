@@ -13,8 +13,8 @@ from onnx.reference import ReferenceEvaluator
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
 from tmmu.ir import order
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.simulator import PlanProgram, SimulationReport, simulate
 from tmmu.simulator.elements import Array, decode
 from tmmu.simulator.onnx_kernels import OnnxKernels

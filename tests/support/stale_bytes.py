@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tests.support.machine import MOST_BYTES
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES
+from tmmu.plans.sections import Plan
 
 Byte = tuple[int, int]
 """An arena and an address in it."""

@@ -16,7 +16,7 @@ import numpy as np
 from tests.support.assembled import assembled
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
-from tmmu.plan.columns import (
+from tmmu.plans.columns import (
     IS_INPUT,
     IS_OUTPUT,
     IS_RETURNED,
@@ -29,7 +29,7 @@ from tmmu.plan.columns import (
     Storages,
     Tensors,
 )
-from tmmu.plan.sections import Plan, Usage
+from tmmu.plans.sections import Plan, Usage
 
 WRITES, IN_PLACE, VIEWS = range(3)
 """What a step may do with its first operand; the indices of its operator in `OPS`."""

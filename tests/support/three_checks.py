@@ -11,7 +11,7 @@ from proofs.solvers.process import Z3
 from tests.support.execution import NotRunnable, difference
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 SOLVER = Z3(PRELUDE)
 NAMES = set(MODULES)

@@ -17,13 +17,13 @@ from tests.support.recipes import HOLDERS, KINDS
 from tests.support.scan import Storage
 from tmmu.core import alignment
 from tmmu.core.dims import expressions
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, aliasing, plan_memory
 from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots
 from tmmu.planner.layouts import packed as packed_layout
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.sharding import local as sharded
+from tmmu.plans.sections import Plan
 
 alignments = st.integers(0, 12).map(lambda k: 1 << k)
 

@@ -24,11 +24,11 @@ from tests.support.scan import Storage
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.ir.program import program
 from tmmu.ir.validate import CALLERS
-from tmmu.plan.sections import Plan
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.liveness import analyze
 from tmmu.planner.problem import of_plan
 from tmmu.planner.slots import SlotAssignment, slots_of
+from tmmu.plans.sections import Plan
 
 Texts = Mapping[str, str]
 """What is taken of a lemma, by name: the text of a statement or of definitions."""

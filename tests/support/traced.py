@@ -13,9 +13,9 @@ from tmmu.cli.entry import run as command
 from tmmu.core.vocabulary import Model, Role
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
+from tmmu.plans import file
 from tmmu.simulator import HashKernels, PlanProgram, simulate
 
 F = "float32"

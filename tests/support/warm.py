@@ -22,7 +22,7 @@ from proofs.obligations.context import Context
 from proofs.solvers import Answer, Solver
 from proofs.solvers.process import Z3, SolverProcess, command_of
 from proofs.verify import ranks
-from tmmu.plan import file
+from tmmu.plans import file
 
 UNSEEN = ("model", "mode", "order", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec")
 """What a plan states of its provenance besides the layout, and so besides the program and where its tensors lie."""

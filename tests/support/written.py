@@ -21,8 +21,8 @@ from proofs.readers.sharing import Permissions
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE, index_of
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
-from tmmu.plan.sections import Plan, Usage
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
+from tmmu.plans.sections import Plan, Usage
 
 CALLER = {"input": Role.INPUT, "param": Role.PARAMETER, "state": Role.OPTIMIZER}
 

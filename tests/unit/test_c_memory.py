@@ -10,9 +10,9 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.mico.blocks import MemoryBlock, blocks_of
-from tmmu.plan import metrics
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import metrics
+from tmmu.plans.sections import Plan
 
 CHAIN = ("node one Gemm x w -> a", "node two Relu a -> b", "node three Gemm b w -> y")
 SIZES = {"x": 100, "w": 300, "a": 200, "b": 200, "y": 50}

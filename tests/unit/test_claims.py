@@ -18,9 +18,9 @@ from tests.support.text_models import text_model
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.plan.columns import Slots
-from tmmu.plan.sections import Claims, Plan, Usage, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.columns import Slots
+from tmmu.plans.sections import Claims, Plan, Usage, amended
 
 
 def false(plan: Plan) -> list[Violation]:

@@ -21,7 +21,7 @@ from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions
 from proofs.solvers.process import Z3
 from tests.support.written import Lives, Written
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.sections import Plan, amended
 
 SOLVER = Z3(PRELUDE)
 

@@ -35,10 +35,10 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.plan import file, gate
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans import file, gate
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
     n = Shape <start = 1> (x) tail = Slice (cache, n, end, zero) t = Tanh (x) y = Relu (t) }"""

@@ -21,8 +21,8 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.llama import SeededLlama, file_pieces
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import plan_memory
+from tmmu.plans import file
 
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
 

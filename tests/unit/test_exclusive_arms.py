@@ -20,8 +20,8 @@ from tests.support.objections import objections
 from tmmu.core.columns import column
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.editing import right
-from tmmu.plan import file, text
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans import file, text
+from tmmu.plans.sections import Plan, amended
 from tmmu.simulator.hashed import HashKernels
 from tmmu.simulator.memories import Raw
 from tmmu.simulator.program import PlanProgram

@@ -39,11 +39,11 @@ from tmmu.core.vocabulary import (
 )
 from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.columns import IS_SAVED, SHARES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory
+from tmmu.plans import file
+from tmmu.plans.columns import IS_SAVED, SHARES
+from tmmu.plans.sections import Plan, amended
 
 ROOT = Path(__file__).resolve().parents[2]
 

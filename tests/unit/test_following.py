@@ -38,7 +38,7 @@ from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.ir import files
-from tmmu.plan import file
+from tmmu.plans import file
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog

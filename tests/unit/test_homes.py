@@ -15,8 +15,8 @@ from proofs.violations import Violation
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule
 from tmmu.examples.broken.editing import changed
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Plan, amended
 
 OTHERS = tuple(role for role in Role if role not in (Role.INPUT, Role.PARAMETER))
 

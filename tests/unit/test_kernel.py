@@ -30,10 +30,10 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.editing import changed, row
-from tmmu.plan import file
-from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY: frozenset[str] = frozenset()

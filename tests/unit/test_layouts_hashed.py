@@ -13,10 +13,10 @@ from tests.support.example_models import large
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Role, Tensor
 from tmmu.examples.broken.models import skip
-from tmmu.plan import file
-from tmmu.plan.gate import from_object
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.arenas import DEFAULT
+from tmmu.plans import file
+from tmmu.plans.gate import from_object
 
 TOKEN = bytes(range(64))
 

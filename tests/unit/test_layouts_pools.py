@@ -12,14 +12,14 @@ from tmmu import examples
 from tmmu.cli.units import kib
 from tmmu.core.vocabulary import Shares
 from tmmu.importers.onnx import import_onnx
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import Boxes
 from tmmu.planner.layouts.pools import join
 from tmmu.planner.problem import of_plan
 from tmmu.planner.slots import slots_of
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 TABLE = {
     "mico-mlp": ("2.58 KiB", "1.25 KiB", "1.33 KiB", "51.5%", 1280, 2),

@@ -13,9 +13,9 @@ from tests.support.example_models import full
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import metrics
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans import metrics
+from tmmu.plans.sections import Plan
 
 
 def chain() -> Plan:

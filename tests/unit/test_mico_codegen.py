@@ -21,8 +21,8 @@ from tmmu.examples import weights
 from tmmu.examples.graph import Graph
 from tmmu.mico_codegen import MiCoCodeGen, prove
 from tmmu.mico_modules.MiCoUtils import fuse_model
-from tmmu.plan import file
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans import file
+from tmmu.plans.sections import Plan, amended
 
 TABLE = {
     "mlp": (2640, 1280, 2), "lenet": (60720, 42336, 3), "vgg": (1241168, 589824, 3), "resnet8": (3225680, 786432, 3),

@@ -22,8 +22,8 @@ from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer
 from proofs.violations import Obligation
 from tests.support.text_models import text_model
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Plan
 
 NAMES = list(MODULES)
 

@@ -25,8 +25,8 @@ from tests.support.written import Lives, Written
 from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import ArenaPolicy, DeviceConfiguration, Memory, Role
 from tmmu.examples.broken.editing import changed, claiming, in_layout, listed, with_accesses
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES, Slots, Storages, Tensors
-from tmmu.plan.sections import Claims, Plan, Usage, amended
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES, Slots, Storages, Tensors
+from tmmu.plans.sections import Claims, Plan, Usage, amended
 
 SOLVER = Z3(PRELUDE)
 

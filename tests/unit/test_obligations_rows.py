@@ -41,8 +41,8 @@ from proofs.solvers.process import Z3
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.examples.broken.editing import changed, claiming
-from tmmu.plan.columns import Slots
-from tmmu.plan.sections import amended
+from tmmu.plans.columns import Slots
+from tmmu.plans.sections import amended
 
 NOBODY = Permissions()
 

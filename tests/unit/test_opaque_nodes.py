@@ -36,12 +36,12 @@ from tmmu.importers import operators as importers
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes.operators import Operators
 from tmmu.ir import text
-from tmmu.plan import file, sharding
-from tmmu.plan.sections import amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.sharding import local_models, relations, shards_of
 from tmmu.planner.training import gradients
+from tmmu.plans import file, sharding
+from tmmu.plans.sections import amended
 from tmmu.simulator import operators as simulator
 
 OLDEST = 7

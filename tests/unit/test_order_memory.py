@@ -26,13 +26,13 @@ from tmmu.examples.broken.editing import reordered
 from tmmu.ir import files
 from tmmu.ir.order import dependencies
 from tmmu.ir.program import ModelProgram
-from tmmu.plan import file, gate
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.orders import REORDER, graph, portfolio
 from tmmu.planner.orders.graph import OrderGraph
+from tmmu.plans import file, gate
+from tmmu.plans.sections import Plan
 
 
 def ordered(model: Model) -> list[str]:

@@ -26,13 +26,13 @@ from tmmu.core.columns import NONE, Names, column
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.allocation import Arena, Buffers
-from tmmu.plan.columns import Storages
-from tmmu.plan.gate import Stated, StatedBuffers, from_object
-from tmmu.plan.provenance import HASHES
-from tmmu.plan.sections import BufferPlan, Claims, Plan, Usage, amended
 from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.plans import file
+from tmmu.plans.allocation import Arena, Buffers
+from tmmu.plans.columns import Storages
+from tmmu.plans.gate import Stated, StatedBuffers, from_object
+from tmmu.plans.provenance import HASHES
+from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage, amended
 
 POLICY = ArenaPolicy(
     (DeviceConfiguration("npu", (Memory("sram", 1 << 20),), ("relu*",), ("Add",)),),

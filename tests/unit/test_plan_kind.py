@@ -17,8 +17,8 @@ from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.kind import HEAD, IR, ONNX, PLAN, is_ir, kind, kind_of
 from tmmu.ir import columns, files
-from tmmu.plan import file
 from tmmu.planner import plan_memory
+from tmmu.plans import file
 from tmmu.runtime import checkpoint
 
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")

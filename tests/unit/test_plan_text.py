@@ -13,11 +13,11 @@ from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, MAX_EXCLUSIVE_ARMS, NodePart, Role, Shares
-from tmmu.plan import file, text, text_writer
-from tmmu.plan.allocation import Allocation, Arena, Buffers
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
-from tmmu.plan.sections import BufferPlan, Plan, Usage, amended
 from tmmu.planner import plan_memory
+from tmmu.plans import file, text, text_writer
+from tmmu.plans.allocation import Allocation, Arena, Buffers
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plans.sections import BufferPlan, Plan, Usage, amended
 
 HEAD = "tmmu-plan-text 1\n"
 PAIR = "arena m 64\ntensor x 8 m 0 input\ntensor y 8 m 8 output\nstep s Relu x -> y\n"

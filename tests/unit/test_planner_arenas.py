@@ -23,12 +23,12 @@ from tmmu.core.vocabulary import (
     Role,
     Rule,
 )
-from tmmu.plan import configuration
-from tmmu.plan import configuration_file as file_of
-from tmmu.plan.memories import Division, divide, strictest
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.arenas.permitted import ROLE, Directory, RuleSubject
 from tmmu.planner.patterns import matches
+from tmmu.plans import configuration
+from tmmu.plans import configuration_file as file_of
+from tmmu.plans.memories import Division, divide, strictest
 
 
 def test_the_default_is_the_documented_one() -> None:

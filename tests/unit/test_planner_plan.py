@@ -33,11 +33,11 @@ from tmmu.core.vocabulary import (
     Shares,
 )
 from tmmu.ir import columns as ir_columns
-from tmmu.plan import file
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
-from tmmu.plan.sections import Usage, amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
 from tmmu.planner.modes import prepare
+from tmmu.plans import file
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plans.sections import Usage, amended
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = (ArenaConfiguration("all", tuple(Role), alignment=1),)

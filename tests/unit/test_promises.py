@@ -19,10 +19,10 @@ from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.columns import Names, column
 from tmmu.examples.broken.editing import changed, claiming
-from tmmu.plan import file
-from tmmu.plan.allocation import Arena, Buffers
-from tmmu.plan.columns import Storages
-from tmmu.plan.sections import BufferPlan, Plan
+from tmmu.plans import file
+from tmmu.plans.allocation import Arena, Buffers
+from tmmu.plans.columns import Storages
+from tmmu.plans.sections import BufferPlan, Plan
 
 
 class Scripted:

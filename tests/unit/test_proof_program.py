@@ -17,8 +17,8 @@ from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed, listed
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 
 
 def seen(model: Model, mode: str = "inference", donated: str = "") -> Program:

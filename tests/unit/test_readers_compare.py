@@ -20,9 +20,9 @@ from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings, NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
+from tmmu.plans.sections import Plan, amended
 
 NOBODY: frozenset[str] = frozenset()
 

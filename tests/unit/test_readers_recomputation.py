@@ -14,8 +14,8 @@ from proofs.readers.models.recomputation import with_recomputation
 from proofs.readers.models.reference import ReferenceProgram
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import Model, Phase
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 
 
 def planned(model: Model, mode: str = "backward") -> Plan:

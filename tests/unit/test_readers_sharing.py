@@ -13,9 +13,9 @@ from tests.support.reader_plans import plan_of, stated, step
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan, amended
 
 VIEW, IN_PLACE, ALIAS = Shares.VIEW, Shares.IN_PLACE, Shares.ALIAS
 NOBODY: frozenset[str] = frozenset()

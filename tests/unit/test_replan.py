@@ -20,11 +20,11 @@ from tmmu.cli.commands import tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Model, Role
 from tmmu.importers.onnx import import_onnx
-from tmmu.plan import file
-from tmmu.plan.replan import replan_key, shape_envelope_hash
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.replan import ReplanPolicy, outside, replan, widened
+from tmmu.plans import file
+from tmmu.plans.replan import replan_key, shape_envelope_hash
+from tmmu.plans.sections import Plan
 from tmmu.runtime.records import trace as traces
 
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {

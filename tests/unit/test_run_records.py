@@ -22,9 +22,9 @@ from tmmu import examples
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import MappedMemory

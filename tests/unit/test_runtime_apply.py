@@ -16,8 +16,8 @@ from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 from tmmu.prepare import prepare_memory_v2
 from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan

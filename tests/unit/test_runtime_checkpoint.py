@@ -21,9 +21,9 @@ from tmmu.cli.restore import restore
 from tmmu.core import canonical
 from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan, amended
 from tmmu.runtime import checkpoint
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan

@@ -19,9 +19,9 @@ import pytest
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
 from tmmu.core import records as sequence
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution

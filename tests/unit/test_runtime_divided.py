@@ -14,9 +14,9 @@ from tests.support.refusals import refused
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Role
 from tmmu.core.vocabulary import Memory as DeviceMemory
-from tmmu.plan import file
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan, amended
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import trace as traces

@@ -15,8 +15,8 @@ from tests.support.refusals import refused
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 from tmmu.runtime import memory as module
 from tmmu.runtime.backing import HUGE_PAGE
 from tmmu.runtime.memory import MappedMemory

@@ -24,9 +24,9 @@ from tmmu.core import records as sequence
 from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.vocabulary import ANYWHERE
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.claims import arena_config
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.plans import file
+from tmmu.plans.claims import arena_config
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution

@@ -15,9 +15,9 @@ import pytest
 from tests.support.recorded import batch
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
-from tmmu.plan.replan import replan_key
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans.replan import replan_key
+from tmmu.plans.sections import Plan
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog

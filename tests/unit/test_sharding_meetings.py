@@ -12,8 +12,8 @@ import pytest
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.violations import Obligation, Violation
 from tests.support.sharded import model, spec
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Plan, amended
 
 CUBE = spec({"a": 2, "b": 3, "c": 4})
 SHAPES = {"x": (4, 2), "x2": (4,), "y": (4, 2), "z": (8, 2)}

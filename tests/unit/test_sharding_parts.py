@@ -19,10 +19,10 @@ from proofs.sharding.stages import of_rank
 from proofs.violations import Obligation, false_field
 from tests.support.sharded import LAYERS, SPEC, model, plans, spec
 from tmmu.core.columns import NONE, column
-from tmmu.plan.columns import Shards
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.planner.sharding import Local, shards_of
+from tmmu.plans.columns import Shards
+from tmmu.plans.sections import Plan, amended
 
 Stated = dict[str, tuple[Dimension, ...]]
 

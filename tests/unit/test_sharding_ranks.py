@@ -31,9 +31,9 @@ from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES
 from tmmu.ir import files
-from tmmu.plan import file, gate, sharding
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory, replay_token
+from tmmu.plans import file, gate, sharding
+from tmmu.plans.sections import Plan, amended
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from proofs.verify.options import Options
 from proofs.verify.ranks import Member
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.support.sharded import SPEC, WORLD, plans, spec
-from tmmu.plan import file
-from tmmu.plan.gate import Stated
-from tmmu.plan.sections import amended
+from tmmu.plans import file
+from tmmu.plans.gate import Stated
+from tmmu.plans.sections import amended
 
 SCOPE = "for the steps it states"
 EVERY_RANK = Options(require=("ranks",))

@@ -16,9 +16,9 @@ from tmmu.core.vocabulary import Model, Role, Shares
 from tmmu.examples.broken.editing import changed, in_place
 from tmmu.examples.broken.faults.entries import Change
 from tmmu.examples.broken.faults.entries import corrupted as changed_by
-from tmmu.plan.columns import ROLES, SHARES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.columns import ROLES, SHARES
+from tmmu.plans.sections import Plan, amended
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Corrupted, Corruption, HashKernels, PlanProgram, SimulationReport, simulate
 from tmmu.simulator.bodies import DEEPEST

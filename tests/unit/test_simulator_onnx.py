@@ -19,9 +19,9 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.networks import choice, layers, swap
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 from tmmu.simulator import Corrupted
 from tmmu.simulator.elements import decode, encode, numpy_type
 from tmmu.simulator.onnx_node import KernelFailed, NodeKernel

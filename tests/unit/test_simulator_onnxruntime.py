@@ -19,7 +19,7 @@ from tests.support.simulations import Simulated
 from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.examples import gpt2, unet
-from tmmu.plan import file
+from tmmu.plans import file
 
 HERE = importlib.util.find_spec("onnxruntime") is not None
 with_onnxruntime = pytest.mark.skipif(not HERE, reason="onnxruntime is not installed")  # CI does without

@@ -21,8 +21,8 @@ from tmmu.cli.entry import run
 from tmmu.cli.models import load
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Bindings
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 EINSUM = """g (float[1] d, float[64,64] cd) => (float[N] z) {
   y = Einsum <equation = "d,cd->dc"> (d, cd) z = Relu(y) }"""

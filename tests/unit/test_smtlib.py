@@ -17,8 +17,8 @@ from proofs.readers.sharing import Permissions
 from proofs.smt.unfold import Scope
 from proofs.verify import export as smtlib
 from tests.support.text_models import text_model
-from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Plan
 
 FILES = [f"{name}.smt2" for name in obligations.MODULES]
 

@@ -21,10 +21,10 @@ from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Scratch, Tensor, View
 from tmmu.ir import columns as ir_columns
-from tmmu.plan import file as plan_file
-from tmmu.plan import gate
-from tmmu.plan.columns import Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
 from tmmu.planner.plan import plan_memory
+from tmmu.plans import file as plan_file
+from tmmu.plans import gate
+from tmmu.plans.columns import Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
 
 ROOT = Path(__file__).resolve().parents[2]
 Mutation = Callable[[dict[str, Any]], None]

@@ -16,10 +16,10 @@ import pytest
 from tmmu.core import canonical
 from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.ir import columns as ir_columns
-from tmmu.plan import file as plan_file
-from tmmu.plan.provenance import HASHES
 from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory, replay_token
+from tmmu.plans import file as plan_file
+from tmmu.plans.provenance import HASHES
 
 ROOT = Path(__file__).resolve().parents[2]
 

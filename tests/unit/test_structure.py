@@ -19,9 +19,9 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.examples.broken import editing
 from tmmu.examples.broken.editing import changed, listed
-from tmmu.plan.columns import PARTS, ROLES, SHARES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.columns import PARTS, ROLES, SHARES
+from tmmu.plans.sections import Plan, amended
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (NodePart.WHOLE, NodePart.ENTER, NodePart.LEAVE))
 Change = Callable[[Plan], Plan]

@@ -16,8 +16,8 @@ from tmmu.core.vocabulary import Model, Phase, Role, Tensor
 from tmmu.importers.conversion import convert
 from tmmu.importers.traced import Op, Region, TracedValue, TrainingTrace
 from tmmu.ir import files
-from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
 
 
 def tensor(model: Model, name: str) -> Tensor:

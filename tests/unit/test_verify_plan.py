@@ -43,13 +43,13 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, Phase, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.plan.columns import ROLES
-from tmmu.plan.configuration import DEFAULT
-from tmmu.plan.configuration_file import Configuration
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
+from tmmu.plans import file
+from tmmu.plans.columns import ROLES
+from tmmu.plans.configuration import DEFAULT
+from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.sections import Plan, amended
 
 GRADIENT = ROLES.index(Role.GRADIENT)
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", parameters="w")

@@ -16,8 +16,8 @@ from proofs.verify.checks import Subject, violations
 from proofs.violations import Obligation, Violation
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 if TYPE_CHECKING:
     from tmmu.importers.shapes import Resolved

@@ -20,7 +20,7 @@ def checkpoint(plan: str, target: str, journal: str | None) -> int:
     """
     from tmmu.cli.execution import load
     from tmmu.core import canonical
-    from tmmu.plan import file
+    from tmmu.plans import file
     from tmmu.runtime import checkpoint as checkpoints
     from tmmu.runtime import journal as journals
 

@@ -16,7 +16,7 @@ from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
     from proofs.verify.verdict import Verdict
-    from tmmu.plan.sections import Plan
+    from tmmu.plans.sections import Plan
 
 
 @click.command()
@@ -56,7 +56,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         from tmmu.mico.generate import check_name
     from proofs.verify import formats, judge
     from proofs.verify.options import Disagreement, Options
-    from tmmu.plan.gate import Stated
+    from tmmu.plans.gate import Stated
 
     try:
         check_name(name)

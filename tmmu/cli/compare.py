@@ -19,7 +19,7 @@ from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 
 if TYPE_CHECKING:
-    from tmmu.plan.sections import Plan
+    from tmmu.plans.sections import Plan
 
 
 @click.command()
@@ -102,7 +102,7 @@ class ComparisonRow:
     @property
     def ratio(self) -> float:
         """Footprint ÷ peak live bytes of the layout's own storages."""
-        from tmmu.plan.metrics import ratio
+        from tmmu.plans.metrics import ratio
 
         return ratio(self.footprint, self.peak)
 

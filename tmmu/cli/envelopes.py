@@ -7,7 +7,7 @@ from typing import Any
 
 from tmmu.core.dims.expressions import show
 from tmmu.core.output import counted
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 SHOWN = 3
 """Tensors that are named for each shape at which some are largest."""
@@ -52,7 +52,7 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
 
 def document(plan: Plan) -> dict[str, Any]:
     """The same for JSON, with the replan key."""
-    from tmmu.plan.replan import replan_key
+    from tmmu.plans.replan import replan_key
 
     if plan.envelope is None:
         return {"envelope": None, "replan_key": replan_key(plan).hex()}

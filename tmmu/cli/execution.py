@@ -15,8 +15,8 @@ from tmmu.cli.units import seconds, size
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import counted, json_text, print_lines, print_text
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.records import errors, metrics

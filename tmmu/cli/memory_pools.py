@@ -15,8 +15,8 @@ from typing import Any
 from tmmu.cli.summary import few
 from tmmu.cli.units import kib
 from tmmu.core.output import counted
-from tmmu.plan.pools import StoragePool, memory_pools, tensor_to_pool
-from tmmu.plan.sections import Plan
+from tmmu.plans.pools import StoragePool, memory_pools, tensor_to_pool
+from tmmu.plans.sections import Plan
 
 SHOWN = 64
 """As many members of a pool, and entries of `tensor_to_pool`, are printed as text."""

@@ -139,8 +139,8 @@ training = gathered(
 
 def _arenas(_context: object, _parameter: object, path: str | None) -> Any:
     """What a configuration file states, or the default arenas."""
-    from tmmu.plan import configuration_file
-    from tmmu.plan.configuration import DEFAULT
+    from tmmu.plans import configuration_file
+    from tmmu.plans.configuration import DEFAULT
 
     return (DEFAULT, ANYWHERE) if path is None else configuration_file.load(path)
 

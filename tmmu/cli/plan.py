@@ -53,9 +53,9 @@ def plan(
     from tmmu.cli import ranks, storages, summary
     from tmmu.cli.checking import check, check_sizes
     from tmmu.cli.models import load_resolved
-    from tmmu.plan import file
     from tmmu.planner.modes import chosen, has_backward, prepare
     from tmmu.planner.remat import check_budget
+    from tmmu.plans import file
     from tmmu.runtime.events import EventLog
 
     target = _target(model, output, events)

@@ -11,9 +11,9 @@ import click
 from tmmu.cli.options import ShardOptions
 from tmmu.core.output import counted
 from tmmu.core.vocabulary import Model
-from tmmu.plan import sharding
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner.plan import Planned
+from tmmu.plans import sharding
+from tmmu.plans.sections import Plan, amended
 
 MOST_FILES = 1 << 16
 """Of a larger mesh single ranks are planned: the plans of all would fill memory and disk first."""

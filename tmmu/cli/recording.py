@@ -14,8 +14,8 @@ from tmmu.cli.options import RecordOptions
 from tmmu.core.errors import TmmuError
 
 if TYPE_CHECKING:
-    from tmmu.plan.replan import ReplanRecord
-    from tmmu.plan.sections import Plan
+    from tmmu.plans.replan import ReplanRecord
+    from tmmu.plans.sections import Plan
     from tmmu.runtime.execution import Execution
     from tmmu.runtime.memory import MappedMemory
     from tmmu.runtime.records.ledger import Ledger

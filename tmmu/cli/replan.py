@@ -16,8 +16,8 @@ from tmmu.core.flags import bound, existing, sizes
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
-    from tmmu.plan.replan import ReplanRecord
-    from tmmu.plan.sections import Plan
+    from tmmu.plans.replan import ReplanRecord
+    from tmmu.plans.sections import Plan
 
 
 @click.command()
@@ -50,7 +50,7 @@ def replan(
     Where the envelope of PLAN holds the shape, nothing is done; else the command aborts or plans the wider envelope.
     """
     from tmmu.cli.summary import summary
-    from tmmu.plan import file
+    from tmmu.plans import file
     from tmmu.runtime.records.trace import Trace
 
     for target in (output, record):
@@ -100,10 +100,10 @@ def replanned(
     """
     from tmmu.cli.checking import check, check_sizes
     from tmmu.cli.models import load_resolved
-    from tmmu.plan.sections import configured
     from tmmu.planner import replan as policies
     from tmmu.planner.modes import prepare
     from tmmu.planner.remat import check_budget
+    from tmmu.plans.sections import configured
 
     try:
         beyond = policies.outside(old, shape)

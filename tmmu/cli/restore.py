@@ -35,7 +35,7 @@ def restore(
     Every hash of CHECKPOINT is recomputed first, and any difference aborts; a commit is sealed at the end.
     """
     from tmmu.cli import execution
-    from tmmu.plan import file as plans
+    from tmmu.plans import file as plans
     from tmmu.runtime import checkpoint as checkpoints
 
     options.check_apart(file, target, *files.paths)

@@ -22,7 +22,7 @@ from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
-    from tmmu.plan.sections import Plan
+    from tmmu.plans.sections import Plan
 
 
 @click.command()
@@ -120,7 +120,7 @@ def _check_usage(target: str, path: str | None, computing: RunOptions, output: s
 
 def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool]:
     """The plan to run, and whether it was made here."""
-    from tmmu.plan import file
+    from tmmu.plans import file
 
     if is_plan(target):
         return file.load(target).plan, False

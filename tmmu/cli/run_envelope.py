@@ -10,7 +10,7 @@ import numpy as np
 from tmmu.core.columns import column
 from tmmu.core.dims.table import values_at
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.sections import Plan, amended
 
 
 def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:

@@ -21,12 +21,12 @@ from tmmu.core.extras import needed
 from tmmu.core.kind import is_plan
 from tmmu.core.output import progress
 from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
-from tmmu.plan import file, metrics
-from tmmu.plan.sections import Plan
+from tmmu.plans import file, metrics
+from tmmu.plans.sections import Plan
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 
 if TYPE_CHECKING:
-    from tmmu.plan.replan import ReplanRecord
+    from tmmu.plans.replan import ReplanRecord
     from tmmu.simulator.onnx_kernels import OnnxKernels
     from tmmu.simulator.onnx_model import OnnxModel
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from tmmu.cli.summary import few
 from tmmu.cli.units import plain, seconds
 from tmmu.core.output import counted, print_lines
-from tmmu.plan.metrics import footprints
+from tmmu.plans.metrics import footprints
 from tmmu.runtime.records.schema import STATUS
 
 if TYPE_CHECKING:
     from tmmu.cli.recording import Recording
     from tmmu.cli.run_options import RunOptions
-    from tmmu.plan.replan import ReplanRecord
-    from tmmu.plan.sections import Plan
+    from tmmu.plans.replan import ReplanRecord
+    from tmmu.plans.sections import Plan
     from tmmu.simulator import SimulationReport
 
 

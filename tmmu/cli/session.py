@@ -94,7 +94,7 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     from tmmu.cli.session_report import facts, lines
     from tmmu.ir import files
     from tmmu.language_session import compiled, planned, prepare_session, verdict_on
-    from tmmu.plan import file
+    from tmmu.plans import file
 
     if output is not None:
         shared.check_apart(model, output, f"{output}.ir.cbor")

@@ -14,7 +14,7 @@ from tmmu.foundry.graph import arena_mode, arena_sizes
 from tmmu.foundry.kv_cache import growth_bytes
 from tmmu.foundry.session import ModelSession
 from tmmu.foundry.storage import TensorType, storage_mode
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

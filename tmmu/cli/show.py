@@ -36,7 +36,7 @@ def show(file: str, what: str | None, style: str, form: str | None, bindings: Bi
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads.
     """
     from tmmu.cli import memory_pools, show_report, storages, summary
-    from tmmu.plan import file as plans
+    from tmmu.plans import file as plans
 
     if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
@@ -64,7 +64,7 @@ def as_text(path: str, bindings: Bindings) -> str:
         from tmmu.ir import text_writer as models
 
         return models.write(load(path, bindings))
-    from tmmu.plan import file
-    from tmmu.plan import text_writer as plans
+    from tmmu.plans import file
+    from tmmu.plans import text_writer as plans
 
     return plans.write(file.load_any(path).plan)

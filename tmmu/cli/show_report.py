@@ -14,8 +14,8 @@ from tmmu.cli import envelopes, memory_pools
 from tmmu.cli.summary import summary
 from tmmu.cli.units import size
 from tmmu.core.output import counted, json_text, one_line
-from tmmu.plan import metrics, sharding
-from tmmu.plan.sections import Plan
+from tmmu.plans import metrics, sharding
+from tmmu.plans.sections import Plan
 
 
 def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
@@ -43,7 +43,7 @@ def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
 
 def _document(plan: Plan) -> dict[str, Any]:
     from tmmu.core.bindings import bindings_object
-    from tmmu.plan import file
+    from tmmu.plans import file
 
     hashes, origin = file.hashes(plan), plan.provenance
     stated: dict[str, Any] = {}

@@ -13,12 +13,12 @@ from typing import Any
 
 from tmmu.cli.units import size
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES
-from tmmu.plan.memories import Division, divide, strictest
-from tmmu.plan.metrics import footprints
-from tmmu.plan.sections import Plan, configured
 from tmmu.planner.arenas import permitted
 from tmmu.planner.arenas.permitted import ROLE, Permitted
+from tmmu.plans.columns import SHARES
+from tmmu.plans.memories import Division, divide, strictest
+from tmmu.plans.metrics import footprints
+from tmmu.plans.sections import Plan, configured
 
 
 def divisions(plan: Plan) -> list[Division]:

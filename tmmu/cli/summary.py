@@ -14,10 +14,10 @@ from tmmu.cli import envelopes
 from tmmu.cli.units import size
 from tmmu.core.output import counted
 from tmmu.core.vocabulary import Shares
-from tmmu.plan import metrics
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
 from tmmu.planner.aliasing import Refused
+from tmmu.plans import metrics
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 
 def few(items: Sequence[str], limit: int = 8) -> str:

@@ -89,8 +89,8 @@ def measured(name: str) -> Iterator[SurveyRow]:
     from tmmu import examples, planner
     from tmmu.cli.models import load
     from tmmu.core.vocabulary import Bindings
-    from tmmu.plan import file, metrics
     from tmmu.planner.modes import prepare
+    from tmmu.plans import file, metrics
 
     network = NETWORKS[name]
     with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +125,7 @@ HEADER = (
 def line(row: SurveyRow) -> str:
     """A row of the table."""
     from tmmu.cli.units import size
-    from tmmu.plan.metrics import ratio
+    from tmmu.plans.metrics import ratio
 
     return (
         f"{row.network:10} {row.mode:9} {row.arena:11} {row.tensors:>7} {row.storages:>8} {row.slots:>6} "

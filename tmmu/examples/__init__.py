@@ -120,7 +120,7 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
         canonical.write_atomically(target, traced.read(name))
         return [str(target)]
     from tmmu.examples.broken import KINDS
-    from tmmu.plan import file
+    from tmmu.plans import file
 
     kind = KINDS.get(name.removeprefix(BROKEN)) if name.startswith(BROKEN) else None
     if kind is None:

@@ -21,7 +21,7 @@ from tmmu.foundry.forward import Operation, PassSize, operations, scratch_name
 from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
 ARENA_TYPES = {

@@ -25,7 +25,7 @@ from tmmu.foundry.failures import UseAfterFree
 from tmmu.foundry.forward import PassSize, forward_model
 from tmmu.foundry.graph import ExecutionGraph
 from tmmu.foundry.kv_cache import KvCache
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
 Prove = Callable[[Plan, Model], None]

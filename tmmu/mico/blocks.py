@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tmmu.plan.allocation import Allocation
-from tmmu.plan.sections import Plan
+from tmmu.plans.allocation import Allocation
+from tmmu.plans.sections import Plan
 
 
 @dataclass(frozen=True)

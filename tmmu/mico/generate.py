@@ -27,9 +27,9 @@ from tmmu.mico.kernels import calls_of
 from tmmu.mico.kernels.functions import kernels
 from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
 from tmmu.mico.network import OnnxNetwork, attributes
-from tmmu.plan import file
-from tmmu.plan.columns import PARTS, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.columns import PARTS, SHARES
+from tmmu.plans.sections import Plan
 
 WEIGHTS = ("embed", "file")
 WORD = re.compile(r"\w+")

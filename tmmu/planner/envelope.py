@@ -16,8 +16,8 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Tensor
 from tmmu.ir.columns import terms_object
-from tmmu.plan.columns import Terms
-from tmmu.plan.sections import Envelope
+from tmmu.plans.columns import Terms
+from tmmu.plans.sections import Envelope
 
 
 def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:

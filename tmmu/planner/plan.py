@@ -21,10 +21,6 @@ from tmmu.core.columns import NONE, Names, column, index_of, ragged
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, program
-from tmmu.plan import columns as table
-from tmmu.plan.allocation import Allocation, Arena
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
-from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
 from tmmu.planner import aliasing, envelope, liveness
 from tmmu.planner.aliasing import Aliasing, Refused
 from tmmu.planner.allocation import allocate
@@ -35,6 +31,10 @@ from tmmu.planner.mutations import check_mutations
 from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
 from tmmu.planner.slots import MoveObserver, SlotAssignment
+from tmmu.plans import columns as table
+from tmmu.plans.allocation import Allocation, Arena
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
+from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
-from tmmu.plan.sections import Plan, configured
+from tmmu.plans.sections import Plan, configured
 
 Choices = tuple[int, ...]
 """Rows of arenas, the first choice first."""

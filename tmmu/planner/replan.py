@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import REPLAN_POLICIES, UINT64_END, Bindings, Model
-from tmmu.plan.replan import ReplanRecord, envelope
-from tmmu.plan.sections import Plan, configured
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import plan_memory
+from tmmu.plans.replan import ReplanRecord, envelope
+from tmmu.plans.sections import Plan, configured
 
 OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.plan.sections import Plan
 from tmmu.planner.problem import AllocationProblem
+from tmmu.plans.sections import Plan
 
 MoveObserver = Callable[..., Any]
 """Is called with each move by which storages are placed: the name of the event, and its facts by keyword."""

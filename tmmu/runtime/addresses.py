@@ -6,8 +6,8 @@ spec: U2.4
 from __future__ import annotations
 
 from tmmu.core.errors import TmmuError
-from tmmu.plan.metrics import needed_bytes
-from tmmu.plan.sections import Plan
+from tmmu.plans.metrics import needed_bytes
+from tmmu.plans.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.divided import check_memories
 from tmmu.runtime.extents import OPERATOR as APPLY

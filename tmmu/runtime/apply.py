@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tmmu.core.errors import TmmuError
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
 from tmmu.runtime.commit import commit_execution

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 from tmmu.runtime.filling import fill_storage, zero_tensor
 from tmmu.runtime.memory import MappedMemory
 

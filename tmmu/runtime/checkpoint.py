@@ -18,10 +18,10 @@ from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, column
 from tmmu.core.errors import TmmuError
 from tmmu.core.records import refusal
-from tmmu.plan import file
-from tmmu.plan.gate import SPEC_VERSION
-from tmmu.plan.metrics import first_slot
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.gate import SPEC_VERSION
+from tmmu.plans.metrics import first_slot
+from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution, violation

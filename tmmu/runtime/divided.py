@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaPolicy
-from tmmu.plan.memories import divide
-from tmmu.plan.metrics import needed_bytes
-from tmmu.plan.sections import ArenaUse, Plan
+from tmmu.plans.memories import divide
+from tmmu.plans.metrics import needed_bytes
+from tmmu.plans.sections import ArenaUse, Plan
 from tmmu.runtime.extents import OPERATOR, Extents
 
 PAGE = 4096

@@ -14,8 +14,8 @@ import numpy as np
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import Plan
 from tmmu.runtime.backing import Bytes
 from tmmu.runtime.births import Births
 from tmmu.runtime.events import EventLog

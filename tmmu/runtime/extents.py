@@ -13,9 +13,9 @@ from itertools import pairwise
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plan.allocation import Allocation
-from tmmu.plan.metrics import needed_bytes
-from tmmu.plan.sections import Plan
+from tmmu.plans.allocation import Allocation
+from tmmu.plans.metrics import needed_bytes
+from tmmu.plans.sections import Plan
 
 OPERATOR = "UML_OS.TMMU.ApplyPlan_v1"
 

@@ -10,7 +10,7 @@ from typing import Any
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import EXECUTION_MODES
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 from tmmu.runtime import philox
 from tmmu.runtime.memory import MappedMemory
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.vocabulary import Lifetime
-from tmmu.plan.metrics import first_slot
-from tmmu.plan.sections import Plan
+from tmmu.plans.metrics import first_slot
+from tmmu.plans.sections import Plan
 
 
 class Handle(NamedTuple):

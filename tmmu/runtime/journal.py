@@ -16,7 +16,7 @@ from typing import Any, Self
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
-from tmmu.plan.gate import SPEC_VERSION
+from tmmu.plans.gate import SPEC_VERSION
 from tmmu.runtime.records.schema import check_record
 
 OPERATOR = "UML_OS.TMMU.CommitExecution_v1"

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 from tmmu.core.errors import TmmuError
-from tmmu.plan.allocation import Arena
-from tmmu.plan.sections import Plan
+from tmmu.plans.allocation import Arena
+from tmmu.plans.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.backing import Bytes, given, mapped
 from tmmu.runtime.divided import Mapping, buffers, mappings

@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tmmu.plan import file
-from tmmu.plan.replan import NO_SHAPE, ReplanRecord
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.replan import NO_SHAPE, ReplanRecord
+from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import APPLY, Execution, violation
 from tmmu.runtime.memory import MappedMemory

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
-from tmmu.plan.columns import PARTS, ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS, ROLES
+from tmmu.plans.sections import Plan
 from tmmu.simulator.operators import has_body_rule, iterates
 from tmmu.simulator.witness import malformed
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import NodePart, Role, Shares
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, ROLES, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, ROLES, SHARES
+from tmmu.plans.sections import Plan
 from tmmu.simulator.bodies import Holder, PlanStep, Tree, steps_of
 from tmmu.simulator.operators import known, shows
 from tmmu.simulator.witness import Corrupted, Corruption, malformed

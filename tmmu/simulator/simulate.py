@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tmmu.plan import metrics
+from tmmu.plans import metrics
 from tmmu.runtime.births import Births
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution

@@ -17,8 +17,8 @@ from proofs.readers.models.reference import ReferenceProgram
 from proofs.violations import Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
-from tmmu.plan.columns import IS_RETURNED, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_RETURNED, SHARES
+from tmmu.plans.sections import Plan
 
 
 def differences(

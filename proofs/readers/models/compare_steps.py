@@ -13,7 +13,7 @@ from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import plain
 from proofs.violations import Violation
 from tmmu.core.vocabulary import NodePart
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 def step_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:

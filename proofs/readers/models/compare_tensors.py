@@ -11,8 +11,8 @@ from proofs.violations import Violation
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import Dim, evaluate
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES
+from tmmu.plans.sections import Plan
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.violations import Obligation, Violation
 from tmmu.core.vocabulary import NodePart
-from tmmu.plan.columns import PARTS
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS
+from tmmu.plans.sections import Plan
 
 WHAT = (
     "binding", "size", "branch", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes",

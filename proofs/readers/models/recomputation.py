@@ -16,8 +16,8 @@ from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.models.training import read_by_backward
 from proofs.readers.operators import known, qualified
 from tmmu.core.vocabulary import NodePart, Phase, Role
-from tmmu.plan.columns import PARTS
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS
+from tmmu.plans.sections import Plan
 
 _CLONE = re.compile(r"(?P<node>.+)\.(?P<suffix>recompute[0-9]+)", re.DOTALL)
 _DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)

@@ -33,9 +33,9 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken import KINDS as BROKEN
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
 modes = st.sampled_from(("inference", "forward"))

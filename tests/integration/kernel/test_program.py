@@ -22,8 +22,8 @@ from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
 from tmmu.examples.broken.editing import changed, in_layout, with_accesses
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.sections import Plan, amended
 
 DIGEST = bytes(range(32))
 

@@ -17,9 +17,9 @@ from proofs.verify.command import command
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 CHAIN = plan_memory(
     text_model("node relu Relu x -> a", "node matmul Matmul a -> b", "node relu2 Relu b -> y"),

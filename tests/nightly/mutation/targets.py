@@ -206,7 +206,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/plan.py": (*PLANNER, f"{UNIT}order_memory.py", f"{COMMANDS}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{UNIT}envelope_verify.py", f"{UNIT}replan.py"),
     "tmmu/planner/replan.py": (f"{UNIT}replan.py",),
-    "tmmu/plan/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),
+    "tmmu/plans/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),
     **{
         f"tmmu/planner/orders/{name}.py": ORDERS
         for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
@@ -221,11 +221,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/sharding/stages.py": (f"{UNIT}sharding_stages.py", *SHARDING),
     "tmmu/planner/sharding/relations.py": (f"{UNIT}sharding_loops.py", *SHARDING),
     **{
-        f"tmmu/plan/{name}.py": FILES
+        f"tmmu/plans/{name}.py": FILES
         for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")
     },
     "tmmu/core/fields.py": FILES,
-    "tmmu/plan/sharding.py": (f"{UNIT}plan_file.py", *SHARDING),
+    "tmmu/plans/sharding.py": (f"{UNIT}plan_file.py", *SHARDING),
     **{f"tmmu/core/dims/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},
 }  # fmt: skip
 """The most critical files, with their tests; what `--files` is not given for, in this order."""

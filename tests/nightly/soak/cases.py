@@ -26,12 +26,12 @@ from tmmu.core.vocabulary import (
 )
 from tmmu.examples.broken.faults import Case
 from tmmu.ir.validate import validate
-from tmmu.plan import sharding
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import has_backward, prepare
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
+from tmmu.plans import sharding
+from tmmu.plans.sections import Plan, amended
 
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 TOKEN = bytes(range(64))

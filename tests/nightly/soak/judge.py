@@ -31,7 +31,7 @@ from tests.nightly.soak.figures import Figures
 from tests.nightly.soak.witness import confirmed, shows_ranks
 from tmmu.core.errors import TmmuError
 from tmmu.examples.broken.faults import Case, Fault, Injected
-from tmmu.plan.gate import Stated
+from tmmu.plans.gate import Stated
 
 BY_KERNEL = (
     "no_live_overlap", "alignment", "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound",

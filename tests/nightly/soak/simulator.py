@@ -26,8 +26,8 @@ from tests.support.simulations import Simulated, evaluated, same
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, corrupted, some_change
-from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
 

@@ -8,10 +8,10 @@ from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfigur
 from tmmu.examples.broken.editing import counted, edit, laid_out, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.plan.columns import SHARES
-from tmmu.plan.metrics import footprints
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
+from tmmu.plans.columns import SHARES
+from tmmu.plans.metrics import footprints
+from tmmu.plans.sections import Plan, amended
 
 FAST, SLOW = 0, 1
 ARENAS = (

@@ -16,7 +16,7 @@ from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, s
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 LOOP, BODY = "repeat", "repeat/body"
 

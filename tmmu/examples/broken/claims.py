@@ -10,8 +10,8 @@ from tmmu.core.columns import column
 from tmmu.examples.broken.editing import edit, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 
 
 @wrong("slot_count", field="usage[activations].minimal")

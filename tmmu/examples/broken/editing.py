@@ -14,12 +14,12 @@ import numpy as np
 
 from tmmu.core.columns import NONE, Names, column, ragged
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
-from tmmu.plan.columns import SHARES, Steps, Storages
-from tmmu.plan.sections import Plan, Usage, amended, configured
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.arenas.assignment import lay_out
 from tmmu.planner.plan import slot_table
 from tmmu.planner.problem import AllocationProblem
+from tmmu.plans.columns import SHARES, Steps, Storages
+from tmmu.plans.sections import Plan, Usage, amended, configured
 
 Changes = Mapping[str, Mapping[str, int]]
 

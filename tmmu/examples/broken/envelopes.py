@@ -13,7 +13,7 @@ from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.examples.broken.other_model import handed_out_with, plan_of
-from tmmu.plan.sections import Envelope, Plan
+from tmmu.plans.sections import Envelope, Plan
 
 if TYPE_CHECKING:
     import onnx

@@ -18,8 +18,8 @@ from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right,
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.columns import IS_RETURNED, Steps
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_RETURNED, Steps
+from tmmu.plans.sections import Plan
 
 IF = "left/If"
 THEN, ELSE = f"{IF}/then_branch", f"{IF}/else_branch"

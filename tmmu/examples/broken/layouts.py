@@ -10,8 +10,8 @@ from tmmu.examples.broken.editing import counted, edit, offset_of, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan, amended
 
 
 def uneven() -> Model:

@@ -11,8 +11,8 @@ from tmmu.examples.broken.editing import edit, laid_out, moved, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, skip
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.columns import IS_RETURNED, ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_RETURNED, ROLES
+from tmmu.plans.sections import Plan
 
 
 @wrong("lifetimes_cover_accesses", "a")

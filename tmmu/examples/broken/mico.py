@@ -15,8 +15,8 @@ from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import counted, edit, right
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.columns import Slots
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.columns import Slots
+from tmmu.plans.sections import Plan, amended
 
 Pools = Sequence[tuple[int, tuple[str, ...]]]
 

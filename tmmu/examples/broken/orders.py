@@ -5,7 +5,7 @@ from __future__ import annotations
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 @wrong("lifetimes_cover_accesses", "d")

@@ -15,8 +15,8 @@ from tmmu.core.columns import Names, column
 from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, without
 from tmmu.examples.broken.kinds import Wrong, wrong
-from tmmu.plan.columns import IS_INPUT, IS_RETURNED, Tensors
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.columns import IS_INPUT, IS_RETURNED, Tensors
+from tmmu.plans.sections import Plan, amended
 
 if TYPE_CHECKING:
     import onnx

@@ -9,7 +9,7 @@ from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of, w
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 @wrong("no_live_overlap", "a", "b")

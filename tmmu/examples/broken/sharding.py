@@ -16,12 +16,12 @@ from typing import Any
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.kinds import Wrong, wrong
-from tmmu.plan import sharding
-from tmmu.plan.sections import Plan, amended, needed
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
+from tmmu.plans import sharding
+from tmmu.plans.sections import Plan, amended, needed
 
 ROWS, WIDTH = 8, 64
 TENSOR = {"mesh": {"tensor": 2}, "rules": [{"names": ["w"], "split": ["", "tensor"]},

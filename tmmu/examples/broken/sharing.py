@@ -11,8 +11,8 @@ from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, s
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, first_reader, once_read, skip, twice_read
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
 
 
 @wrong("sharing_is_sound", "a", "r")

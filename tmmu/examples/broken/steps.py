@@ -8,7 +8,7 @@ from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, 
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 
 @wrong("lifetimes_cover_accesses")

@@ -15,7 +15,7 @@ from pathlib import Path
 from tmmu.core.vocabulary import Model, Node
 from tmmu.examples.broken.editing import edit, laid_out, right, step_of
 from tmmu.examples.broken.kinds import Wrong, wrong
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 WIDTH = 64
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tmmu.plan.memories import divide, strictest
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
+from tmmu.plans.memories import divide, strictest
 
 
 class Shortfall(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.plan.memories import Division, divide
 from tmmu.planner.arenas.levels import Levels
 from tmmu.planner.problem import AllocationProblem
+from tmmu.plans.memories import Division, divide
 
 INT64_SAFE = 1 << 62
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Role, Rule
 from tmmu.ir.program import ModelProgram
-from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import Plan, configured
 from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.problem import Choices
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import Plan, configured
 
 ROLE = -1
 """Where a tensor's choices come from if no rule matches it."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, UINT64_END, ArenaConfiguration, ArenaPolicy, Model
 from tmmu.ir.program import program
-from tmmu.plan.sections import Plan
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.problem import AllocationProblem, of_plan
 from tmmu.planner.remat import schedules
 from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
 from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
+from tmmu.plans.sections import Plan
 
 EFFORT, LIMIT = 80_000, 400_000
 """About how many nodes are planned while one policy is improved, and while policies are tried: bounds the time."""

@@ -15,11 +15,11 @@ import numpy as np
 from tmmu.core.columns import NONE, column, ragged
 from tmmu.core.dims.expressions import closed
 from tmmu.core.vocabulary import Model
-from tmmu.plan import sharding
-from tmmu.plan.columns import Shards
 from tmmu.planner.sharding import stages
 from tmmu.planner.sharding.rewrite import rewrite
 from tmmu.planner.sharding.splits import Split
+from tmmu.plans import sharding
+from tmmu.plans.columns import Shards
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import Any
 from tmmu.core.dims.expressions import Expression, closed
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Model, Node, Phase, Role, Tensor, View
-from tmmu.plan import sharding
 from tmmu.planner.sharding.relations import Labels, Relation, across, elementwise, relation, whole
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.sharding.splits import Split, Splits
 from tmmu.planner.training.gradients import DOMAIN as GRADIENTS
 from tmmu.planner.training.gradients import ONNX
+from tmmu.plans import sharding
 
 MESH = "tmmu.mesh"
 """Collectives over the axis `a` are operators of the domain `tmmu.mesh/a`."""

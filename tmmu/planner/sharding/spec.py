@@ -37,7 +37,7 @@ from typing import Any
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
-from tmmu.plan import sharding
+from tmmu.plans import sharding
 
 LIMIT = 1 << 20
 """The largest spec that is read, in bytes."""

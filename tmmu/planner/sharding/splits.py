@@ -13,10 +13,10 @@ from typing import Any
 
 from tmmu.core.dims.expressions import closed
 from tmmu.core.vocabulary import Model, Role, Tensor
-from tmmu.plan import sharding
 from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.training.gradients import is_floating
+from tmmu.plans import sharding
 
 Split = tuple[str, ...]
 """The axis of each dimension; "" where no axis splits it."""

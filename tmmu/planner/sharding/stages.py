@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Phase
-from tmmu.plan import sharding
 from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.sharding.rewrite import MESH, Made, refuse_taken
 from tmmu.planner.sharding.spec import refuse
+from tmmu.plans import sharding
 
 
 def count(spec: dict[str, Any]) -> int:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from tmmu.core import canonical
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 from tmmu.runtime.records.ratios import ratio
 
 

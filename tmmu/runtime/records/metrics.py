@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tmmu.core.vocabulary import Role, Shares
-from tmmu.plan.columns import IS_SAVED, ROLES, SHARES
-from tmmu.plan.metrics import footprints, occupancy
-from tmmu.plan.sections import Plan, needed
+from tmmu.plans.columns import IS_SAVED, ROLES, SHARES
+from tmmu.plans.metrics import footprints, occupancy
+from tmmu.plans.sections import Plan, needed
 from tmmu.runtime.records.ratios import Ratio, ratio
 
 SCHEMA = "tmmu_metrics_v1"

@@ -16,10 +16,10 @@ from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
 from tmmu.core.records import refusal
-from tmmu.plan import file
-from tmmu.plan.claims import arena_config
-from tmmu.plan.gate import SPEC_VERSION
-from tmmu.plan.sections import Plan, configured
+from tmmu.plans import file
+from tmmu.plans.claims import arena_config
+from tmmu.plans.gate import SPEC_VERSION
+from tmmu.plans.sections import Plan, configured
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ratios import ratio
@@ -38,7 +38,7 @@ from tmmu.runtime.records.schema import (
 )
 
 if TYPE_CHECKING:
-    from tmmu.plan.replan import ReplanRecord
+    from tmmu.plans.replan import ReplanRecord
 
 
 def link(previous: bytes, record: Mapping[str, Any]) -> bytes:

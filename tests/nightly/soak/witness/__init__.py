@@ -16,7 +16,7 @@ from tests.nightly.soak.witness.nesting import badly_nested
 from tests.nightly.soak.witness.places import aliased, beyond, misaligned, misfit, outgrown, overlap, role_not_held
 from tests.nightly.soak.witness.ranks import shows_part, shows_ranks
 from tmmu.examples.broken.faults import Case
-from tmmu.plan.gate import Stated
+from tmmu.plans.gate import Stated
 
 __all__ = ["confirmed", "shows_ranks"]
 

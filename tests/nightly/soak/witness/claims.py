@@ -11,10 +11,10 @@ from tmmu.core import canonical
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.faults.reading import live
-from tmmu.plan import file
-from tmmu.plan.columns import SHARES
-from tmmu.plan.gate import Stated
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.columns import SHARES
+from tmmu.plans.gate import Stated
+from tmmu.plans.sections import Plan
 
 Witness = Mapping[str, Any]
 

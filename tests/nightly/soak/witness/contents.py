@@ -13,8 +13,8 @@ from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.examples.broken.faults.reading import address, is_callers, is_kept, is_view, meet, returned
-from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, SHARES
+from tmmu.plans.sections import Plan
 
 Witness = Mapping[str, Any]
 GRADIENTS = "tmmu.grad"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tmmu.plan.sections import Plan
 from tmmu.planner.sharding.local import coordinates
+from tmmu.plans.sections import Plan
 
 DOMAIN = "tmmu.mesh/"
 TOGETHER = ("AllReduce", "AllGather", "ReduceScatter")

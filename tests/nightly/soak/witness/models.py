@@ -11,8 +11,8 @@ from typing import Any
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.faults import Case
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plans.sections import Plan
 
 Witness = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
-from tmmu.plan.columns import PARTS, ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS, ROLES
+from tmmu.plans.sections import Plan
 
 
 class _Bad(Exception):

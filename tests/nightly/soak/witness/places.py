@@ -9,8 +9,8 @@ from typing import Any
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Rule
 from tmmu.examples.broken.faults.reading import address
-from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import Plan, configured
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import Plan, configured
 
 Witness = Mapping[str, Any]
 BY_SLOTS = ("slots", "hashed")

@@ -14,10 +14,10 @@ from tests.nightly.soak.witness.meeting import meet
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.examples.broken.faults.ranks import part_of
-from tmmu.plan import sharding
-from tmmu.plan.gate import Stated
-from tmmu.plan.sections import Plan
 from tmmu.planner.sharding.local import coordinates
+from tmmu.plans import sharding
+from tmmu.plans.gate import Stated
+from tmmu.plans.sections import Plan
 
 Witness = Mapping[str, Any]
 

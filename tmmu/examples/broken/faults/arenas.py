@@ -8,7 +8,7 @@ from tmmu.core.vocabulary import Role, Rule
 from tmmu.examples.broken.editing import changed, with_arena
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import is_plain, meet, role, tables
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.sections import Plan, amended
 
 
 def _storages_meet(plan: Plan, a: int, b: int) -> bool:

@@ -10,8 +10,8 @@ from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import role
-from tmmu.plan.columns import PARTS
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.columns import PARTS
+from tmmu.plans.sections import Plan, amended
 
 
 def _body(plan: Plan, chance: random.Random) -> int:

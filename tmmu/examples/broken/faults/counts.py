@@ -11,7 +11,7 @@ from tmmu.core.columns import column
 from tmmu.examples.broken.editing import changed, claiming, with_arena
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import arena_in_use, claim, live, live_pairs
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.sections import Plan, amended
 
 
 def _other(value: int, chance: random.Random) -> int:

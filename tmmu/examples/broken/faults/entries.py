@@ -15,9 +15,9 @@ import numpy as np
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.examples.broken.editing import changed
-from tmmu.plan import file
-from tmmu.plan.columns import PARTS, ROLES, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.columns import PARTS, ROLES, SHARES
+from tmmu.plans.sections import Plan
 
 COLUMNS = (
     ("storages", "offset"), ("tensors", "storage"), ("tensors", "window"), ("storages", "death"),

@@ -11,8 +11,8 @@ from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Injected, encoded, fault, in_case, require, some
 from tmmu.examples.broken.faults.model import wrong_besides
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Envelope, Plan, needed
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Envelope, Plan, needed
 
 
 def _envelope(plan: Plan) -> Envelope:

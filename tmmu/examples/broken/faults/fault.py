@@ -16,8 +16,8 @@ from tmmu.core import canonical
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Model
 from tmmu.ir import columns
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 Item = TypeVar("Item")
 

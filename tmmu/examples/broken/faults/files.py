@@ -12,9 +12,9 @@ from tmmu.core import canonical
 from tmmu.examples.broken.faults.entries import COLUMNS, corrupted, some_change
 from tmmu.examples.broken.faults.fault import Case, Inject, Injected, callers, fault, in_case, require, some
 from tmmu.examples.broken.faults.ranks import turned
-from tmmu.plan import file
-from tmmu.plan.provenance import HASHES
-from tmmu.plan.sections import amended
+from tmmu.plans import file
+from tmmu.plans.provenance import HASHES
+from tmmu.plans.sections import amended
 
 Body = dict[str, Any]
 

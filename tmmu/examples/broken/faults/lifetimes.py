@@ -9,8 +9,8 @@ from tmmu.core.vocabulary import Role
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import accesses, is_callers, returned, step_at
-from tmmu.plan.columns import IS_INPUT, ROLES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import IS_INPUT, ROLES
+from tmmu.plans.sections import Plan
 
 
 @fault("lifetimes_cover_accesses")

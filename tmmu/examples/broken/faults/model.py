@@ -12,10 +12,10 @@ from tmmu.core.vocabulary import Phase, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Fault, Injected, NoPlace, fault, in_case, require, some
 from tmmu.examples.broken.faults.reading import is_kept, is_view
-from tmmu.plan import file
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES
-from tmmu.plan.sections import Plan, amended
 from tmmu.planner.training.expand import expand
+from tmmu.plans import file
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES
+from tmmu.plans.sections import Plan, amended
 
 CODE = "steps_are_the_model"
 

@@ -7,7 +7,7 @@ import random
 from tmmu.examples.broken.editing import changed, claiming, with_arena
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import alignment_of, arena_in_use, claim, live_pairs, tables
-from tmmu.plan.sections import Plan, amended
+from tmmu.plans.sections import Plan, amended
 
 BY_SLOTS = ("slots", "hashed")
 """The layouts in which a slot has an address."""

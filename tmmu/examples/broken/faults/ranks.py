@@ -11,10 +11,10 @@ from tmmu.core.columns import NONE, column
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Inject, Injected, fault, in_case, require, some
 from tmmu.examples.broken.faults.reading import alignment_of, claim
-from tmmu.plan import file, sharding
-from tmmu.plan.sections import Plan, amended, needed
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.rewrite import MESH
+from tmmu.plans import file, sharding
+from tmmu.plans.sections import Plan, amended, needed
 
 Edit = Callable[[Plan, random.Random], Plan]
 

@@ -8,8 +8,8 @@ from bisect import bisect_right
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.examples.broken.faults.fault import some
-from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES, Storages, Tensors
-from tmmu.plan.sections import Plan, needed
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES, Storages, Tensors
+from tmmu.plans.sections import Plan, needed
 
 
 def tables(plan: Plan) -> tuple[Tensors, Storages]:

@@ -19,8 +19,8 @@ from tmmu.examples.broken.faults.reading import (
     step_at,
     tables,
 )
-from tmmu.plan.columns import PARTS, SHARES
-from tmmu.plan.sections import Plan
+from tmmu.plans.columns import PARTS, SHARES
+from tmmu.plans.sections import Plan
 
 WHOLE_VIEWS = ("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze")
 """Operators of ai.onnx whose result is a view of all of their operand."""

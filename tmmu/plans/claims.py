@@ -11,8 +11,8 @@ from typing import Any
 
 from tmmu.core.fields import boolean, distinct, entries, integer, keys, one_of, record, refuse, size, text, texts
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
-from tmmu.plan.columns import Slots
-from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
+from tmmu.plans.columns import Slots
+from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
 
 OPTIONAL = tuple(name for name in Usage._fields if name != "minimal")
 """What may be claimed of an arena or not; that slots are as few as can be is claimed or is false."""

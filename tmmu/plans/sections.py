@@ -17,8 +17,8 @@ from tmmu.core.dims.expressions import Dim
 from tmmu.core.dims.table import read
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings, Role
-from tmmu.plan.allocation import Allocation, Buffers, Placement
-from tmmu.plan.columns import Shards, Slots, Terms
+from tmmu.plans.allocation import Allocation, Buffers, Placement
+from tmmu.plans.columns import Shards, Slots, Terms
 
 Section = TypeVar("Section")
 

@@ -1,5 +1,5 @@
 """A plan as text, a statement a line (`spec/text-plan.md`): what `.plan.txt` files hold, read here and written by
-`tmmu.plan.text_writer`.
+`tmmu.plans.text_writer`.
 
 A text states what a person decides: where each tensor lies, what it shares, and the steps. Storages and lifetimes
 follow from that (T1, T2) and are worked out here; what they come to is a plan like any other and goes through the
@@ -16,8 +16,8 @@ from tmmu.core.columns import NONE, U32, Names, column, index_of, ragged
 from tmmu.core.dtypes import TYPES, element_alignment
 from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
 from tmmu.core.vocabulary import MAIN, UINT64_END, NodePart, Role, Shares
-from tmmu.plan.allocation import Allocation, Arena, Buffers
-from tmmu.plan.columns import (
+from tmmu.plans.allocation import Allocation, Arena, Buffers
+from tmmu.plans.columns import (
     IS_INPUT,
     IS_OUTPUT,
     IS_RETURNED,
@@ -30,8 +30,8 @@ from tmmu.plan.columns import (
     Storages,
     Tensors,
 )  # fmt: skip
-from tmmu.plan.lifetimes import NO_STEP, Access, BodySpan, Lives, lives
-from tmmu.plan.sections import BufferPlan, Claims, Plan, Usage
+from tmmu.plans.lifetimes import NO_STEP, Access, BodySpan, Lives, lives
+from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage
 
 FORMAT = Format("tmmu-plan-text", 1, "INVALID_PLAN", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "stash", "donated", "align", "type",

@@ -12,9 +12,9 @@ from typing import Any
 from tmmu.core import canonical
 from tmmu.core.bindings import bindings_object
 from tmmu.core.vocabulary import Bindings
-from tmmu.plan import file
-from tmmu.plan.gate import SPEC_VERSION
-from tmmu.plan.sections import Plan
+from tmmu.plans import file
+from tmmu.plans.gate import SPEC_VERSION
+from tmmu.plans.sections import Plan
 
 NO_SHAPE: Mapping[str, int] = {}
 """That of plans that were exchanged for another reason than a shape."""

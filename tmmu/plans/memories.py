@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy
-from tmmu.plan.sections import ArenaUse
+from tmmu.plans.sections import ArenaUse
 
 
 class Division(NamedTuple):

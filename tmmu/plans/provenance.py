@@ -10,8 +10,8 @@ from typing import Any
 from tmmu.core.bindings import bindings_object, read_bindings
 from tmmu.core.fields import integer, one_of, record, refuse, text, unexpected
 from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, Bindings
-from tmmu.plan import sharding
-from tmmu.plan.sections import Provenance
+from tmmu.plans import sharding
+from tmmu.plans.sections import Provenance
 
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest")
 """The hashes that the section states; `file_digest` stands beside all sections."""

@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
-from tmmu.plan.configuration import check, wrong
+from tmmu.plans.configuration import check, wrong
 
 LIMIT = 1 << 20
 """The largest configuration that is read, in bytes."""

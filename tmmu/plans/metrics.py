@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import show
-from tmmu.plan.allocation import Placement
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Slots
-from tmmu.plan.sections import Claims, Plan, Usage, needed
+from tmmu.plans.allocation import Placement
+from tmmu.plans.columns import PARTS, ROLES, SHARES, Slots
+from tmmu.plans.sections import Claims, Plan, Usage, needed
 
 
 def ratio(part: int, whole: int) -> float:

@@ -1,4 +1,4 @@
-"""The text of a plan: the inverse of `tmmu.plan.text` on allocations.
+"""The text of a plan: the inverse of `tmmu.plans.text` on allocations.
 
 Storages and lifetimes are not written: they follow. So a text is read again before it is returned, and a plan that
 states other than what follows (a lifetime without an access for it, bytes shared without a reason) is refused with the
@@ -16,10 +16,10 @@ from tmmu.core.dtypes import SHORT, element_alignment
 from tmmu.core.errors import TmmuError
 from tmmu.core.statements import operator_text, written
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
-from tmmu.plan import text
-from tmmu.plan.allocation import Allocation, Arena, Buffers, Placement
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
-from tmmu.plan.sections import BufferPlan, Plan, Usage
+from tmmu.plans import text
+from tmmu.plans.allocation import Allocation, Arena, Buffers, Placement
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plans.sections import BufferPlan, Plan, Usage
 
 
 def write(plan: Plan | BufferPlan) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tmmu.core.columns import U64, Names
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plan.columns import Bodies, Steps, Storages, Tensors
+from tmmu.plans.columns import Bodies, Steps, Storages, Tensors
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,11 @@ from tmmu.core.fields import (
     unexpected,
 )  # fmt: skip
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, MAX_EXCLUSIVE_ARMS, REPLAN_POLICIES, NodePart, Shares
-from tmmu.plan import provenance, sharding
-from tmmu.plan.allocation import Allocation, Arena, Buffers
-from tmmu.plan.claims import read_claims
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
-from tmmu.plan.sections import BufferPlan, Claims, Envelope, Plan
+from tmmu.plans import provenance, sharding
+from tmmu.plans.allocation import Allocation, Arena, Buffers
+from tmmu.plans.claims import read_claims
+from tmmu.plans.columns import PARTS, ROLES, SHARES, Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
+from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "2.0"
 """What every plan file states of itself. Other lifetimes, slots or addresses are a new major version.
@@ -44,7 +44,7 @@ spec: R8.1, R8.2
 """
 SECTIONS = ("claims", "provenance", "shards", "envelope")
 DTYPES: dict[str, Any] = {"U8": np.uint8, "U32": np.uint32, "U64": np.uint64, "Names": Names}
-"""The types of columns, by the names under which the tables of `tmmu.plan.columns` declare them."""
+"""The types of columns, by the names under which the tables of `tmmu.plans.columns` declare them."""
 OF_OTHER_LENGTH = {Steps: Steps.LISTS, Shards: Shards.DIMENSIONS, Slots: ("of",)}
 """Columns that have not a row for each row of their table; neither have the bounds `_at`."""
 ENVELOPE = ("size", "points", "largest_at")

@@ -1,7 +1,7 @@
 """`plan.cbor`: a plan as canonical bytes, with its hashes (R1, R2); text plans are read here as well.
 
 `to_object` and the gate's `from_object` are inverse to each other. `save` computes every hash; `load` refuses what is
-not exactly a plan (`tmmu.plan.gate`) and leaves hashes to `false_hashes`: a plan with a false hash is a plan, and
+not exactly a plan (`tmmu.plans.gate`) and leaves hashes to `false_hashes`: a plan with a false hash is a plan, and
 refuted. spec: P1.1, P1.3, P1.4, P1.5
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, Table
 from tmmu.core.errors import TmmuError
-from tmmu.plan import text
-from tmmu.plan.claims import arena_config, claims_object
-from tmmu.plan.columns import Steps
-from tmmu.plan.gate import FORMAT, SPEC_VERSION, Stated, StatedBuffers, from_object
-from tmmu.plan.provenance import HASHES, provenance_object
-from tmmu.plan.sections import BufferPlan, Envelope, Plan, configured
+from tmmu.plans import text
+from tmmu.plans.claims import arena_config, claims_object
+from tmmu.plans.columns import Steps
+from tmmu.plans.gate import FORMAT, SPEC_VERSION, Stated, StatedBuffers, from_object
+from tmmu.plans.provenance import HASHES, provenance_object
+from tmmu.plans.sections import BufferPlan, Envelope, Plan, configured
 
 LIMIT = 1 << 34
 """The largest plan file that is read, in bytes."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
-from tmmu.plan.sections import Plan
+from tmmu.plans.sections import Plan
 
 Lifetime = tuple[int, int]
 """First and last time, both included."""
