@@ -20,7 +20,7 @@ from tmmu.planner.remat.rewrite import Joint
 
 
 @dataclass(frozen=True)
-class Graph:
+class OnnxGraph:
     """A joint graph as the program sees it: what each node reads and writes (values by number), bytes and operations.
 
     `again` are the nodes that may run a second time, `given` the values that the caller writes, `ends` those that must
@@ -37,7 +37,7 @@ class Graph:
     backward: int
 
 
-def graph_of(joint: Joint, arenas: tuple[ArenaConfiguration, ...]) -> Graph:
+def graph_of(joint: Joint, arenas: tuple[ArenaConfiguration, ...]) -> OnnxGraph:
     """The program's view of a joint graph without bodies: only arenas that reuse count. O(nodes + accesses)."""
     model = joint.model
     run = program(model)
@@ -68,7 +68,7 @@ def graph_of(joint: Joint, arenas: tuple[ArenaConfiguration, ...]) -> Graph:
     again = frozenset(n for n in joint.order if all(joint.free[t] for t in model.nodes[n].writes))
     given = frozenset(v for t in model.inputs if model.tensors[t].role is Role.INPUT for v in values((t,)))
     backward = next((n for n, node in enumerate(model.nodes) if node.phase is not Phase.FORWARD), len(model.nodes))
-    return Graph(reads, writes, size, joint.cost, again, given, frozenset(values(model.outputs)), backward)
+    return OnnxGraph(reads, writes, size, joint.cost, again, given, frozenset(values(model.outputs)), backward)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Solved:
 class _Program:
     """The variables by stage and node or value; for each value its maker and the nodes that touch it."""
 
-    graph: Graph
+    graph: OnnxGraph
     model: Any
     run: dict[tuple[int, int], Any] = field(default_factory=dict)
     kept: dict[tuple[int, int], Any] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class _Program:
                         model.add(there[v] >= was + self.run[t, j] - 1)
 
 
-def solve(graph: Graph, budget: int, seconds: float = 120.0, workers: int = 2, *, early: bool = False) -> Solved:
+def solve(graph: OnnxGraph, budget: int, seconds: float = 120.0, workers: int = 2, *, early: bool = False) -> Solved:
     """The fewest operations repeated such that at most `budget` bytes are live while any node runs.
 
     Values are computed again in the backward half, as the planner does; with `early` in the forward half as well.

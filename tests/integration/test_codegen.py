@@ -35,7 +35,7 @@ from tests.support.c_programs import (
 from tmmu.cli.entry import run as tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.examples import mico
-from tmmu.mico import NotProved, generate
+from tmmu.mico import PlanNotProved, generate
 from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan
 
@@ -289,7 +289,7 @@ def test_without_a_verifier_and_against_its_answer_nothing_is_written(folder: Pa
     with pytest.raises(TmmuError, match="CONTRACT_VIOLATION"):
         generate(planned(path), str(path), str(target))
     refuted = type("Refuted", (), {"verdict": "REFUTED", "line": "REFUTED"})()
-    with pytest.raises(NotProved, match="REFUTED"):
+    with pytest.raises(PlanNotProved, match="REFUTED"):
         generate(planned(path), str(path), str(target), prove=lambda *_: refuted)
     assert list(tmp_path.iterdir()) == []
 

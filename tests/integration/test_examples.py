@@ -17,7 +17,7 @@ from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples import gpt2, llama_block, resnet50, transformer_block, unet
-from tmmu.examples.graph import OPSET, Graph
+from tmmu.examples.graph import OPSET, OnnxGraph
 from tmmu.importers.onnx import import_onnx
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
@@ -107,7 +107,7 @@ def test_the_plan_of_a_model_is_proved_against_it(name: str, tmp_path: Path) -> 
     ],
 )  # fmt: skip
 def test_an_architecture_has_its_published_number_of_parameters(module: object, parameters: int) -> None:
-    graph: Graph = module.network()  # type: ignore[attr-defined]
+    graph: OnnxGraph = module.network()  # type: ignore[attr-defined]
     assert graph.parameters == parameters
     weights = [t for t in graph.model().graph.initializer if t.data_location == TensorProto.EXTERNAL]
     assert sum(math.prod(t.dims) for t in weights if t.data_type != TensorProto.BOOL) == parameters
@@ -220,7 +220,7 @@ def test_a_folder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_equal_constants_are_stored_once() -> None:
-    graph = Graph("g")
+    graph = OnnxGraph("g")
     assert graph.constant([1, 2]) == graph.constant((1, 2))
     assert (
         len({graph.constant(1), graph.constant([1]), graph.constant(1, "float32"), graph.constant([1], shape=(1, 1))})
@@ -230,7 +230,7 @@ def test_equal_constants_are_stored_once() -> None:
 
 
 def test_constants_may_be_nodes() -> None:
-    graph = Graph("g", constants_as_nodes=True)
+    graph = OnnxGraph("g", constants_as_nodes=True)
     graph.node("Neg", graph.constant(1))
     model = graph.model().graph
     assert [node.op_type for node in model.node] == ["Constant", "Neg"]
@@ -238,7 +238,7 @@ def test_constants_may_be_nodes() -> None:
 
 
 def test_nodes_are_named_by_scope_and_counted() -> None:
-    graph = Graph("g")
+    graph = OnnxGraph("g")
     with graph.scope("outer"), graph.scope("inner"):
         first, second = (graph.node("Relu", "x") for _ in range(2))
     body = graph.inner("branch")

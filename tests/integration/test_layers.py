@@ -25,7 +25,15 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUND = ("tmmu.core", "tmmu.ir", "tmmu.plans")
 MIDDLE = ("tmmu.planner", "tmmu.importers")
 SYSTEMS = ("tmmu.simulator", "tmmu.mnemosyne", "tmmu.foundry", "tmmu.mico")
-TOP = ("tmmu.cli", "tmmu.prepare", "tmmu.language_session", "tmmu.mico_codegen", "tmmu.mico_modules", "tmmu")
+TOP = (
+    "tmmu.cli",
+    "tmmu.library",
+    "tmmu.prepare",
+    "tmmu.language_session",
+    "tmmu.mico_codegen",
+    "tmmu.mico_modules",
+    "tmmu",
+)
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tmmu.core": ("tmmu.core",),
     "tmmu.ir": GROUND,

@@ -8,14 +8,14 @@ import onnx
 
 from tests.support.c_programs import weighted
 from tmmu.examples import mico
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 WIDTH, HEADS, SEQ = 32, 4, 6
 
 
 def transformer_block() -> onnx.ModelProto:
     """A block of GPT-2 in float32: normalization, attention with a causal mask, a network with Gelu by tanh."""
-    graph = Graph("block")
+    graph = OnnxGraph("block")
 
     def linear(value: str, name: str, inputs: int, outputs: int) -> str:
         return graph.node(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx
 from hypothesis import strategies as st
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 Shape = tuple[int, ...]
 
@@ -33,7 +33,7 @@ MOST = 64
 class _Maker:
     """A graph in the making: its values with their shapes, own and captured ones, newest last."""
 
-    def __init__(self, graph: Graph, values: list[tuple[str, Shape]], depth: int) -> None:
+    def __init__(self, graph: OnnxGraph, values: list[tuple[str, Shape]], depth: int) -> None:
         self.graph, self.values, self.depth, self.own = graph, list(values), depth, 0
 
     def pick(self, number: int) -> tuple[str, Shape]:
@@ -114,7 +114,7 @@ class _Maker:
         else:
             self.add(g.node("Neg", name), shape)
 
-    def inside(self, body: Graph, given: list[tuple[str, Shape]], following: list[int]) -> _Maker:
+    def inside(self, body: OnnxGraph, given: list[tuple[str, Shape]], following: list[int]) -> _Maker:
         """The maker of a body, which has made up to three nodes."""
         inner = _Maker(body, [*self.values, *given], self.depth + 1)
         for _ in range(3):
@@ -179,7 +179,7 @@ class _Maker:
 
 def build(numbers: list[int]) -> onnx.ModelProto:
     """The model that integers say, the first for its inputs, the others for its nodes."""
-    graph = Graph("random")
+    graph = OnnxGraph("random")
     first, *nodes = numbers or [0]
     values = [
         (graph.input(f"x{k}", shape) if k % 2 == 0 else graph.weight(f"w{k}", shape), shape)

@@ -15,12 +15,12 @@ from tests.support.seeded import element, philox
 from tmmu import examples
 from tmmu.cli.entry import run
 from tmmu.examples import draws, weights
-from tmmu.examples.graph import DTYPES, Graph
+from tmmu.examples.graph import DTYPES, OnnxGraph
 
 
-def network(dtype: str) -> Graph:
+def network(dtype: str) -> OnnxGraph:
     """Every use of a weight that has a width of its own."""
-    graph = Graph("uses")
+    graph = OnnxGraph("uses")
     graph.input("x", (1, 6), dtype)
     value = graph.node("MatMul", "x", graph.weight("by_columns", (6, 4), dtype))
     value = graph.node(
@@ -69,7 +69,7 @@ def test_long_weights_go_on_where_a_block_ends(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_weight_of_bools_is_a_causal_mask() -> None:
     """spec: MC7.3"""
-    graph = Graph("mask")
+    graph = OnnxGraph("mask")
     graph.node("Not", graph.weight("mask", (1, 4, 4), "bool"), result="y")
     filled, _ = weights.with_weights(graph.model(), 0, "")
     assert numpy_helper.to_array(filled.graph.initializer[0]).astype(int).sum(axis=2).tolist() == [[1, 2, 3, 4]]

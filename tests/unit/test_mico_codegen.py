@@ -18,7 +18,7 @@ from tmmu import examples, mico_codegen
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 from tmmu.mico_codegen import MiCoCodeGen, prove
 from tmmu.mico_modules.MiCoUtils import fuse_model
 from tmmu.plans import file
@@ -32,7 +32,7 @@ TABLE = {
 
 def dynamic() -> onnx.ModelProto:
     """A layer on a batch of any size, and its normalization."""
-    graph = Graph("dynamic")
+    graph = OnnxGraph("dynamic")
     value = graph.node("Conv", graph.input("x", ("batch", 2, 4, 4)), graph.weight("w", (4, 2, 3, 3)), result="conv")
     parts = [graph.weight(name, (4,)) for name in ("scale", "shift", "mean", "variance")]
     graph.node("Relu", graph.node("BatchNormalization", value, *parts, result="normal"), result="y")
@@ -66,7 +66,7 @@ def test_the_documents_table_comes_out_of_its_own_class(name: str) -> None:
 @pytest.mark.parametrize(("bits", "offset"), [(8, 100), (32, 100), (64, 104), (1024, 128)])
 def test_everything_is_aligned_to_so_many_bits(bits: int, offset: int) -> None:
     """spec: MC8.1"""
-    graph = Graph("aligned")
+    graph = OnnxGraph("aligned")
     graph.node("Relu", graph.input("x", (25,)), result="y")
     graph.output("y", (25,))
     plan = MiCoCodeGen(graph.model(), align_to=bits).plan

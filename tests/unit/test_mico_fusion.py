@@ -12,20 +12,20 @@ from onnx.reference import ReferenceEvaluator
 from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 from tmmu.mico.fusion import fuse_batch_normalizations
 
 X = np.random.default_rng(0).normal(size=(2, 3, 5, 5)).astype(np.float32)
 
 
-def normalized(graph: Graph, value: str, name: str, result: str | None = None) -> str:
+def normalized(graph: OnnxGraph, value: str, name: str, result: str | None = None) -> str:
     parts = [graph.weight(f"{name}.{part}", (4,)) for part in ("scale", "shift", "mean", "variance")]
     return graph.node("BatchNormalization", value, *parts, result=result, epsilon=0.01)
 
 
-def network(*, bias: bool = True, end: str = "") -> Graph:
+def network(*, bias: bool = True, end: str = "") -> OnnxGraph:
     """A convolution, its normalization, and what else reads one of them."""
-    graph = Graph("normalized")
+    graph = OnnxGraph("normalized")
     graph.input("x", X.shape)
     operands = ["x", graph.weight("weight", (4, 3, 3, 3)), *([graph.weight("bias", (4,))] * bias)]
     value = graph.node("Conv", *operands, result="conv")
@@ -46,7 +46,7 @@ def network(*, bias: bool = True, end: str = "") -> Graph:
     return graph
 
 
-def model(graph: Graph) -> onnx.ModelProto:
+def model(graph: OnnxGraph) -> onnx.ModelProto:
     return weights.with_weights(graph.model(), 5, "")[0]
 
 

@@ -12,20 +12,20 @@ from onnx.reference import ReferenceEvaluator
 from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 from tmmu.mico.quantization import Ranges, bits_of, layers_of, observed, quantized
 
 
-def opset19(graph: Graph) -> onnx.ModelProto:
+def opset19(graph: OnnxGraph) -> onnx.ModelProto:
     """With weights, for operators that onnx can evaluate; the graphs below mean the same there."""
     made = weights.with_weights(graph.model(), 3, "")[0]
     made.opset_import[0].version, made.ir_version = 19, 9
     return made
 
 
-def network() -> Graph:
+def network() -> OnnxGraph:
     """A layer of each kind, one operand that two of them read, and a product that is no layer."""
-    graph = Graph("layers")
+    graph = OnnxGraph("layers")
     graph.input("x", (1, 2, 4, 4))
     one, other = (
         graph.node("Conv", "x", graph.weight(f"{name}.weight", (3, 2, 3, 3)), *more, result=name, pads=[1] * 4)
@@ -98,7 +98,7 @@ def test_operators_without_integers_are_refused() -> None:
 
 
 def test_what_is_not_float32_is_no_layer() -> None:
-    graph = Graph("half")
+    graph = OnnxGraph("half")
     graph.node("MatMul", graph.input("x", (1, 2), "float16"), graph.weight("w", (2, 2), "float16"), result="y")
     assert layers_of(graph.model().graph) == []
 
@@ -126,7 +126,7 @@ def test_layers_of_8_bits_are_integer_products() -> None:
 
 def test_each_integer_is_the_nearest_of_its_scale() -> None:
     """One layer by hand: scales are 127ths, rounding is half to even, the bias comes after. spec: MC8.7"""
-    graph = Graph("one")
+    graph = OnnxGraph("one")
     graph.input("x", (1, 2))
     graph.node("Gemm", "x", graph.weight("w", (2, 2)), graph.weight("b", (2,)), result="y")
     graph.output("y", (1, 2))
@@ -168,7 +168,7 @@ def test_a_layer_of_zeros_has_a_scale() -> None:
 
 
 def test_names_that_are_taken_are_left_alone() -> None:
-    graph = Graph("taken")
+    graph = OnnxGraph("taken")
     graph.input("x", (1, 2))
     graph.node("MatMul", "x", graph.weight("zero", (2, 2)), result="x.q8")
     graph.output("x.q8", (1, 2))

@@ -115,3 +115,22 @@ def test_no_folder_outlives_its_run(tmp_path: Path) -> None:
     done = tlc.check(toy(tmp_path), str(program(tmp_path / "java", "pwd; exit 3")), Path("tla.jar"), 60)
     assert done.exit == 3
     assert not Path(done.folder).exists()
+
+
+def test_one_run_of_many_writes_the_classes_that_later_ones_map(tmp_path: Path) -> None:
+    """The first runs load them as ever; a file that was not written, or not by a whole run, is not mapped."""
+    says = (
+        'for o; do case $o in -XX:ArchiveClassesAtExit=*) WRITE; printf x >"${o#*=}";; esac; done; echo "$@"; exit 12'
+    )
+
+    def options(java: Path, times: int) -> list[str]:
+        runs = [tlc.check(toy(tmp_path), str(java), Path("tla.jar"), 60) for _ in range(times)]
+        assert all(run.exit in (12, 3) for run in runs)
+        return (tmp_path / f"{java.name}.asked").read_text().splitlines()
+
+    for name, write in (("whole", ":"), ("none", "exit 3")):
+        asked = f'echo "$@" >>{tmp_path / name}.asked; '
+        lines = options(program(tmp_path / name, asked + says.replace("WRITE", write)), 5)
+        assert ["ArchiveClassesAtExit" in line for line in lines] == [False, False, True, False, False]
+        mapped = ["SharedArchiveFile" in line for line in lines]
+        assert mapped == [False, False, False, *([True] * 2 if name == "whole" else [False] * 2)]

@@ -52,7 +52,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     2 command line, 70 internal error.
     """
     with extras.needed("onnx", "reading ONNX"):
-        from tmmu.mico import NotProved, generate
+        from tmmu.mico import PlanNotProved, generate
         from tmmu.mico.generate import check_name
     from proofs.verify import formats, judge
     from proofs.verify.options import Disagreement, Options
@@ -83,7 +83,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         written = generate(
             stated.plan, model, output, prove=prove, weights=weights, static=static, name=name, bindings=own
         )
-    except NotProved:
+    except PlanNotProved:
         print_lines(*formats.text(answers[-1]), f"nothing was written to {output}")
         return answers[-1].exit
     except Disagreement as error:

@@ -112,9 +112,9 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
 class TrainingOptions:
     """In which mode a model is planned, by which preset, and how many bytes it may need."""
 
-    mode: str | None
-    preset: str | None
-    budget: int | None
+    mode: str | None = None
+    preset: str | None = None
+    budget: int | None = None
 
 
 training = gathered(

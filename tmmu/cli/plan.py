@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ import click
 from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
 from tmmu.cli.units import seconds
-from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
 from tmmu.core.output import counted, print_lines
@@ -49,41 +47,29 @@ def plan(
 
     Reads MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks the plan as verify-plan does, and writes it.
     """
-    from tmmu import planner
     from tmmu.cli import ranks, storages, summary
-    from tmmu.cli.checking import check, check_sizes
-    from tmmu.cli.models import load_resolved
-    from tmmu.planner.modes import chosen, has_backward, prepare
-    from tmmu.planner.remat import check_budget
+    from tmmu.cli.planning import task
     from tmmu.plans import file
     from tmmu.runtime.events import EventLog
 
     target = _target(model, output, events)
     spec = ranks.load(sharding, training.budget, options.order)
-    config, policy = arenas
-    loaded, resolved = load_resolved(model, bindings)
+    allocation_time_ns = 0
     try:
-        check_sizes(resolved)
-        mode, _ = chosen(training.mode, training.preset, training.budget)
-        graph = prepare(loaded, mode, config, training.budget, policy)
-        wanted = replace(options, mode=mode, is_stage=spec is not None or has_backward(loaded))
+        asked = task(model, bindings, training, options, arenas, divided=spec is not None)
         log = None if events is None else EventLog(events)
 
-        allocation_time_ns = 0
-
-        def planned_within_budget(graph: Model) -> Planned:
+        def timed(graph: Model) -> Planned:
             nonlocal allocation_time_ns
             begun = time.perf_counter_ns()
-            planned = planner.plan_memory(graph, config, wanted, policy=policy, observer=log)
+            planned = asked.planned(graph, log)
             allocation_time_ns += time.perf_counter_ns() - begun
-            if training.budget is not None:
-                check_budget(planned.plan, training.budget)
             return planned
 
-        made = list(ranks.plans(graph, spec, sharding.rank, planned_within_budget))
+        made = list(ranks.plans(asked.graph, spec, sharding.rank, timed))
         for _, _, plans in made:
             for one in plans:
-                check(one, graph, is_ir=kind.is_ir(model))
+                asked.check(one)
     except TmmuError as error:
         error.in_file(model)
         raise
@@ -93,7 +79,7 @@ def plan(
             file.save(one, path)
             print_lines(f"wrote {path}")
         lines = [*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan)]
-        lines += _added(loaded, graph)
+        lines += _added(asked.given, asked.graph)
         if spec is not None:
             lines += ranks.summary(spec, local, planned.plan)
         lines.append(summary.hints(planned.plan, planned.refused))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 OPERATORS = ("Relu", "Neg", "Abs", "Sqrt", "Tanh", "Sigmoid", "Exp", "Sin")
 SHAPE = (256, 256)
@@ -20,7 +20,7 @@ def build() -> onnx.ModelProto:
 
     spec: T4.1
     """
-    graph = Graph("chain")
+    graph = OnnxGraph("chain")
     value = graph.input("input", SHAPE)
     for operator in OPERATORS[:-1]:
         value = graph.node(operator, value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 STRIDES, CHANNELS = (8, 16, 32), (128, 256, 512)
 CLASSES, DETECTIONS, RATE, LINE = 80, 300, 16_000, 640
@@ -20,7 +20,7 @@ FIELDS = 4 + 1 + CLASSES
 
 def build() -> onnx.ModelProto:
     """The network as an ONNX model without weights."""
-    graph = Graph("detector", constants_as_nodes=True)
+    graph = OnnxGraph("detector", constants_as_nodes=True)
     images = graph.input("images", ("?", 3, "?", "?"))
     rate = graph.input("rate", (), "int64")
     value = _full_lines(graph, images, rate)
@@ -33,7 +33,7 @@ def build() -> onnx.ModelProto:
     return graph.model()
 
 
-def _full_lines(graph: Graph, images: str, rate: str) -> str:
+def _full_lines(graph: OnnxGraph, images: str, rate: str) -> str:
     """Scaled as they are at the full rate; at another, each line of 320 pixels is first widened by a matrix."""
     full = graph.inner("full")
     full.node("Div", images, full.constant(255.0, "float32"), result="scaled")
@@ -48,7 +48,7 @@ def _full_lines(graph: Graph, images: str, rate: str) -> str:
 
 
 def _convolution(
-    graph: Graph, value: str, channels: int, filters: int, name: str, *, kernel: int = 3, stride: int = 1
+    graph: OnnxGraph, value: str, channels: int, filters: int, name: str, *, kernel: int = 3, stride: int = 1
 ) -> str:
     """A convolution and x · sigmoid(x)."""
     weight = graph.weight(f"{name}.weight", (filters, channels, kernel, kernel))
@@ -60,7 +60,7 @@ def _convolution(
         return graph.node("Mul", value, graph.node("Sigmoid", value))
 
 
-def _backbone(graph: Graph, value: str) -> list[str]:
+def _backbone(graph: OnnxGraph, value: str) -> list[str]:
     """Features at an eighth, a sixteenth and a thirty-second of the size."""
     channels, features = 3, []
     for level, filters in enumerate((32, 64, *CHANNELS)):
@@ -72,7 +72,7 @@ def _backbone(graph: Graph, value: str) -> list[str]:
     return features[2:]
 
 
-def _neck(graph: Graph, features: list[str]) -> list[str]:
+def _neck(graph: OnnxGraph, features: list[str]) -> list[str]:
     """Each scale joined to the one above it, from coarse to fine."""
     coarse = features[-1]
     joined = [coarse]
@@ -87,7 +87,7 @@ def _neck(graph: Graph, features: list[str]) -> list[str]:
     return joined
 
 
-def _decode(graph: Graph, feature: str, scale: int) -> str:
+def _decode(graph: OnnxGraph, feature: str, scale: int) -> str:
     """[?, cells, fields]: where each cell's box lies in pixels, and what is in it."""
     stride = graph.constant(float(STRIDES[scale]), "float32")
     with graph.scope(f"head.{scale}"):
@@ -103,7 +103,7 @@ def _decode(graph: Graph, feature: str, scale: int) -> str:
         return graph.node("Concat", centre, extent, graph.node("Sigmoid", sure), axis=2)
 
 
-def _grid(graph: Graph, raw: str) -> str:
+def _grid(graph: OnnxGraph, raw: str) -> str:
     """[1, cells, 2]: column and row of each cell, row by row."""
     zero, one, last = graph.constant(0), graph.constant(1), graph.constant([-1])
     shape = graph.node("Concat", graph.dim(raw, 2), graph.dim(raw, 3), axis=0)
@@ -114,7 +114,7 @@ def _grid(graph: Graph, raw: str) -> str:
     return graph.node("Cast", grid, to=onnx.TensorProto.FLOAT)
 
 
-def _best(graph: Graph, rows: str) -> None:
+def _best(graph: OnnxGraph, rows: str) -> None:
     """The boxes of the highest score, their scores and their classes."""
     parts = graph.constant([4, 1, CLASSES])
     box, there, classes = graph.nodes("Split", rows, parts, results=[None, None, None], axis=2)

@@ -11,7 +11,7 @@ import math
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 LAYERS, HEADS, WIDTH, INNER, VOCABULARY, CONTEXT = 12, 12, 768, 3072, 50257, 1024
 
@@ -21,9 +21,9 @@ def build() -> onnx.ModelProto:
     return network().model()
 
 
-def network() -> Graph:
+def network() -> OnnxGraph:
     """The network as a graph, of which `parameters` can be asked."""
-    graph = Graph("gpt2")
+    graph = OnnxGraph("gpt2")
     ids = graph.input("input_ids", ("batch", "seq"), "int64")
     with graph.scope("transformer"):
         embedding = graph.weight("transformer.wte.weight", (VOCABULARY, WIDTH))
@@ -42,7 +42,7 @@ def network() -> Graph:
     return graph
 
 
-def _embed(graph: Graph, ids: str, embedding: str) -> str:
+def _embed(graph: OnnxGraph, ids: str, embedding: str) -> str:
     """Token and position embeddings, added; the positions count up to the sequence's length."""
     positions = graph.node("Range", graph.constant(0), graph.length(ids, 1), graph.constant(1))
     positions = graph.node("Unsqueeze", positions, graph.constant([0]))
@@ -53,7 +53,7 @@ def _embed(graph: Graph, ids: str, embedding: str) -> str:
     return graph.node("Add", tokens, places)
 
 
-def _causal_mask(graph: Graph, ids: str) -> str:
+def _causal_mask(graph: OnnxGraph, ids: str) -> str:
     """The top left [seq, seq] of the stored triangle, as two slices."""
     mask = graph.weight("transformer.mask", (1, 1, CONTEXT, CONTEXT), "bool")
     graph.parameters -= CONTEXT * CONTEXT  # a buffer, which nothing trains
@@ -63,7 +63,7 @@ def _causal_mask(graph: Graph, ids: str) -> str:
     return mask
 
 
-def _block(graph: Graph, hidden: str, mask: str, name: str) -> str:
+def _block(graph: OnnxGraph, hidden: str, mask: str, name: str) -> str:
     """One layer: attention and the feed-forward network, each normalized before and added to what came in."""
     with graph.scope("ln_1"):
         normalized = _normalize(graph, hidden, f"{name}.ln_1")
@@ -80,7 +80,7 @@ def _block(graph: Graph, hidden: str, mask: str, name: str) -> str:
     return graph.node("Add", hidden, fed)
 
 
-def _attention(graph: Graph, hidden: str, mask: str, name: str) -> str:
+def _attention(graph: OnnxGraph, hidden: str, mask: str, name: str) -> str:
     """Twelve heads of 64, masked so that no token sees a later one."""
     together = _project(graph, hidden, WIDTH, 3 * WIDTH, f"{name}.c_attn")
     sizes = graph.constant([WIDTH, WIDTH, WIDTH])
@@ -101,7 +101,7 @@ def _attention(graph: Graph, hidden: str, mask: str, name: str) -> str:
     return _project(graph, mixed, WIDTH, WIDTH, f"{name}.c_proj")
 
 
-def _project(graph: Graph, hidden: str, inputs: int, outputs: int, name: str) -> str:
+def _project(graph: OnnxGraph, hidden: str, inputs: int, outputs: int, name: str) -> str:
     """A dense layer on the last dimension: the tokens of all sequences are rows of one matrix."""
     with graph.scope(name.rsplit(".", 1)[-1]):
         weight = graph.weight(f"{name}.weight", (inputs, outputs))
@@ -111,17 +111,17 @@ def _project(graph: Graph, hidden: str, inputs: int, outputs: int, name: str) ->
         return graph.node("Reshape", graph.node("Gemm", rows, weight, bias), shape)
 
 
-def _shape_like(graph: Graph, hidden: str, width: int) -> str:
+def _shape_like(graph: OnnxGraph, hidden: str, width: int) -> str:
     """[batch, seq, width], computed from a tensor that has the first two."""
     return graph.node("Concat", graph.dim(hidden, 0), graph.dim(hidden, 1), graph.constant([width]), axis=0)
 
 
-def _normalize(graph: Graph, hidden: str, name: str) -> str:
+def _normalize(graph: OnnxGraph, hidden: str, name: str) -> str:
     weight, bias = (graph.weight(f"{name}.{part}", (WIDTH,)) for part in ("weight", "bias"))
     return graph.node("LayerNormalization", hidden, weight, bias, axis=-1, epsilon=1e-5)
 
 
-def _gelu(graph: Graph, value: str) -> str:
+def _gelu(graph: OnnxGraph, value: str) -> str:
     """GPT-2's own approximation: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))."""
     half = graph.node("Mul", value, graph.constant(0.5, "float32"))
     cube = graph.node("Pow", value, graph.constant(3.0, "float32"))

@@ -35,7 +35,7 @@ Dim = int | str
 Attribute = int | float | str | Sequence[int] | onnx.GraphProto | onnx.TensorProto
 
 
-class Graph:
+class OnnxGraph:
     """The nodes, inputs, outputs and weights of one graph or of one body, in the order in which they are written.
 
     Parameters
@@ -58,9 +58,9 @@ class Graph:
         self._names: Counter[str] = Counter()
         self._external_bytes = 0
 
-    def inner(self, name: str) -> Graph:
+    def inner(self, name: str) -> OnnxGraph:
         """The body `name` of a node that is yet to be written, with names of its own within the present scope."""
-        body = Graph(name, constants_as_nodes=self.constants_as_nodes)
+        body = OnnxGraph(name, constants_as_nodes=self.constants_as_nodes)
         body._scope = [*self._scope, name]
         return body
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 WIDTH, INNER, HEADS, SHARED_HEADS, HEAD, ROTARY_BASE = 4096, 14336, 32, 8, 128, 500_000.0
 DTYPE = "bfloat16"
@@ -21,9 +21,9 @@ def build() -> onnx.ModelProto:
     return network().model()
 
 
-def network() -> Graph:
+def network() -> OnnxGraph:
     """The layer as a graph, of which `parameters` can be asked."""
-    graph = Graph("llama-block")
+    graph = OnnxGraph("llama-block")
     hidden = graph.input("hidden", ("batch", "seq", WIDTH), DTYPE)
     positions = graph.input("position_ids", ("batch", "seq"), "int64")
     with graph.scope("rotary_emb"):
@@ -45,7 +45,7 @@ def network() -> Graph:
     return graph
 
 
-def _rotary(graph: Graph, positions: str) -> tuple[str, str]:
+def _rotary(graph: OnnxGraph, positions: str) -> tuple[str, str]:
     """Cosine and sine of position times frequency, as [batch, 1, seq, 128]; computed in float32."""
     frequencies = [ROTARY_BASE ** (-2 * pair / HEAD) for pair in range(HEAD // 2)]
     places = graph.node("Cast", graph.node("Unsqueeze", positions, graph.constant([1])), to=FLOAT32)
@@ -59,7 +59,7 @@ def _rotary(graph: Graph, positions: str) -> tuple[str, str]:
     return cosine, sine
 
 
-def _causal_mask(graph: Graph, hidden: str) -> str:
+def _causal_mask(graph: OnnxGraph, hidden: str) -> str:
     """[seq, seq]: minus infinity above the diagonal, 0 elsewhere."""
     shape = graph.node("Concat", graph.dim(hidden, 1), graph.dim(hidden, 1), axis=0)
     minus_infinity = onnx.helper.make_tensor("minus_infinity", FLOAT32, [1], [float("-inf")])
@@ -67,7 +67,7 @@ def _causal_mask(graph: Graph, hidden: str) -> str:
     return graph.node("Cast", graph.node("Trilu", mask, graph.constant(1), upper=1), to=BFLOAT16)
 
 
-def _attention(graph: Graph, hidden: str, mask: str, cosine: str, sine: str) -> str:
+def _attention(graph: OnnxGraph, hidden: str, mask: str, cosine: str, sine: str) -> str:
     """Grouped-query attention; the key and the value before they are repeated are the cache."""
     batch, length = graph.dim(hidden, 0), graph.dim(hidden, 1)
 
@@ -89,7 +89,7 @@ def _attention(graph: Graph, hidden: str, mask: str, cosine: str, sine: str) -> 
     return _project(graph, graph.node("Reshape", mixed, shape), WIDTH, WIDTH, "self_attn.o_proj")
 
 
-def _rotate(graph: Graph, value: str, cosine: str, sine: str, result: str | None = None) -> str:
+def _rotate(graph: OnnxGraph, value: str, cosine: str, sine: str, result: str | None = None) -> str:
     """Each pair of elements half a head apart, turned by its angle."""
     last, one = graph.constant([3]), graph.constant([1])
     middle, end = graph.constant([HEAD // 2]), graph.constant([(1 << 63) - 1])
@@ -100,7 +100,7 @@ def _rotate(graph: Graph, value: str, cosine: str, sine: str, result: str | None
     return graph.node("Add", straight, graph.node("Mul", turned, sine), result=result)
 
 
-def _repeat(graph: Graph, shared: str, batch: str, length: str) -> str:
+def _repeat(graph: OnnxGraph, shared: str, batch: str, length: str) -> str:
     """Each shared head four times, so that every query head has one of its own."""
     times = HEADS // SHARED_HEADS
     sizes = [graph.constant([number]) for number in (SHARED_HEADS, times, HEADS, HEAD)]
@@ -110,7 +110,7 @@ def _repeat(graph: Graph, shared: str, batch: str, length: str) -> str:
     return graph.node("Reshape", repeated, joined)
 
 
-def _feed_forward(graph: Graph, hidden: str) -> str:
+def _feed_forward(graph: OnnxGraph, hidden: str) -> str:
     """down(silu(gate(x)) · up(x))."""
     gate = _project(graph, hidden, WIDTH, INNER, "mlp.gate_proj")
     gate = graph.node("Mul", gate, graph.node("Sigmoid", gate))
@@ -118,12 +118,12 @@ def _feed_forward(graph: Graph, hidden: str) -> str:
     return _project(graph, graph.node("Mul", gate, up), INNER, WIDTH, "mlp.down_proj")
 
 
-def _project(graph: Graph, value: str, inputs: int, outputs: int, name: str) -> str:
+def _project(graph: OnnxGraph, value: str, inputs: int, outputs: int, name: str) -> str:
     with graph.scope(name.rsplit(".", 1)[-1]):
         return graph.node("MatMul", value, graph.weight(f"{name}.weight", (inputs, outputs), DTYPE))
 
 
-def _normalize(graph: Graph, hidden: str, name: str) -> str:
+def _normalize(graph: OnnxGraph, hidden: str, name: str) -> str:
     """Divided by the root of the mean square, in float32, and scaled."""
     wide = graph.node("Cast", hidden, to=FLOAT32)
     square = graph.node("Pow", wide, graph.constant(2.0, "float32"))

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 WIDTH, ROUNDS, LENGTH = 64, 8, 12
 
 
 def build() -> onnx.ModelProto:
     """The two recurrences as an ONNX model."""
-    graph = Graph("loop")
+    graph = OnnxGraph("loop")
     left, right = graph.input("left", (1, WIDTH)), graph.input("right", (1, WIDTH))
     sequence = graph.input("sequence", (LENGTH, 1, WIDTH))
     bias = graph.node("Tanh", graph.node("MatMul", left, graph.weight("bias.weight", (WIDTH, WIDTH))), result="bias")
@@ -39,7 +39,7 @@ def build() -> onnx.ModelProto:
     return graph.model()
 
 
-def _swap(body: Graph, bias: str) -> onnx.GraphProto:
+def _swap(body: OnnxGraph, bias: str) -> onnx.GraphProto:
     """The right value becomes the left one as it is, and the left one, changed, the right."""
     body.input("round", (), "int64")
     condition = body.input("condition", (), "bool")
@@ -53,7 +53,7 @@ def _swap(body: Graph, bias: str) -> onnx.GraphProto:
     return body.body()
 
 
-def _recur(body: Graph, bias: str) -> onnx.GraphProto:
+def _recur(body: OnnxGraph, bias: str) -> onnx.GraphProto:
     """tanh(state · weight + element + bias), which is the next state and an element of the result."""
     state, element = body.input("state", (1, WIDTH)), body.input("element", (1, WIDTH))
     total = body.node("Add", body.node("MatMul", state, "scan.weight"), element)

@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 CLASSES = 10
 
 
 def mlp() -> onnx.ModelProto:
     """256 inputs, three hidden layers of 64."""
-    graph = Graph("mico-mlp")
+    graph = OnnxGraph("mico-mlp")
     value = graph.node("Flatten", graph.input("x", (1, 256)), result="flatten")
     widths = (256, 64, 64, 64)
     for layer, (inputs, outputs) in enumerate(pairwise(widths)):
@@ -30,7 +30,7 @@ def mlp() -> onnx.ModelProto:
 
 def lenet() -> onnx.ModelProto:
     """1x28x28 inputs, two convolutions of 5x5 with average pooling, two hidden layers."""
-    graph = Graph("mico-lenet")
+    graph = OnnxGraph("mico-lenet")
     value = graph.input("x", (1, 1, 28, 28))
     for layer, channels, filters, padding in ((0, 1, 6, 2), (3, 6, 16, 0)):
         value = _convolution(graph, value, channels, filters, 5, f"layers_{layer}", padding=padding)
@@ -45,7 +45,7 @@ def lenet() -> onnx.ModelProto:
 
 def vgg() -> onnx.ModelProto:
     """3x32x32 inputs, four convolutions of 3x3, two hidden layers of 4,096 with dropout."""
-    graph = Graph("mico-vgg")
+    graph = OnnxGraph("mico-vgg")
     value = graph.input("x", (1, 3, 32, 32))
     for layer, channels, filters, pooled in ((0, 3, 64, 3), (4, 64, 128, 7), (8, 128, 256, None), (11, 256, 256, 14)):
         value = _convolution(graph, value, channels, filters, 3, f"layers_{layer}", padding=1)
@@ -62,7 +62,7 @@ def vgg() -> onnx.ModelProto:
 
 def resnet8() -> onnx.ModelProto:
     """3x32x32 inputs, a stem and four residual blocks of 64 to 512 channels, the last three at half the size each."""
-    graph = Graph("mico-resnet8")
+    graph = OnnxGraph("mico-resnet8")
     value = _convolution(graph, graph.input("x", (1, 3, 32, 32)), 3, 64, 3, "conv1_0", padding=1)
     value = graph.node("Relu", value, result="conv1_2")
     channels = 64
@@ -74,7 +74,7 @@ def resnet8() -> onnx.ModelProto:
     return _finish(graph, _linear(graph, value, 512, CLASSES, "fc"))
 
 
-def _residual(graph: Graph, value: str, channels: int, filters: int, name: str) -> str:
+def _residual(graph: OnnxGraph, value: str, channels: int, filters: int, name: str) -> str:
     """Two 3x3 convolutions beside a shortcut, which is a convolution of its own where the shapes differ."""
     stride = 1 if channels == filters else 2
     result = _convolution(graph, value, channels, filters, 3, f"{name}_conv1", padding=1, stride=stride)
@@ -85,13 +85,13 @@ def _residual(graph: Graph, value: str, channels: int, filters: int, name: str) 
     return graph.node("Relu", graph.node("Add", result, value, result=f"{name}_add"), result=f"{name}_relu")
 
 
-def _linear(graph: Graph, value: str, inputs: int, outputs: int, result: str) -> str:
+def _linear(graph: OnnxGraph, value: str, inputs: int, outputs: int, result: str) -> str:
     weight, bias = graph.weight(f"{result}.weight", (outputs, inputs)), graph.weight(f"{result}.bias", (outputs,))
     return graph.node("Gemm", value, weight, bias, result=result, transB=1)
 
 
 def _convolution(
-    graph: Graph,
+    graph: OnnxGraph,
     value: str,
     channels: int,
     filters: int,
@@ -108,7 +108,7 @@ def _convolution(
     )
 
 
-def _finish(graph: Graph, value: str) -> onnx.ModelProto:
+def _finish(graph: OnnxGraph, value: str) -> onnx.ModelProto:
     """The copy to `output`."""
     graph.node("Concat", value, result="output", axis=0)
     graph.output("output", (1, CLASSES))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 """Blocks and inner channels of each stage; a block has four times as many channels outside."""
@@ -21,9 +21,9 @@ def build() -> onnx.ModelProto:
     return network().model()
 
 
-def network() -> Graph:
+def network() -> OnnxGraph:
     """The network as a graph, of which `parameters` can be asked."""
-    graph = Graph("resnet50")
+    graph = OnnxGraph("resnet50")
     value = graph.input("input", ("batch", 3, 224, 224))
     value = graph.node("Relu", _convolution(graph, value, 3, 64, 7, "conv1", stride=2))
     value = graph.node("MaxPool", value, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
@@ -41,7 +41,7 @@ def network() -> Graph:
     return graph
 
 
-def _bottleneck(graph: Graph, value: str, channels: int, inner: int, name: str, stride: int) -> str:
+def _bottleneck(graph: OnnxGraph, value: str, channels: int, inner: int, name: str, stride: int) -> str:
     """Narrow, 3x3, widen; added to what came in, which a convolution first reshapes where the shapes differ."""
     result = graph.node("Relu", _convolution(graph, value, channels, inner, 1, f"{name}.conv1"))
     result = graph.node("Relu", _convolution(graph, result, inner, inner, 3, f"{name}.conv2", stride=stride))
@@ -52,7 +52,7 @@ def _bottleneck(graph: Graph, value: str, channels: int, inner: int, name: str, 
 
 
 def _convolution(
-    graph: Graph, value: str, channels: int, filters: int, kernel: int, name: str, *, stride: int = 1
+    graph: OnnxGraph, value: str, channels: int, filters: int, kernel: int, name: str, *, stride: int = 1
 ) -> str:
     weight = graph.weight(f"{name}.weight", (filters, channels, kernel, kernel))
     bias = graph.weight(f"{name}.bias", (filters,))

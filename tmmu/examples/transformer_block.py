@@ -10,7 +10,7 @@ import math
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 TOKENS, WIDTH, HEADS, HEAD, INNER = 197, 192, 3, 64, 768
 
@@ -23,9 +23,9 @@ def build() -> onnx.ModelProto:
     return network().model()
 
 
-def network() -> Graph:
+def network() -> OnnxGraph:
     """The block as a graph, of which `parameters` can be asked."""
-    graph = Graph("transformer-block")
+    graph = OnnxGraph("transformer-block")
     tokens = graph.input("tokens", (1, TOKENS, WIDTH))
     with graph.scope("attn"):
         attended = _attention(graph, _normalize(graph, tokens, "norm1"))
@@ -38,7 +38,7 @@ def network() -> Graph:
     return graph
 
 
-def _attention(graph: Graph, tokens: str) -> str:
+def _attention(graph: OnnxGraph, tokens: str) -> str:
     """Query, key and value of all heads in one product, then taken apart."""
     together = _project(graph, tokens, WIDTH, 3 * WIDTH, "attn.qkv")
     together = graph.node("Reshape", together, graph.constant([1, TOKENS, 3, HEADS, HEAD]))
@@ -52,18 +52,18 @@ def _attention(graph: Graph, tokens: str) -> str:
     return _project(graph, mixed, WIDTH, WIDTH, "attn.proj")
 
 
-def _project(graph: Graph, value: str, inputs: int, outputs: int, name: str) -> str:
+def _project(graph: OnnxGraph, value: str, inputs: int, outputs: int, name: str) -> str:
     with graph.scope(name.rsplit(".", 1)[-1]):
         product = graph.node("MatMul", value, graph.weight(f"{name}.weight", (inputs, outputs)))
         return graph.node("Add", graph.weight(f"{name}.bias", (outputs,)), product)
 
 
-def _normalize(graph: Graph, value: str, name: str) -> str:
+def _normalize(graph: OnnxGraph, value: str, name: str) -> str:
     weight, bias = (graph.weight(f"{name}.{part}", (WIDTH,)) for part in ("weight", "bias"))
     return graph.node("LayerNormalization", value, weight, bias, axis=-1, epsilon=1e-6)
 
 
-def _gelu(graph: Graph, value: str) -> str:
+def _gelu(graph: OnnxGraph, value: str) -> str:
     """x/2 · (1 + erf(x/√2))."""
     erf = graph.node("Erf", graph.node("Div", value, graph.constant(math.sqrt(2), "float32")))
     inner = graph.node("Mul", value, graph.node("Add", erf, graph.constant(1.0, "float32")))

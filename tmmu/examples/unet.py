@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Graph
+from tmmu.examples.graph import OnnxGraph
 
 CHANNELS = (64, 128, 256, 512)
 BOTTOM, CLASSES, SIDE = 1024, 2, 256
@@ -20,9 +20,9 @@ def build() -> onnx.ModelProto:
     return network().model()
 
 
-def network() -> Graph:
+def network() -> OnnxGraph:
     """The network as a graph, of which `parameters` can be asked."""
-    graph = Graph("unet")
+    graph = OnnxGraph("unet")
     value, channels = graph.input("image", ("batch", 1, SIDE, SIDE)), 1
     skips: list[tuple[str, int]] = []
     for level, filters in enumerate(CHANNELS):
@@ -45,7 +45,7 @@ def network() -> Graph:
     return graph
 
 
-def _double(graph: Graph, value: str, channels: int, filters: int, name: str) -> str:
+def _double(graph: OnnxGraph, value: str, channels: int, filters: int, name: str) -> str:
     """Two 3x3 convolutions, each followed by Relu."""
     for position, inputs in enumerate((channels, filters)):
         weight = graph.weight(f"{name}.conv{position}.weight", (filters, inputs, 3, 3))

@@ -1,5 +1,5 @@
 """C from a plan: the code that runs a model in the memory that its plan states (004). spec: MC1.1"""
 
-from tmmu.mico.generate import NotProved, PlanVerdict, Prove, generate
+from tmmu.mico.generate import PlanNotProved, PlanVerdict, Prove, generate
 
-__all__ = ["NotProved", "PlanVerdict", "Prove", "generate"]
+__all__ = ["PlanNotProved", "PlanVerdict", "Prove", "generate"]

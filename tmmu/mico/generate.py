@@ -53,7 +53,7 @@ Prove = Callable[[Plan, str], PlanVerdict]
 """Judges a plan against the model at a path. `tmmu.mico` has no verifier: its caller gives it one."""
 
 
-class NotProved(Exception):
+class PlanNotProved(Exception):
     """The plan is not PROVED: nothing was written."""
 
     def __init__(self, answer: PlanVerdict) -> None:
@@ -95,7 +95,7 @@ def generate(
 
     Raises
     ------
-    NotProved
+    PlanNotProved
         Where the answer of `prove` is not PROVED.
     TmmuError
         CONTRACT_VIOLATION without `prove`; REPLAY_DIVERGENCE for a plan of another model; INVALID_IR for an operator
@@ -115,7 +115,7 @@ def generate(
     read = _digest(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
-        raise NotProved(answer)
+        raise PlanNotProved(answer)
     _check_scope(plan)
     digest = None if plan.provenance is None else plan.provenance.source_digest
     network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, {read, digest or read})

@@ -24,9 +24,9 @@ RANGE = (1, 1000)
 
 def _cached() -> onnx.ModelProto:
     """`tail = cache[seq:1024]`, which shrinks as `seq` grows, beside `y = relu(x) + bias`, which grows."""
-    from tmmu.examples.graph import Graph
+    from tmmu.examples.graph import OnnxGraph
 
-    graph = Graph("cached")
+    graph = OnnxGraph("cached")
     x, cache = graph.input("x", ("seq", 16)), graph.input("cache", (1024, 16))
     bias = graph.input("bias", (1, 16))
     start = graph.node("Slice", graph.node("Shape", x), graph.constant([0]), graph.constant([1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from tmmu.examples.graph import Dim, Graph
+from tmmu.examples.graph import Dim, OnnxGraph
 
 WIDTH = 64
 
@@ -23,7 +23,7 @@ def layers(
 
     `activation` stands between the layers, or nothing; `y` is `second` minus the input `x`, or the other way round.
     """
-    graph = Graph("layers")
+    graph = OnnxGraph("layers")
     x = graph.input("x", (batch, WIDTH), dtype)
     make = graph.input if weight_is_input else graph.weight
     first = graph.node("MatMul", x, make("first.weight", (WIDTH, WIDTH), dtype), result="first")
@@ -44,7 +44,7 @@ def layers(
 
 def choice() -> onnx.ModelProto:
     """`y` is `x` negated where `flag` holds, and otherwise a product, which needs bytes of its own."""
-    graph = Graph("choice")
+    graph = OnnxGraph("choice")
     flag, x = graph.input("flag", (), "bool"), graph.input("x", (1, WIDTH))
     weight = graph.weight("weight", (WIDTH, WIDTH))
     then, other = graph.inner("then"), graph.inner("otherwise")
@@ -58,7 +58,7 @@ def choice() -> onnx.ModelProto:
 
 def swap() -> onnx.ModelProto:
     """A loop that hands its two values on in exchange."""
-    graph = Graph("swap")
+    graph = OnnxGraph("swap")
     left, right = graph.input("left", (1, WIDTH)), graph.input("right", (1, WIDTH))
     body = graph.inner("body")
     body.input("round", (), "int64")
@@ -76,7 +76,7 @@ def swap() -> onnx.ModelProto:
 
 def stretched() -> onnx.ModelProto:
     """One number times a square: `y` is as large as `square`, and ONNX's inference takes the 1 of `one`."""
-    graph = Graph("stretched")
+    graph = OnnxGraph("stretched")
     one, square = graph.input("one", (1,)), graph.input("square", (WIDTH, WIDTH))
     graph.node("Einsum", one, square, result="y", equation="d,cd->dc")
     graph.node("Relu", "y", result="z")

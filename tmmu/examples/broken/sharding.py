@@ -32,9 +32,9 @@ STAGES = {"mesh": {"stage": 2}, "pipeline": {"axis": "stage", "stages": [["make_
 
 def _network() -> tuple[bytes, Model]:
     """`h` = x·w, `g` = tanh h and `y` = h·v + g·v, as a file and as a model."""
-    from tmmu.examples.graph import Graph
+    from tmmu.examples.graph import OnnxGraph
 
-    graph = Graph("two-layers")
+    graph = OnnxGraph("two-layers")
     x, w, v = graph.input("x", (ROWS, WIDTH)), graph.weight("w", (WIDTH, WIDTH)), graph.weight("v", (WIDTH, WIDTH))
     h = graph.node("MatMul", x, w, result="h")
     g = graph.node("Tanh", h, result="g")

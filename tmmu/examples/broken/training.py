@@ -22,9 +22,9 @@ WIDTH = 64
 
 def _network(draw: bool = False) -> bytes:
     """`a` = x·w, `b` = tanh a, `c` = b times a (or times a random mask), `d` = c + a, and the output `y` = d·w."""
-    from tmmu.examples.graph import Graph
+    from tmmu.examples.graph import OnnxGraph
 
-    graph = Graph("residual")
+    graph = OnnxGraph("residual")
     weight = graph.weight("w", (WIDTH, WIDTH))
     a = graph.node("MatMul", graph.input("x", (1, WIDTH)), weight, result="a")
     b = graph.node("Tanh", a, result="b")

@@ -1,0 +1,221 @@
+"""The library: what the commands do, by calls; a graph of one's own, refused where it is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import tmmu
+from tmmu.cli.entry import run
+from tmmu.plans import file
+
+
+def layer() -> tmmu.Graph:
+    g = tmmu.Graph("layer")
+    x, w = g.input("x", (8, 64)), g.parameter("w", (64, 64))
+    h = g.node("MatMul", [x, w], g.tensor("h", (8, 64)))
+    g.output(g.node("Relu", h, g.tensor("y", (8, 64)), in_place={"y": "h"}))
+    return g
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "gpt2.onnx"
+    assert run(["example", "gpt2", "-o", str(path)]) == 0
+    return path
+
+
+def test_the_library_and_the_command_make_the_same_bytes(model: Path, tmp_path: Path) -> None:
+    """spec: LIB1.1, LIB1.3"""
+    bound = {"batch": 1, "seq": 16}
+    flags = [part for name, size in bound.items() for part in ("--dim", f"{name}={size}")]
+    for extra, options in (
+        ([], {}),
+        (["--layout", "slots", "--seed", "7"], {"layout": "slots", "seed": 7}),
+        (["--order", "memory", "--mode", "backward"], {"order": "memory", "mode": "backward"}),
+    ):
+        assert run(["plan", str(model), *flags, *extra, "-o", str(tmp_path / "a.cbor")]) == 0
+        tmmu.plan(model, bound, **options).save(tmp_path / "b.cbor")
+        assert (tmp_path / "a.cbor").read_bytes() == (tmp_path / "b.cbor").read_bytes()
+    flags[-1] = "seq=4..16"
+    assert run(["plan", str(model), *flags, "-o", str(tmp_path / "a.cbor")]) == 0
+    tmmu.save(tmmu.plan(str(model), {"batch": 1, "seq": (4, 16)}), tmp_path / "b.cbor")
+    assert (tmp_path / "a.cbor").read_bytes() == (tmp_path / "b.cbor").read_bytes()
+
+
+def test_each_tensor_is_where_the_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: LIB1.2"""
+    g = layer()
+    g.tensor("v", (512,), view_of="h")
+    g.node("Reshape", "h", "v")
+    g.output("v")
+    plan = tmmu.plan(g)
+    plan.save(tmp_path / "p.cbor")
+    capsys.readouterr()
+    assert run(["show", str(tmp_path / "p.cbor"), "--tensors", "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["tensors"]
+    assert [row["name"] for row in shown] == list(plan)
+    assert len(plan) == len(shown)
+    for row in shown:
+        found = plan[row["name"]]
+        assert {key: row[key] for key in ("arena", "offset", "bytes", "birth", "death", "of")} == {
+            key: getattr(found, key) for key in ("arena", "offset", "bytes", "birth", "death", "of")
+        }
+    assert plan["v"].shares == "view"
+    assert plan["v"].end == plan["h"].end
+    assert {arena.name: arena.footprint for arena in plan.arenas if arena.footprint}["parameters"] == 64 * 64 * 4
+    assert plan.footprint == sum(arena.footprint for arena in plan.arenas)
+    assert "z" not in plan
+    with pytest.raises(KeyError, match="z"):
+        plan["z"]
+
+
+def test_lifetimes_alone_are_loaded_and_verified(tmp_path: Path) -> None:
+    """spec: LIB1.4, LIB2.1"""
+    path = tmp_path / "buffers.plan.txt"
+    path.write_text("tmmu-plan-text 1\narena a 512\nbuffer x 256 a 0 live 0 1\nbuffer y 256 a 256 live 1 2\n")
+    plan = tmmu.load(path)
+    assert (plan["y"].arena, plan["y"].offset, plan["y"].birth, plan["y"].death) == ("a", 256, 1, 2)
+    assert plan["y"].of is None
+    assert tmmu.verify(plan).proved
+    assert [(arena.footprint, arena.peak) for arena in plan.arenas] == [(512, None)]
+    path.write_text(path.read_text().replace("a 256 live", "a 128 live"))
+    assert tmmu.verify(path).refuted
+
+
+def test_a_wrong_plan_has_a_witness_and_raises(tmp_path: Path) -> None:
+    """spec: LIB1.3, LIB2.1, LIB2.2"""
+    path = tmp_path / "broken.cbor"
+    assert run(["example", "broken/in-place-read-later", "-o", str(path)]) == 0
+    result = tmmu.verify(path)
+    assert result.refuted
+    assert not result.proved
+    assert result.witness is not None
+    assert result.witness["tensors"] == ["a", "r"]
+    with pytest.raises(tmmu.NotProved, match="REFUTED") as raised:
+        result.raise_unless_proved()
+    assert raised.value.result is result
+    # UNKNOWN is not PROVED either.
+    unknown = tmmu.verify(tmmu.plan(layer()), require=["model"])
+    assert (unknown.proved, unknown.refuted) == (False, False)
+    with pytest.raises(tmmu.NotProved, match="UNKNOWN"):
+        unknown.raise_unless_proved()
+    # A hash that a file states falsely stays in a copy.
+    stated = file.decode(tmmu.plan(layer()).encoded())
+    forged = tmmu.MemoryPlan(type(stated)(stated.plan, {**stated.hashes, "file_digest": bytes(32)}))
+    forged.save(tmp_path / "copy.cbor")
+    copied = tmmu.verify(tmp_path / "copy.cbor").witness
+    assert copied is not None
+    assert copied["obligation"] == "hashes"
+
+
+def test_a_plan_is_compared_with_its_graph(tmp_path: Path) -> None:
+    """spec: LIB2.1, LIB3.2"""
+    g = layer()
+    plan = tmmu.plan(g)
+    tmmu.verify(plan, model=g, require=["model"]).raise_unless_proved()
+    other = tmmu.Graph("layer")
+    x, w = other.input("x", (8, 64)), other.parameter("w", (64, 64))
+    h = other.node("MatMul", [x, w], other.tensor("h", (8, 64)))
+    other.output(other.node("Gelu", h, other.tensor("y", (8, 64))), h)
+    assert tmmu.verify(plan, model=other).refuted
+
+
+def test_what_cannot_be_planned_or_verified_is_one_clear_error(model: Path, tmp_path: Path) -> None:
+    """spec: LIB2.3"""
+    with pytest.raises(tmmu.TmmuError, match="seq") as raised:
+        tmmu.plan(model, {"batch": 1})
+    assert str(model) in str(raised.value)
+    (tmp_path / "no").write_bytes(b"no")
+    with pytest.raises(tmmu.TmmuError, match="INVALID_PLAN"):
+        tmmu.load(tmp_path / "no")
+    with pytest.raises(tmmu.TmmuError, match="INVALID_IR"):
+        tmmu.verify(tmmu.plan(layer()), model=(tmp_path / "no").rename(tmp_path / "no.ir.cbor"))
+    for missing in (tmmu.plan, lambda path: tmmu.verify(tmmu.plan(layer()), model=path)):
+        with pytest.raises(tmmu.TmmuError, match=r"missing\.onnx.*cannot be read.*INVALID_IR"):
+            missing(tmp_path / "missing.onnx")
+    with pytest.raises(tmmu.TmmuError, match=r"nothing.*INVALID_BINDING"):
+        tmmu.verify(tmmu.plan(layer()), donate=["nothing"])
+    with pytest.raises(tmmu.TmmuError, match="layout 'tight' is not known"):
+        tmmu.plan(layer(), layout="tight")
+
+
+WRONG: list[tuple[str, Callable[[tmmu.Graph], object]]] = [
+    ("there is no tensor 'q'", lambda g: g.node("Relu", "q", [], name="n")),
+    ("there is no tensor 'q'", lambda g: g.output("q")),
+    ("there is no tensor 'q'", lambda g: g.keep_apart("x", "q")),
+    ("there is no tensor 'q'", lambda g: g.alias("group", "h", "q")),
+    ("there is no tensor 'q'", lambda g: g.tensor("v", (4,), view_of="q")),
+    ("the name is used twice", lambda g: g.input("x", (1,))),
+    ("the name is used twice", lambda g: g.node("Relu", "x", "h")),
+    ("is listed twice", lambda g: g.output("y")),
+    ("is not of sizes", lambda g: g.input("z", (1, -1))),
+    ("is not of sizes", lambda g: g.input("z", ("n",))),  # type: ignore[arg-type]
+    ("do not fit 64 bits", lambda g: g.input("z", (1 << 62, 4))),
+    ("element type 'real' is not known", lambda g: g.input("z", (1,), "real")),
+    ("role 'guest' is not known", lambda g: g.tensor("z", (1,), role="guest")),
+    ("an alignment of 3", lambda g: g.tensor("z", (1,), alignment=3)),
+    ("which has 2048", lambda g: g.tensor("z", (8, 64), view_of="h", offset=4)),
+    ("which has 2048", lambda g: g.tensor("z", (1,), view_of="h", offset=-4)),
+    ("it writes nothing and has no name", lambda g: g.node("Print", "x", [])),
+    ("in place of", lambda g: g.node("Relu", "x", [], name="n", in_place={"y": "x"})),
+    ("is changed and not written", lambda g: g.node("Relu", "x", [], name="n", changes="w")),
+    ("it has no two members", lambda g: g.alias("group", "x")),
+    ("a text that is not empty", lambda g: g.input("", (1,))),
+]
+
+
+@pytest.mark.parametrize(("what", "call"), WRONG, ids=[str(k) for k in range(len(WRONG))])
+def test_a_wrong_call_is_refused_and_changes_nothing(what: str, call: Callable[[tmmu.Graph], object]) -> None:
+    """spec: LIB3.1"""
+    g, same = layer(), layer().model()
+    with pytest.raises(tmmu.TmmuError, match=what):
+        call(g)
+    assert g.model() == same
+
+
+def test_a_graph_that_is_no_program_is_refused() -> None:
+    """spec: LIB3.2"""
+    g = tmmu.Graph()
+    a, b = g.tensor("a", (4,)), g.tensor("b", (4,))
+    g.node("Relu", b, a)
+    g.node("Relu", a, b)
+    g.output(a)
+    with pytest.raises(tmmu.TmmuError, match="LIVENESS_CYCLE"):
+        g.model()
+    g = layer()
+    g.node("Relu", "x", "h", name="again")
+    with pytest.raises(tmmu.TmmuError, match="INVALID_IR"):
+        tmmu.plan(g)
+
+
+def test_nodes_may_be_declared_in_any_order() -> None:
+    """spec: LIB3.2"""
+    g = tmmu.Graph()
+    x, a, b = g.input("x", (4,)), g.tensor("a", (4,)), g.tensor("b", (4,))
+    g.node("Relu", a, b)
+    g.node("Relu", x, a)
+    g.output(b)
+    assert [node.name for node in g.model().nodes] == ["a", "b"]
+
+
+def test_an_import_loads_little_and_every_name_is_there() -> None:
+    """spec: LIB4.1, LIB4.2"""
+    code = (
+        "import sys, tmmu; "
+        "print(sorted({'numpy', 'z3', 'onnx', 'click', 'cbor2'} & {m.split('.')[0] for m in sys.modules})); "
+        "print(all(getattr(tmmu, name) is not None for name in tmmu.__all__)); "
+        "print(set(tmmu.__all__) <= set(dir(tmmu)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]", "True", "True"]
+    assert all(files(name).joinpath("py.typed").is_file() for name in ("tmmu", "proofs"))
+    assert tmmu.__version__
+    with pytest.raises(AttributeError, match="no attribute 'planned'"):
+        _ = tmmu.planned

@@ -1,0 +1,67 @@
+"""From a model to a plan that the verifier's own function has checked: what `tmmu plan` and `tmmu.plan` both do.
+
+spec: C2.1, C2.11
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tmmu.cli.checking import check, check_sizes
+from tmmu.cli.models import load_resolved
+from tmmu.cli.options import TrainingOptions
+from tmmu.core import kind
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings, Model
+from tmmu.planner import Planned, PlanOptions, plan_memory
+from tmmu.planner.modes import chosen, has_backward, prepare
+from tmmu.planner.remat import check_budget
+from tmmu.planner.slots import MoveObserver
+from tmmu.plans.sections import Plan
+
+
+@dataclass(frozen=True)
+class PlanningTask:
+    """A model as it was given, the graph that is planned for it, and how."""
+
+    given: Model
+    graph: Model
+    """The halves that the mode runs, with what had to be added, in execution order."""
+    arenas: tuple[ArenaConfiguration, ...]
+    policy: ArenaPolicy
+    options: PlanOptions
+    budget: int | None
+    is_ir: bool
+
+    def planned(self, graph: Model, observer: MoveObserver | None = None) -> Planned:
+        """The plan of `graph`, which is the task's own or a rank's part of it, within the budget. As `plan_memory`."""
+        made = plan_memory(graph, self.arenas, self.options, policy=self.policy, observer=observer)
+        if self.budget is not None:
+            check_budget(made.plan, self.budget)
+        return made
+
+    def check(self, plan: Plan) -> None:
+        """Raise CONTRACT_VIOLATION unless the verifier finds nothing wrong with a plan that was made for this task."""
+        check(plan, self.graph, is_ir=self.is_ir)
+
+
+def task(
+    model: str | Model,
+    bindings: Bindings,
+    training: TrainingOptions,
+    options: PlanOptions,
+    arenas: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy],
+    *,
+    divided: bool = False,
+) -> PlanningTask:
+    """What there is to plan of a model, which is a file or a valid graph in execution order.
+
+    `divided` is whether ranks get parts of it. Raises `TmmuError`: INVALID_IR, INVALID_BINDING, INVALID_IR_SHAPES,
+    MODE_VIOLATION or ARENA_TOO_SMALL. O(n log n) for n nodes and tensors, and what onnx's inference takes.
+    """
+    is_ir = isinstance(model, Model) or kind.is_ir(model)
+    loaded, resolved = (model, None) if isinstance(model, Model) else load_resolved(model, bindings)
+    check_sizes(resolved)
+    mode, _ = chosen(training.mode, training.preset, training.budget)
+    graph = prepare(loaded, mode, arenas[0], training.budget, arenas[1])
+    wanted = replace(options, mode=mode, is_stage=divided or has_backward(loaded))
+    return PlanningTask(loaded, graph, *arenas, wanted, training.budget, is_ir)

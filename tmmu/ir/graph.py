@@ -1,0 +1,212 @@
+"""A model built by calls, of which each checks what it is given and names what is wrong. spec: LIB3.1, LIB3.2"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tmmu.core import dtypes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END, Body, Model, Node, Role, Tensor, View
+from tmmu.ir import order, validate
+
+Names = str | Iterable[str]
+"""One name, or several."""
+
+
+class Graph:
+    """A graph of one's own: tensors, nodes in the order of the calls, and what the caller reads at the end.
+
+    Each method returns the name of what it declares, so that calls can be nested. Bodies of loops and branches, open
+    dimensions and scratch memory are for IR files and their text (`spec/text-ir.md`).
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR or INVALID_IR_SHAPES at the call that is wrong; LIVENESS_CYCLE by `model`.
+
+    Examples
+    --------
+    >>> g = Graph("layer")
+    >>> x, w = g.input("x", (8, 64)), g.parameter("w", (64, 64))
+    >>> h = g.node("MatMul", [x, w], g.tensor("h", (8, 64)))
+    >>> y = g.node("Relu", h, g.tensor("y", (8, 64)), in_place={"y": "h"})
+    >>> g.output(y)
+    >>> len(g.model().nodes)
+    2
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self._rows: dict[str, int] = {}
+        self._tensors: list[Tensor] = []
+        self._nodes: dict[str, Node] = {}
+        self._inputs: list[int] = []
+        self._outputs: list[int] = []
+        self._apart: list[tuple[int, int]] = []
+
+    def input(self, name: str, shape: Iterable[int], dtype: str = "float32") -> str:
+        """Declare a tensor that the caller writes before the first step; returns its name."""
+        self._declare(name, shape, dtype, Role.INPUT)
+        self._inputs.append(self._rows[name])
+        return name
+
+    def parameter(self, name: str, shape: Iterable[int], dtype: str = "float32") -> str:
+        """Declare a weight: the caller writes it, and it stays. Returns its name."""
+        return self._declare(name, shape, dtype, Role.PARAMETER)
+
+    def tensor(
+        self,
+        name: str,
+        shape: Iterable[int],
+        dtype: str = "float32",
+        *,
+        role: str = "activation",
+        alignment: int | None = None,
+        view_of: str | None = None,
+        offset: int = 0,
+        saved: bool = False,
+    ) -> str:
+        """Declare a tensor that a node writes; returns its name.
+
+        Parameters
+        ----------
+        name, shape, dtype
+            A name of its own; sizes of at least 0; an element type of `spec/ir.cddl` such as "float32" or "int4".
+        role
+            "activation", "gradient", "optimizer", … : what decides its arena.
+        alignment
+            In bytes, a power of two; by default that of an element.
+        view_of, offset
+            The tensor whose bytes it shows, and from which byte on.
+        saved
+            Whether a backward half reads it after the plan's last step.
+        """
+        found = {str(one): one for one in Role}
+        if role not in found:
+            raise _bad(f"tensor {name!r}", f"role {role!r} is not known", f"use one of {', '.join(found)}")
+        base = None if view_of is None else self._row(view_of, f"tensor {name!r}")
+        self._declare(name, shape, dtype, found[role])
+        made = self._tensors[-1]
+        view = None if base is None else View(base, offset, made.bytes)
+        if alignment is not None and (alignment < 1 or alignment & (alignment - 1)):
+            raise self._undo(name, f"an alignment of {alignment}", "give a power of two")
+        if view is not None and not 0 <= offset <= offset + made.bytes <= self._tensors[view.base].bytes:
+            of = self._tensors[view.base]
+            what = f"bytes {offset} to {offset + made.bytes} of {of.name!r}, which has {of.bytes}"
+            raise self._undo(name, what, "show bytes that there are")
+        self._tensors[-1] = replace(
+            made, alignment=alignment or made.alignment, view=view, saved_for_backward=saved
+        )  # fmt: skip
+        return name
+
+    def node(
+        self,
+        op: str,
+        reads: Names,
+        writes: Names,
+        *,
+        name: str | None = None,
+        domain: str = "",
+        in_place: Mapping[str, str] = {},
+        changes: Names = (),
+    ) -> str:
+        """Declare an operation; it runs after the nodes that write what it reads. Returns the first tensor it writes.
+
+        Parameters
+        ----------
+        op, domain
+            The operator; one that the checker does not know is taken to write its results and share nothing.
+        reads, writes
+            Tensors, in the operator's order.
+        name
+            By default that of the first tensor it writes.
+        in_place
+            Results that may take the bytes of an operand: {result: operand}.
+        changes
+            Tensors among `writes` that it changes in place, although they were written before.
+        """
+        listed = {"reads": _names(reads), "writes": _names(writes), "changes": _names(changes)}
+        if name is None and not listed["writes"]:
+            raise _bad(f"node {op!r}", "it writes nothing and has no name", "give it a name")
+        name = listed["writes"][0] if name is None else name
+        place = f"node {name!r}"
+        if name in self._nodes:
+            raise _bad(place, "the name is used twice", "give each node a name of its own")
+        read, written, changed = (tuple(self._row(t, place) for t in names) for names in listed.values())
+        hints = tuple((self._row(r, place), self._row(o, place)) for r, o in in_place.items())
+        for (result, operand), (to, of) in zip(hints, in_place.items(), strict=True):
+            if result not in written or operand not in read:
+                raise _bad(place, f"{to!r} in place of {of!r}", "name a result and an operand of this node")
+        for t in set(changed) - set(written):
+            raise _bad(place, f"{self._tensors[t].name!r} is changed and not written", "list it among what is written")
+        self._nodes[name] = Node(name, op, read, written, domain, in_place=hints, mutates=changed)
+        return listed["writes"][0] if listed["writes"] else name
+
+    def output(self, *names: str) -> None:
+        """Declare tensors that the caller reads after the last step, in this order."""
+        for name in names:
+            row = self._row(name, "an output")
+            if row in self._outputs:
+                raise _bad("outputs", f"{name!r} is listed twice", "list it once")
+            self._outputs.append(row)
+
+    def keep_apart(self, first: str, second: str) -> None:
+        """Forbid that two tensors ever share a byte."""
+        self._apart.append((self._row(first, "keep_apart"), self._row(second, "keep_apart")))
+
+    def alias(self, group: str, *names: str) -> None:
+        """Declare an alias group: tensors that must have the same bytes, and are never needed at the same time."""
+        if len(set(names)) < 2:
+            raise _bad(f"alias group {group!r}", "it has no two members", "name two tensors or more")
+        rows = [self._row(name, f"alias group {group!r}") for name in names]
+        for row in rows:
+            if self._tensors[row].alias_group is not None:
+                raise _bad(f"tensor {self._tensors[row].name!r}", "it is in an alias group already", "join the groups")
+        for row in rows:
+            self._tensors[row] = replace(self._tensors[row], alias_group=group)
+
+    def model(self) -> Model:
+        """The model, valid and in execution order: of all nodes that may come next, the first declared. O(n log n)."""
+        main = Body(-1, "", tuple(self._inputs), tuple(self._outputs))
+        made = Model(self.name, tuple(self._tensors), tuple(self._nodes.values()), (main,), tuple(self._apart))
+        validate.validate(made)
+        return order.stable_topological(made)
+
+    def _declare(self, name: str, shape: Iterable[int], dtype: str, role: Role) -> str:
+        place = f"tensor {name!r}"
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise _bad(place, "a name is a text that is not empty", "rename it")
+        if name in self._rows:
+            raise _bad(place, "the name is used twice", "give each tensor a name of its own")
+        if dtype not in dtypes.TYPES:
+            raise _bad(place, f"element type {dtype!r} is not known", f"use one of {', '.join(dtypes.BITS)}")
+        sizes = tuple(shape)
+        if any(isinstance(size, bool) or not isinstance(size, int) or size < 0 for size in sizes):
+            what = f"the shape {sizes} is not of sizes"
+            raise _bad(place, what, "give integers of at least 0", "INVALID_IR_SHAPES")
+        dtype = dtypes.TYPES[dtype]
+        if (count := dtypes.nbytes(sizes, dtype)) >= UINT64_END:
+            raise _bad(place, f"{count} bytes do not fit 64 bits", "give a smaller shape", "INVALID_IR_SHAPES")
+        self._rows[name] = len(self._tensors)
+        self._tensors.append(Tensor(name, sizes, dtype, role, count, dtypes.element_alignment(dtype)))
+        return name
+
+    def _undo(self, name: str, what: str, fix: str) -> TmmuError:
+        """The refusal of the tensor that was declared last, which is not kept."""
+        self._tensors.pop()
+        del self._rows[name]
+        return _bad(f"tensor {name!r}", what, fix)
+
+    def _row(self, name: str, place: str) -> int:
+        if name not in self._rows:
+            raise _bad(place, f"there is no tensor {name!r}", "declare it before it is used")
+        return self._rows[name]
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _bad(place: str, what: str, fix: str, code: str = "INVALID_IR") -> TmmuError:
+    return TmmuError(code, what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)

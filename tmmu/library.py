@@ -1,0 +1,342 @@
+"""The library in four words: `plan` a model, `load` a plan, look into it, `verify` it.
+
+What a command does is done here by the same functions, with the same defaults.
+spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.3
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from proofs.verify import formats
+from proofs.verify import judge as verify_plan
+from proofs.verify.options import Disagreement, Options
+from proofs.verify.verdict import PROVED, REFUTED, Verdict
+from tmmu.cli.options import TrainingOptions
+from tmmu.cli.planning import task
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, Bindings
+from tmmu.ir import files
+from tmmu.ir.graph import Graph
+from tmmu.planner import DEFAULT, PlanOptions, replay_token
+from tmmu.plans import configuration_file, file, metrics
+from tmmu.plans.columns import ROLES, SHARES
+from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.sections import Plan
+
+FilePath = str | os.PathLike[str]
+Size = int | tuple[int, int]
+"""A dimension: its size, or the smallest and the largest that it may have."""
+
+PLAN_NAME = "plan.cbor"
+"""What a plan is called in a verdict that is in no file."""
+
+
+@dataclass(frozen=True)
+class PlannedTensor:
+    """Where a tensor lies, in bytes of its arena, and when it is live, in steps, both included.
+
+    `shares` is the word for how it has the bytes of `of`, another tensor, or None where it has its own.
+    """
+
+    name: str
+    arena: str
+    offset: int
+    bytes: int
+    birth: int
+    death: int
+    dtype: str | None = None
+    role: str | None = None
+    shares: str | None = None
+    of: str | None = None
+
+    @property
+    def end(self) -> int:
+        """The byte after its last one."""
+        return self.offset + self.bytes
+
+
+@dataclass(frozen=True)
+class PlannedArena:
+    """One contiguous part of memory: the bytes it needs, the most that are live in it at one step, and its limits."""
+
+    name: str
+    footprint: int
+    peak: int | None
+    """The most live bytes, and None where the plan does not claim it."""
+    peak_step: int | None
+    capacity: int
+    alignment: int
+
+
+class MemoryPlan:
+    """A plan of memory: tensors by name, arenas, and its bytes as a file has them.
+
+    `plan[name]` is a `PlannedTensor` (KeyError for a name that the plan does not have); a plan is iterated by names, in
+    the order of its rows. `plan.sections` is the record that the package's own functions take.
+    """
+
+    def __init__(self, stated: Stated | StatedBuffers, name: str = PLAN_NAME) -> None:
+        self.stated, self.name = stated, name
+
+    @property
+    def sections(self) -> Any:
+        """The plan's record: `tmmu.plans.sections.Plan`, or `BufferPlan` for lifetimes alone."""
+        return self.stated.plan
+
+    @property
+    def arenas(self) -> tuple[PlannedArena, ...]:
+        """The plan's arenas, those that hold nothing included. O(storages)."""
+        plan, placement = self.stated.plan, self.stated.plan.placement
+        usage = [None] * len(placement.arenas) if plan.claims is None else plan.claims.usage
+        return tuple(
+            PlannedArena(
+                arena.name, least if used is None or used.footprint is None else used.footprint,
+                used and used.peak_live_bytes, used and used.peak_step, arena.capacity, arena.alignment,
+            )
+            for arena, least, used in zip(placement.arenas, metrics.footprints(placement), usage, strict=True)
+        )  # fmt: skip
+
+    @property
+    def footprint(self) -> int:
+        """The bytes of all arenas together."""
+        return sum(arena.footprint for arena in self.arenas)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        plan = self.stated.plan
+        names = plan.allocation.tensors.name if isinstance(plan, Plan) else plan.buffers.name
+        return {name: row for row, name in enumerate(names.list())}
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        plan = self.stated.plan
+        found = plan.allocation.addresses() if isinstance(plan, Plan) else plan.buffers.storages.offset
+        offsets: list[int] = found.tolist()
+        return offsets
+
+    def __getitem__(self, name: str) -> PlannedTensor:
+        """Where a tensor lies; O(1) after the first."""
+        row, plan = self._rows[name], self.stated.plan
+        storages = plan.placement.storages
+        if not isinstance(plan, Plan):
+            born, gone = int(storages.birth[row]), int(storages.death[row])
+            arena = plan.buffers.arenas[int(storages.arena[row])].name
+            return PlannedTensor(name, arena, self._offsets[row], int(storages.bytes[row]), born, gone)
+        tensors = plan.allocation.tensors
+        word = str(SHARES[int(tensors.shares[row])])
+        own = int(tensors.of[row]) >= len(tensors)
+        return PlannedTensor(
+            name, plan.allocation.arenas[int(storages.arena[int(tensors.storage[row])])].name, self._offsets[row],
+            int(tensors.bytes[row]), int(tensors.birth[row]), int(tensors.death[row]),
+            plan.allocation.dtypes[int(tensors.dtype[row])], str(ROLES[int(tensors.role[row])]),
+            None if own else word, None if own else list(self._rows)[int(tensors.of[row])],
+        )  # fmt: skip
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        held = ", ".join(f"{arena.name} {arena.footprint}" for arena in self.arenas if arena.footprint)
+        return f"<MemoryPlan {self.name}: {len(self)} tensors; bytes: {held or 'none'}>"
+
+    def encoded(self) -> bytes:
+        """The bytes of the plan as a file has them."""
+        return file.encode(self.stated.plan, self.stated.hashes)
+
+    def save(self, path: FilePath) -> None:
+        """Write the plan to `path` as CBOR, whole or not at all; `tmmu plan` writes the same bytes."""
+        canonical.write_atomically(path, self.encoded())
+
+
+class NotProved(Exception):
+    """A plan is refuted, or not proved; `result` says which, and why."""
+
+    def __init__(self, result: VerificationResult) -> None:
+        super().__init__(str(result))
+        self.result = result
+
+
+@dataclass(frozen=True)
+class VerificationResult:
+    """What `verify-plan` answers: printed, it is the command's text; `verdict` has the fields of its JSON output."""
+
+    verdict: Verdict
+
+    @property
+    def proved(self) -> bool:
+        """Whether the plan is PROVED: with everything that was asked for, and nothing left open."""
+        return self.verdict.verdict == PROVED
+
+    @property
+    def refuted(self) -> bool:
+        """Whether something was found that is wrong; a plan can also be neither proved nor refuted."""
+        return self.verdict.verdict == REFUTED
+
+    @property
+    def witness(self) -> dict[str, Any] | None:
+        """What is wrong, as C1.5 has it: obligation, text, tensors, steps, arena and bytes; None if nothing is."""
+        return self.verdict.witness
+
+    def raise_unless_proved(self) -> None:
+        """Raise `NotProved` unless the plan is PROVED."""
+        if not self.proved:
+            raise NotProved(self)
+
+    def __str__(self) -> str:
+        return "\n".join(formats.text(self.verdict))
+
+
+def plan(
+    model: FilePath | Graph,
+    dims: Mapping[str, Size] | None = None,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, object] | None = None,
+    donate: Sequence[str] = (),
+    trust_shapes: bool = False,
+    mode: str | None = None,
+    preset: str | None = None,
+    budget: int | None = None,
+    layout: str = "packed",
+    address_token: bytes | None = None,
+    fallback: str | None = None,
+    order: str = "given",
+    seed: int = 0,
+    replan_policy: str = "abort",
+    arenas: FilePath | None = None,
+) -> MemoryPlan:
+    """Plan the memory of a model, and check the plan by the verifier's own function, as `tmmu plan` does.
+
+    Parameters
+    ----------
+    model
+        A file (ONNX, or IR as .ir.cbor or .ir.txt) or a `Graph`.
+    dims
+        The size of each symbolic dimension, or the pair of its smallest and largest.
+    shapes, values
+        The shape of an input; the value of one that decides a shape or a branch.
+    donate
+        Inputs and parameters whose bytes results may take; `*` is any text.
+    trust_shapes
+        Use the shapes that an ONNX file states where none can be inferred.
+    mode, preset, budget
+        What of a training graph is planned, and with `preset="remat_enabled"` the most live bytes.
+    layout, address_token, fallback, order, seed, replan_policy
+        As the options of the command of these names.
+    arenas
+        The file of an arena configuration (TOML).
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR, INVALID_IR_SHAPES, INVALID_BINDING, LIVENESS_CYCLE, MODE_VIOLATION, INVALID_ARENA_CONFIG,
+        ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, ADDRESS_COLLISION; CONTRACT_VIOLATION for a plan that would be wrong.
+
+    Notes
+    -----
+    O(n log n) for n tensors and nodes, beside what onnx's inference takes. For ranks of a shard spec use the command.
+    """
+    sizes = dims or {}
+    bound = Bindings(
+        {name: size for name, size in sizes.items() if isinstance(size, int)},
+        {name: tuple(shape) for name, shape in (shapes or {}).items()},
+        {name: str(value) for name, value in (values or {}).items()},
+        donated=tuple(donate), trust_shapes=trust_shapes,
+        ranges={name: size for name, size in sizes.items() if not isinstance(size, int)},
+    )  # fmt: skip
+    options = PlanOptions(
+        layout=layout, order=order, replay_token=replay_token(seed), address_token=address_token, fallback=fallback,
+        replan_policy=replan_policy.upper(),
+    )  # fmt: skip
+    configuration = (DEFAULT, ANYWHERE) if arenas is None else configuration_file.load(os.fspath(arenas))
+    given = model.model() if isinstance(model, Graph) else os.fspath(model)
+    try:
+        asked = task(given, bound, TrainingOptions(mode, preset, budget), options, configuration)
+        made = asked.planned(asked.graph).plan
+        asked.check(made)
+    except TmmuError as error:
+        if isinstance(given, str):
+            error.in_file(given)
+        raise
+    return MemoryPlan(file.decode(file.encode(made)))
+
+
+def load(path: FilePath) -> MemoryPlan:
+    """The plan at `path`, CBOR or text; INVALID_PLAN naming file and place where it is none. O(bytes)."""
+    return MemoryPlan(file.load_any(path), os.fspath(path))
+
+
+def save(plan: MemoryPlan, path: FilePath) -> None:
+    """Write a plan to `path`, whole or not at all."""
+    plan.save(path)
+
+
+def verify(
+    plan: MemoryPlan | FilePath,
+    model: FilePath | Graph | None = None,
+    *,
+    require: Sequence[str] = (),
+    donate: Sequence[str] = (),
+    mode: str | None = None,
+    arenas: FilePath | None = None,
+    solver: str = "z3",
+    timeout: float = 600.0,
+    workers: int = 2,
+) -> VerificationResult:
+    """Prove that running a plan in its arenas computes what private memory would; or find the witness.
+
+    Parameters
+    ----------
+    plan
+        A plan, or the file of one.
+    model
+        The model that the plan must be of; without one the verdict is for the steps that the plan states.
+    require, donate, mode, arenas, timeout, workers
+        As the options of `verify-plan` of these names; `solver` is "z3", "cvc5" or "both".
+
+    Raises
+    ------
+    TmmuError
+        INVALID_PLAN or INVALID_IR where a file is no plan or no model; INVALID_BINDING where what is given here is not
+        what the plan was made with.
+
+    Notes
+    -----
+    The cost of `verify-plan`: O(n log n) rows for n tensors and accesses, most of it the solver's.
+    """
+    found = plan if isinstance(plan, MemoryPlan) else load(plan)
+    options = Options(
+        donated=frozenset(donate), require=tuple(require), timeout=timeout, workers=workers, mode=mode,
+        solvers=("z3", "cvc5") if solver == "both" else (solver,),
+        arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)),
+    )  # fmt: skip
+    try:
+        if not isinstance(model, Graph):
+            options = replace(options, model=None if model is None else os.fspath(model))
+            return VerificationResult(verify_plan.judge(found.name, found.stated, options))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{model.name}.ir.cbor".replace(os.sep, "_")
+            files.save(model.model(), path)
+            verdict = verify_plan.judge(found.name, found.stated, replace(options, model=str(path)))
+            return VerificationResult(replace(verdict, model=path.name))
+    except Disagreement as error:
+        raise TmmuError(
+            "INVALID_BINDING", str(error), file=found.name, fix="give what the plan was made with", binding=""
+        ) from error
+    except OSError as error:
+        what = f"it cannot be read ({error.strerror})"
+        raise TmmuError("INVALID_IR", what, file=str(error.filename), fix="check the path") from error
