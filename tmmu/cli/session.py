@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.cli import options as shared
+from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
@@ -47,20 +48,10 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-class Warnings(logging.Handler):
-    """Prints what is logged as a warning, as commands print errors."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler.emit`."""
-        print_lines(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
-
-
 @click.group()
 def session() -> None:
     """Run a Llama (GGUF) in memory that is planned, proved and made once."""
-    logger = logging.getLogger("tmmu.foundry")
-    if not logger.handlers:
-        logger.addHandler(Warnings())
+    print_warnings("tmmu.foundry")
 
 
 @session.command()
