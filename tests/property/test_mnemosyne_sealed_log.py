@@ -33,14 +33,15 @@ def test_at_every_length_the_records_before_it_are_read_and_a_writer_goes_on(tmp
     path, anchor = tmp_path / "log", tmp_path / "anchor"
     log = log_of_three_segments(path, anchor)
     stops = [part.stop for part in second_reader(log) if part.record]
+    closed = {part.stop for part in second_reader(log) if part.kind == "trailer"}
     for length in range(len(log)):
         path.write_bytes(log[:length])
         records = sum(stop <= length for stop in stops)
         assert read(path) == expected(DATA)[:records]
         if records < len(DATA):
-            with pytest.raises(TmmuError, match="rolled back") as refused:
+            with pytest.raises(TmmuError) as refused:
                 SealedReader.open(path, key(), anchor)
-            assert refused.value.code_id == "ROLLED_BACK"
+            assert refused.value.code_id == ("ROLLED_BACK" if length in closed else "LOG_TRUNCATED")
         else:
             assert read(path, anchor) == expected(DATA)
         if length % 7 == 0:

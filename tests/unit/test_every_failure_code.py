@@ -173,7 +173,10 @@ OF_THE_LIBRARY = {
     "MEMORY_BOUND": "no command maps regions",
     "REGION_LOST": "no command maps regions",
     "INVALID_VECTORS": "no command encodes vectors",
-    **dict.fromkeys(("INVALID_KEY", "INVALID_LOG", "NOT_AUTHENTIC", "ROLLED_BACK"), "no command opens a sealed log"),
+    **dict.fromkeys(
+        ("INVALID_KEY", "INVALID_LOG", "NOT_AUTHENTIC", "ROLLED_BACK", "WRONG_KEY", "LOG_TRUNCATED"),
+        "no command opens a sealed log",
+    ),
 }
 """The codes that no command line provokes, with the reason; tests of `tmmu.foundry` and `tmmu.mnemosyne` do."""
 

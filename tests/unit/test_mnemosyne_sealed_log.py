@@ -125,7 +125,7 @@ def test_another_key_is_refused_as_such(tmp_path: Path) -> None:
     write(tmp_path / "log", DATA)
     with pytest.raises(TmmuError, match="sealed under another key") as refused:
         SealedReader.open(tmp_path / "log", MasterKey(bytes(32)))
-    assert refused.value.code_id == "NOT_AUTHENTIC"
+    assert refused.value.code_id == "WRONG_KEY"
 
 
 @pytest.mark.parametrize(
@@ -312,11 +312,12 @@ def test_an_older_log_is_refused_where_the_anchor_is_there(tmp_path: Path, caplo
     cut_between, cut_within = new[: parts[6].stop], new[: parts[7].stop - 1]
     for content, records in ((old, 3), (cut_between, 4), (cut_within, 4), (b"", 0), (None, 0)):
         path.write_bytes(content) if content is not None else path.unlink()
+        code, message = ("ROLLED_BACK", "rolled back") if content in (old, None) else ("LOG_TRUNCATED", "it is cut off")
         for opening in (SealedReader.open, SealedLog.open):
-            with pytest.raises(TmmuError, match="rolled back") as refused:
+            with pytest.raises(TmmuError, match=message) as refused:
                 opening(path, key(), anchor)
             error = refused.value
-            assert (error.code_id, error.diagnostics) == ("ROLLED_BACK", {"expected": 5, "found": records})
+            assert (error.code_id, error.diagnostics) == (code, {"expected": 5, "found": records})
             assert path.exists() == (content is not None)
         if content is not None:
             caplog.clear()
@@ -386,7 +387,7 @@ def test_an_anchor_that_is_wrong_is_refused(what: str, tmp_path: Path) -> None:
     if what == "byte":
         anchor.write_bytes(good[:-40] + bytes([good[-40] ^ 1]) + good[-39:])
     elif what == "key":
-        anchors.store(str(anchor), MasterKey(bytes(32)), anchors.Anchor(*[bytes(32)] * 2, 5))
+        anchors.store(str(anchor), anchors.sealed(MasterKey(bytes(32)), anchors.Anchor(*[bytes(32)] * 2, 5)))
     elif what == "log":
         anchor.write_bytes(other.read_bytes())
         message = "the anchor is of another log"
@@ -424,14 +425,67 @@ def test_a_record_that_changes_after_it_was_found_good_is_refused(tmp_path: Path
     assert (refused.value.code_id, refused.value.place) == ("NOT_AUTHENTIC", "record 2")
 
 
-def test_a_writer_that_fails_leaves_no_trailer(tmp_path: Path) -> None:
-    """spec: MN5.7"""
-    log = SealedLog.open(tmp_path / "log", key())
+def test_a_writer_that_fails_leaves_what_was_acknowledged_alone(tmp_path: Path) -> None:
+    """Without a trailer, and nothing at all of a log that was new. spec: MN5.7, MN5.18"""
+    path, anchor = tmp_path / "log", tmp_path / "anchor"
+    log = SealedLog.open(path, key(), anchor)
     log.append(100, DATA[0])
     with pytest.raises(KeyError), log:
         raise KeyError
-    assert [part.kind for part in second_reader((tmp_path / "log").read_bytes())] == ["header", "record"]
-    assert read(tmp_path / "log") == expected(DATA)[:1]
+    assert list(tmp_path.iterdir()) == []
+    log = SealedLog.open(path, key(), anchor)
+    log.append(100, DATA[0])
+    log.sync()
+    log.append(101, DATA[1])
+    with pytest.raises(KeyError), log:
+        raise KeyError
+    assert [part.kind for part in second_reader(path.read_bytes())] == ["header", "record"]
+    write(path, DATA[1:], anchor)
+    whole = path.read_bytes()
+    log = SealedLog.open(path, key(), anchor)
+    log.append(9, b"more")
+    log.withdraw()
+    assert path.read_bytes() == whole
+    assert read(path, anchor) == expected(DATA)
+
+
+def test_nothing_is_withdrawn_that_an_anchor_may_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder cannot be synced once the anchor was renamed: the records stay. spec: MN5.13, MN5.18"""
+    path, anchor = tmp_path / "log", tmp_path / "anchor"
+    rename, sync = os.replace, os.fsync
+    renamed: list[str] = []
+
+    def fails_after_the_rename(descriptor: int) -> None:
+        if renamed:
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda source, target: (rename(source, target), renamed.append(target))[0])
+        patch.setattr(os, "fsync", fails_after_the_rename)
+        with pytest.raises(TmmuError, match="cannot be written"), SealedLog.open(path, key(), anchor) as log:
+            log.append(100, DATA[0])
+    assert read(path, anchor) == expected(DATA)[:1]
+
+
+def test_records_of_a_writer_that_did_not_end_are_discarded(tmp_path: Path) -> None:
+    """None that was acknowledged, nor any once there are new ones. spec: MN5.16"""
+    path, anchor = tmp_path / "log", tmp_path / "anchor"
+    write(path, DATA[:2], anchor)
+    with SealedLog.open(path, key()) as log:
+        log.append(102, DATA[2])
+        log.append(103, DATA[3])
+    with SealedLog.open(path, key(), anchor) as log:
+        for count in (1, 5):
+            with pytest.raises(ValueError, match="of which 2 are acknowledged"):
+                log.discard(count)
+        log.discard(3)
+        assert log.records == 3
+        log.append(103, b"new")
+        with pytest.raises(ValueError, match="of which 2"):
+            log.discard(3)
+    assert read(path, anchor) == [*expected(DATA)[:3], (3, 103, b"new")]
+    assert [part.kind[0] for part in second_reader(path.read_bytes())] == list("hrrthrhrt")
 
 
 def test_an_interrupted_append_closes_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,11 @@ REGISTRY: dict[str, Code] = {
     "INVALID_KEY": Code(1612, "ERROR", "mnemosyne", "The key cannot be used", ("place",)),
     "INVALID_LOG": Code(1613, "ERROR", "mnemosyne", "The file is not a sealed log that can be read", ("place",)),
     "NOT_AUTHENTIC": Code(1614, "FATAL", "mnemosyne", "Not what was sealed here under this key", ("place",)),
-    "ROLLED_BACK": Code(1615, "FATAL", "mnemosyne", "Less than was acknowledged", ("expected", "found")),
+    "ROLLED_BACK": Code(1615, "FATAL", "mnemosyne", "Older than what was acknowledged", ("expected", "found")),
+    "WRONG_KEY": Code(1616, "ERROR", "mnemosyne", "Sealed under another key", ("place",)),
+    "LOG_TRUNCATED": Code(
+        1617, "FATAL", "mnemosyne", "The end of what was acknowledged is missing", ("expected", "found")
+    ),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }

@@ -99,8 +99,26 @@ class NotAuthentic(TmmuError):
         super().__init__("NOT_AUTHENTIC", what, file=file, place=place, fix=fix, operator="Mnemosyne.E")
 
 
+class WrongKey(TmmuError):
+    """A log that was sealed under another key."""
+
+    def __init__(self, what: str, file: str, place: str, fix: str = "name the key of this log") -> None:
+        super().__init__("WRONG_KEY", what, file=file, place=place, fix=fix, operator="Mnemosyne.E")
+
+
+class LogTruncated(TmmuError):
+    """A log whose end is missing: it has no trailer, and fewer records than its anchor states."""
+
+    def __init__(self, file: str, place: str, expected: int, found: int) -> None:
+        super().__init__(
+            "LOG_TRUNCATED", f"it is cut off: {found} records, of which {expected} were acknowledged", file=file,
+            place=place, fix="restore a newer copy; deleting the anchor accepts what is lost", operator="Mnemosyne.E",
+            expected=expected, found=found,
+        )  # fmt: skip
+
+
 class RolledBack(TmmuError):
-    """A log that has less, or something else, than its anchor states was acknowledged."""
+    """An older log than its anchor states was acknowledged, one that went on from an older one, or none at all."""
 
     def __init__(self, what: str, file: str, expected: int, found: int) -> None:
         super().__init__(

@@ -104,7 +104,7 @@ class SegmentKey(_Secret):
         """Ciphertext and tag of `data` under the 96 bits of `vector`, with what is `bound` to it."""
         return bytes(self._cipher.encrypt(vector, data, bound))
 
-    def open(self, vector: bytes, sealed: bytes, bound: bytes) -> bytes | None:
+    def open(self, vector: bytes, sealed: bytes | memoryview, bound: bytes) -> bytes | None:
         """What was sealed; None (the document's ⊥) where the tag is another."""
         from cryptography.exceptions import InvalidTag
 

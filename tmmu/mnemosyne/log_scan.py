@@ -8,16 +8,28 @@ The first is dropped where the anchor allows it, the second is always refused. s
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Protocol
 
 from tmmu.mnemosyne import sealed_format as form
-from tmmu.mnemosyne.failures import InvalidLog, NotAuthentic
+from tmmu.mnemosyne.failures import InvalidLog, NotAuthentic, WrongKey
 from tmmu.mnemosyne.keys import TAG, MasterKey, SegmentKey
 from tmmu.mnemosyne.sealed_format import Frame, Header
 
 PIECE = 1 << 20
+
+Visit = Callable[[Frame, bytes], None]
+"""What is called with each record that is authentic and in its place, in order, before the whole log is known to be."""
+
+
+class LogBytes(Protocol):
+    """The bytes of a file that does not become shorter while it is read."""
+
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes | memoryview:
+        """Bytes from `offset` on: `length` of them, or as many as there are."""
 
 
 @dataclass
@@ -58,24 +70,26 @@ class LogScan:
         return self.segments[self.records[record][0]].header.salt
 
 
+CUT_OFF = "it is cut off"
+"""The damage of a log whose end is missing."""
+
+
 class _Torn(Exception):
     """The good prefix ends here, and a crash may be why."""
 
 
-def scan(file: BinaryIO, name: str, key: MasterKey) -> LogScan:
+def scan(file: LogBytes, name: str, key: MasterKey, visit: Visit | None = None) -> LogScan:
     """Read a log through. O(file) time, and memory for its records' frames and one record.
 
-    `InvalidLog` for what is no log, `NotAuthentic` for what no crash explains.
+    `InvalidLog` for what is no log, `WrongKey`, `NotAuthentic` for what no crash explains.
     """
-    found = LogScan(size=os.fstat(file.fileno()).st_size)
+    found = LogScan(size=file.size)
     try:
         while found.end < found.size:
-            file.seek(found.end)
-            start = file.read(1)
-            if not found.segments or start == form.MAGIC[:1]:
+            if not found.segments or file.read(found.end, 1) == form.MAGIC[:1]:
                 _header(file, name, key, found)
             else:
-                _frame(file, name, found)
+                _frame(file, name, found, visit)
     except _Torn as torn:
         found.damage = str(torn)
         if _went_on(file, found):
@@ -89,16 +103,14 @@ def _at(found: LogScan) -> str:
     return f"record {len(found.records)} at byte {found.end}"
 
 
-def _read(file: BinaryIO, found: LogScan, offset: int, length: int) -> bytes:
+def _read(file: LogBytes, found: LogScan, offset: int, length: int) -> bytes | memoryview:
     if offset + length > found.size:
-        raise _Torn("it is cut off")
-    file.seek(offset)
-    return file.read(length)
+        raise _Torn(CUT_OFF)
+    return file.read(offset, length)
 
 
-def _header(file: BinaryIO, name: str, key: MasterKey, found: LogScan) -> None:
-    file.seek(found.end)
-    start = file.read(len(form.MAGIC) + 2)
+def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
+    start = bytes(file.read(found.end, len(form.MAGIC) + 2))
     if not found.segments and not form.MAGIC.startswith(start[: len(form.MAGIC)]) and any(start):
         raise InvalidLog("it is not a sealed log", name, "byte 0")
     version = int.from_bytes(start[len(form.MAGIC) :], "big")
@@ -109,7 +121,7 @@ def _header(file: BinaryIO, name: str, key: MasterKey, found: LogScan) -> None:
         and not found.segments
     ):
         raise InvalidLog(f"version {version} is not known, only {form.VERSION}", name, "byte 8")
-    data = _read(file, found, found.end, form.HEADER)
+    data = bytes(_read(file, found, found.end, form.HEADER))
     header = form.parsed_header(data)
     if header is None and not found.segments and found.size > form.HEADER:
         raise NotAuthentic("its header is damaged", name, "header at byte 0")
@@ -118,7 +130,7 @@ def _header(file: BinaryIO, name: str, key: MasterKey, found: LogScan) -> None:
     segment = Segment(header, key.segment(header.salt))
     if not form.opens(segment.key, header, data):
         if not found.segments:
-            raise NotAuthentic("it was sealed under another key", name, "header at byte 0", "name the key of this log")
+            raise WrongKey("it was sealed under another key", name, "header at byte 0")
         raise NotAuthentic("its header was changed", name, _at(found))
     before = found.segments[-1].header.salt if found.segments else bytes(form.SALT)
     if (header.before, header.first) != (before, len(found.records)):
@@ -129,9 +141,9 @@ def _header(file: BinaryIO, name: str, key: MasterKey, found: LogScan) -> None:
     found.end, found.is_closed = found.end + form.HEADER, False
 
 
-def _frame(file: BinaryIO, name: str, found: LogScan) -> None:
+def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> None:
     segment, expected = found.segments[-1], len(found.records)
-    frame = form.parsed_frame(_read(file, found, found.end, form.FRAME))
+    frame = form.parsed_frame(bytes(_read(file, found, found.end, form.FRAME)))
     if frame is None or frame.length > form.LARGEST or frame.kind != form.kind_of(frame.sequence):
         raise _Torn("it is damaged")
     if frame.prefix != segment.header.prefix:
@@ -151,24 +163,24 @@ def _frame(file: BinaryIO, name: str, found: LogScan) -> None:
         how = "replayed" if frame.sequence < expected else "reordered, or a record was taken out"
         raise NotAuthentic(f"record {frame.sequence} stands in place of record {expected}: {how}", name, _at(found))
     else:
+        if visit is not None:
+            visit(frame, data)
         found.records.append((len(found.segments) - 1, found.end, frame))
-    found.end += form.FRAME + len(sealed)
+    found.end += form.FRAME + frame.length + TAG
 
 
-def _went_on(file: BinaryIO, found: LogScan) -> bool:
+def _went_on(file: LogBytes, found: LogScan) -> bool:
     """Is there a trailer at the end of the file, or a later segment's header? Then no crash has cut it off here.
 
     A writer syncs all that is before it writes either.
     """
     if found.size - form.TRAILER_SIZE > found.end:
-        file.seek(found.size - form.TRAILER_SIZE)
-        frame = form.parsed_frame(file.read(form.FRAME))
+        frame = form.parsed_frame(bytes(file.read(found.size - form.TRAILER_SIZE, form.FRAME)))
         if frame is not None and frame.kind == form.TRAILER == form.kind_of(frame.sequence):
             return True
     offset = found.end + 1
     while offset < found.size:
-        file.seek(offset)
-        piece = file.read(PIECE + form.HEADER)
+        piece = bytes(file.read(offset, PIECE + form.HEADER))
         at = piece.find(form.MAGIC)
         while 0 <= at < PIECE:
             if form.parsed_header(piece[at : at + form.HEADER]) is not None:

@@ -100,7 +100,7 @@ def parsed_frame(data: bytes) -> Frame | None:
     return Frame(*FRAME_FIELDS.unpack_from(data))
 
 
-def opened(key: SegmentKey, header: Header, frame: Frame, sealed: bytes) -> bytes | None:
+def opened(key: SegmentKey, header: Header, frame: Frame, sealed: bytes | memoryview) -> bytes | None:
     """What a record or trailer holds, as sealed under its own number; None where it is not authentic."""
     bound = BOUND.pack(VERSION, header.salt, frame.token, frame.sequence)
     return key.open(vector(header.prefix, frame.sequence), sealed, bound)

@@ -3,7 +3,7 @@
 `SealedLog` writes, `SealedReader` reads. A record is acknowledged when the log is synced, and after that its anchor,
 which is kept outside of it. Opening for writing drops what a crash has torn and syncs what is left; the first record
 then begins a segment of its own, so that no state of an earlier writer, and no copy of the file, can make a pair of key
-and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.6, MN5.9 to MN5.17
+and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.6, MN5.9 to MN5.18
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import fcntl
 import logging
 import os
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Self, TypeVar
 
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne import anchors, log_scan
 from tmmu.mnemosyne import sealed_format as form
-from tmmu.mnemosyne.failures import NotAuthentic
+from tmmu.mnemosyne.failures import NotAuthentic, WrongKey
 from tmmu.mnemosyne.keys import TAG, MasterKey, SegmentKey, sync_folder
-from tmmu.mnemosyne.log_scan import LogScan
+from tmmu.mnemosyne.log_scan import LogBytes, LogScan, Visit
 from tmmu.mnemosyne.sealed_format import Frame, Header
 
 _LOG = logging.getLogger("tmmu.mnemosyne")
@@ -56,27 +56,82 @@ def _failure(path: str, what: str, fix: str) -> TmmuError:
     )
 
 
-def _checked(descriptor: int, name: str, key: MasterKey, anchor: str | None) -> tuple[LogScan, LogState]:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise _failure(name, "it is not a regular file", "choose another name")
-    with open(descriptor, "rb", closefd=False) as file:
-        found = log_scan.scan(file, name, key)
+class _Preads:
+    """The bytes of an open file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.size = descriptor, os.fstat(descriptor).st_size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """See `LogBytes`."""
+        return os.pread(self.descriptor, length, offset)
+
+
+Opened = Callable[[str, int], contextlib.AbstractContextManager[LogBytes]]
+"""How the bytes of a log are had, of its name and its descriptor."""
+
+
+def _by_reads(_: str, descriptor: int) -> contextlib.AbstractContextManager[LogBytes]:
+    return contextlib.nullcontext(_Preads(descriptor))
+
+
+def _checked(
+    descriptor: int, name: str, key: MasterKey, anchor: bytes | None, visit: Visit | None, opened: Opened
+) -> tuple[LogScan, LogState]:
+    with opened(name, descriptor) as file:
+        try:
+            found = log_scan.scan(file, name, key, visit)
+        except WrongKey as wrong:
+            raise _of_a_rotation(wrong, name, key, anchor) from None
     stated = _compared(found, name, key, anchor)
     dropped = found.size - found.end
     if dropped:
         _LOG.warning("%s: %d bytes after %d records are torn and not read", name, dropped, len(found.records))
     if stated is None and found.records:
-        _LOG.warning("%s: there is no anchor: an older copy or a cut between records would not be noticed", name)
+        _LOG.warning("%s: there is no anchor: an older copy, or a cut between records, looks like a crash", name)
     return found, LogState(len(found.records), len(found.segments), found.is_closed, dropped, stated)
 
 
-def _compared(found: LogScan, name: str, key: MasterKey, anchor: str | None) -> int | None:
+def _compared(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -> int | None:
     """How many records the anchor states; None without one."""
-    stated = anchors.load(anchor, key) if anchor is not None else None
-    if stated is None:
+    if anchor is None:
         return None
+    by_key = anchors.under(key, anchor)
+    own = [each for each in by_key if each is not None]
+    if not own:
+        raise NotAuthentic("the anchor was changed, or made under another key", name, "anchor")
+    stated = own[-1]
     anchors.compare(stated, found, name)
+    if len(by_key) > 1:
+        when = "after" if by_key[1] is not None else "before"
+        _LOG.warning(
+            "%s: a rotation of keys was interrupted; this is the key %s it. Rotate again to end it", name, when
+        )
     return stated.records
+
+
+def _of_a_rotation(wrong: WrongKey, name: str, key: MasterKey, anchor: bytes | None) -> WrongKey:
+    """The same refusal; where a rotation from or to this key was interrupted, it says which key opens the log."""
+    by_key = anchors.under(key, anchor) if anchor is not None else []
+    if len(by_key) < 2 or by_key == [None, None]:
+        return wrong
+    which = "after" if by_key[0] is not None else "before"
+    what = f"a rotation of keys was interrupted, and the log is under the key {which} it, not under this one"
+    return WrongKey(what, name, "header at byte 0", f"name the key {which} the rotation, or rotate again to end it")
+
+
+Found = TypeVar("Found")
+
+
+def _unless_changed(anchor: str | None, look: Callable[[bytes | None], Found]) -> Found:
+    """Compare a log with its anchor; once more where the anchor was replaced meanwhile, by a writer or a rotation."""
+    while True:
+        before = anchors.read(anchor)
+        try:
+            return look(before)
+        except TmmuError:
+            if anchors.read(anchor) == before:
+                raise
 
 
 class SealedLog:
@@ -88,10 +143,21 @@ class SealedLog:
         What was there when it was opened.
     """
 
-    def __init__(self, path: str, descriptor: int, key: MasterKey, anchor: str | None, scan: LogScan, found: LogState):
+    def __init__(
+        self,
+        path: str,
+        descriptor: int,
+        key: MasterKey,
+        anchor: str | None,
+        scan: LogScan,
+        found: LogState,
+        is_new: bool,
+    ) -> None:
         self.path, self.found = path, found
-        self._descriptor, self._master, self._anchor = descriptor, key, anchor
-        self._end, self._count = scan.end, len(scan.records)
+        self._descriptor, self._master, self._anchor, self._is_new = descriptor, key, anchor, is_new
+        self._scan, self._end, self._count = scan, scan.end, len(scan.records)
+        self._kept = scan.end  # what is left where what is appended has to be withdrawn
+        self._stated = anchors.read(anchor)
         self._acknowledged = self._count if anchor is None else found.anchored or 0
         self._first = scan.segments[0].header.salt if scan.segments else b""
         self._before = scan.segments[-1].header.salt if scan.segments else bytes(form.SALT)
@@ -99,25 +165,27 @@ class SealedLog:
         self._segment: tuple[SegmentKey, Header] | None = None
 
     @classmethod
-    def open(cls, path: Path, key: MasterKey, anchor: Path | None = None) -> Self:
+    def open(
+        cls,
+        path: Path,
+        key: MasterKey,
+        anchor: Path | None = None,
+        visit: Visit | None = None,
+        opened: Opened = _by_reads,
+    ) -> Self:
         """Open the log at `path`, or begin one. O(log) time.
 
-        What a crash has torn is cut off. `NotAuthentic`, `RolledBack` and `InvalidLog` leave the file as it is;
-        TMMU_ALLOCATION_FAILURE where it cannot be written, or another process has it.
+        What a crash has torn is cut off. `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack` and `InvalidLog`
+        leave the file as it is; TMMU_ALLOCATION_FAILURE where it cannot be written, or another process has it. `visit`
+        is called with each record that there is.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
         if not os.path.lexists(name):
-            _compared(LogScan(), name, key, beside)
+            _unless_changed(beside, lambda stated: _compared(_absent(), name, key, stated))
+        descriptor, is_new = _locked(name)
         try:
-            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-        except OSError as error:
-            raise _failure(name, f"cannot be opened ({error.strerror})", "choose a file that you may write") from error
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise _failure(name, "another process has it open", "wait for that process to end") from error
-            scan, found = _checked(descriptor, name, key, beside)
+            _refuse_no_file(descriptor, name)
+            scan, found = _unless_changed(beside, lambda stated: _checked(descriptor, name, key, stated, visit, opened))
             try:
                 if found.dropped:
                     os.ftruncate(descriptor, scan.end)
@@ -125,10 +193,10 @@ class SealedLog:
                 sync_folder(name)
             except OSError as error:
                 raise _failure(name, f"cannot be synced ({error.strerror})", "make room, then open it again") from error
+            return cls(name, descriptor, key, beside, scan, found, is_new)
         except BaseException:
             os.close(descriptor)
             raise
-        return cls(name, descriptor, key, beside, scan, found)
 
     @property
     def records(self) -> int:
@@ -156,14 +224,34 @@ class SealedLog:
             with self._closed_by_failure():
                 os.fsync(self._descriptor)
                 if self._anchor is not None:
-                    anchors.store(self._anchor, self._master, anchors.Anchor(self._first, self._writer, self._count))
-            self._acknowledged = self._count
+                    statement = self.statement()
+                    anchors.store(self._anchor, statement)
+                    self._stated = statement
+            self._acknowledged, self._kept = self._count, self._end
         return self._acknowledged
 
-    def close(self) -> None:
-        """Acknowledge all records, and seal their number where there are new ones. A second time does nothing."""
-        if self._descriptor < 0:
+    def statement(self) -> bytes:
+        """What an anchor says of all records that there are."""
+        return anchors.sealed(self._master, anchors.Anchor(self._first, self._writer, self._count))
+
+    def discard(self, count: int) -> None:
+        """Cut off the records from `count` on, which a writer has left that did not come to its end.
+
+        ValueError for records that were acknowledged, and once there are new ones.
+        """
+        if not self._acknowledged <= count <= self._count or self._segment is not None:
+            raise ValueError(f"record {count} of {self._count}, of which {self._acknowledged} are acknowledged")
+        if count == self._count:
             return
+        with self._closed_by_failure():
+            self._end = self._kept = self._scan.records[count][1]
+            os.ftruncate(self._descriptor, self._end)
+            os.fsync(self._descriptor)
+        self._count = count
+        self._writer = self._scan.writer_of(count - 1) if count else b""
+
+    def end(self) -> None:
+        """Acknowledge all records, and seal their number where there are new ones. The log stays locked."""
         self.sync()
         if self._segment is not None:
             key, header = self._segment
@@ -171,6 +259,29 @@ class SealedLog:
                 frame = Frame(form.TRAILER, form.COUNT.size, header.prefix, form.OF_TRAILER, 0)
                 self._write(form.packed(key, header, frame, form.COUNT.pack(self._count)))
                 os.fsync(self._descriptor)
+            self._segment = None
+            self._kept = self._end
+
+    def close(self) -> None:
+        """`end`, and give the file and its lock up. A second time does nothing."""
+        if self._descriptor >= 0:
+            self.end()
+            self.abandon()
+
+    def withdraw(self) -> None:
+        """Cut off what was appended since the last acknowledgement, and give the file and its lock up.
+
+        A log that was new and has nothing is removed. Where it is not known whether the anchor was replaced, or the
+        system refuses, what was appended stays: whole records that nobody was told of.
+        """
+        with contextlib.suppress(OSError, TmmuError):
+            if self._descriptor >= 0 and anchors.read(self._anchor) == self._stated:
+                os.ftruncate(self._descriptor, self._kept)
+                if self._is_new and not self._kept:
+                    os.unlink(os.path.realpath(self.path))
+                    sync_folder(self.path)
+                else:
+                    os.fsync(self._descriptor)
         self.abandon()
 
     def abandon(self) -> None:
@@ -190,10 +301,10 @@ class SealedLog:
         return self._segment
 
     def _write(self, data: bytes) -> None:
-        written = 0
-        while written < len(data):
-            written += os.pwrite(self._descriptor, data[written:], self._end + written)
-        self._end += len(data)
+        left = memoryview(data)
+        while left:
+            written = os.pwrite(self._descriptor, left, self._end)
+            left, self._end = left[written:], self._end + written
 
     @contextlib.contextmanager
     def _closed_by_failure(self) -> Iterator[None]:
@@ -202,11 +313,11 @@ class SealedLog:
         try:
             yield
         except OSError as error:
-            self.abandon()
+            self.withdraw()
             what = f"cannot be written ({error.strerror})"
             raise _failure(self.path, what, "make room, then open it again") from error
         except BaseException:
-            self.abandon()
+            self.withdraw()
             raise
 
     def __enter__(self) -> Self:
@@ -216,7 +327,44 @@ class SealedLog:
         if kind is None:
             self.close()
         else:
-            self.abandon()
+            self.withdraw()
+
+
+def _absent() -> LogScan:
+    """What is found where there is no log: nothing, and no sign that it was cut off."""
+    return LogScan(is_closed=True)
+
+
+def _locked(name: str) -> tuple[int, bool]:
+    """The file at `name`, open for writing and locked, and whether it was made for that.
+
+    Whoever rotates keys puts another file in its place, and has both locked; so it is looked whether this is still it.
+    """
+    target, flags = os.path.realpath(name), os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK
+    while True:
+        try:
+            try:
+                descriptor, is_new = os.open(target, flags), False
+            except FileNotFoundError:
+                descriptor, is_new = os.open(target, flags | os.O_CREAT | os.O_EXCL, 0o666), True
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise _failure(name, f"cannot be opened ({error.strerror})", "choose a file that you may write") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(target)):
+                return descriptor, is_new
+            os.close(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            if not isinstance(error, FileNotFoundError):
+                raise _failure(name, "another process has it open", "wait for that process to end") from error
+
+
+def _refuse_no_file(descriptor: int, name: str) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise _failure(name, "it is not a regular file", "choose another name")
 
 
 class SealedReader:
@@ -233,24 +381,38 @@ class SealedReader:
         self._descriptor, self._scan = descriptor, scan
 
     @classmethod
-    def open(cls, path: Path, key: MasterKey, anchor: Path | None = None) -> Self:
+    def open(
+        cls,
+        path: Path,
+        key: MasterKey,
+        anchor: Path | None = None,
+        visit: Visit | None = None,
+        opened: Opened = _by_reads,
+    ) -> Self:
         """Read the log at `path` through. O(log) time; nothing is changed.
 
-        `NotAuthentic`, `RolledBack`, `InvalidLog`; TMMU_ALLOCATION_FAILURE where it cannot be read. With an anchor, a
-        log that is missing is as one without records.
+        `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack`, `InvalidLog`; TMMU_ALLOCATION_FAILURE where it cannot
+        be read. With an anchor, a log that is missing is as one without records. `visit` is called with each record
+        before the whole log is known to be good.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
-        try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            if isinstance(error, FileNotFoundError):
-                _compared(LogScan(), name, key, beside)
-            raise _failure(name, f"cannot be opened ({error.strerror})", "name the log that was meant") from error
-        try:
-            return cls(name, descriptor, *_checked(descriptor, name, key, beside))
-        except BaseException:
-            os.close(descriptor)
-            raise
+
+        def look(stated: bytes | None) -> tuple[int, LogScan, LogState]:
+            try:
+                descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            except OSError as error:
+                if isinstance(error, FileNotFoundError):
+                    _compared(_absent(), name, key, stated)
+                what, fix = f"cannot be opened ({error.strerror})", "name the log that was meant"
+                raise _failure(name, what, fix) from error
+            try:
+                _refuse_no_file(descriptor, name)
+                return descriptor, *_checked(descriptor, name, key, stated, visit, opened)
+            except BaseException:
+                os.close(descriptor)
+                raise
+
+        return cls(name, *_unless_changed(beside, look))
 
     def __len__(self) -> int:
         return len(self._scan.records)
