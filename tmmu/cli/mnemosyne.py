@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from tmmu.cli import mnemosyne_figures
 from tmmu.cli.logged import print_warnings
 
 
@@ -14,3 +15,7 @@ from tmmu.cli.logged import print_warnings
 def mnemosyne() -> None:
     """Keep vectors in sealed files, and compute the figures of document 002."""
     print_warnings("tmmu.mnemosyne")
+
+
+for command in mnemosyne_figures.COMMANDS:
+    mnemosyne.add_command(command)

@@ -17,7 +17,7 @@ from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
-from tmmu.core.output import counted, json_text, print_lines, print_text, progress
+from tmmu.core.output import aligned, counted, json_text, print_lines, print_text, progress
 
 if TYPE_CHECKING:
     from tmmu.foundry.compiled import CompiledModel
@@ -58,7 +58,6 @@ def session() -> None:
 @FORMAT
 def env(style: str) -> int:
     """Print the variables of the environment: the document's default, the range, and what holds now."""
-    from tmmu.cli.session_report import aligned
     from tmmu.foundry.environment import table
 
     rows = table(os.environ)

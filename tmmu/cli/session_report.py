@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tmmu.cli.units import size
-from tmmu.core.output import counted
+from tmmu.core.output import aligned, counted
 from tmmu.foundry.compiled import STAGING_BYTES
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.forward import document_buffers
@@ -15,13 +15,6 @@ from tmmu.foundry.kv_cache import growth_bytes
 from tmmu.foundry.session import ModelSession
 from tmmu.foundry.storage import TensorType, storage_mode
 from tmmu.plans.sections import Plan
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as lines, each column as wide as its widest cell."""
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
 
 
 def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:

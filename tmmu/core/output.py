@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
@@ -35,6 +35,17 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     ('1 slot', '0 slots', '2 batches')
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as lines, each column as wide as its widest cell.
+
+    >>> list(aligned([["a", "bc"], ["def", "g"]]))
+    ['a    bc', 'def  g']
+    """
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
 
 
 def print_lines(*lines: str, err: bool = False) -> None:

@@ -30,28 +30,35 @@ def recommended_working_set(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP
     return total_ram(groups, own, physical) * 3 // 4
 
 
-def _limits(groups: Path, own: Path) -> Iterator[int]:
-    """The limits of the groups of this process and of all groups around them; what cannot be read limits nothing.
+def control_groups(controller: str, groups: Path, own: Path) -> Iterator[tuple[Path, int]]:
+    """The folders of the groups of this process and of all groups around them, each with its version (2 or 1).
 
-    Inside of a container the paths may be those outside of it: what holds then is the file at the root of the mount.
+    Inside of a container the paths may be those outside of it: what holds then is the root of the mount.
     """
-    for line in _text(own).splitlines():
+    for line in text_of(own).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if not controllers:  # version 2, alone or beside version 1
-            roots, name = (groups, groups / "unified"), "memory.max"
-        elif "memory" in controllers.split(","):
-            roots, name = (groups / controllers, groups / "memory"), "memory.limit_in_bytes"
+            roots, version = (groups, groups / "unified"), 2
+        elif controller in controllers.split(","):
+            roots, version = (groups / controllers, groups / controller), 1
         else:
             continue
         parts = [part for part in path.split("/") if part]
         depths = range(1 if ".." in parts else len(parts) + 1)
-        for text in (_text(root.joinpath(*parts[:n], name)).strip() for root in roots for n in depths):
-            if text.isascii() and text.isdigit():  # and not "max"
-                yield int(text)
+        yield from ((root.joinpath(*parts[:n]), version) for root in roots for n in depths)
 
 
-def _text(path: Path) -> str:
+def _limits(groups: Path, own: Path) -> Iterator[int]:
+    """The limits of all these groups; what cannot be read limits nothing."""
+    for folder, version in control_groups("memory", groups, own):
+        text = text_of(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes")).strip()
+        if text.isascii() and text.isdigit():  # and not "max"
+            yield int(text)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file of the system; none where it is not there or cannot be read."""
     try:
         return path.read_text()
     except (OSError, ValueError):
