@@ -87,6 +87,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "tokenizers": ("tmmu.foundry.tokenizer",),
     "libcachesim": ("tmmu.mnemosyne.hit_rates",),
     "cryptography": ("tmmu.mnemosyne.keys",),
+    "matplotlib": ("tmmu.mnemosyne.plots",),
+    "zstandard": ("tmmu.mnemosyne.delta_report",),
 }  # fmt: skip
 """The modules under which a library may be imported at all."""
 

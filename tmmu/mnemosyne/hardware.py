@@ -77,6 +77,13 @@ def check(folder: Path, root: Path = Path("/"), read_speed: float | None = None)
     ]  # fmt: skip
 
 
+def read_ahead(folder: Path, root: Path = Path("/")) -> str | None:
+    """What the system reads of the folder's disk beyond a page that is absent, as in 128 KiB: a cold read takes it."""
+    disk = _Machine(root).disk(os.stat(folder).st_dev)
+    text = text_of(disk.folder / "queue/read_ahead_kb").strip() if disk.folder is not None else ""
+    return f"{text} KiB" if text.isdigit() else None
+
+
 def _speed(measured: float | None) -> HardwareCheck:
     found = "not measured" if measured is None else f"{measured / 10**6:.0f} MB/s"
     return HardwareCheck("read speed", "500 MB/s", found, _at_least(measured, READ_SPEED))

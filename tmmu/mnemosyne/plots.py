@@ -1,0 +1,65 @@
+"""Pictures of what was measured: hit rates over room, and latencies beside the document's. spec: MN3.7, MN6.13"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tmmu.core.errors import TmmuError
+from tmmu.core.extras import needed
+from tmmu.mnemosyne.latency import LEVELS, TARGETS
+from tmmu.mnemosyne.measured import Measured
+
+
+def plot_latencies(lines: Sequence[Measured], path: Path) -> None:
+    """P50 and P99 of each line as bars over logarithmic nanoseconds, with the document's figures.
+
+    INVALID_SETTING without matplotlib, and for a file that is no SVG, PNG or PDF.
+    """
+    figure, axes = _figure(path)
+    names = [line.name for line in lines]
+    axes.barh(names, [line.p99 or line.p50 for line in lines], color="#c6d8ea", label="P99")
+    axes.barh(names, [line.p50 for line in lines], color="#2f6690", height=0.5, label="P50, or the mean of loads")
+    for name, line in zip(names, lines, strict=True):
+        at = LEVELS.get(line.name.split()[0], (None, None))[1]
+        if at is not None:
+            axes.plot([at], [name], "k|", markersize=14)
+    for name, at in TARGETS.items():
+        axes.axvline(at, color="#b33951", linewidth=1)
+        axes.annotate(f"{name} {at // 1000} µs", (at, len(names) - 0.45), color="#b33951", fontsize=7, rotation=30)
+    axes.set_xscale("log")
+    axes.set_xlabel("ns; | is the document's figure of a level, lines are its targets")
+    axes.invert_yaxis()
+    axes.legend(loc="lower right", fontsize=8)
+    figure.savefig(path)
+
+
+def plot_hit_rates(traces: Mapping[str, Mapping[str, Mapping[int, float]]], path: Path) -> None:
+    """Of each trace a picture with a line for each policy: the rate of hits by the number of tiles that have room."""
+    figure, axes = _figure(path, len(traces))
+    for at, (trace, policies) in zip(axes if len(traces) > 1 else [axes], traces.items(), strict=True):
+        for policy, rates in policies.items():
+            style = (
+                {"marker": "o", "linewidth": 2} if policy.startswith("semantic") else {"marker": ".", "linewidth": 1}
+            )
+            at.plot(list(rates), list(rates.values()), label=policy, **style)
+        at.set_xscale("log", base=2)
+        at.set_title(trace, fontsize=9)
+        at.set_xlabel("room in tiles")
+        at.set_ylabel("hits an access")
+        at.legend(fontsize=7)
+    figure.savefig(path)
+
+
+def _figure(path: Path, pictures: int = 1) -> tuple[Any, Any]:
+    """A figure and its axes, of a kind of file that matplotlib writes."""
+    if path.suffix not in (".svg", ".png", ".pdf"):
+        raise TmmuError(
+            "INVALID_SETTING", f"no picture is written as {path.suffix or 'a file without suffix'}", file=str(path),
+            fix="name a file that ends with .svg, .png or .pdf", setting="plot",
+        )  # fmt: skip
+    with needed("matplotlib", "a picture", "INVALID_SETTING", "plots"):
+        from matplotlib.figure import Figure
+    figure = Figure(figsize=(8 if pictures == 1 else 5 * pictures, 4.5), layout="constrained")
+    return figure, figure.subplots(1, pictures)
