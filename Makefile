@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
+.PHONY: demo wheel test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,6 +15,7 @@ help:
 	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
 	@echo 'make models-full  the same, with larger bounds too'
 	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
+	@echo 'make wheel      dist/*.whl for Linux x86-64, with the program of that checker'
 	@echo 'make kernel-mutants  break each part of that checker and of what is proved, and see a proof fail'
 	@echo 'make bench      the benchmark tables'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
@@ -76,6 +77,11 @@ kernel:
 	$(need_python)
 	@$(PYTHON) -m proofs.kernel.install
 
+# Linux on x86-64: the wheel has the kernel's program, linked statically.
+wheel: kernel
+	@TMMU_WHEEL_WITH_KERNEL=1 $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	@ls dist/*.whl
+
 kernel-mutants:
 	$(need_python)
 	@$(PYTHON) -m tests.integration.kernel.mutants
@@ -95,4 +101,4 @@ soak: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.simulator --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(DEMO) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,13 +1,14 @@
-"""`make kernel`: compile the theory, extract the program, compile that, and install both; at once if it is done.
+"""`make kernel` and `tmmu kernel install`: compile the theory, extract the program, compile that, and install both.
 
-Debian's Coq and OCaml are installed from the system's packages where that is allowed (root, and apt); otherwise the
-one command that does it is printed. Everything is built in a new folder and then renamed, so that what is installed
-is always whole. Standard library only: `python3 -m proofs.kernel.install` runs before anything else is installed.
-spec: V6.3
+At once where that is done. Debian's Coq and OCaml are installed from the system's packages where that is allowed (root,
+and apt); otherwise the one command that does it is printed. Everything is built in a new folder and then renamed, so
+that what is installed is always whole. Standard library only: `python3 -m proofs.kernel.install` runs before anything
+else is installed. spec: V6.3
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,10 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from proofs.kernel.installed import ORDER, PROGRAM, SOURCES, THEORY, folder
+from proofs.kernel.installed import ORDER, PROGRAM, SOURCES, STATED, THEORY, KernelBuild, digest, folder, of_file
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
 NEEDED = ("coqc", "coqchk", "ocamlfind", "ocamlopt")
+STATIC = ("-ccopt", "-static") if sys.platform == "linux" else ()
 CLOSED = "Closed under the global context"
 
 
@@ -69,7 +71,9 @@ def _zarith() -> bool:
 
 
 def build(whole: Path, sources: Path = SOURCES) -> None:
-    """Make the folder that is installed: `kernel`, `theory/*.vo`, and Coq's list of assumptions."""
+    """Make the folder that is installed: `kernel`, which needs no other library, with what it was built from;
+    `theory/*.vo`, and Coq's list of assumptions.
+    """
     theory = whole / THEORY
     theory.mkdir(parents=True)
     for name in ORDER:
@@ -84,11 +88,13 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
             shutil.copy(sources / file, work)
         _run(["coqc", "-Q", str(theory), "Tmmu", "Extract.v"], work)
         _run(
-            ["ocamlfind", "ocamlopt", "-w", "-a", "-inline", "200", "-package", "zarith,unix", "-linkpkg",
+            ["ocamlfind", "ocamlopt", "-w", "-a", "-inline", "200", "-package", "zarith,unix", "-linkpkg", *STATIC,
              "checker.mli", "checker.ml", "main.ml", "-o", PROGRAM],
             work,
         )  # fmt: skip
         shutil.move(work / PROGRAM, whole / PROGRAM)
+    of = KernelBuild(digest(sources), of_file(whole / PROGRAM), of_file(theory / "Theorems.vo"))
+    (whole / STATED).write_text(json.dumps(of._asdict(), indent=1) + "\n")
 
 
 def compile_file(theory: Path, name: str) -> str:

@@ -6,6 +6,7 @@ spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C4.3, V4.10, V5.5
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 
 import click
@@ -33,6 +34,13 @@ def _configuration(_context: object, _parameter: object, path: str | None) -> Co
         return None if path is None else configuration_file.load(path)
     except TmmuError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def _version(context: click.Context, _parameter: object, is_asked: bool) -> None:
+    """Print which package and which kernel this is. spec: V6.10"""
+    if is_asked and not context.resilient_parsing:
+        print_lines(f"verify-plan {metadata.version('tmmu')}", installed.description())
+        context.exit()
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -92,7 +100,14 @@ def _configuration(_context: object, _parameter: object, path: str | None) -> Co
 @click.option(
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
 )
-@click.version_option(package_name="tmmu")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version of the package, and which kernel it has, and exit.",
+)
 def command(
     plans: tuple[str, ...],
     model: str | None,
@@ -130,7 +145,8 @@ def command(
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
     if coq is not None and installed.theory() is None:
-        raise click.BadParameter("the kernel of this version is not installed: run `make kernel`", param_hint="--coq")
+        what = "the kernel of this version is not installed: run tmmu kernel install"
+        raise click.BadParameter(what, param_hint="--coq")
     if smt2 is not None:
         _apart(smt2, plans)
     verdicts = []

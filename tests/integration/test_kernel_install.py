@@ -69,7 +69,7 @@ def test_theory_program_and_what_coq_says_of_assumptions_are_installed_together(
     whole.parent.mkdir(parents=True)  # there may be kernels of other sources
     assert install.main() == 0
     theory = {f"theory/{name}{end}" for name in installed.ORDER for end in (".v", ".vo")}
-    assert files(whole) == theory | {"kernel", "assumptions.txt"}
+    assert files(whole) == theory | {"kernel", "kernel.json", "assumptions.txt"}
     assert (whole / "assumptions.txt").read_text() == f"{CLOSED}\n"
     assert list(whole.parent.iterdir()) == [whole]
     assert re.fullmatch(rf"the kernel is installed in {whole} \(\d+ s\)\n", capfd.readouterr().out)

@@ -168,7 +168,7 @@ def test_a_file_for_coq_is_of_one_plan_and_needs_the_theory(
     for theory, arguments, said in (
         (folder, (*one, *coq), ""),
         (folder, (*two, *coq), "--coq: give one plan: its file is DIR/Plan.v"),
-        (None, (*one, *coq), "--coq: the kernel of this version is not installed: run `make kernel`"),
+        (None, (*one, *coq), "--coq: the kernel of this version is not installed: run tmmu kernel install"),
         (None, two, ""),
     ):
         monkeypatch.setattr(installed, "theory", lambda found=theory: found)

@@ -5,11 +5,13 @@ spec: V6.2, V6.3, V6.4
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +23,13 @@ from proofs.kernel.memory import VERSION
 from proofs.kernel.program import PARTS, KernelAnswer, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
+from proofs.verify.command import command
 from proofs.verify.judge import judge
 from proofs.verify.options import Options
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
+from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 from tmmu.examples.broken import exclusive
@@ -57,6 +61,67 @@ def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert installed.folder().is_relative_to(tmp_path / ".local" / "share" / "tmmu" / "kernel")
+
+
+def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: V6.10"""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(installed, "PACKAGED", tmp_path)
+    program, stated = tmp_path / installed.PROGRAM, tmp_path / installed.STATED
+    assert run(["kernel", "status"]) == 1
+    assert "not installed (tmmu kernel install)" in capsys.readouterr().out
+    program.write_bytes(b"program")
+    program.chmod(0o755)
+    assert installed.program() is None  # nothing is stated of it
+    right = installed.KernelBuild(installed.digest(), installed.of_file(program), "ab" * 32)._asdict()
+    stated.write_text(json.dumps(right))
+    assert installed.program() == program
+    assert run(["kernel", "status"]) == 0
+    said = capsys.readouterr().out
+    assert "of the package" in said
+    assert "Theorems.vo abababababababab" in said
+    with pytest.raises(SystemExit):
+        command.main(["--version"])
+    assert f"sources {installed.digest()[:16]}" in capsys.readouterr().out
+    for wrong in ({**right, "sources": "00" * 32}, {**right, "program": "00" * 32}, {"sources": "x"}, [right], "{"):
+        stated.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
+        assert installed.program() is None
+    stated.write_text(json.dumps(right))
+    program.chmod(0o644)
+    assert installed.program() is None
+    program.chmod(0o755)
+    own = installed.folder() / installed.PROGRAM
+    own.parent.mkdir(parents=True)
+    own.touch(0o755)
+    assert installed.program() == own  # what was built here comes first
+    assert "built here" in installed.description()
+
+
+def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: V6.10"""
+    pytest.importorskip("hatchling")
+    from proofs.kernel import wheel
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    hook = wheel.KernelHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
+    data: dict[str, Any] = {"force_include": {}, "pure_python": True}
+    hook.initialize("standard", data)
+    assert data == {"force_include": {}, "pure_python": True}
+    monkeypatch.setenv(wheel.WANTED, "1")
+    hook.initialize("editable", data)
+    assert data == {"force_include": {}, "pure_python": True}
+    with pytest.raises(SystemExit, match="make kernel"):
+        hook.initialize("standard", data)
+    program = installed.folder() / installed.PROGRAM
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    built = installed.KernelBuild(installed.digest(), installed.of_file(program), "0" * 64)
+    (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
+    hook.initialize("standard", data)
+    included = {str(program.parent / name): f"proofs/kernel/built/{name}" for name in ("kernel", "kernel.json")}
+    assert data == {"force_include": included, "pure_python": False, "tag": wheel.TAG}
 
 
 @pytest.mark.parametrize("name", [*(f"{name}.v" for name in installed.ORDER), "Extract.v", "main.ml"])

@@ -1,0 +1,36 @@
+"""`tmmu kernel`: the checker that Coq has proved, built and installed, or looked for. spec: V6.3, V6.10"""
+
+from __future__ import annotations
+
+import click
+
+from tmmu.core.output import print_lines
+
+
+@click.group()
+def kernel() -> None:
+    """The checker that Coq has proved, which verify-plan asks where it is installed."""
+
+
+@kernel.command()
+def install() -> int:
+    """Prove the checker with Coq, make a program of it, and install that for this user.
+
+    Takes a minute. Debian's Coq and OCaml are installed where that is allowed; else the command for it is printed.
+    """
+    from proofs.kernel import install as building
+
+    return building.main()
+
+
+@kernel.command()
+def status() -> int:
+    """Say which kernel verify-plan uses, and where it is; exit code 1 where there is none."""
+    from proofs.kernel import installed
+
+    program, theory = installed.program(), installed.theory()
+    print_lines(installed.description())
+    if program is not None:
+        print_lines(f"  program: {program}")
+        print_lines(f"  theory for --coq: {theory or 'not built here (tmmu kernel install)'}")
+    return int(program is None)
