@@ -29,7 +29,7 @@ from proofs.verify.conclusion import claims_of, conclude
 from proofs.verify.options import DEFAULTS, Disagreement, Options, bound_by, check_agreement, mode_of, ranges_text
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from proofs.violations import Obligation, Violation
-from tmmu.core import extras, kind
+from tmmu.core import kind
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
@@ -215,8 +215,8 @@ def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
         from tmmu.ir import files
 
         return read_ir(files.load(path))
-    with extras.needed("onnx", "reading ONNX"):
-        from proofs.readers.models.onnx import read_onnx
+    from proofs.readers.models.onnx import read_onnx
+
     return read_onnx(path, bindings)
 
 

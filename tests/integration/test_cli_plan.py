@@ -17,12 +17,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-import tmmu.planner
 from proofs.verify import entry as verifier
 from tests.support.example_models import full
 from tests.support.onnx_files import network
 from tests.support.text_models import text_model
-from tmmu.cli import checking
+from tmmu.cli import checking, planning
 from tmmu.cli.entry import run
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed
@@ -171,7 +170,7 @@ def tampered(monkeypatch: pytest.MonkeyPatch, change: Callable[[Plan], Plan]) ->
         planned = plan_memory(model, *arguments, **options)
         return Planned(change(planned.plan), planned.refused)
 
-    monkeypatch.setattr(tmmu.planner, "plan_memory", wrong)
+    monkeypatch.setattr(planning, "plan_memory", wrong)
 
 
 def with_false_claim(plan: Plan) -> Plan:
@@ -221,9 +220,9 @@ def test_no_flag_goes_around_the_check() -> None:
     """Whatever the flags, `plan` calls `check` before it saves."""
     source = (ROOT / "tmmu/cli/plan.py").read_text()
     body = source[source.index("def plan(") : source.index("def _target(")]
-    assert body.count("check(one, graph") == 1
-    assert body.index("check(one, graph") < body.index("file.save(")
-    assert "if " not in body[body.index("check(one, graph") : body.index("file.save(")]
+    assert body.count("asked.check(one") == 1
+    assert body.index("asked.check(one") < body.index("file.save(")
+    assert "if " not in body[body.index("asked.check(one") : body.index("file.save(")]
 
 
 def test_an_alias_group_that_the_model_does_not_keep_is_not_written(
@@ -281,14 +280,6 @@ def test_a_disk_that_is_full_leaves_the_old_plan(
     assert (code, out) == (4, "")
     assert "m.plan.cbor: cannot be written (No space left on device)" in err
     assert (entries(folder), (folder / "m.plan.cbor").read_bytes()) == (before, b"old")
-
-
-def test_without_onnx_the_package_to_install_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "tmmu.importers.onnx", None)
-    code, _, err = ran(capsys, "plan", "m.onnx", "--dim", "n=4")
-    assert (code, "pip install '.[onnx]'" in err) == (4, True)
 
 
 def test_an_exception_that_nobody_expected_is_exit_70(

@@ -37,7 +37,7 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"onnx", "cvc5", "torch", "jax", "networkx"} or name.startswith(above):
+        if name.split(".")[0] in {"cvc5", "torch", "jax", "networkx"} or name.startswith(above):
             raise ImportError(f"{name} is not there")
 
 sys.meta_path.insert(0, Blocked())
@@ -94,15 +94,6 @@ def test_what_prints_no_plan_loads_neither_numpy_nor_the_planner(arguments: tupl
     assert not {"numpy", "onnx", "z3", "tmmu.planner", "proofs"} & set(loaded)
 
 
-def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(tmp_path: Path) -> None:
-    """spec: C2.6"""
-    plan, _ = written(tmp_path)
-    (tmp_path / "m.onnx").write_bytes(b"anything")
-    done = verified(BLOCKED, plan, "--model", tmp_path / "m.onnx")
-    assert done.returncode == 4
-    assert "pip install '.[onnx]'" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -110,15 +101,7 @@ def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(tmp_p
         (("example", "llama-8b", "-o", "l.ir.cbor"), 0, ""),
         (("run", "m.plan.cbor"), 0, ""),
         (("show", "m.plan.cbor"), 0, ""),
-        (("run", "m.onnx"), 4, "onnx"),
-        (("run", "m.onnx", "--plan", "m.plan.cbor"), 4, "onnx"),
-        (("plan", "m.onnx"), 4, "onnx"),
-        (("show", "m.onnx", "--as", "text"), 4, "onnx"),
-        (("example", "gpt2", "-o", "gpt2.onnx"), 4, "onnx"),
-        (("example", "mico-mlp", "-o", "mlp.onnx"), 4, "onnx"),
-        (("example", "broken/step-left-out", "-o", "b.plan.cbor"), 4, "onnx"),
-        (("survey", "chain"), 4, "onnx"),
-        (("plan", "m.ir.cbor", "--layout", "hashed", "--address-token", "token"), 2, "hashed"),
+        (("plan", "m.ir.cbor", "--layout", "hashed", "--address-token", "token"), 2, "blake3>="),
     ],
 )
 def test_without_the_extras_a_command_works_or_names_the_one_that_it_needs(
@@ -126,9 +109,8 @@ def test_without_the_extras_a_command_works_or_names_the_one_that_it_needs(
 ) -> None:
     """No traceback, and no exit code of an internal error. spec: C2.6"""
     written(tmp_path)
-    (tmp_path / "m.onnx").write_bytes(b"anything")
     (tmp_path / "token").write_bytes(bytes(64))
-    script = "above = ()\n" + BARE.replace('"onnx", ', '"onnx", "blake3", ') + TMMU
+    script = "above = ()\n" + BARE.replace('"cvc5", ', '"cvc5", "blake3", ') + TMMU
     done = verified(script, *arguments, folder=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-    assert (f"pip install '.[{said}]'" in done.stderr) == bool(said)
+    assert ("pip install" in done.stderr and said in done.stderr) == bool(said)

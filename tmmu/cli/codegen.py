@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
-from tmmu.core import extras
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, existing
 from tmmu.core.output import one_line, print_lines, progress
@@ -51,11 +50,10 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     Exit codes: 0 written, 1 REFUTED, 3 UNKNOWN, 4 no plan, no model, or what has no kernel or weights,
     2 command line, 70 internal error.
     """
-    with extras.needed("onnx", "reading ONNX"):
-        from tmmu.mico import PlanNotProved, generate
-        from tmmu.mico.generate import check_name
     from proofs.verify import formats, judge
     from proofs.verify.options import Disagreement, Options
+    from tmmu.mico import PlanNotProved, generate
+    from tmmu.mico.generate import check_name
     from tmmu.plans.gate import Stated
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tmmu.core import extras, kind
+from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
@@ -29,9 +29,9 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
     if kind.is_ir(path):
         model = _ir(path, bindings)
         return replace(model, bindings=donated(model, bindings.donated, path)), None
-    with extras.needed("onnx", "reading ONNX"):
-        from tmmu.importers.onnx import import_resolved
-        from tmmu.importers.shapes import resolve
+    from tmmu.importers.onnx import import_resolved
+    from tmmu.importers.shapes import resolve
+
     try:
         resolved = resolve(
             path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,

@@ -17,7 +17,6 @@ from tmmu.cli.run_envelope import at_shape, shape_of
 from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import needed
 from tmmu.core.kind import is_plan
 from tmmu.core.output import progress
 from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
@@ -142,9 +141,8 @@ class BatchLoop:
 
     def bound(self, program: PlanProgram) -> Runnable:
         """A program with the ONNX model with which it agrees, and with the kernels of that which are asked for."""
-        with needed("onnx", "running an ONNX model"):
-            from tmmu.importers.shapes import resolve
-            from tmmu.simulator.onnx_model import OnnxModel
+        from tmmu.importers.shapes import resolve
+        from tmmu.simulator.onnx_model import OnnxModel
 
         bindings = program.plan.bindings
         model = OnnxModel(

@@ -37,8 +37,8 @@ class RunOptions:
 
     def node_kernel(self) -> Callable[..., NodeKernel]:
         """What computes a node of an ONNX model; INVALID_IR where it is not installed."""
-        with needed("onnx", "running an ONNX model"):
-            from tmmu.simulator.onnx_node import NodeKernel
+        from tmmu.simulator.onnx_node import NodeKernel
+
         if self.kernels == "onnx":
             return NodeKernel
         with needed("onnxruntime", "--kernels onnxruntime", extra="judges"):

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
 
 from tmmu.core.errors import TmmuError
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra; the project is installed from its checkout.
+    """The command that installs the packages of an extra into this environment, from a checkout or not.
 
-    >>> install("onnx")
-    "in the checkout: pip install '.[onnx]'"
+    >>> install("cvc5").split(" install ")[1]
+    "'cvc5>=1.2'"
     """
-    return f"in the checkout: pip install '.[{extra}]'"
+    own = Path(sys.executable).parent
+    found = shutil.which("pip")
+    pip = "pip" if found and Path(found).parent == own else f"{shlex.quote(sys.executable)} -m pip"
+    return f"{pip} install {' '.join(map(shlex.quote, packages(extra)))}"
+
+
+def packages(extra: str) -> list[str]:
+    """The requirements of an extra, as the installed package states them."""
+    try:
+        stated = [text.partition(";") for text in metadata.requires("tmmu") or ()]
+    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
+        return [extra]
+    of_extra = re.compile(rf"""extra == ["']{re.escape(extra)}["']""")
+    return [name.strip() for name, _, marker in stated if of_extra.search(marker)]
 
 
 @contextmanager
