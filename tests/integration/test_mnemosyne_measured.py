@@ -11,9 +11,9 @@ import pytest
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne import hardware, measured, plots
-from tmmu.mnemosyne.measured import KIB, MIB, VECTOR, Sizes
+from tmmu.mnemosyne.measured import KIB, MIB, VECTOR, MeasurementSizes
 
-SMALL = Sizes(file=4 * MIB, reads=40, cold=6)
+SMALL = MeasurementSizes(file=4 * MIB, reads=40, cold=6)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_without_a_compiler_nothing_is_measured(
 ) -> None:
     """spec: MN6.10"""
     monkeypatch.setenv("CC", compiler)
-    monkeypatch.setattr(measured, "Sizes", lambda: SMALL)
+    monkeypatch.setattr(measured, "MeasurementSizes", lambda: SMALL)
     assert run(["mnemosyne", "check", str(tmp_path), "--measure"]) == 2
     assert capsys.readouterr().err.endswith("[INVALID_SETTING]\n")
     assert list(tmp_path.iterdir()) == []
@@ -120,7 +120,7 @@ def test_the_command_prints_draws_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """spec: MN6.4, MN6.13"""
-    monkeypatch.setattr(measured, "Sizes", lambda: SMALL)
+    monkeypatch.setattr(measured, "MeasurementSizes", lambda: SMALL)
     monkeypatch.setattr(measured, "data_caches", lambda: [("L1", 32 * KIB), ("L2", 64 * KIB)])
     here, picture = tmp_path / "here", tmp_path / "a.svg"
     here.mkdir()

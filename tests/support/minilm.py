@@ -148,7 +148,8 @@ def accesses(model: MiniLM, tokens: NDArray[np.int64]) -> tuple[list[int], list[
 
 
 def stored() -> dict[str, NDArray[np.generic]]:
-    """The trace in the corpus: `tokens`, `tiles`, `weights` (attention over 2^16) and `states`, float16."""
+    """The trace in the corpus: `tokens`, `tiles`, `weights` (attention over 2^16), and `states`, those of
+    the first window, float32."""
     with np.load(TRACE) as found:
         return dict(found)
 
@@ -160,7 +161,7 @@ def traced(folder: Path, tokens: NDArray[np.int64]) -> dict[str, NDArray[np.gene
         "tokens": tokens.astype(np.uint16),
         "tiles": np.array(tiles, np.uint16),
         "weights": np.rint(np.array(attended) * ONE).astype(np.uint16),
-        "states": states[:WINDOW].astype(np.float16),
+        "states": states[:WINDOW],
     }
 
 

@@ -123,6 +123,10 @@ def far_away() -> Provoked:
     return ["apply", "p.plan.cbor"], "p.plan.cbor"
 
 
+def no_vectors() -> Provoked:
+    return ["mnemosyne", "delta", bytes_of("v.npy", "no array")], "v.npy"
+
+
 def no_record() -> Provoked:
     return ["trace", "show", bytes_of("run.trace", b"no trace")], "run.trace"
 
@@ -159,6 +163,7 @@ PROVOKE: dict[str, Callable[[], Provoked]] = {
     "INVALID_PLAN": no_plan,
     "INVALID_ADDRESS": far_away,
     "INVALID_RECORD": no_record,
+    "INVALID_VECTORS": no_vectors,
     "CONTRACT_VIOLATION": over_budget,
     "REPLAY_DIVERGENCE": another_plan,
 }
@@ -172,7 +177,6 @@ OF_THE_LIBRARY = {
     "REGION_REFUSED": "no command maps regions",
     "MEMORY_BOUND": "no command maps regions",
     "REGION_LOST": "no command maps regions",
-    "INVALID_VECTORS": "no command encodes vectors",
     **dict.fromkeys(
         ("INVALID_KEY", "INVALID_LOG", "NOT_AUTHENTIC", "ROLLED_BACK", "WRONG_KEY", "LOG_TRUNCATED"),
         "no command opens a sealed log",

@@ -1,16 +1,24 @@
-"""`tmmu mnemosyne check`: this machine beside the minimum of document 002, line by line, and what it takes.
+"""`tmmu mnemosyne check` and `delta`: a machine and vectors beside the figures of document 002.
 
-spec: MN6.1, MN6.6, MN6.10
+spec: MN4.13, MN6.1, MN6.6, MN6.10
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from tmmu.core.errors import TmmuError
 from tmmu.core.output import aligned, json_text, print_lines, print_text, progress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tmmu.mnemosyne.delta_report import DeltaReport, ModeReport
 
 FORMAT = click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -76,5 +84,87 @@ def _time(nanoseconds: float | None) -> str:
 
 HEAD = ["", "what", "found", "minimum"]
 
-COMMANDS = (check,)
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--report", "is_full", is_flag=True, help="Correlation, entropy and the document's figures as well.")
+@click.option("--block", type=click.IntRange(1), default=64, show_default=True, help="Vectors of a block.")
+@FORMAT
+def delta(file: Path, is_full: bool, block: int, style: str) -> int:
+    """Report what differences make of vectors.
+
+    FILE is a matrix in NumPy's format .npy, a vector a row. Nothing is written.
+    """
+    from tmmu.mnemosyne import delta_report
+
+    try:
+        found = delta_report.report(loaded(file), block)
+    except TmmuError as refusal:
+        raise refusal.in_file(str(file)) from None
+    if style == "json":
+        answer = delta_report.finite(asdict(found))
+        print_text(json_text(answer if is_full else {key: answer[key] for key in answer if key in SHORT}))
+        return 0
+    print_lines(f"{found.vectors} vectors of {found.elements} {found.dtype} in blocks of {found.block}")
+    print_lines(*aligned([MODES, *(mode_row(mode) for mode in found.modes)]))
+    print_lines(*(f"{mode.mode} refused: {mode.refused}" for mode in found.modes if mode.refused is not None))
+    if is_full:
+        print_lines("", *correlation_lines(found))
+    return 0
+
+
+SHORT = ("vectors", "elements", "dtype", "block", "modes")
+MODES = ("mode", "bytes", "saved of FP16", "with zstd", "saved of FP16", "error", "bound", "elements changed")
+
+
+def loaded(file: Path) -> NDArray[Any]:
+    """The array of a .npy file, mapped. `InvalidVectors` for another file, and for objects."""
+    import numpy as np
+
+    from tmmu.mnemosyne.failures import InvalidVectors
+
+    try:
+        found = np.lib.format.open_memmap(file, mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        raise InvalidVectors(f"it is no array in NumPy's format ({error})", "file", "save it with numpy.save") from None
+    return found
+
+
+def mode_row(mode: ModeReport) -> list[str]:
+    """A mode as a row of the table."""
+    if mode.refused is not None:
+        return [mode.mode, "refused", "", "", "", "", "", ""]
+    squeezed = ["", ""] if mode.zstd_bytes is None else [str(mode.zstd_bytes), f"{mode.zstd_saving:.1%}"]
+    exact = mode.bound == 0
+    error = ["exact" if mode.changed == 0 else "WRONG", ""] if exact else [f"{mode.error:.2g}", f"{mode.bound:.2g}"]
+    return [mode.mode, str(mode.bytes), f"{mode.saving:.1%}", *squeezed, *error, f"{mode.changed:.1%}"]
+
+
+def correlation_lines(found: DeltaReport) -> Iterator[str]:
+    """Correlation and entropy beside what the document states of them."""
+    from tmmu.mnemosyne.delta_figures import entropy_change
+
+    rho = found.correlation
+    if rho is None:
+        yield "no correlation: there is no pair of neighbours that both vary"
+    else:
+        yield (
+            f"correlation of neighbours: mean {rho.mean:.3f}, median {rho.median:.3f}, from {rho.least:.3f} to "
+            f"{rho.most:.3f}; {rho.undefined} undefined"
+        )
+        yield (
+            f"  above 0.5, where entropy falls: {rho.above_threshold:.1%}; "
+            f"from 0.955 on, for 10.88 %: {rho.above_estimate:.1%}"
+        )
+        yield (
+            f"entropy of differences: {rho.formula:+.3f} bits an element by Theorem 5.1 at the mean; "
+            f"{rho.variance:+.3f} by their variance"
+        )
+    points = ", ".join(f"{at} {entropy_change(at):+.3f}" for at in (0.5, 0.7, 0.85, 0.9, 0.95))
+    yield f"  Theorem 5.1 by correlation: {points}"
+    savings = ", ".join(f"{100 * part:.1f} % of {count}" for count, part in found.int8_savings.items())
+    yield f"INT8 in one block of {found.elements} elements saves of FP16: {savings} vectors"
+
+
+COMMANDS = (check, delta)
 """What `tmmu mnemosyne` adds."""

@@ -226,6 +226,11 @@ def _as_float32(vectors: Vectors) -> NDArray[np.float32]:
     return vectors.astype(np.float32)
 
 
+def as_float64(vectors: Vectors) -> NDArray[np.float64]:
+    """The same numbers as float64: exact but for integers beyond 2^53."""
+    return (_as_float32(vectors) if vectors.dtype.name == "bfloat16" else vectors).astype(np.float64)
+
+
 def _refuse_not_finite(values: NDArray[np.float32]) -> None:
     fits = np.abs(values) <= LARGEST
     if not fits.all():

@@ -39,7 +39,7 @@ CHASE = Path(__file__).with_name("pointer_chase.c")
 
 
 @dataclass(frozen=True)
-class Sizes:
+class MeasurementSizes:
     """How much is measured: bytes of the file, and how many reads of each kind."""
 
     file: int = 256 * MIB
@@ -68,12 +68,12 @@ class Measurement:
     read_speed: float
 
 
-def measure(folder: Path, sizes: Sizes | None = None) -> Measurement:
+def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
     """Measure levels of memory, and page faults, reads and vectors of files that are made in `folder` and removed.
 
     Errors: INVALID_SETTING without a C compiler, and where the folder's pages cannot be dropped from memory.
     """
-    sizes = sizes or Sizes()
+    sizes = sizes or MeasurementSizes()
     with tempfile.TemporaryDirectory(prefix="tmmu-measure-", dir=folder) as name:
         file = Path(name) / "vectors"
         rng = np.random.default_rng(2)
@@ -195,7 +195,7 @@ def drop(path: Path) -> None:
         os.close(descriptor)
 
 
-def vectors(path: Path, sizes: Sizes) -> Iterator[Measured]:
+def vectors(path: Path, sizes: MeasurementSizes) -> Iterator[Measured]:
     """One vector of 8 KiB into an array of its own: warm, cold, decrypted, and decoded from a block of 64."""
     target = f"P50 {TARGETS['P50'] / 1000:g} µs, P99 {TARGETS['P99'] / 1000:g} µs"
     there = path.stat().st_size // VECTOR
