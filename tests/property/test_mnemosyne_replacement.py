@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib.util import find_spec
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -98,6 +100,7 @@ def most_hits(trace: list[int], room: int) -> int:
     return max(states.values())
 
 
+@pytest.mark.skipif(find_spec("libcachesim") is None, reason="not installed")  # its wheels are for few platforms
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=25), st.integers(1, 4), st.data())
 def test_beladys_hits_are_the_most_there_can_be_and_without_weights_ours_are_those_of_lru(
     trace: list[int], room: int, data: st.DataObject

@@ -5,13 +5,16 @@ spec: MN3.1 to MN3.4
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
+from importlib.util import find_spec
 from random import Random
 
 import numpy as np
 import pytest
 
 from tests.support.plain_replacement import PlainReplacement
+from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne.hit_rates import hits_by_policy, semantic_hits
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement, tile_weights
 
@@ -31,6 +34,10 @@ def evicted(replacement: SemanticReplacement | PlainReplacement, trace: list[tup
         replacement.insert(tile, weight)
     return gone
 
+
+needs_libcachesim = pytest.mark.skipif(  # its wheels are for few platforms, and it is built nowhere else
+    find_spec("libcachesim") is None, reason="libcachesim is not installed"
+)
 
 ATTENDED_FIRST = [(1, ONE), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0)]
 
@@ -160,6 +167,14 @@ def test_a_weight_is_the_mean_attention_of_the_tokens_that_have_a_byte_in_the_ti
             tile_weights(np.array([1.0]), *sizes)
 
 
+def test_without_libcachesim_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: MN3.7"""
+    monkeypatch.setitem(sys.modules, "libcachesim", None)
+    with pytest.raises(TmmuError, match=r"'\.\[caches\]'"):
+        hits_by_policy([1, 2], [0, 0], 1)
+
+
+@needs_libcachesim
 def test_hits_are_counted_over_one_trace_and_room_for_all_policies() -> None:
     """Bélády's own example, where FIFO has more faults with more room. spec: MN3.7"""
     trace = [1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]
@@ -167,6 +182,7 @@ def test_hits_are_counted_over_one_trace_and_room_for_all_policies() -> None:
     assert hits_by_policy(trace, [0] * 12, 4) == {"semantic": 4, "LRU": 4, "LFU": 4, "ARC": 5, "Belady": 6}
 
 
+@needs_libcachesim
 def test_the_attention_that_repeats_helps_and_the_attention_that_misleads_harms() -> None:
     """A scan runs through a store in which two tiles are asked for again and again. spec: MN3.7"""
     trace = [tile for turn in range(60) for tile in (1000, 1001, *range(9 * turn, 9 * turn + 9))]
