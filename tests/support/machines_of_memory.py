@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
@@ -29,30 +30,39 @@ def _phase(name: str) -> tuple[str]:
 
 
 def _regions(constants: Values, state: State) -> Values:
-    tile, size, base = constants["TilePages"], state["size"], state["base"]
+    tile, size, base, mapped = constants["TilePages"], state["size"], state["base"], state["mapped"]
+    pins, there = state["pins"], Counter(region for region, _ in mapped)
     return {
-        "size": lambda r: size[r], "pages": lambda r: size[r] * tile, "base": lambda r: base[r],
-        "first": lambda r: base[r] // tile, "pinned": lambda r: r in state["pinned"],
-        "used": state["used"], "working": sum(size.values()), "memory": state["memory"], "wanted": state["wanted"],
+        "size": lambda r: at(size, r), "pages": lambda r: at(size, r) * tile, "base": lambda r: at(base, r),
+        "first": lambda r: at(base, r) // tile, "there": lambda r: there[r], "mapped": lambda r, t: (r, t) in mapped,
+        "pins": lambda r, t: pins.get((r, t), 0), "wanted": lambda r, t: (r, t) in state["wanted"],
+        "used": state["used"], "working": len(mapped), "held": sum(pins[each] > 0 for each in mapped),
+        "coming": len(state["wanted"]), "room": 7 * state["memory"] // (10 * tile), "gave_way": state["gaveWay"],
+        "refused": state["refused"],
     }  # fmt: skip
 
 
+def _region_numbers(constants: Values) -> range:
+    return range(1, constants["Regions"] + 1)
+
+
 def _placings(constants: Values, step: Step) -> Iterator[Values]:
-    """Where what was reserved may have begun: only a region that is mapped shows it."""
+    """Where what was reserved may have begun: only a region that is placed shows it."""
     tile = constants["TilePages"]
-    for values in named(x=constants["Regions"], looks=(True, False)):
-        base = step.after["base"][values["x"]]
-        for reserved in range(max(0, base - tile + 1), base + 1) if step.action == "Map" else (0,):
+    for values in named(x=_region_numbers(constants), j=range(1, constants["MaxRegion"] + 1)):
+        base = at(step.after["base"], values["x"])
+        for reserved in range(max(0, base - tile + 1), base + 1) if step.action == "Place" else (0,):
             yield {**values, "reserved": reserved, "k": base // tile}
 
 
 MAPPED_REGIONS = Tie(
     mapped_regions.MACHINE,
     lambda constants, state: {
-        "tile": constants["TilePages"], "max_region": constants["MaxRegion"], "memory_at_first": constants["Memory"],
+        "tile": constants["TilePages"], "max_region": constants["MaxRegion"],
+        "most": 7 * max(constants["Limits"]) // (10 * constants["TilePages"]),
     },
     _regions,
-    lambda constants, state: {"Region": constants["Regions"]},
+    lambda constants, state: {"Region": _region_numbers(constants), "Int": range(constants["MaxRegion"] + 2)},
     "MappedRegions-takes-the-hint", _placings,
 )  # fmt: skip
 
@@ -66,8 +76,9 @@ def _pages(constants: Values, state: State) -> Values:
         "place": lambda p: resident.index(p) + 1 if p in resident else 0,
         "page": lambda k: resident[k - 1] if 1 <= k <= len(resident) else 1,
         "last": lambda p: at(state["last"], p), "weight": lambda p: at(state["weight"], p),
-        "resident": lambda p: p in state["resident"], "waits": lambda p: p == state["waiting"],
-        "clock": state["clock"], "count": len(state["resident"]),
+        "resident": lambda p: p in state["resident"], "pinned": lambda p: p in state["pinned"],
+        "waits": lambda p: p in state["waiting"], "clock": state["clock"], "count": len(state["resident"]),
+        "room": state["room"],
     }  # fmt: skip
 
 
@@ -78,13 +89,15 @@ def _page_numbers(constants: Values) -> range:
 EVICTION = Tie(
     eviction.MACHINE,
     lambda constants, state: {
-        "number": lambda p: p, "room": constants["Room"], "unit": 2 * constants["MaxWeight"],
-        "max_weight": constants["MaxWeight"],
+        "number": lambda p: p, "most": max(constants["Rooms"]), "share": constants["Part"],
+        "unit": constants["Parts"] * constants["MaxWeight"], "max_weight": constants["MaxWeight"],
     },
     _pages,
     lambda constants, state: {"Page": _page_numbers(constants), "Int": range(constants["Pages"] + 2)},
     "Eviction-minus-sign",
-    lambda constants, step: named(x=_page_numbers(constants), w=range(constants["MaxWeight"] + 1)),
+    lambda constants, step: named(
+        x=_page_numbers(constants), w=range(constants["MaxWeight"] + 1), looks=(True, False),
+    ),
 )  # fmt: skip
 
 

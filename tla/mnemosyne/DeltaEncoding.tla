@@ -105,8 +105,17 @@ SyncedIsKept == [][\A i \in 1..synced : i <= Len(exact') /\ exact'[i] = exact[i]
 (* What was given becomes safe, or is lost in a crash. *)
 AllBecomesSafe == synced < Len(vectors) ~> synced = Len(vectors)
 
+(* The document's module, of vectors of one element: Inv_4 is its DeltaEncodingInvertibility. *)
+Document == INSTANCE MnemosyneInvariants WITH
+               VECTOR_DIM <- 1, PATTERNS <- Modulus, VECTORS <- Most,
+               V_sequence <- [i \in 1..Len(vectors) |-> <<vectors[i]>>],
+               Delta_sequence <- [i \in 1..(Len(exact) - 1) |-> <<exact[i + 1]>>],
+               Regions <- 0, PHYSICAL_RAM <- 0, MAX_REGION_SIZE <- 0, PAGES <- 0, PAGE <- 1, THREADS <- {}, TILES <- 0,
+               size <- <<>>, base_addr <- <<>>, write_set <- <<>>, locks <- <<>>
+RefinesInvariants == Document!Spec
+
 THEOREM Spec => [](TypeOK /\ Inv_4 /\ ErrorIsBounded)
-THEOREM Spec => SyncedIsKept /\ AllBecomesSafe
+THEOREM Spec => SyncedIsKept /\ AllBecomesSafe /\ RefinesInvariants
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)

@@ -67,7 +67,7 @@ def test_invariants_are_inductive_for_all_sizes_and_every_mutant_breaks_one(file
         ("write_locks", "Take", "(=> (queued t a) (not (locks t a)))"),
         ("sealed_records", "what_is_accepted_is_what_was_written", "(ite (closed f) (length f) (- 1))"),
         ("cache_growth", "Switch", "(= (token h p) (next (place larger h p)))"),
-        ("mapped_regions", "Map", "(distinct r t)"),
+        ("mapped_regions", "Place", "(distinct r t)"),
         ("eviction", "Evict", "(= k (place (page k)))"),
         ("delta_encoding", "Extend", "(= (near j)"),
         ("plan_lifecycle", "Rename", "aside_plan loaded"),
