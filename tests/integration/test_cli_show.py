@@ -20,8 +20,7 @@ import pytest
 from tests.support.example_models import full
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
-from tmmu.cli.units import size
-from tmmu.core.output import one_line
+from tmmu.core.output import one_line, size
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 from tmmu.plans import file, metrics

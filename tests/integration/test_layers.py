@@ -87,7 +87,9 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "tokenizers": ("tmmu.foundry.tokenizer",),
     "libcachesim": ("tmmu.mnemosyne.hit_rates",),
     "cryptography": ("tmmu.mnemosyne.keys",),
-    "matplotlib": ("tmmu.mnemosyne.plots",),
+    "matplotlib": ("tmmu.mnemosyne.plots", "tmmu.report.image"),
+    "bokeh": ("tmmu.report.page",),
+    "hatchling": ("proofs.kernel.wheel",),
     "zstandard": ("tmmu.mnemosyne.delta_report",),
 }  # fmt: skip
 """The modules under which a library may be imported at all."""

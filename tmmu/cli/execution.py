@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmmu.cli.options import RecordOptions
-from tmmu.cli.units import seconds, size
+from tmmu.cli.units import seconds
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import counted, json_text, print_lines, print_text
+from tmmu.core.output import counted, json_text, print_lines, print_text, size
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog

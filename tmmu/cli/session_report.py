@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tmmu.cli.units import size
-from tmmu.core.output import aligned, counted
+from tmmu.core.output import aligned, counted, size
 from tmmu.foundry.compiled import STAGING_BYTES
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.forward import document_buffers

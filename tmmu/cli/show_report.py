@@ -12,8 +12,7 @@ from typing import Any
 
 from tmmu.cli import envelopes, memory_pools
 from tmmu.cli.summary import summary
-from tmmu.cli.units import size
-from tmmu.core.output import counted, json_text, one_line
+from tmmu.core.output import counted, json_text, size, spreadsheet_safe
 from tmmu.plans import metrics, sharding
 from tmmu.plans.sections import Plan
 
@@ -92,21 +91,6 @@ def _text(plan: Plan) -> Iterator[str]:
 LARGEST = 10
 """As many storages are shown of those that are live at a peak."""
 
-FORMULA = ("=", "+", "-", "@")
-"""What a text begins with that a spreadsheet would compute."""
-
-
-def _cell(value: Any) -> Any:
-    """An entry as CSV has it: no control character, and no text that a spreadsheet takes for a formula. spec: C2.8
-
-    >>> _cell("a\\nb"), _cell("=A1"), _cell(["@x", "y"]), _cell(-1)
-    ('a\\\\nb', "'=A1", "'@x y", -1)
-    """
-    text = " ".join(value) if isinstance(value, list) else value
-    if not isinstance(text, str):
-        return text
-    return one_line(f"'{text}" if text.startswith(FORMULA) else text)
-
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
     out = io.StringIO()
@@ -114,7 +98,7 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: _cell(value) for key, value in row.items()})
+            writer.writerow({key: spreadsheet_safe(value) for key, value in row.items()})
     return out.getvalue().rstrip("\n")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from tmmu.cli.units import size
+from tmmu.core.output import size
 from tmmu.core.vocabulary import Shares
 from tmmu.planner.arenas import permitted
 from tmmu.planner.arenas.permitted import ROLE, Permitted

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from tmmu.cli import envelopes
-from tmmu.cli.units import size
-from tmmu.core.output import counted
+from tmmu.core.output import counted, size
 from tmmu.core.vocabulary import Shares
 from tmmu.planner.aliasing import Refused
 from tmmu.plans import metrics

@@ -124,7 +124,7 @@ HEADER = (
 
 def line(row: SurveyRow) -> str:
     """A row of the table."""
-    from tmmu.cli.units import size
+    from tmmu.core.output import size
     from tmmu.plans.metrics import ratio
 
     return (

@@ -12,19 +12,6 @@ from tmmu.core.vocabulary import UINT64_END
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 
-def size(count: int) -> str:
-    """A number of bytes with its unit, to two decimals.
-
-    >>> size(0), size(1536), size(3 << 30)
-    ('0 B', '1.50 KiB', '3.00 GiB')
-    """
-    if count < 1024:
-        return f"{count} B"
-    units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    power = min((count.bit_length() - 1) // 10, len(units))
-    return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
-
-
 def memory(_context: object, _parameter: object, text: str | None) -> int | None:
     """A number of bytes from text such as 24GiB. `click.BadParameter` for anything else.
 

@@ -28,6 +28,19 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def size(count: int) -> str:
+    """A number of bytes with its unit, to two decimals.
+
+    >>> size(0), size(1536), size(3 << 30)
+    ('0 B', '1.50 KiB', '3.00 GiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min((count.bit_length() - 1) // 10, len(units))
+    return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A number with its noun, in the plural but for one.
 
@@ -57,6 +70,22 @@ def print_lines(*lines: str, err: bool = False) -> None:
 def print_text(text: str) -> None:
     """Print a text of several lines, in which names stand as its format writes them: JSON, CSV, XML, text plans."""
     print_lines(*text.split("\n"))
+
+
+FORMULA = ("=", "+", "-", "@")
+"""What a text begins with that a spreadsheet would compute."""
+
+
+def spreadsheet_safe(value: Any) -> Any:
+    """An entry as CSV has it: no control character, and no text that a spreadsheet takes for a formula. spec: C2.8
+
+    >>> spreadsheet_safe("a\\nb"), spreadsheet_safe("=A1"), spreadsheet_safe(["@x", "y"]), spreadsheet_safe(-1)
+    ('a\\\\nb', "'=A1", "'@x y", -1)
+    """
+    text = " ".join(value) if isinstance(value, list) else value
+    if not isinstance(text, str):
+        return text
+    return one_line(f"'{text}" if text.startswith(FORMULA) else text)
 
 
 def json_text(value: Any, indent: int | None = 1) -> str:

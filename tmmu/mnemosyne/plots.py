@@ -59,7 +59,7 @@ def _figure(path: Path, pictures: int = 1) -> tuple[Any, Any]:
             "INVALID_SETTING", f"no picture is written as {path.suffix or 'a file without suffix'}", file=str(path),
             fix="name a file that ends with .svg, .png or .pdf", setting="plot",
         )  # fmt: skip
-    with needed("matplotlib", "a picture", "INVALID_SETTING", "plots"):
+    with needed("matplotlib", "a picture", "INVALID_SETTING", "report"):
         from matplotlib.figure import Figure
     figure = Figure(figsize=(8 if pictures == 1 else 5 * pictures, 4.5), layout="constrained")
     return figure, figure.subplots(1, pictures)

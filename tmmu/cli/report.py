@@ -1,0 +1,83 @@
+"""`tmmu report`: a plan to look at, as a page, an image, or a file for another viewer. spec: RP1.1, RP2.1 to RP2.6"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from tmmu.cli import options
+from tmmu.core import canonical
+from tmmu.core.flags import existing
+from tmmu.core.output import print_lines
+
+KINDS = {
+    "html": ".html", "png": ".png", "svg": ".svg", "pdf": ".pdf", "perfetto": ".perfetto.json", "memory-viz": ".pickle",
+    "json": ".json", "csv": ".csv", "c": ".h",
+}  # fmt: skip
+"""What can be written, each with the suffix by which it is known."""
+
+
+@click.command()
+@click.argument("plan", type=existing)
+@click.option("-o", "--output", type=options.output, help="Where to write it; its suffix says what [PLAN.html].")
+@click.option("--as", "kind", type=click.Choice(list(KINDS)), help="What to write, whatever the suffix.")
+@click.option("--compare", type=existing, metavar="PLAN", help="Another plan beside it, in a page.")
+@click.option("--model", type=existing, help="The model that the plan must be of, for the verdict.")
+@click.option("--verdict/--no-verdict", default=True, show_default=True, help="Prove the plan, for the top of a page.")
+def report(
+    plan: str, output: str | None, kind: str | None, compare: str | None, model: str | None, verdict: bool
+) -> int:
+    """Draw the memory of a plan: steps to the right, bytes upwards, each tensor where it lies.
+
+    A page (.html) loads nothing from the network: hover, zoom, search by name, the peak and what is live there. Images:
+    .png, .svg, .pdf. For other viewers: .perfetto.json (ui.perfetto.dev), .pickle (PyTorch's memory_viz), .json, .csv,
+    and .h, the addresses as C macros.
+    """
+    from tmmu.plans import file
+    from tmmu.report import records
+    from tmmu.report.arena_map import arena_maps, step_names
+
+    target = output or f"{Path(plan).name.removesuffix('.cbor').removesuffix('.txt').removesuffix('.plan')}.html"
+    options.check_apart(plan, target, compare)
+    kind = kind or _of_suffix(target)
+    if compare is not None and kind != "html":
+        raise click.UsageError("--compare goes with a page (.html)")
+    stated = file.load_any(plan)
+    maps, title = arena_maps(stated.plan), os.path.basename(plan)
+    if kind == "html":
+        from proofs.verify import formats
+        from proofs.verify.judge import judge
+        from proofs.verify.options import Options
+        from tmmu.report.page import page
+
+        lines = list(formats.text(judge(plan, stated, Options(model=model)))) if verdict else []
+        drawn = [(title, maps, step_names(stated.plan))]
+        if compare is not None:
+            other = file.load_any(compare).plan
+            drawn.append((os.path.basename(compare), arena_maps(other), step_names(other)))
+        data = page(title, lines, drawn).encode()
+    elif kind in ("png", "svg", "pdf"):
+        from tmmu.report.image import image
+
+        data = image(title, maps, kind)
+    elif kind == "perfetto":
+        data = records.perfetto(maps, step_names(stated.plan))
+    elif kind == "c":
+        data = records.c_header(title.split(".")[0], stated.plan)
+    else:
+        write = {"memory-viz": records.memory_snapshot, "json": records.flat_json, "csv": records.as_csv}[kind]
+        data = write(maps)
+    canonical.write_atomically(target, data)
+    print_lines(f"wrote {target}")
+    return 0
+
+
+def _of_suffix(target: str) -> str:
+    """What a file's name says; UsageError where it is no kind."""
+    for kind, suffix in sorted(KINDS.items(), key=lambda item: -len(item[1])):
+        if target.endswith(suffix):
+            return kind
+    known = ", ".join(KINDS.values())
+    raise click.UsageError(f"{target}: the suffix is of no kind; use one of {known}, or --as")

@@ -1,0 +1,131 @@
+"""What a map of memory shows: each storage of an arena as a rectangle of steps and bytes, and what lives in it.
+
+spec: RP1.1, RP1.2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.core.columns import NONE
+from tmmu.plans import metrics
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import BufferPlan, Plan
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ArenaMap:
+    """The storages of one arena, in the order of the plan, as columns of equal length.
+
+    Steps are counted from 0 and lifetimes include both ends; offsets and sizes are bytes. `names` has the tensors of
+    each storage, a line each; `slot` is -1 where no slots are claimed. `producer` and `reader` are steps, -1 for what
+    the caller writes and for what no step reads.
+    """
+
+    name: str
+    capacity: int
+    footprint: int
+    last_step: int
+    offset: NDArray[np.float64]
+    """As float64, which is exact up to 2^53; JavaScript has no other numbers."""
+    bytes: NDArray[np.float64]
+    birth: Int
+    death: Int
+    slot: Int
+    role: list[str]
+    operator: list[str]
+    producer: Int
+    reader: Int
+    names: list[str]
+    live: NDArray[np.float64]
+    """The bytes that are live at each step."""
+
+    @property
+    def peak_step(self) -> int:
+        """The first step at which the most bytes are live."""
+        return int(self.live.argmax()) if len(self.live) else 0
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that are live at one step: no plan of these lifetimes needs less."""
+        return int(self.live.max(initial=0))
+
+    def at_peak(self, most: int) -> list[int]:
+        """The rows that are live at the peak, the largest first, `most` of them."""
+        step = self.peak_step
+        rows = np.flatnonzero((self.birth <= step) & (self.death >= step))
+        found: list[int] = rows[np.argsort(-self.bytes[rows], kind="stable")][:most].tolist()
+        return found
+
+
+def step_names(plan: Plan | BufferPlan) -> list[str]:
+    """The node of each step; none for lifetimes alone, which have numbers."""
+    return plan.allocation.steps.node.list() if isinstance(plan, Plan) else []
+
+
+def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
+    """A map of each arena that holds anything, those first that change with time. O(plan)."""
+    placement = plan.placement
+    storages = placement.storages
+    count = len(storages)
+    names, roles, operators = [[""] * count for _ in range(3)]
+    producer, reader = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    if isinstance(plan, Plan):
+        names, roles, operators, producer, reader = _contents(plan)
+    else:
+        names = plan.buffers.name.list()
+    claims = plan.claims
+    slot = np.full(count, -1, np.int64)
+    if claims is not None and claims.slots is not None:
+        first = np.zeros(len(placement.arenas), np.int64)
+        for a, row in metrics.first_slot(claims.slots).items():
+            first[a] = row
+        slot = claims.slots.of.astype(np.int64) - first[storages.arena]
+    found = []
+    for a, (arena, footprint) in enumerate(zip(placement.arenas, metrics.footprints(placement), strict=True)):
+        rows = np.flatnonzero(storages.arena == a)
+        if not len(rows):
+            continue
+        birth, death = storages.birth[rows].astype(np.int64), storages.death[rows].astype(np.int64)
+        size = storages.bytes[rows].astype(np.float64)
+        change = np.zeros(placement.last_step + 2)
+        np.add.at(change, birth, size)
+        np.subtract.at(change, np.minimum(death, placement.last_step) + 1, size)
+        chosen = rows.tolist()
+        found.append(
+            ArenaMap(
+                arena.name, arena.capacity, footprint, placement.last_step, storages.offset[rows].astype(np.float64),
+                size, birth, death, slot[rows], [roles[k] for k in chosen], [operators[k] for k in chosen],
+                producer[rows], reader[rows], [names[k] for k in chosen], np.cumsum(change)[:-1],
+            )
+        )  # fmt: skip
+    return sorted(found, key=lambda one: bool((one.live == one.live[0]).all()))
+
+
+def _contents(plan: Plan) -> tuple[list[str], list[str], list[str], Int, Int]:
+    """For each storage: its tensors, the role of the first, the operator and the step that write it first, the last
+    step that reads it.
+    """
+    allocation = plan.allocation
+    tensors, steps = allocation.tensors, allocation.steps
+    count = len(allocation.storages)
+    storage = tensors.storage.astype(np.int64)
+    grouped: list[list[str]] = [[] for _ in range(count)]
+    first = [-1] * count
+    for t, (k, name) in enumerate(zip(storage.tolist(), tensors.name, strict=True)):
+        grouped[k].append(name)
+        first[k] = t if first[k] < 0 else first[k]
+    reader = np.full(count, -1, np.int64)
+    step_of = np.repeat(np.arange(len(steps)), steps.reads_at[1:].astype(np.int64) - steps.reads_at[:-1])
+    np.maximum.at(reader, storage[steps.reads.astype(np.int64)], step_of)
+    writer = tensors.writer.astype(np.int64)
+    writer[tensors.writer == NONE] = -1
+    producer = np.array([writer[t] if t >= 0 else -1 for t in first], np.int64)
+    role = [str(ROLES[int(tensors.role[t])]) if t >= 0 else "" for t in first]
+    operator = [allocation.ops[int(steps.op[s])][1] if s >= 0 else "the caller" for s in producer.tolist()]
+    return ["\n".join(names) for names in grouped], role, operator, producer, reader

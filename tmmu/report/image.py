@@ -1,0 +1,71 @@
+"""The map of a plan as an image for a paper or a slide: PNG, SVG or PDF, drawn with Matplotlib. spec: RP2.1"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tmmu.core.extras import needed
+from tmmu.core.output import size
+from tmmu.report.arena_map import ArenaMap
+
+with needed("matplotlib", "a map as an image", code="INVALID_SETTING", extra="report"):
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
+
+MOST = 100_000
+"""As many rectangles, the largest, are drawn of one arena."""
+
+
+def image(title: str, maps: Sequence[ArenaMap], kind: str) -> bytes:
+    """A file of kind "png", "svg" or "pdf": of each arena whose live bytes change a map, and these bytes.
+
+    The same plan gives the same bytes under one version of Matplotlib. O(storages) up to `MOST` an arena.
+    """
+    drawn = [one for one in maps if len(set(one.live.tolist())) > 1] or list(maps[:1])
+    figure = Figure(figsize=(11, 1 + 4.5 * max(1, len(drawn))), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    grid = figure.subplots(2 * max(1, len(drawn)), 1, squeeze=False, height_ratios=[3, 1] * max(1, len(drawn)))[:, 0]
+    for one, boxes, live in zip(drawn, grid[::2], grid[1::2], strict=True):
+        _boxes(one, boxes)
+        live.step(range(len(one.live)), one.live, where="post", linewidth=0.8)
+        live.axhline(one.footprint, color="0.3", linestyle=":", linewidth=0.8)
+        live.axhline(one.peak, color="tab:red", linestyle=":", linewidth=0.8)
+        live.set_xlim(0, one.last_step + 1)
+        live.set_ylim(0, max(1, one.footprint, one.peak) * 1.1)
+        live.set_xlabel("step")
+        live.set_ylabel("live bytes")
+        for axes in (boxes, live):
+            axes.yaxis.set_major_formatter(lambda value, _: size(int(value)) if value >= 0 else "")
+    out = io.BytesIO()
+    without_date = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+    with matplotlib.rc_context({"svg.hashsalt": "tmmu"}):
+        figure.savefig(out, format=kind, dpi=150, metadata=without_date)
+    return out.getvalue()
+
+
+def _boxes(one: ArenaMap, axes: Any) -> None:
+    kept = np.sort(np.argsort(-one.bytes, kind="stable")[:MOST])
+    left, right = one.birth[kept], one.death[kept] + 1
+    low, high = one.offset[kept], one.offset[kept] + np.maximum(1.0, one.bytes[kept])
+    corners = [np.stack(pair, 1) for pair in ((left, low), (right, low), (right, high), (left, high))]
+    roles = sorted(set(one.role))
+    colours = [f"C{roles.index(one.role[k])}" for k in kept.tolist()]
+    axes.add_collection(
+        PolyCollection(list(np.stack(corners, 1)), facecolors=colours, edgecolors="white", linewidths=0.2)
+    )
+    axes.axvline(one.peak_step + 0.5, color="tab:red", linestyle="--", linewidth=0.8)
+    axes.set_xlim(0, one.last_step + 1)
+    axes.set_ylim(0, max(1, one.footprint) * 1.02)
+    axes.set_ylabel(f"bytes of {one.name}")
+    axes.set_title(
+        f"footprint {size(one.footprint)}, peak {size(one.peak)} at step {one.peak_step}; "
+        + ", ".join(f"{role or 'buffers'}: C{k}" for k, role in enumerate(roles)),
+        fontsize=8,
+    )

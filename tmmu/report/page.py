@@ -1,0 +1,298 @@
+"""The map of a plan as one page that loads nothing: steps to the right, bytes upwards, a rectangle a storage.
+
+Drawn with Bokeh on a canvas. Of what is in sight the `DRAWN` largest storages are drawn, anew whenever the sight
+changes, before a picture of how full each part of the arena is; of an arena with more than `MOST` storages the page has
+the largest. So a page stays small, and quick. spec: RP1.1 to RP1.7
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.core.extras import needed
+from tmmu.core.output import counted, size
+from tmmu.report.arena_map import ArenaMap
+
+with needed("bokeh", "a map as a page", code="INVALID_SETTING", extra="report"):
+    from bokeh.embed import file_html
+    from bokeh.layouts import column, row
+    from bokeh.models import (
+        BoxZoomTool,
+        CDSView,
+        ColumnDataSource,
+        CustomJS,
+        CustomJSHover,
+        CustomJSTickFormatter,
+        Div,
+        HoverTool,
+        IndexFilter,
+        LayoutDOM,
+        PanTool,
+        Range1d,
+        ResetTool,
+        Select,
+        Span,
+        TabPanel,
+        Tabs,
+        TextInput,
+        WheelZoomTool,
+    )
+    from bokeh.palettes import Category20, Colorblind
+    from bokeh.plotting import figure
+    from bokeh.resources import INLINE
+
+MOST = 120_000
+"""As many storages of one arena are in a page."""
+DRAWN = 4000
+"""As many are drawn at a time."""
+NAMED_STEPS = 200_000
+"""Steps have names in a page where there are no more of them."""
+SHOWN = 12
+"""As many storages are listed of those that are live at a peak."""
+GRID = 600, 1500
+"""Rows and columns of the picture of a larger arena."""
+GREYS = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(255, 159, -1)]
+COLOURED = 18
+"""As many operators have a colour of their own."""
+
+BYTES = """
+    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']; let k = 0, v = value;
+    while (v >= 1024 && k < 4) { v /= 1024; k += 1; }
+    return (k ? v.toFixed(2) : v) + ' ' + units[k];
+"""
+TICKS = BYTES.replace("value", "tick")
+STEP = "return value < 0 ? '–' : (value + (steps.data.name.length ? ' ' + steps.data.name[value] : ''));"
+NAMES = """
+    const all = names.data.all[value].split('\\n');
+    return all.slice(0, 6).join(', ') + (all.length > 6 ? ' and ' + (all.length - 6) + ' more' : '');
+"""
+SEARCH = """
+    const text = cb_obj.value.trim(), all = names.data.all, found = [];
+    if (text) for (let k = 0; k < all.length; k++) if (all[k].includes(text)) found.push(k);
+    const exact = found.filter(k => all[k].split('\\n').includes(text)), rows = exact.length ? exact : found;
+    boxes.selected.indices = rows;
+    said.text = text ? rows.length + (rows.length == 1 ? ' storage' : ' storages') : '';
+    if (rows.length) {
+        const d = boxes.data, of = (key, f) => rows.map(k => d[key][k]).reduce((a, b) => f(a, b));
+        const left = of('left', Math.min), right = of('right', Math.max);
+        const low = of('bottom', Math.min), high = of('top', Math.max);
+        const across = Math.max(2, (right - left) / 2), up = Math.max(1, (high - low) / 2);
+        x.start = left - across; x.end = right + across; y.start = Math.max(0, low - up); y.end = high + up;
+    }
+"""
+SIGHT = """
+    if (cb_obj.waits) return;
+    cb_obj.waits = setTimeout(() => {
+        cb_obj.waits = null;
+        const d = boxes.data, rows = [...boxes.selected.indices], taken = new Set(rows);
+        for (let k = 0; k < d.left.length && rows.length < drawn; k++)
+            if (d.right[k] > x.start && d.left[k] < x.end && d.top[k] > y.start && d.bottom[k] < y.end && !taken.has(k))
+                rows.push(k);
+        view.filter.indices = rows;
+    }, 80);
+"""
+RECOLOUR = """
+    quads.glyph.fill_color = {field: cb_obj.value}; quads.glyph.line_color = {field: cb_obj.value};
+    legends[0].visible = cb_obj.value == 'by_role'; legends[1].visible = !legends[0].visible;
+"""
+
+
+def page(title: str, verdict: Sequence[str], maps: Sequence[tuple[str, Sequence[ArenaMap], list[str]]]) -> str:
+    """The page's HTML: for each (name, arena maps, names of steps) its arenas; two plans stand side by side.
+
+    `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; none where nothing was
+    proved. O(storages) time and bytes up to `MOST` an arena.
+    """
+    drawn = [_plan(*one, narrow=len(maps) > 1) for one in maps]
+    body = drawn[0] if len(drawn) == 1 else row(*drawn, sizing_mode="stretch_width")
+    whole = column(Div(text=_head(title, verdict), sizing_mode="stretch_width"), body, sizing_mode="stretch_width")
+    made: str = file_html(whole, INLINE, title=title)
+    # What Bokeh would fetch to draw formulas, of which there are none.
+    return re.sub(r'(src|href)="https?://[^"]*"', r'\1=""', made)
+
+
+COLOURS = {"PROVED": "#11734b", "REFUTED": "#b3261e", "UNKNOWN": "#8a5a00"}
+
+
+def _head(title: str, verdict: Sequence[str]) -> str:
+    lines = [html.escape(line) for line in verdict]
+    word = verdict[0].split(" ")[0] if verdict else ""
+    shown = f"<h2 style='margin:0;font-family:sans-serif'>{html.escape(title)}</h2>"
+    if lines:
+        shown += (
+            f"<div style='color:{COLOURS.get(word, '#333')};font-family:sans-serif'><b>{lines[0]}</b></div>"
+            f"<pre style='margin:0;white-space:pre-wrap'>{chr(10).join(lines[1:])}</pre>"
+        )
+    return shown
+
+
+def _plan(name: str, maps: Sequence[ArenaMap], steps: list[str], *, narrow: bool) -> LayoutDOM:
+    """One plan: a table of its arenas, and a tab for each."""
+    listed = ColumnDataSource({"name": steps if len(steps) <= NAMED_STEPS else []})
+    panels = [TabPanel(child=_arena(one, listed, narrow=narrow), title=one.name) for one in maps]
+    return column(
+        Div(text=_table(name, maps), sizing_mode="stretch_width"), Tabs(tabs=panels, sizing_mode="stretch_width"),
+        sizing_mode="stretch_width",
+    )  # fmt: skip
+
+
+def _table(name: str, maps: Sequence[ArenaMap]) -> str:
+    rows = "".join(
+        f"<tr><td>{html.escape(one.name)}</td><td>{size(one.footprint)}</td><td>{size(one.peak)}</td>"
+        f"<td>{one.footprint / one.peak if one.peak else 1:.3f}</td><td>{one.peak_step}</td>"
+        f"<td>{len(one.names)}</td></tr>"
+        for one in maps
+    )
+    head = "".join(
+        f"<th style='text-align:left;padding-right:1em'>{word}</th>"
+        for word in ("arena", "footprint", "peak live (lower bound)", "ratio", "peak at step", "storages")
+    )
+    return f"<b>{html.escape(name)}</b><table style='font-family:sans-serif'><tr>{head}</tr>{rows}</table>"
+
+
+def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM:
+    """The map of one arena, above it the search, below it the live bytes."""
+    kept = np.argsort(-np.maximum(1, one.bytes) * (one.death - one.birth + 1), kind="stable")[:MOST]
+    x, y = Range1d(-0.5, one.last_step + 1.5), Range1d(0, max(1, one.footprint) * 1.02)
+    names = ColumnDataSource({"all": [one.names[k] for k in kept]})
+    by_role, roles = _colours([one.role[k] for k in kept], Colorblind[8])
+    by_operator, operators = _colours([one.operator[k] for k in kept], Category20[20])
+    boxes = ColumnDataSource(
+        {
+            "left": one.birth[kept].astype(np.int32), "right": (one.death[kept] + 1).astype(np.int32),
+            "bottom": one.offset[kept], "top": one.offset[kept] + np.maximum(one.bytes[kept], 1),
+            "bytes": one.bytes[kept], "slot": one.slot[kept].astype(np.int32),
+            "producer": one.producer[kept].astype(np.int32), "reader": one.reader[kept].astype(np.int32),
+            "last": one.death[kept].astype(np.int32), "row": np.arange(len(kept), dtype=np.int32),
+            "by_role": by_role, "by_operator": by_operator,
+        }
+    )  # fmt: skip
+    plot = figure(
+        height=520, sizing_mode="stretch_width", x_range=x, y_range=y, toolbar_location="right",
+        x_axis_label="step", y_axis_label=f"bytes of {one.name}", tools=[],
+    )  # fmt: skip
+    if len(one.names) > DRAWN:
+        picture, height = _occupied(one)
+        plot.image(
+            image=[picture], x=0, y=0, dw=one.last_step + 1, dh=height, palette=GREYS,
+        )  # fmt: skip
+    view = CDSView(filter=IndexFilter(indices=list(range(min(DRAWN, len(kept))))))
+    quads = plot.quad(
+        "left", "right", "top", "bottom", source=boxes, view=view, fill_color="by_role", line_color="by_role",
+        fill_alpha=0.75, nonselection_fill_alpha=0.08, nonselection_line_alpha=0.1,
+    )  # fmt: skip
+    in_bytes = CustomJSHover(code=BYTES)
+    at = CustomJSHover(code=STEP, args={"steps": steps})
+    hover = HoverTool(
+        renderers=[quads], point_policy="follow_mouse",
+        tooltips=[
+            ("tensors", "@row{custom}"), ("size", "@bytes{custom}"),
+            ("bytes", "from @bottom{0} up to @top{0}"),
+            ("live", "@left{custom} to @last{custom}"), ("slot", "@slot"), ("written by", "@producer{custom}"),
+            ("last read by", "@reader{custom}"),
+        ],
+        formatters={
+            "@row": CustomJSHover(code=NAMES, args={"names": names}), "@bytes": in_bytes, "@left": at, "@last": at,
+            "@producer": at, "@reader": at,
+        },
+    )  # fmt: skip
+    if len(kept) > DRAWN:
+        seen = CustomJS(args={"boxes": boxes, "view": view, "x": x, "y": y, "drawn": DRAWN}, code=SIGHT)
+        for each in (x, y):
+            each.js_on_change("start", seen)
+            each.js_on_change("end", seen)
+        boxes.selected.js_on_change("indices", seen)
+    wheel = WheelZoomTool()
+    plot.add_tools(PanTool(), wheel, BoxZoomTool(), ResetTool(), hover)
+    plot.toolbar.active_scroll, plot.toolbar.logo = wheel, None
+    plot.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
+    peak = Span(location=one.peak_step + 0.5, dimension="height", line_color="#b3261e", line_dash="dashed")
+    plot.add_layout(peak)
+    live = figure(
+        height=150, sizing_mode="stretch_width", x_range=x, tools=[], toolbar_location=None, y_axis_label="live bytes",
+        y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
+    )  # fmt: skip
+    live.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
+    places = _changes(one.live)
+    live.step(places + 0.0, one.live[places], mode="after", line_color="#0b5cad")
+    for height, colour in ((one.footprint, "#444444"), (one.peak, "#b3261e")):
+        live.add_layout(Span(location=height, dimension="width", line_color=colour, line_dash="dotted"))
+    legends = [Div(text=_legend(roles)), Div(text=_legend(operators), visible=False)]
+    said = Div(text="")
+    search = TextInput(placeholder="search a tensor by name, or a part of it", width=280)
+    search.js_on_change(
+        "value", CustomJS(args={"boxes": boxes, "names": names, "said": said, "x": x, "y": y}, code=SEARCH)
+    )
+    colours = Select(value="by_role", options=[("by_role", "by role"), ("by_operator", "by operator")], width=120)
+    colours.js_on_change("value", CustomJS(args={"quads": quads, "legends": legends}, code=RECOLOUR))
+    parts: list[Any] = [row(search, colours, said), *legends, plot, live, Div(text=_peak(one, steps.data["name"]))]
+    if len(one.names) > DRAWN:
+        of = f"the {len(kept)} largest of " if len(kept) < len(one.names) else ""
+        said_of = f"Of {of}{counted(len(one.names), 'storage')} the {DRAWN} largest in sight are drawn; grey: how full."
+        parts.insert(0, Div(text=said_of))
+    return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
+
+
+def _changes(live: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The steps at which the live bytes are others than before, and the last; of very many the highest of each part."""
+    changed = np.flatnonzero(np.diff(live, prepend=-1.0))
+    if len(changed) > 4 * DRAWN:
+        parts = np.array_split(changed, 2 * DRAWN)
+        changed = np.array([part[live[part].argmax()] for part in parts])
+    return np.append(changed, len(live) - 1) if len(live) else changed
+
+
+def _colours(words: list[str], palette: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """A colour for each word, the most frequent ones having one of their own; and the legend."""
+    values, counts = np.unique(np.array(words, dtype=str), return_counts=True)
+    ranked = [str(value) for value in values[np.argsort(-counts, kind="stable")]]
+    own = ranked[: min(COLOURED, len(palette))]
+    table = {word: palette[k] for k, word in enumerate(own)}
+    return [table.get(word, "#999999") for word in words], table | ({"others": "#999999"} if ranked[len(own) :] else {})
+
+
+def _legend(table: dict[str, str]) -> str:
+    return " ".join(
+        f"<span style='background:{colour};padding:0 .6em'></span> {html.escape(word or 'buffer')} &nbsp;"
+        for word, colour in table.items()
+    )
+
+
+def _peak(one: ArenaMap, steps: Sequence[str]) -> str:
+    """What is live at the peak, as a table."""
+    step = one.peak_step
+    rows = "".join(
+        f"<tr><td style='text-align:right;padding-right:1em'>{size(int(one.bytes[k]))}</td>"
+        f"<td>{html.escape(one.names[k].partition(chr(10))[0])}</td>"
+        f"<td style='padding-left:1em'>steps {one.birth[k]} to {one.death[k]}</td></tr>"
+        for k in one.at_peak(SHOWN)
+    )
+    at = f"step {step}" + (f" ({html.escape(steps[step])})" if step < len(steps) else "")
+    count = int(((one.birth <= step) & (one.death >= step)).sum())
+    return f"<b>{size(one.peak)} are live at {at}</b>, {counted(count, 'storage')}; the largest:<table>{rows}</table>"
+
+
+def _occupied(one: ArenaMap) -> tuple[NDArray[np.uint8], float]:
+    """How full each part of an arena is, from 0 to 95, as a grid of bytes by steps; and the bytes it is high."""
+    rows, columns = GRID
+    height = float(max(1, one.footprint))
+    columns = min(columns, one.last_step + 1)
+    # Whole cells are counted by the four corners of each rectangle, and their sums taken in both directions.
+    total = np.zeros((rows + 1, columns + 1))
+    left = one.birth * columns // (one.last_step + 1)
+    right = np.minimum(one.death * columns // (one.last_step + 1), columns - 1) + 1
+    low = np.minimum((one.offset / height * rows).astype(np.int64), rows - 1)
+    high = np.minimum(((one.offset + one.bytes) / height * rows).astype(np.int64), rows - 1) + 1
+    weight = np.minimum(1.0, np.maximum(1.0, one.bytes) / (height / rows)) * np.minimum(
+        1.0, (one.death - one.birth + 1) * columns / (one.last_step + 1)
+    )
+    for r, c, sign in ((low, left, 1), (low, right, -1), (high, left, -1), (high, right, 1)):
+        np.add.at(total, (r, c), sign * weight)
+    full = np.minimum(1.0, np.maximum(0.0, total.cumsum(0).cumsum(1)[:rows, :columns]))
+    return (full * 95).astype(np.uint8), height

@@ -1,0 +1,177 @@
+"""A plan in the formats of other viewers: Perfetto's trace, PyTorch's memory snapshot, JSON, CSV, a C header.
+
+Each is a function to the bytes of a file. spec: RP2.2 to RP2.6
+"""
+
+from __future__ import annotations
+
+import csv
+import heapq
+import io
+import json
+import pickle
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmmu.core.output import spreadsheet_safe
+from tmmu.plans import metrics
+from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.report.arena_map import ArenaMap
+
+FIELDS = ("arena", "offset", "bytes", "birth", "death", "slot", "role", "operator", "tensors")
+"""The columns of JSON and CSV: a row a storage."""
+
+
+def rows(maps: Sequence[ArenaMap]) -> Iterator[dict[str, Any]]:
+    """One record a storage: bytes and steps as integers, its tensors as a list."""
+    for one in maps:
+        columns = (one.offset, one.bytes, one.birth, one.death, one.slot)
+        for k, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            numbers = [int(value) for value in values]
+            yield dict(
+                zip(FIELDS, (one.name, *numbers, one.role[k], one.operator[k], one.names[k].split("\n")), strict=True)
+            )
+
+
+def flat_json(maps: Sequence[ArenaMap]) -> bytes:
+    """One list of records, a line each."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=True) for row in rows(maps))
+    return f"[\n{lines}\n]\n".encode()
+
+
+def as_csv(maps: Sequence[ArenaMap]) -> bytes:
+    """The same as CSV; no text begins a formula."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows(maps):
+        writer.writerow({key: spreadsheet_safe(value) for key, value in row.items()})
+    return out.getvalue().encode()
+
+
+def perfetto(maps: Sequence[ArenaMap], steps: Sequence[str]) -> bytes:
+    """A trace for Perfetto and chrome://tracing: a process an arena, a thread a slot, a step as a microsecond.
+
+    Storages without slots take the first thread that is free. Live bytes are a counter. O(n log n).
+    """
+    events: list[dict[str, Any]] = []
+    for pid, one in enumerate(maps, 1):
+        events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": one.name}})
+        threads = one.slot.tolist() if (one.slot >= 0).all() else _threads(one)
+        for k, tid in enumerate(threads):
+            at = {"birth": int(one.birth[k]), "death": int(one.death[k])}
+            events.append(
+                {
+                    "ph": "X", "pid": pid, "tid": int(tid), "ts": at["birth"], "dur": at["death"] - at["birth"] + 1,
+                    "name": one.names[k].partition("\n")[0], "cat": one.role[k] or "buffer",
+                    "args": {
+                        "offset": int(one.offset[k]), "bytes": int(one.bytes[k]), "tensors": one.names[k].split("\n"),
+                    },
+                }
+            )  # fmt: skip
+        changed = np.flatnonzero(np.diff(one.live, prepend=-1.0)).tolist()
+        events += [
+            {"ph": "C", "pid": pid, "ts": step, "name": "live bytes", "args": {"bytes": int(one.live[step])}}
+            for step in changed
+        ]
+    if steps:
+        events.append({"ph": "M", "pid": 0, "name": "process_name", "args": {"name": "steps"}})
+        events += [{"ph": "X", "pid": 0, "tid": 0, "ts": n, "dur": 1, "name": name} for n, name in enumerate(steps)]
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}).encode()
+
+
+def _threads(one: ArenaMap) -> list[int]:
+    """A thread for each storage, so that no two of one thread are live at one step."""
+    found, free, busy, count = [0] * len(one.names), list[int](), list[tuple[int, int]](), 0
+    for k in np.lexsort((one.death, one.birth)).tolist():
+        while busy and busy[0][0] < one.birth[k]:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if free:
+            found[k] = heapq.heappop(free)
+        else:
+            found[k], count = count, count + 1
+        heapq.heappush(busy, (int(one.death[k]), found[k]))
+    return found
+
+
+def memory_snapshot(maps: Sequence[ArenaMap]) -> bytes:
+    """A snapshot for PyTorch's memory viewer (memory_viz): an arena is a device with one segment of its footprint.
+
+    The timeline has an allocation where a storage is born and a release after the last step at which it is live.
+    """
+    segments, traces = [], []
+    for device, one in enumerate(maps):
+        base = (device + 1) << 44
+        order = sorted(
+            [(int(step), 1, k) for k, step in enumerate(one.birth)]
+            + [(int(step) + 1, 0, k) for k, step in enumerate(one.death)]
+        )
+        trace: list[dict[str, Any]] = [
+            {"action": "segment_alloc", "addr": base, "size": one.footprint, "stream": 0, "frames": [], "time_us": 0}
+        ]
+        for time, is_birth, k in order:
+            of = {"addr": base + int(one.offset[k]), "size": int(one.bytes[k]), "stream": 0, "time_us": time}
+            frame = {"name": one.names[k].partition("\n")[0], "filename": one.operator[k], "line": int(one.birth[k])}
+            actions = ("alloc",) if is_birth else ("free_requested", "free_completed")
+            trace += [{"action": action, "frames": [frame], **of} for action in actions]
+        left = one.death >= one.last_step
+        blocks = [
+            {
+                "address": base + int(one.offset[k]), "size": int(one.bytes[k]), "requested_size": int(one.bytes[k]),
+                "state": "active_allocated", "frames": [],
+            }
+            for k in sorted(np.flatnonzero(left).tolist(), key=lambda k: one.offset[k])
+        ]  # fmt: skip
+        used = int(one.bytes[left].sum())
+        segments.append(
+            {
+                "device": device, "address": base, "total_size": one.footprint, "allocated_size": used,
+                "active_size": used, "requested_size": used, "stream": 0, "segment_type": "large", "frames": [],
+                "is_expandable": False, "segment_pool_id": (0, 0), "blocks": blocks,
+            }
+        )  # fmt: skip
+        traces.append(trace)
+    return pickle.dumps({"segments": segments, "device_traces": traces, "allocator_settings": {}}, protocol=4)
+
+
+def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
+    """A C header: the bytes of each arena; arena (by number), offset and size of each tensor, in its own name."""
+    placement = plan.placement
+    if isinstance(plan, Plan):
+        tensors, addresses = plan.allocation.tensors, plan.allocation.addresses()
+        named, sizes, arena = tensors.name, tensors.bytes, placement.storages.arena[tensors.storage]
+    else:
+        named, addresses = plan.buffers.name, placement.storages.offset
+        sizes, arena = placement.storages.bytes, placement.storages.arena
+    taken: set[str] = set()
+    prefix = _identifier(name, taken)
+    lines = [
+        "/* Where each tensor lies, in bytes of its arena; written by tmmu report. */", f"#ifndef {prefix}_H",
+        f"#define {prefix}_H", "",
+    ]  # fmt: skip
+    for a, (one, footprint) in enumerate(zip(placement.arenas, metrics.footprints(placement), strict=True)):
+        found = _identifier(f"{name}_arena_{one.name}", taken)
+        lines += [f"#define {found} {a}", f"#define {found}_BYTES {footprint}ull"]
+    for tensor, a, offset, size in zip(named, arena.tolist(), addresses.tolist(), sizes.tolist(), strict=True):
+        found = _identifier(f"{name}_{tensor}", taken)
+        lines += [f"#define {found}_{what}" for what in (f"ARENA {a}", f"OFFSET {offset}ull", f"BYTES {size}ull")]
+    return "\n".join([*lines, "", "#endif", ""]).encode()
+
+
+def _identifier(text: str, taken: set[str]) -> str:
+    """A name of a macro that no other text has got; its suffixes _ARENA, _OFFSET and _BYTES are its own too."""
+    made = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").upper() or "TENSOR"
+    made = f"T_{made}" if made[0].isdigit() else made
+    found, number = made, 1
+    while any(one in taken for one in _macros(found)):
+        number += 1
+        found = f"{made}_{number}"
+    taken.update(_macros(found))
+    return found
+
+
+def _macros(name: str) -> tuple[str, ...]:
+    return (name, *(f"{name}_{what}" for what in ("ARENA", "OFFSET", "BYTES", "H")))
