@@ -6,6 +6,7 @@ spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C4.3, V4.10, V5.5
 
 from __future__ import annotations
 
+import os
 from importlib import metadata
 from pathlib import Path
 
@@ -13,16 +14,18 @@ import click
 
 from proofs.kernel import installed
 from proofs.solvers.option import solver_option, timeout_option
-from proofs.verify import formats, ranks
+from proofs.verify import formats, picture, ranks
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
+from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, bound, dims, existing, shapes
 from tmmu.core.output import one_line, print_lines, print_text, progress
 from tmmu.core.vocabulary import MODES
 from tmmu.plans import configuration_file
 from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.sections import BufferPlan, Plan
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""
@@ -95,6 +98,12 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     metavar="DIR",
     help="Write the obligations of proved plans, and the lemmas, as SMT-LIB 2 into DIR.",
 )
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the verdicts as a page; of a refuted plan with the rectangles, the step and the bytes.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Solver processes.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
 @click.option(
@@ -124,6 +133,7 @@ def command(
     definition_limit: int,
     solvers: tuple[str, ...],
     smt2: str | None,
+    report: str | None,
     workers: int,
     coq: str | None,
     verbose: bool,
@@ -149,13 +159,18 @@ def command(
         raise click.BadParameter(what, param_hint="--coq")
     if smt2 is not None:
         _apart(smt2, plans)
-    verdicts = []
+    if report is not None and os.path.realpath(report) in map(os.path.realpath, (*plans, *filter(None, (model,)))):
+        raise click.BadParameter(one_line(f"{report} is read too; choose another file"), param_hint="--report")
+    verdicts: list[Verdict] = []
+    drawn: list[tuple[Verdict, Plan | BufferPlan | None]] = []
     members = []
     for path in plans:
+        plan = None
         try:
             doing = progress(path)
             doing("reading")
             stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
+            plan = stated.plan
             verdict = verify_plan.judge(path, stated, options, doing)
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
@@ -171,6 +186,7 @@ def command(
         finally:
             doing("")
         verdicts.append(verdict)
+        drawn.append((verdict, plan))
         if style == "text":
             print_lines(*formats.text(verdict, verbose), err=verdict.verdict == "ERROR")
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
@@ -182,6 +198,8 @@ def command(
         verdicts.append(verdict)
         if style == "text":
             print_lines(*formats.text(verdict))
+    if report is not None:
+        canonical.write_atomically(report, picture.page(drawn).encode())
     if style != "text":
         print_text(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
+from proofs.verify import picture
 from proofs.verify.verdict import Verdict
 from tmmu.core.output import counted, json_text, one_line
 from tmmu.core.vocabulary import UINT64_END
@@ -31,7 +32,7 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
     yield verdict.line
     if verdict.witness is not None:
         yield f"  {verdict.witness['obligation']}: {verdict.witness['text']}"
-        yield from (f"  {line}" for line in _witness(verdict.witness))
+        yield from (f"  {line}" for line in (*_witness(verdict.witness), *picture.in_text(verdict.witness)))
     else:
         for what, names in (("proved", verdict.proved), ("compared", verdict.compared)):
             if names:

@@ -90,7 +90,7 @@ def judge(
     try:
         model = _model(plan, options)
     except TmmuError as error:
-        refute(result, [_not_of_model(plan, error)], obligations_of(plan, options))
+        refute(result, [_not_of_model(plan, error)], obligations_of(plan, options), plan)
         return result
     subject = Subject(stated, model, options.donated, mode_of(plan, options), options.arenas)
     result.assumptions["believed_operators"] = _assumed_operators(subject)
@@ -118,7 +118,7 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
 def _refuted(result: Verdict, found: Iterator[Violation], plan: Plan | BufferPlan, options: Options) -> bool:
     """Whether anything false is found; then the verdict is REFUTED."""
     if first := list(islice(found, AT_MOST)):
-        refute(result, first, obligations_of(plan, options))
+        refute(result, first, obligations_of(plan, options), plan)
     return bool(first)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.obligations import Outcome
+from proofs.verify.boxes import boxes
 from proofs.verify.options import Options
 from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from tmmu.plans.sections import BufferPlan, Plan
@@ -119,8 +120,12 @@ def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation
     return [name for name in discharged(*kinds) if name not in missing]
 
 
-def refute(result: Verdict, found: Sequence[Violation], listed: Sequence[Obligation]) -> None:
-    """The first violation is the witness; of the obligations, each that something violates is REFUTED."""
+def refute(
+    result: Verdict, found: Sequence[Violation], listed: Sequence[Obligation], plan: Plan | BufferPlan | None = None
+) -> None:
+    """The first violation is the witness, with the boxes that its tensors have in `plan`; of the obligations, each that
+    something violates is REFUTED.
+    """
     broken: dict[str, str] = {}
     for violation in found:
         broken.setdefault(violation.obligation, violation.text)
@@ -130,6 +135,11 @@ def refute(result: Verdict, found: Sequence[Violation], listed: Sequence[Obligat
         for name in dict.fromkeys((*listed, *broken))
     ]
     result.witness = found[0].witness()
+    if plan is not None:
+        of_storages = found[0].obligation is Obligation.NO_LIVE_OVERLAP
+        shown = boxes(plan, found[0].tensors, of_storages=of_storages)
+        if shown:
+            result.witness["boxes"] = [box._asdict() for box in shown]
     result.notes = [violation.text for violation in found[1:6]]
 
 

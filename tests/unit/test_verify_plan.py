@@ -6,7 +6,6 @@ spec: V4.1, V4.2, V4.4, V4.5, V4.6, V4.7, V5.1, V5.2, V5.3, V5.4, V5.5, C1.6, V1
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -705,15 +704,6 @@ def test_a_model_that_the_plans_mode_does_not_fit_is_refused_by_its_name(tmp_pat
     with pytest.raises(TmmuError) as refused:
         verify(saved(plan, tmp_path), Options(model=path))
     assert (refused.value.code_id, refused.value.file) == ("MODE_VIOLATION", path)
-
-
-def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "m.onnx").write_bytes(b"anything")
-    monkeypatch.setitem(sys.modules, "proofs.readers.models.onnx", None)
-    with pytest.raises(TmmuError, match="pip install"):
-        verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(model=str(tmp_path / "m.onnx")))
 
 
 def test_bytes_that_are_no_plan_are_refused_by_their_name(tmp_path: Path) -> None:

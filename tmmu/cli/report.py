@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from tmmu.cli import options
-from tmmu.core import canonical
 from tmmu.core.flags import existing
 from tmmu.core.output import print_lines
 
@@ -35,6 +34,7 @@ def report(
     .png, .svg, .pdf. For other viewers: .perfetto.json (ui.perfetto.dev), .pickle (PyTorch's memory_viz), .json, .csv,
     and .h, the addresses as C macros.
     """
+    from tmmu.core import canonical
     from tmmu.plans import file
     from tmmu.report import records
     from tmmu.report.arena_map import arena_maps, step_names

@@ -77,7 +77,7 @@ SEARCH = """
     if (text) for (let k = 0; k < all.length; k++) if (all[k].includes(text)) found.push(k);
     const exact = found.filter(k => all[k].split('\\n').includes(text)), rows = exact.length ? exact : found;
     boxes.selected.indices = rows;
-    said.text = text ? rows.length + (rows.length == 1 ? ' storage' : ' storages') : '';
+    count.text = text ? rows.length + (rows.length == 1 ? ' storage' : ' storages') : '';
     if (rows.length) {
         const d = boxes.data, of = (key, f) => rows.map(k => d[key][k]).reduce((a, b) => f(a, b));
         const left = of('left', Math.min), right = of('right', Math.max);
@@ -224,18 +224,18 @@ def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM
     for height, colour in ((one.footprint, "#444444"), (one.peak, "#b3261e")):
         live.add_layout(Span(location=height, dimension="width", line_color=colour, line_dash="dotted"))
     legends = [Div(text=_legend(roles)), Div(text=_legend(operators), visible=False)]
-    said = Div(text="")
+    count = Div(text="")
     search = TextInput(placeholder="search a tensor by name, or a part of it", width=280)
     search.js_on_change(
-        "value", CustomJS(args={"boxes": boxes, "names": names, "said": said, "x": x, "y": y}, code=SEARCH)
+        "value", CustomJS(args={"boxes": boxes, "names": names, "count": count, "x": x, "y": y}, code=SEARCH)
     )
     colours = Select(value="by_role", options=[("by_role", "by role"), ("by_operator", "by operator")], width=120)
     colours.js_on_change("value", CustomJS(args={"quads": quads, "legends": legends}, code=RECOLOUR))
-    parts: list[Any] = [row(search, colours, said), *legends, plot, live, Div(text=_peak(one, steps.data["name"]))]
+    parts: list[Any] = [row(search, colours, count), *legends, plot, live, Div(text=_peak(one, steps.data["name"]))]
     if len(one.names) > DRAWN:
         of = f"the {len(kept)} largest of " if len(kept) < len(one.names) else ""
-        said_of = f"Of {of}{counted(len(one.names), 'storage')} the {DRAWN} largest in sight are drawn; grey: how full."
-        parts.insert(0, Div(text=said_of))
+        remark = f"Of {of}{counted(len(one.names), 'storage')} the {DRAWN} largest in sight are drawn; grey: how full."
+        parts.insert(0, Div(text=remark))
     return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
 
 

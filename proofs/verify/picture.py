@@ -1,0 +1,144 @@
+"""A refutation as a picture: when the tensors of the witness are live, and which bytes they have.
+
+In a terminal two rulers, of steps and of bytes; as a page (`--report`) two rectangles over steps and bytes, with the
+step and the bytes that the witness names. The page is one file that loads nothing. spec: C1.11, C1.12
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from proofs.verify.boxes import Box
+from proofs.verify.verdict import PROVED, REFUTED, Verdict
+from tmmu.core.output import one_line
+from tmmu.plans.sections import BufferPlan, Plan
+
+WIDTH = 48
+"""The characters of a ruler."""
+NAME = 24
+"""As many characters of a name stand beside one."""
+BEHIND = 400
+"""As many other storages are drawn behind the two."""
+
+
+def in_text(witness: dict[str, Any]) -> Iterator[str]:
+    """Two rulers for a terminal; nothing where the witness is not about tensors in one arena."""
+    shown = [Box(**box) for box in witness.get("boxes", ())]
+    if not shown or len({box.arena for box in shown}) > 1 or "arena" not in witness:
+        return
+    names = [one_line(box.tensor) for box in shown]
+    short = [name if len(name) <= NAME else f"{name[: NAME - 1]}…" for name in names]
+    wide = max(len(name) for name in (*short, "steps", "bytes"))
+    step = witness["steps"][0] if witness["steps"] else None
+    whens = [(box.birth, box.death) for box in shown]
+    yield from _ruler("steps", short, whens, wide, None if step is None else (step, f"step {step}"))
+    wheres = [(box.first_byte, box.last_byte) for box in shown]
+    yield from _ruler(f"bytes of {shown[0].arena}", short, wheres, wide, None)
+
+
+def _ruler(
+    what: str, names: Sequence[str], spans: Sequence[tuple[int, int]], wide: int, mark: tuple[int, str] | None
+) -> Iterator[str]:
+    low, high = min(a for a, _ in spans), max(b for _, b in spans)
+    if mark is not None:
+        low, high = min(low, mark[0]), max(high, mark[0])
+    length = high - low + 1
+
+    def place(at: int) -> int:
+        return (at - low) * WIDTH // length
+
+    yield f"{'':{wide}}  {low}{what:^{max(1, WIDTH - len(str(low)) - len(str(high)))}}{high}"
+    for name, (first, last) in zip(names, spans, strict=True):
+        begin, end = place(first), max(place(first) + 1, place(last + 1))
+        yield f"{name:>{wide}}  {' ' * begin}{'=' * (end - begin)}"
+    if mark is not None:
+        yield f"{'':{wide}}  {' ' * place(mark[0])}^ {mark[1]}"
+
+
+def page(verdicts: Sequence[tuple[Verdict, Plan | BufferPlan | None]]) -> str:
+    """The page for some files: each verdict's text, and of a refuted plan the picture. O(plans)."""
+    from proofs.verify.formats import text
+
+    parts = []
+    for verdict, plan in verdicts:
+        colour = {PROVED: "#11734b", REFUTED: "#b3261e"}.get(verdict.verdict, "#8a5a00")
+        lines = [html.escape(line) for line in text(verdict)]
+        parts.append(f"<h2 style='color:{colour}'>{lines[0]}</h2><pre>{chr(10).join(lines[1:])}</pre>")
+        if verdict.witness is not None and plan is not None:
+            parts.append(_drawing(verdict.witness, plan))
+    return (
+        "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>verify-plan</title><style>"
+        "body{font-family:sans-serif;margin:1em}pre{white-space:pre-wrap}text{font-size:12px}</style></head><body>"
+        f"{''.join(parts)}</body></html>\n"
+    )
+
+
+SIZE = 900, 420
+COLOURS = ("#0b5cad", "#c05a00", "#5b3a9e", "#2d7d46")
+
+
+def _drawing(witness: dict[str, Any], plan: Plan | BufferPlan) -> str:
+    """The rectangles of the witness's tensors, other storages grey behind them, as SVG."""
+    shown = [Box(**box) for box in witness.get("boxes", ())]
+    if not shown or "arena" not in witness:
+        return ""
+    arena = witness["arena"] or shown[0].arena
+    shown = [box for box in shown if box.arena == arena]
+    if not shown:
+        return ""
+    left, right = min(box.birth for box in shown), max(box.death for box in shown)
+    low, high = min(box.first_byte for box in shown), max(box.last_byte for box in shown)
+    for step in witness["steps"]:
+        left, right = min(left, step), max(right, step)
+    across, up = (right - left + 1) / 6, (high - low + 1) / 6
+    x0, x1, y0, y1 = left - across, right + 1 + across, low - up, high + 1 + up
+    width, height = SIZE
+
+    def rectangle(first: float, last: float, bottom: float, top: float, style: str, title: str = "") -> str:
+        ends = [min(max(end, x0), x1) for end in (first, last + 1)]
+        sides = [min(max(side, y0), y1) for side in (bottom, top + 1)]
+        x, w = (ends[0] - x0) / (x1 - x0) * width, (ends[1] - ends[0]) / (x1 - x0) * width
+        y, h = (y1 - sides[1]) / (y1 - y0) * height, (sides[1] - sides[0]) / (y1 - y0) * height
+        words = f"<title>{html.escape(title)}</title>" if title else ""
+        return f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(w, 1):.1f}' height='{max(h, 1):.1f}' {style}>{words}</rect>"
+
+    drawn = [rectangle(*other, "fill='#dddddd' stroke='#bbbbbb'") for other in _others(plan, arena, (x0, x1, y0, y1))]
+    for k, box in enumerate(shown):
+        style = f"fill='{COLOURS[k % len(COLOURS)]}' fill-opacity='0.45' stroke='{COLOURS[k % len(COLOURS)]}'"
+        title = f"{box.tensor}: steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte}"
+        drawn.append(rectangle(box.birth, box.death, box.first_byte, box.last_byte, style, title))
+    if witness["first_byte"] is not None:
+        step = witness["steps"][0] if witness["steps"] else left
+        last = step if witness["steps"] else right
+        style = "fill='#b3261e' fill-opacity='0.7'"
+        drawn.append(
+            rectangle(step, last, witness["first_byte"], witness["last_byte"], style, "what the witness names")
+        )
+    legend = "".join(
+        f"<div><span style='background:{COLOURS[k % len(COLOURS)]};padding:0 .6em'></span> {html.escape(box.tensor)}: "
+        f"steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte} of {html.escape(box.arena)}</div>"
+        for k, box in enumerate(shown)
+    )
+    named = "<div><span style='background:#b3261e;padding:0 .6em'></span> the step and the bytes of the witness</div>"
+    axes = f"<div>steps {left} to {right} to the right, bytes {low} to {high} upwards; other storages grey</div>"
+    return (
+        f"<svg viewBox='0 0 {width} {height}' width='{width}' height='{height}' style='border:1px solid #888'>"
+        f"{''.join(drawn)}</svg>{legend}{named}{axes}"
+    )
+
+
+def _others(
+    plan: Plan | BufferPlan, arena: str, window: tuple[float, float, float, float]
+) -> Iterator[tuple[float, float, float, float]]:
+    """The largest storages of the arena that are in sight."""
+    x0, x1, y0, y1 = window
+    storages, number = plan.placement.storages, [one.name for one in plan.placement.arenas].index(arena)
+    low, size = storages.offset.astype(np.float64), storages.bytes.astype(np.float64)
+    seen = (storages.arena == number) & (storages.birth < x1) & (storages.death >= x0) & (low < y1) & (low + size > y0)
+    rows = np.flatnonzero(seen)
+    for k in rows[np.argsort(-size[rows], kind="stable")][:BEHIND].tolist():
+        yield float(storages.birth[k]), float(storages.death[k]), float(low[k]), float(low[k] + max(1.0, size[k]) - 1)
