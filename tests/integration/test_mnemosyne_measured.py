@@ -141,3 +141,12 @@ def test_a_picture_of_another_kind_is_refused(tmp_path: Path) -> None:
     """spec: MN6.13"""
     with pytest.raises(TmmuError, match=r"end.* with \.svg"):
         plots.plot_latencies([], tmp_path / "a.txt")
+
+
+def test_rates_of_hits_are_drawn_for_each_trace(tmp_path: Path) -> None:
+    """spec: MN3.7"""
+    rates = {"LRU": {8: 0.5, 16: 0.75}, "semantic": {8: 0.5, 16: 0.8}}
+    for traces in ({"one": rates}, {"one": rates, "other": rates}):
+        plots.plot_hit_rates(traces, tmp_path / "a.svg")
+        drawn = (tmp_path / "a.svg").read_text()
+        assert all(f"<!-- {name} -->" in drawn for name in (*traces, "LRU", "semantic"))

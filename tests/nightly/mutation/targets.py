@@ -176,6 +176,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("regions", "address_space")
     },
     "tmmu/mnemosyne/replacement.py": (f"{UNIT}mnemosyne_replacement.py", f"{PROPERTIES}mnemosyne_replacement.py"),
+    **{f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_hardware.py",) for name in ("hardware", "latency")},
+    "tmmu/mnemosyne/delta_report.py": (f"{UNIT}mnemosyne_delta_report.py",),
+    "tmmu/mnemosyne/delta_figures.py": (f"{UNIT}mnemosyne_delta_figures.py",),
+    "tmmu/mnemosyne/hit_rates.py": (f"{UNIT}mnemosyne_replacement.py", f"{PROPERTIES}mnemosyne_replacement.py"),
+    "tmmu/mnemosyne/measured.py": (f"{COMMANDS}mnemosyne_measured.py",),
     "tmmu/mnemosyne/faults.py": (f"{COMMANDS}mnemosyne_faults.py",),
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
