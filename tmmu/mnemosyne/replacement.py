@@ -139,7 +139,11 @@ class SemanticReplacement:
         node = self._leaves + slot
         self._winner[node] = -1 if self._tiles[slot] < 0 or slot in self._held else slot
         while node := node // 2:
+            before = self._winner[node], self._from[node], self._to[node]
             self._play(node)
+            # Above, matches depend on this one by its winner, which has not changed, and its range.
+            if self._winner[node] != slot and before == (self._winner[node], self._from[node], self._to[node]):
+                return
 
     def _play_again(self, node: int) -> None:
         """The matches at and below `node` whose range has been left; the depth is that of the tree."""
