@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.benchmarks import foundry, kernel, mico
+from tests.benchmarks import foundry, kernel, mico, replacement
 from tests.benchmarks.orders import orders
 
 SIZES = (1_000, 10_000, 100_000)
@@ -74,3 +74,5 @@ if __name__ == "__main__":
     print("\nC of a plan, gcc -O2, one thread")
     mico.main()
     foundry.sessions()
+    print("\npage replacement")
+    replacement.main([])
