@@ -24,11 +24,15 @@ FREE = {
     ("Truncate", "session"), ("Truncate", "length"),
     ("Lack", "bytes"), ("Lease", "handle"), ("Return", "handle"), ("Refuse", "handle"),
     ("Open", "session"), ("EndSession", "session"),
+    ("AskRegion", "region"), ("AskRegion", "count"), ("Limit", "pages"), ("Evict", "region"), ("Evict", "tile"),
+    ("Relieve", "region"), ("Relieve", "tile"), ("Pin", "region"), ("Pin", "tile"), ("Pin", "page"),
+    ("Unpin", "region"), ("Unpin", "tile"), ("Unpin", "page"), ("Touch", "page"), ("Attend", "page"),
+    ("Attend", "weight"), ("Drop", "page"),
 }  # fmt: skip
 """Values that the module leaves open where they are said; a later line would contradict them."""
 
-REPEATED = {"Sample"}
-"""Actions that may be taken again at once: a step of several tokens is sampled for each."""
+REPEATED = {"Sample", "Attend"}
+"""Actions that may be taken again at once: a step of several tokens is sampled for each, and attention stays."""
 
 IN_ANY_ORDER = {"Expire": "Advance", "Unmap": "Refuse", "Bear": "Proceed"}
 """Actions of which several may come in any order, and the action before the first of them."""
@@ -60,7 +64,7 @@ def _values(line: Line) -> Iterator[str]:
 
 def _together(path: Path, at: int) -> set[str]:
     """The records of the lines that might as well stand where line `at` does."""
-    if path.lines[at].action == "Map":  # any arena that is not mapped yet
+    if path.lines[at].action == "Map" and "Arenas" in path.constants:  # any arena that is not mapped yet
         rest = {f'[action |-> "Map", arena |-> {n}]' for n in path.constants["Arenas"].strip("{}").split(", ")}
         return rest - {line.record for line in path.lines[:at]}
     before = IN_ANY_ORDER.get(path.lines[at].action)

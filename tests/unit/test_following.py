@@ -44,7 +44,13 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
 
-LOGGED = {"kv_cache.py": "session", "graph.py": "session", "pool.py": "pool", "session.py": "session"}
+LOGGED = {
+    "kv_cache.py": "session",
+    "graph.py": "session",
+    "pool.py": "pool",
+    "session.py": "session",
+    "regions.py": "store",
+}
 """Files whose `_log` adds a field to each event."""
 
 

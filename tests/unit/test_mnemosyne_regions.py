@@ -6,10 +6,12 @@ Memory is as large as a test says, so that some tiles fill 7/10 of it.
 from __future__ import annotations
 
 import gc
+import json
 import mmap
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +20,12 @@ import numpy as np
 import pytest
 
 from tmmu.core.errors import TmmuError
+from tmmu.mnemosyne import faults
 from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_bytes
 from tmmu.mnemosyne.failures import NoAddressSpace
 from tmmu.mnemosyne.regions import MAX_REGION_SIZE, MappedRegion, RegionStore, TileState
 from tmmu.mnemosyne.replacement import ONE
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.ram import total_ram
 
 
@@ -422,6 +426,131 @@ def test_a_reading_ends_with_an_error_where_the_file_was_damaged_meanwhile(tmp_p
 
     assert refusal(damaged) == "REGION_LOST"
     assert refusal(region.reading().__enter__) == "REGION_LOST"
+
+
+def test_a_reading_that_is_to_be_of_an_unchanged_file_notices_one_that_was_extended_again(
+    tmp_path: Path, store: RegionStore
+) -> None:
+    """spec: MN2.9"""
+    content = written(tmp_path / "f", 2 * TILE)
+    region = store.map(tmp_path / "f")
+
+    def damage() -> None:
+        time.sleep(0.02)  # the time of a change is counted in steps of some milliseconds
+        os.truncate(tmp_path / "f", PAGE)
+        os.truncate(tmp_path / "f", 2 * TILE)
+
+    def damaged(unchanged: bool) -> None:
+        with region.reading(unchanged=unchanged) as view:
+            damage()
+            assert view.tobytes() == content[:PAGE] + bytes(2 * TILE - PAGE)
+
+    damaged(False)  # its bytes are zeros of its own
+    content = written(tmp_path / "f", 2 * TILE)
+    assert refusal(lambda: damaged(True)) == "REGION_LOST"
+    content = written(tmp_path / "f", 2 * TILE)
+    with region.reading(unchanged=True) as view:
+        assert view.tobytes() == content
+
+
+def test_a_store_that_is_dropped_gives_everything_back(tmp_path: Path) -> None:
+    """Not while an array of it is held. spec: MN1.8"""
+    content = written(tmp_path / "f", 2 * TILE)
+    gc.collect()
+    before = descriptors(), [entry for entry in mappings() if entry[3] == str(tmp_path / "f")]
+    store = RegionStore(lambda: memory_for(8))
+    regions = [store.map(tmp_path / "f") for _ in range(3)]
+    held = regions[0].view(TILE)
+    del store, regions
+    gc.collect()
+    assert held.tobytes() == content[TILE:]
+    assert len(descriptors()) == len(before[0]) + 3
+    del held
+    gc.collect()
+    assert (descriptors(), [entry for entry in mappings() if entry[3] == str(tmp_path / "f")]) == before
+    with RegionStore() as other:
+        assert other.map(tmp_path / "f").view().tobytes() == content
+        assert all(each.begin < each.end for each in faults._watched)  # those of the store before are watched no more
+
+
+def test_within_the_bound_stays_within_until_memory_shrinks(tmp_path: Path) -> None:
+    """And over it nothing is admitted. spec: MN1.3, MN1.7"""
+    written(tmp_path / "f", 4 * TILE)
+    looked, memory = [0], [memory_for(6)]
+
+    def look() -> int:
+        looked[0] += 1
+        return memory[0]
+
+    with RegionStore(look) as store:
+        for calls in range(1, 6):
+            store.map(tmp_path / "f").view(0, 2 * TILE)
+            assert looked[0] >= calls
+            assert store.mapped_bytes <= 6 * TILE
+        before, held = looked[0], store.regions[-1].view()
+        store.map(tmp_path / "f", size=TILE)
+        assert looked[0] == before + 1
+        memory[0] = memory_for(3)
+        assert refusal(lambda: store.map(tmp_path / "f", size=1)) == "MEMORY_BOUND"
+        assert refusal(lambda: store.regions[0].view(0, 1)) == "MEMORY_BOUND"
+        assert store.mapped_bytes == 4 * TILE  # more than it permits, all pinned
+        del held
+        assert store.map(tmp_path / "f", size=1).view().any()
+        assert store.mapped_bytes <= 3 * TILE
+
+
+class Full(EventLog):
+    """A log whose disk is full after some lines."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        super().__init__()
+
+    def __call__(self, event: str, **fields: object) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise NoAddressSpace("the disk is full")
+        super().__call__(event, **fields)
+
+
+def test_a_log_that_cannot_be_written_is_an_error_once_and_the_store_goes_on(tmp_path: Path) -> None:
+    """spec: MN9.4"""
+    content = written(tmp_path / "f", 4 * TILE)
+    for left in range(2, 24):
+        log, refused = Full(left), 0
+        with RegionStore(lambda: memory_for(5), events=log) as store:
+            while len(store.regions) < 2:
+                try:
+                    region = store.map(tmp_path / "f")
+                    region.attend([7])
+                except NoAddressSpace:
+                    refused += 1
+            region = store.regions[0]
+            for _ in range(3):
+                try:
+                    assert region.view().tobytes() == content
+                except NoAddressSpace:
+                    refused += 1
+            gc.collect()
+            assert all(region.pinned_tiles == 0 for region in store.regions)
+            assert store.mapped_bytes <= 5 * TILE
+        assert refused == 1
+
+
+def test_a_log_states_what_the_system_has_mapped(tmp_path: Path) -> None:
+    """As /proc/self/maps has it, read another way. spec: MN9.1"""
+    written(tmp_path / "f", 3 * TILE)
+    log = EventLog()
+    with RegionStore(lambda: memory_for(3), events=log) as store:
+        region = store.map(tmp_path / "f", offset=PAGE, size=2 * TILE - PAGE - 5)
+        (found,) = [(begin, end) for begin, end, _, name in mappings() if name == str(tmp_path / "f")]
+        line = json.loads(log.lines[-1])
+        assert (line["event"], line["begin"], line["end"], line["offset"]) == ("region mapped", *found, PAGE)
+        assert found == (region.base, region.base + 2 * TILE - PAGE)
+        store.map(tmp_path / "f", size=2 * TILE)
+        assert [json.loads(text).get("is_reserved") for text in log.lines if "tile released" in text] == [True]
+    assert RegionStore().bound  # and without a log there is none
+    assert [json.loads(text)["event"] for text in log.lines][-1] == "store closed"
 
 
 class FailingSpace(AddressSpace):

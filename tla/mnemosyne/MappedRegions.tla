@@ -43,7 +43,7 @@ RegionSet == 1..Regions
 Tiles == RegionSet \X (1..MaxRegion)
 Open == {r \in RegionSet : size[r] > 0}
 TilesOf(r, count) == {<<r, k>> : k \in 1..count}
-Pages(r) == base[r]..(base[r] + size[r] * TilePages - 1)
+End(r) == base[r] + size[r] * TilePages
 
 Within(tiles) == 10 * tiles * TilePages <= 7 * memory
 
@@ -110,7 +110,7 @@ Evict(t) == /\ t \in mapped \ Pinned
 
 AlignUp(page) == ((page + TilePages - 1) \div TilePages) * TilePages
 
-Free(pages) == \A r \in Open : Pages(r) \cap pages = {}
+Free(first, end) == \A r \in Open : End(r) <= first \/ end <= base[r]
 
 (* The system reserves one tile more than is wanted, at any page; the region *)
 (* begins at the first tile in it, and the rest is given back.             *)
@@ -119,7 +119,7 @@ Place(r, reserved) == /\ r \notin Open
                       /\ wanted = TilesOf(r, Wanted)
                       /\ Within(used + Wanted)
                       /\ reserved + (Wanted + 1) * TilePages <= Space
-                      /\ Free(reserved..(reserved + (Wanted + 1) * TilePages - 1))
+                      /\ Free(reserved, reserved + (Wanted + 1) * TilePages)
                       /\ size' = [size EXCEPT ![r] = Wanted]
                       /\ base' = [base EXCEPT ![r] = AlignUp(reserved)]
                       /\ UNCHANGED <<mapped, pins, used, memory, wanted, gaveWay, refused>>
@@ -196,7 +196,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 -----------------------------------------------------------------------------
 (* Invariants, from weak to strong. *)
 
-RegionsDisjoint == \A r, s \in Open : r # s => Pages(r) \cap Pages(s) = {}
+RegionsDisjoint == \A r, s \in Open : r # s => End(r) <= base[s] \/ End(s) <= base[r]
 
 (* The document's working set: what is mapped, in tiles. *)
 WorkingSet == Cardinality(mapped)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +84,44 @@ class AddressSpace:
             raise NoAddressSpace(f"mincore: {os.strerror(ctypes.get_errno())}")
         return np.asarray(pages & 1, np.bool_)
 
+    def mapped(self, address: int, size: int) -> tuple[int, int, int]:
+        """What the system has mapped of a file in a range: begin, end and the byte of the file; zeros for nothing.
+
+        It ends at the first byte that is of no file, or not of the byte of the file that comes next.
+        """
+        found = (0, 0, 0)
+        for begin, end, access, offset, file in _mappings():
+            first, last = max(begin, address), min(end, address + align_up(size, PAGE))
+            if first < last and file and access.endswith("s"):
+                at = offset + first - begin
+                if not found[1]:
+                    found = (first, last, at)
+                elif (first, at) == (found[1], found[2] + found[1] - found[0]):
+                    found = (found[0], last, found[2])
+        return found
+
+    def is_blank(self, address: int, size: int) -> bool:
+        """Does the system have all of a range as mapped, without access?"""
+        inside = (
+            min(end, address + align_up(size, PAGE)) - max(begin, address)
+            for begin, end, access, _, _ in _mappings()
+            if begin < address + size and address < end and access == "---p"
+        )
+        return sum(inside) == align_up(size, PAGE)
+
     def _mmap(self, address: int | None, size: int, access: int, flags: int, descriptor: int, offset: int) -> int:
         found = libc.mmap(address, size, access, flags, descriptor, offset)
         if found in (_FAILED, None):
             raise NoAddressSpace(f"mmap of {size} bytes: {os.strerror(ctypes.get_errno())}")
         return int(found)
+
+
+def _mappings() -> Iterator[tuple[int, int, str, int, int]]:
+    """What this process has mapped: begin, end, access, byte of the file, number of the file."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, access, offset, _, file, *_ = line.split(maxsplit=5)
+        begin, _, end = addresses.partition("-")
+        yield int(begin, 16), int(end, 16), access, int(offset, 16), int(file)
 
 
 def resident_bytes(ranges: Iterable[tuple[int, int]]) -> int:

@@ -3,24 +3,27 @@
 A region is a range of a file mapped to addresses that begin at a multiple of 16384. It is mapped and released by
 tiles. Arrays of it (`view`) lie straight on the file; while one is held its tiles are pinned. What is mapped
 never exceeds 7/10 of the memory that this process may use: before it would, tiles that count least (`replacement`)
-are released, and what does not fit then is refused. Where memory has shrunk under what is mapped, the least weighted
-tiles go before anything else is admitted. The model is `tla/mnemosyne/MappedRegions.tla`.
+are released, and what does not fit beside pinned ones is refused. Where memory has shrunk under what is mapped, the
+least weighted tiles go before anything else is admitted. The models are `tla/mnemosyne/MappedRegions.tla` and
+`Eviction.tla`, through which the event log of a store is followed.
 
 One lock guards a store. Arrays may end while a thread is inside of it, even that very thread (they are collected at
 any moment): their tiles go to a queue, which is worked off under the lock.
-spec: MN1.1 to MN1.6, MN2.1 to MN2.8, MN3.3, MN3.5, MN3.6
+spec: MN1.1 to MN1.8, MN2.1 to MN2.9, MN3.3, MN3.5, MN3.6, MN9.1, MN9.3, MN9.4
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 import os
 import stat
 import sys
 import threading
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -36,11 +39,14 @@ from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_byte
 from tmmu.mnemosyne.failures import MemoryBound, NoAddressSpace, RegionClosed, RegionInUse, RegionLost, RegionRefused
 from tmmu.mnemosyne.faults import WatchedRange, unwatch, watch
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.leases import leased
 from tmmu.runtime.ram import total_ram
 
 MAX_REGION_SIZE = 1 << 30
 """Bytes of the largest region where nothing else is asked for."""
+
+_stores = itertools.count(1)
 
 
 class TileState(Enum):
@@ -96,6 +102,7 @@ class MappedRegion:
         self._weights = [0] * self.tiles
         self._descriptor = -1
         self._watched = WatchedRange(0, 0, is_writable)
+        self._give_back: Callable[[], object] = lambda: None
 
     def __repr__(self) -> str:
         return f"MappedRegion({str(self.path)!r}, {self.offset}, {self.size}, base={self.base:#x})"
@@ -126,17 +133,25 @@ class MappedRegion:
         return array.view(kind)
 
     @contextmanager
-    def reading(self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8) -> Iterator[Any]:
+    def reading(
+        self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8, unchanged: bool = False
+    ) -> Iterator[Any]:
         """`view`, and `RegionLost` at the end of the `with` if the file was truncated or replaced meanwhile.
 
         What was read of a lost file is zeros, so what was computed counts only if the `with` ends without an error.
+        Where no process is to write the file, `unchanged` makes it an error too that one did: that alone shows a file
+        that was truncated and extended again.
         """
         array = self.view(start, stop, dtype)
+        before = os.fstat(self._descriptor)
         try:
             yield array
         finally:
             del array
         self.check()
+        after = os.fstat(self._descriptor)
+        if unchanged and (before.st_ctime_ns, before.st_size) != (after.st_ctime_ns, after.st_size):
+            raise RegionLost("the file was written while it was read", str(self.path))
 
     def check(self) -> None:
         """`RegionLost` if the file is no longer there, not the one at its path, or too short; `RegionClosed`."""
@@ -160,6 +175,7 @@ class MappedRegion:
             for tile, weight in enumerate(given, self._first + first):
                 if tile in self.store._replacement:
                     self.store._replacement.attend(tile, weight)
+                self.store._log("tile attended", tile=tile, weight=weight)
 
     @property
     def pinned_tiles(self) -> int:
@@ -201,6 +217,9 @@ class RegionStore:
         What chooses the tiles that go.
     space
         The calls of the system.
+    events
+        Where what the store does is logged, with what the system then has mapped; several stores and processes may
+        share a log. It costs two reads of `/proc/self/maps` for each tile that is mapped or released.
     """
 
     def __init__(
@@ -209,6 +228,7 @@ class RegionStore:
         max_region_size: int = MAX_REGION_SIZE,
         replacement: SemanticReplacement | None = None,
         space: AddressSpace | None = None,
+        events: EventLog | None = None,
     ) -> None:
         if sys.platform != "linux" or TILE % PAGE:
             raise NoAddressSpace(f"regions need Linux, and pages of which a tile is a multiple, not {PAGE} bytes")
@@ -226,11 +246,18 @@ class RegionStore:
         self._next = 0
         self._lock = threading.Lock()
         self._ended: deque[tuple[MappedRegion, range]] = deque()
+        self._events = events
+        if events is not None:
+            self._label, self._seen = f"{os.getpid()}.{next(_stores)}", memory()
+            self._log(
+                "store made", tile=TILE, page=PAGE, max_region=self.max_region_size, memory=self._seen,
+                factor=self._replacement.factor.as_integer_ratio(),
+            )  # fmt: skip
 
     @property
     def bound(self) -> int:
         """The bytes that may be mapped: whole tiles within 7/10 of memory as it is now."""
-        return self._room() * TILE
+        return _room(self._memory()) * TILE
 
     @property
     def mapped_bytes(self) -> int:
@@ -266,7 +293,8 @@ class RegionStore:
             self._admissible(str(file), offset, size, there)
             region = MappedRegion(self, file, offset, size, is_writable, self._next)
             region._descriptor = descriptor
-            self._admit(region, region.tiles)
+            self._admit(region, range(region.tiles))
+            undo.callback(self._log, "tiles failed")
             region.base = self.space.reserve(size)
             undo.callback(self.space.unmap, region.base, region.tiles * TILE)
             region._watched = WatchedRange(region.base, region.base + region.tiles * TILE, is_writable)
@@ -279,13 +307,19 @@ class RegionStore:
                 self._mapped(region, tile)
             self._next += region.tiles
             self._regions.append(region)
+            region._give_back = _given_back_at_last(region)
             undo.pop_all()
+            begin, end, found = self._found(region.base, size)
+            self._log(
+                "region mapped", first=region._first, size=size, asked=offset, begin=begin, end=end, offset=found,
+                mapped=len(self._replacement), clock=self._replacement.clock,
+            )  # fmt: skip
             return region
 
     def relieve(self) -> Relief | None:
         """Release the least weighted tiles if memory has shrunk under what is mapped; None where it has not."""
         with self._exclusive():
-            return self._relieve()
+            return self._relieve(self._look())
 
     def close(self) -> None:
         """Close all regions, or none: `RegionInUse` while arrays of one are held."""
@@ -294,6 +328,8 @@ class RegionStore:
                 self._in_use(region)
             for region in tuple(self._regions):
                 self._close(region)
+            if not self.is_closed:
+                self._log("store closed", mapped=len(self._replacement))
             self.is_closed = True
 
     def __enter__(self) -> RegionStore:
@@ -314,8 +350,24 @@ class RegionStore:
                 self._unpin(region, tiles)
             yield
 
-    def _room(self) -> int:
-        return 7 * self._memory() // (10 * TILE)
+    def _look(self) -> int:
+        """Memory as it is now."""
+        memory = self._memory()
+        if self._events is not None and memory != self._seen:
+            self._seen = memory
+            self._log("store memory", memory=memory, bound=_room(memory))
+        return memory
+
+    def _log(self, event: str, **fields: Any) -> None:
+        """A line of the log, if there is one. A log that cannot be written is an error once; then there is none."""
+        if self._events is not None:
+            log, self._events = self._events, None
+            log(event, store=self._label, **fields)
+            self._events = log
+
+    def _found(self, address: int, size: int) -> tuple[int, int, int]:
+        """What the system has mapped there, for the log."""
+        return (0, 0, 0) if self._events is None else self.space.mapped(address, size)
 
     def _admissible(self, file: str, offset: int, size: int, there: int) -> None:
         if offset < 0 or offset % PAGE:
@@ -339,56 +391,86 @@ class RegionStore:
         tiles = _tiles(start, stop)
         with self._exclusive():
             self._check(region)
+            present = [tile for tile in tiles if region._first + tile in self._replacement]
             absent = [tile for tile in tiles if region._first + tile not in self._replacement]
-            for tile in tiles:
-                region._pins[tile] += 1
-                if region._first + tile in self._replacement:
-                    self._replacement.hold(region._first + tile)
+            held: list[int] = []
             try:
+                self._hold(region, present, held)
                 if absent:
-                    self._admit(region, len(absent))
-                for tile in absent:
-                    address, size = region._place(tile)
-                    offset = region.offset + tile * TILE
-                    self.space.map_file(address, size, region.is_writable, region._descriptor, offset)
-                    self._mapped(region, tile)
-                    self._replacement.hold(region._first + tile)
+                    self._admit(region, absent)
+                    self._bring(region, absent)
+                    self._hold(region, absent, held)
+                for tile in tiles:
+                    self._replacement.access(region._first + tile)
+                    self._log("tile accessed", tile=region._first + tile, clock=self._replacement.clock)
             except BaseException:
-                self._unpin(region, tiles)
+                self._unpin(region, held)
                 raise
-            for tile in tiles:
-                self._replacement.access(region._first + tile)
 
-    def _unpin(self, region: MappedRegion, tiles: range) -> None:
+    def _hold(self, region: MappedRegion, tiles: Iterable[int], held: list[int]) -> None:
+        for tile in tiles:
+            region._pins[tile] += 1
+            self._replacement.hold(region._first + tile)
+            held.append(tile)
+            self._log("tile pinned", tile=region._first + tile, pins=region._pins[tile])
+
+    def _unpin(self, region: MappedRegion, tiles: Iterable[int]) -> None:
         for tile in tiles:
             region._pins[tile] -= 1
-            if region._pins[tile] == 0 and region._first + tile in self._replacement:
+            if region._pins[tile] == 0:
                 self._replacement.free(region._first + tile)
+            self._log("tile unpinned", tile=region._first + tile, pins=region._pins[tile])
+
+    def _bring(self, region: MappedRegion, tiles: Iterable[int]) -> None:
+        """Map tiles that were released."""
+        try:
+            for tile in tiles:
+                address, size = region._place(tile)
+                offset = region.offset + tile * TILE
+                self.space.map_file(address, size, region.is_writable, region._descriptor, offset)
+                self._mapped(region, tile)
+                begin, end, found = self._found(address, size)
+                self._log(
+                    "tile mapped", tile=region._first + tile, weight=region._weights[tile], begin=begin, end=end,
+                    offset=found, mapped=len(self._replacement), clock=self._replacement.clock,
+                )  # fmt: skip
+        except BaseException:
+            self._log("tiles failed")
+            raise
 
     def _mapped(self, region: MappedRegion, tile: int) -> None:
         self._of_tile[region._first + tile] = region
         self._replacement.insert(region._first + tile, region._weights[tile])
 
-    def _admit(self, region: MappedRegion, tiles: int) -> None:
+    def _admit(self, region: MappedRegion, tiles: Sequence[int]) -> None:
         """Room for some more tiles. What can be seen not to fit is refused before a tile goes."""
-        self._relieve()
-        room, pinned = self._room(), self._replacement.held
-        if pinned + tiles > room:
-            raise MemoryBound(str(region.path), tiles * TILE, room * TILE, pinned * TILE)
-        while len(self._replacement) + tiles > room:
+        memory = self._look()
+        numbers = [region._first + tile for tile in tiles] if self._events is not None else []
+        self._log("tiles wanted", tiles=numbers, mapped=len(self._replacement), pinned=self._replacement.held)
+        self._relieve(memory)
+        room, pinned = _room(memory), self._replacement.held
+        if pinned + len(tiles) > room:
+            self._log("tiles refused", tiles=len(tiles), bound=room, pinned=pinned)
+            raise MemoryBound(str(region.path), len(tiles) * TILE, room * TILE, pinned * TILE)
+        while len(self._replacement) + len(tiles) > room:
             victim = self._replacement.victim()
             assert victim is not None  # fewer are pinned than there is room for
-            self._release(victim)
+            self._release(victim, "evicted")
             self.evicted += 1
 
-    def _release(self, tile: int) -> None:
+    def _release(self, tile: int, why: str) -> None:
         region = self._of_tile[tile]
-        self.space.blank(*region._place(tile - region._first))
+        place = region._place(tile - region._first)
+        self.space.blank(*place)
         del self._of_tile[tile]
-        self._replacement.remove(tile)
+        last, weight = self._replacement.remove(tile)
+        self._log(
+            "tile released", tile=tile, why=why, last=last, weight=weight, mapped=len(self._replacement),
+            is_reserved=self._events is not None and self.space.is_blank(*place),
+        )  # fmt: skip
 
-    def _relieve(self) -> Relief | None:
-        over = 10 * len(self._replacement) * TILE - 7 * self._memory()
+    def _relieve(self, memory: int) -> Relief | None:
+        over = 10 * len(self._replacement) * TILE - 7 * memory
         if over <= 0:
             return None
         excess, skipped = -(-over // (10 * TILE)), 0
@@ -403,7 +485,7 @@ class RegionStore:
             else:
                 chosen.append(tile)
         for tile in chosen:
-            self._release(tile)
+            self._release(tile, "relieved")
         relief = Relief(excess, len(chosen), skipped, before, resident_bytes(ranges))
         self.reliefs.append(relief)
         return relief
@@ -417,14 +499,35 @@ class RegionStore:
         if region.is_closed:
             return
         self._in_use(region)
-        unwatch(region._watched)
-        self.space.unmap(region.base, region.tiles * TILE)
-        os.close(region._descriptor)
-        for tile in range(region._first, region._first + region.tiles):
-            if self._of_tile.pop(tile, None):
-                self._replacement.remove(tile)
+        region._give_back()
+        gone = [tile for tile in range(region._first, region._first + region.tiles) if self._of_tile.pop(tile, None)]
+        for tile in gone:
+            self._replacement.remove(tile)
         self._regions.remove(region)
         region.is_closed = True
+        self._log("region closed", first=region._first, tiles=gone, mapped=len(self._replacement))
+
+
+def _given_back_at_last(region: MappedRegion) -> Callable[[], object]:
+    """Gives the addresses and the file of a region back when it is called, or when no reference to it is left.
+
+    That may be at any moment. No array of the region is left then, since each keeps it.
+    """
+    given = region.store.space, region.base, region.tiles * TILE, region._descriptor, region._watched
+    last = weakref.finalize(region, _give_back, *given)
+    last.atexit = False
+    return last
+
+
+def _give_back(space: AddressSpace, base: int, size: int, descriptor: int, watched: WatchedRange) -> None:
+    unwatch(watched)
+    space.unmap(base, size)
+    os.close(descriptor)
+
+
+def _room(memory: int) -> int:
+    """The tiles that may be mapped."""
+    return 7 * memory // (10 * TILE)
 
 
 def _tiles(start: int, stop: int) -> range:

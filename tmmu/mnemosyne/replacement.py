@@ -38,6 +38,7 @@ class SemanticReplacement:
         if factor <= 0:
             raise ValueError(f"λ is {factor}, and must be positive")
         self.clock = self.matches = 0
+        self.factor = factor
         self._scale, self._factor = factor.denominator * ONE, factor.numerator
         self._slots: dict[int, int] = {}
         self._free: list[int] = []
@@ -97,13 +98,14 @@ class SemanticReplacement:
         self._held.discard(slot)
         self._play_above(slot)
 
-    def remove(self, tile: int) -> None:
-        """A tile is resident no longer. O(log n)."""
+    def remove(self, tile: int) -> tuple[int, int]:
+        """A tile is resident no longer; gives its last access and its weight. O(log n)."""
         slot = self._slots.pop(tile)
         self._held.discard(slot)
         self._tiles[slot] = -1
         self._free.append(slot)
         self._play_above(slot)
+        return self._last[slot], self._weight[slot]
 
     def victim(self) -> int | None:
         """The tile that counts least, the lowest of equal ones; None where all are held. It stays resident.

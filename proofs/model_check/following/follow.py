@@ -10,11 +10,13 @@ from pathlib import Path as File
 from proofs.model_check import manifest, tlc
 from proofs.model_check.following import (
     cache_growth,
+    evictions,
     lifecycle,
     log,
     pool_generations,
     pools,
     quota,
+    regions,
     scans,
     sessions,
     zeroing,
@@ -25,7 +27,7 @@ from proofs.model_check.following.log import Event, WrongLog
 from proofs.model_check.following.verdict import verdict
 from proofs.model_check.judge import RunResult
 
-READERS = (scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions)
+READERS = (scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions, regions, evictions)
 """The modules each of which takes the paths of one TLA+ module out of a log."""
 
 

@@ -98,6 +98,11 @@ def _arenas(value: Any) -> bool:
     )
 
 
+STORE: dict[str, Check] = {"store": _text}
+"""What each event of a store of regions has."""
+PLACE: dict[str, Check] = {"begin": _size, "end": _size, "offset": _size, "mapped": _count, "clock": _count}
+"""What the system has mapped of a region or a tile, and what the store then counts."""
+
 EVENTS: dict[str, dict[str, Check]] = {
     "start": {"format": lambda value: value == FORMAT},
     "scan": {"arena": _text, "storages": _rows(_count, _text, _count, _count, _size)},
@@ -183,6 +188,26 @@ EVENTS: dict[str, dict[str, Check]] = {
     "pool in use": {"pool": _text, "user": _count, "in_use": _count},
     "pool exhausted": {"pool": _text, "user": _count, "generation": _count},
     "pool closed": {"pool": _text, "generation": _count, "allocations": _count},
+    "store made": {
+        **STORE, "tile": _count, "page": _count, "max_region": _size, "memory": _size,
+        "factor": lambda value: _numbers(value) and len(value) == 2,
+    },
+    "store memory": {**STORE, "memory": _size, "bound": _count},
+    "tiles wanted": {**STORE, "tiles": _numbers, "mapped": _count, "pinned": _count},
+    "tiles refused": {**STORE, "tiles": _count, "bound": _count, "pinned": _count},
+    "tiles failed": STORE,
+    "tile released": {
+        **STORE, "tile": _count, "why": lambda value: value in ("evicted", "relieved"), "last": _count,
+        "weight": _count, "mapped": _count, "is_reserved": _truth,
+    },
+    "region mapped": {**STORE, "first": _count, "size": _size, "asked": _size, **PLACE},
+    "tile mapped": {**STORE, "tile": _count, "weight": _count, **PLACE},
+    "tile pinned": {**STORE, "tile": _count, "pins": _count},
+    "tile unpinned": {**STORE, "tile": _count, "pins": _count},
+    "tile accessed": {**STORE, "tile": _count, "clock": _count},
+    "tile attended": {**STORE, "tile": _count, "weight": _count},
+    "region closed": {**STORE, "first": _count, "tiles": _numbers, "mapped": _count},
+    "store closed": {**STORE, "mapped": _count},
 }  # fmt: skip
 """Every event with its fields, and what each field must be."""
 

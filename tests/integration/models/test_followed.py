@@ -6,13 +6,12 @@ spec: U5.17 to U5.19
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable
 from pathlib import Path as File
 
 import pytest
 
-from proofs.model_check import entry, judge, manifest, tlc
+from proofs.model_check import entry, judge, tlc
 from proofs.model_check.following import cache_growth, follow, quota, scans, sessions
 from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
@@ -22,11 +21,9 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
 from tests.support import cache_logs, pool_logs, recorded, session_logs
-from tests.support.miswritten import records, run_of_all
+from tests.support.followed import TLA, followed, refused_everywhere, rewritten
 from tests.support.small_llama import file_of
 from tmmu.cli.entry import run
-
-TLA = manifest.installed()
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +71,6 @@ def foundry_pool(tmp_path_factory: pytest.TempPathFactory) -> File:
 @pytest.fixture(scope="module")
 def in_use(tmp_path_factory: pytest.TempPathFactory) -> File:
     return session_logs.in_turns(tmp_path_factory.mktemp("in_use"))
-
-
-def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
-    return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
-
-
-def rewritten(file: File, tmp_path: File, before: str, after: str, which: int = 0) -> tuple[File, int]:
-    """A copy of a log in which one line says something else, and that line's number."""
-    lines = file.read_text().splitlines(True)
-    at = [n for n, line in enumerate(lines) if before in line][which]
-    lines[at] = lines[at].replace(before, after)
-    (tmp_path / "copy.events").write_text("".join(lines))
-    return tmp_path / "copy.events", at + 1
 
 
 def test_a_run_with_crashes_and_one_with_refusals_are_steps_of_their_modules(
@@ -184,18 +168,6 @@ def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
         if path.module not in best or which(path) > which(best[path.module]):
             best[path.module] = path
     return list(best.values())
-
-
-def refused_everywhere(path: Path, tools: tuple[str, File]) -> None:
-    """TLC refuses each miswritten copy at its line, and no other."""
-    run = run_of_all(path, TLA)
-    outcome = tlc.check(run, *tools, timeout_s=300)
-    assert list(judge.untrusted(run, outcome)) == []
-    last = outcome.report.states[-1].values if outcome.report.states else {}
-    wrong = list(records(path))
-    assert judge.succeeded(outcome), (path.subject, last and wrong[int(last["copy"]) - 1], outcome.report.errors)
-    assert outcome.report.distinct_states == run.distinct_states, path.subject
-    assert len(wrong) > len(path.lines)
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(

@@ -42,6 +42,7 @@ PLANNER = (
     "tests/unit/test_planner_plan.py", "tests/property/test_planned_plans.py", f"{PROPERTIES}second_planner.py", GOLDEN,
 )  # fmt: skip
 LAYOUTS = (f"{UNIT}planner_addresses.py", f"{UNIT}layouts_placing.py", f"{PROPERTIES}layouts.py")
+FOLLOWED = "tests/integration/models/test_followed_regions.py"
 PREFIX = "tests/unit/test_planner_"
 HOMES = (
     f"{UNIT}arena_assignment.py",
@@ -172,7 +173,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("context", "kv_cache")
     },
     **{
-        f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_regions.py", f"{PROPERTIES}mnemosyne_regions.py")
+        f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_regions.py", f"{PROPERTIES}mnemosyne_regions.py", FOLLOWED)
         for name in ("regions", "address_space")
     },
     "tmmu/mnemosyne/replacement.py": (f"{UNIT}mnemosyne_replacement.py", f"{PROPERTIES}mnemosyne_replacement.py"),

@@ -1,0 +1,167 @@
+"""Stores of regions, for MappedRegions: one path for each store, whichever processes write the log beside each other.
+
+Addresses are counted in pages from a tile before the first region. Of memory it counts how many tiles are within 7/10
+of it: as many pages stand for it as have that room. spec: MN9.2, MN9.3
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.log import Event, WrongLog
+
+MODULE = "MappedRegions"
+
+
+def paths(events: Sequence[Event]) -> Iterator[Path]:
+    """A path for each store."""
+    yield from (_Store(of_store).path for of_store in stores(events))
+
+
+def stores(events: Sequence[Event]) -> Iterator[list[Event]]:
+    """The events of each store, from its `store made` on. A label that comes again is of another store."""
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        if "store" not in event.fields:
+            continue
+        label = event.fields["store"]
+        if event.kind == "store made":
+            yield from [found[label]] if label in found else []
+            found[label] = []
+        elif label not in found:
+            raise WrongLog(event.line, f"{event.kind!r} of a store that was not made")
+        found[label].append(event)
+    yield from found.values()
+
+
+def room(made: Event, memory: int) -> int:
+    """The tiles within 7/10 of memory."""
+    return int(7 * memory // (10 * made.fields["tile"]))
+
+
+class Numbers:
+    """The regions of a store by the numbers of their tiles: which region a tile is of, and which of its tiles."""
+
+    def __init__(self) -> None:
+        self.firsts: list[int] = []
+        self.next = 0
+
+    def place(self, event: Event, tile: int) -> tuple[int, int]:
+        """Region and tile, both from 1."""
+        if tile >= self.next:
+            raise WrongLog(event.line, f"tile {tile} is of no region")
+        region = bisect_right(self.firsts, tile)
+        return region, tile - self.firsts[region - 1] + 1
+
+    def add(self, event: Event, tile_bytes: int) -> int:
+        """A region that is mapped; gives how many tiles it has."""
+        fields = event.fields
+        if fields["first"] != self.next:
+            raise WrongLog(event.line, f"the next region begins at tile {self.next}")
+        count: int = -(-fields["size"] // tile_bytes)
+        self.firsts.append(self.next)
+        self.next += count
+        return count
+
+
+class _Store:
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.made, *rest = events
+        fields = self.made.fields
+        self.tile, self.page = fields["tile"], fields["page"]
+        if not self.page or self.tile % self.page or not self.tile:
+            raise WrongLog(self.made.line, "a tile is no multiple of a page")
+        self.numbers, self.largest, self.pins = Numbers(), 1, 1
+        begins = [event.fields["begin"] for event in rest if event.kind == "region mapped"]
+        self.low = (min(begins, default=0) // self.tile - 1) * self.tile
+        self.path = Path(MODULE, f"store of line {self.made.line}", self.made.line, folder="mnemosyne")
+        self.memory = self._memory(fields["memory"])
+        limits, last = [self.memory], 2 * self.tile
+        self.path.given = {"memory": value(self.memory, self.made.line)}
+        for event in rest:
+            self._add(event)
+            limits.append(self.memory)
+            last = max(last, event.fields.get("end", 0) - self.low)
+        self.path.constants = {
+            "Regions": str(len(self.numbers.firsts) + 1), "TilePages": str(self.tile // self.page),
+            "Space": value(-(-last // self.page) + 3 * self.tile // self.page, self.made.line),
+            "MaxRegion": str(min(self.largest, -(-fields["max_region"] // self.tile))),
+            "Limits": "{" + ", ".join(map(str, sorted(set(limits)))) + "}", "MaxPins": str(self.pins),
+        }  # fmt: skip
+
+    def _memory(self, memory: int) -> int:
+        pages: int = -(-10 * room(self.made, memory) * self.tile // (7 * self.page))
+        return pages
+
+    def _pages(self, event: Event, key: str, low: int = 0) -> int:
+        pages, rest = divmod(event.fields[key] - low, self.page)
+        if rest:
+            raise WrongLog(event.line, f"{key} of {event.kind!r} is no multiple of {self.page}")
+        return int(pages)
+
+    def _where(self, event: Event) -> dict[str, int]:
+        """What the system has mapped: first page, page after the last, page of the file."""
+        ends = {key: self._pages(event, key, self.low) for key in ("begin", "end")}
+        return {**ends, "offset": self._pages(event, "offset")}
+
+    def _add(self, event: Event) -> None:
+        fields, line, add = event.fields, event.line, self.path.add
+        if "tile" in fields:
+            region, tile = self.numbers.place(event, fields["tile"])
+        match event.kind:
+            case "store memory":
+                memory = self._memory(fields["memory"])
+                if memory != self.memory:
+                    add(line, "Limit", pages=memory, bound=fields["bound"])
+                elif fields["bound"] != room(self.made, fields["memory"]):
+                    raise WrongLog(line, "the bound is not 7/10 of memory")
+                self.memory = memory
+            case "tiles wanted":
+                self._want(event)
+            case "tiles refused":
+                add(line, "Refuse", tiles=fields["tiles"], bound=fields["bound"], pinned=fields["pinned"])
+            case "tiles failed":
+                add(line, "Fail")
+            case "tile released":
+                action = "Evict" if fields["why"] == "evicted" else "Relieve"
+                add(
+                    line, action, region=region, tile=tile, mapped=fields["mapped"], isReserved=fields["is_reserved"]
+                )  # fmt: skip
+            case "region mapped":
+                count = self.numbers.add(event, self.tile)
+                region = len(self.numbers.firsts)
+                pages = -(-fields["size"] // self.page)
+                where = self._where(event)
+                add(line, "Place", region=region, **where, pages=pages, asked=self._pages(event, "asked"))
+                for k in range(1, count + 1):
+                    add(line, "MapFirst", region=region, tile=k, mapped=fields["mapped"] - count + k)
+            case "tile mapped":
+                add(line, "Map", region=region, tile=tile, **self._where(event), mapped=fields["mapped"])
+            case "tile pinned" | "tile unpinned":
+                self.pins = max(self.pins, fields["pins"] + 1)
+                add(line, "Pin" if event.kind == "tile pinned" else "Unpin", region=region, tile=tile,
+                    pins=fields["pins"])  # fmt: skip
+            case "region closed":
+                region, _ = self.numbers.place(event, fields["first"])
+                if fields["first"] != self.numbers.firsts[region - 1]:
+                    raise WrongLog(line, f"no region begins at tile {fields['first']}")
+                tiles = [self.numbers.place(event, tile) for tile in fields["tiles"]]
+                add(line, "Close", region=region, tiles=tiles, mapped=fields["mapped"])
+            case "store closed":
+                self.path.ends(line, mapped=fields["mapped"])
+
+    def _want(self, event: Event) -> None:
+        """The tiles of a region that is not there yet, or some of one that is."""
+        fields, numbers = event.fields, event.fields["tiles"]
+        counts = {"mapped": fields["mapped"], "pinned": fields["pinned"]}
+        self.largest = max(self.largest, len(numbers))
+        if numbers and numbers[0] >= self.numbers.next:
+            if numbers != list(range(self.numbers.next, self.numbers.next + len(numbers))):
+                raise WrongLog(event.line, f"the tiles of a new region are numbered from {self.numbers.next}")
+            region = len(self.numbers.firsts) + 1
+            self.path.add(event.line, "AskRegion", region=region, count=len(numbers), **counts)
+        else:
+            tiles = [self.numbers.place(event, tile) for tile in numbers]
+            self.path.add(event.line, "AskTiles", tiles=tiles, **counts)

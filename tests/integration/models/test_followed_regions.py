@@ -1,0 +1,129 @@
+"""Logs of stores of regions, followed through two modules: accepted as they are, refused where they are miswritten.
+
+spec: MN9.1, MN9.2, MN9.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path as File
+
+import pytest
+
+from proofs.model_check import entry
+from proofs.model_check.following import follow
+from proofs.tools import java, tlatools
+from tests.support import region_logs
+from tests.support.followed import followed, refused_everywhere, rewritten
+from tests.support.region_logs import Failing
+from tmmu.mnemosyne.address_space import PAGE
+from tmmu.mnemosyne.replacement import SemanticReplacement
+
+
+@pytest.fixture(scope="module")
+def tools() -> tuple[str, File]:
+    return java.find(), tlatools.archive()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return region_logs.one_store(tmp_path_factory.mktemp("store"))
+
+
+def test_whatever_a_store_does_is_steps_of_two_modules(store: File, capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["--follow", str(store)]) == 0
+    assert [line.split(": ")[1].split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "MappedRegions", "Eviction",
+    ]  # fmt: skip
+    regions, evictions = follow.read(store)[1]
+    assert {line.action for line in regions.lines} == {
+        "AskRegion", "AskTiles", "Refuse", "Fail", "Place", "MapFirst", "Map", "Evict", "Relieve", "Pin", "Unpin",
+        "Close", "Limit",
+    }  # fmt: skip
+    assert {line.action for line in evictions.lines} == {
+        "Fault", "Refuse", "Fail", "Limit", "Touch", "Bring", "Evict", "Relieve", "Attend", "Pin", "Unpin", "Drop",
+    }  # fmt: skip
+
+
+def test_stores_of_several_processes_that_write_one_log_are_followed_each(
+    tmp_path: File, tools: tuple[str, File]
+) -> None:
+    results = followed(region_logs.several_processes(tmp_path, 2), tools)
+    assert [result.objections for result in results if not result.as_expected] == []
+    assert [result.module for result in results] == ["MappedRegions"] * 4 + ["Eviction"] * 4
+
+
+def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(store: File, tools: tuple[str, File]) -> None:
+    for path in follow.read(store)[1]:
+        refused_everywhere(path, tools)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "which", "says"),
+    [
+        # another tile goes than the one that counts least, or the least attended
+        ('"tile": 2, "why": "evicted"', '"tile": 4, "why": "evicted"', 0, "Evict is not a step of Eviction"),
+        ('"why": "relieved"', '"why": "evicted"', 0, "Evict is not a step of MappedRegions"),
+        # the tile comes back elsewhere, or with other bytes of the file
+        ('"offset": 32768', '"offset": 28672', 0, "Map is not a step of MappedRegions"),
+        ('"is_reserved": true', '"is_reserved": false', 0, "Evict is not a step of MappedRegions"),
+        # what would fit is refused
+        ('"event": "tile released"', '"event": "tiles failed"', 0, "'tiles failed' has store"),
+    ],
+)
+def test_a_store_that_does_something_else_is_refused_at_that_line(
+    store: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, which: int, says: str
+) -> None:
+    copy, line = rewritten(store, tmp_path, before, after, which)
+    try:
+        objections = [objection for result in followed(copy, tools) for objection in result.objections]
+    except follow.WrongLog as error:
+        objections = [str(error).removeprefix(f"{copy}: ")]
+    assert any(objection.startswith(f"line {line}: {says}") for objection in objections), objections
+
+
+class OtherBytes(Failing):
+    """Maps a tile that comes back from the page after its own."""
+
+    def map_file(self, address: int, size: int, is_writable: bool, descriptor: int, offset: int) -> None:
+        super().map_file(address, size, is_writable, descriptor, offset + PAGE * (offset > PAGE))
+
+
+class StaysMapped(Failing):
+    """Gives no tile back."""
+
+    def blank(self, address: int, size: int) -> None:
+        pass
+
+
+class MinusSign(SemanticReplacement):
+    """As the document has it: what is attended counts less."""
+
+    def victim(self) -> int | None:
+        def count(slot: int) -> int:
+            return self._scale * self._last[slot] - self._factor * len(self) * self._weight[slot]
+
+        return self._tiles[min((slot for slot in self._slots.values() if slot not in self._held), key=count)]
+
+
+class MostAttended(SemanticReplacement):
+    """Gives the most attended ones back where memory has shrunk."""
+
+    def by_weight(self) -> Iterator[tuple[int, bool]]:
+        return iter([*super().by_weight()][::-1])
+
+
+@pytest.mark.parametrize(
+    ("space", "replacement", "says"),
+    [
+        (OtherBytes(), None, "Map is not a step of MappedRegions"),
+        (StaysMapped(), None, "Evict is not a step of MappedRegions"),
+        (None, MinusSign(), "Evict is not a step of Eviction"),
+        (None, MostAttended(), "Relieve is not a step of Eviction"),
+    ],
+)
+def test_a_store_with_a_fault_writes_a_log_that_is_refused(
+    space: Failing | None, replacement: SemanticReplacement | None, says: str, tmp_path: File, tools: tuple[str, File]
+) -> None:
+    results = followed(region_logs.one_store(tmp_path, space, replacement), tools)
+    assert any(says in objection for result in results for objection in result.objections), results

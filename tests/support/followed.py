@@ -1,0 +1,39 @@
+"""Following a log in a test, and copies of it that say something else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path as File
+
+from proofs.model_check import judge, manifest, tlc
+from proofs.model_check.following import follow
+from proofs.model_check.following.lines import Path
+from proofs.model_check.judge import RunResult
+from tests.support.miswritten import records, run_of_all
+
+TLA = manifest.installed()
+
+
+def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
+    return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
+
+
+def rewritten(file: File, tmp_path: File, before: str, after: str, which: int = 0) -> tuple[File, int]:
+    """A copy of a log in which one line says something else, and that line's number."""
+    lines = file.read_text().splitlines(True)
+    at = [n for n, line in enumerate(lines) if before in line][which]
+    lines[at] = lines[at].replace(before, after)
+    (tmp_path / "copy.events").write_text("".join(lines))
+    return tmp_path / "copy.events", at + 1
+
+
+def refused_everywhere(path: Path, tools: tuple[str, File]) -> None:
+    """TLC refuses each miswritten copy at its line, and no other."""
+    run = run_of_all(path, TLA)
+    outcome = tlc.check(run, *tools, timeout_s=300)
+    assert list(judge.untrusted(run, outcome)) == []
+    last = outcome.report.states[-1].values if outcome.report.states else {}
+    wrong = list(records(path))
+    assert judge.succeeded(outcome), (path.subject, last and wrong[int(last["copy"]) - 1], outcome.report.errors)
+    assert outcome.report.distinct_states == run.distinct_states, path.subject
+    assert len(wrong) > len(path.lines)
