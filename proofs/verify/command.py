@@ -162,7 +162,7 @@ def command(
     if report is not None and os.path.realpath(report) in map(os.path.realpath, (*plans, *filter(None, (model,)))):
         raise click.BadParameter(one_line(f"{report} is read too; choose another file"), param_hint="--report")
     verdicts: list[Verdict] = []
-    drawn: list[tuple[Verdict, Plan | BufferPlan | None]] = []
+    drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []
     for path in plans:
         plan = None
@@ -186,7 +186,7 @@ def command(
         finally:
             doing("")
         verdicts.append(verdict)
-        drawn.append((verdict, plan))
+        drawn.append((verdict, list(formats.text(verdict)), plan))
         if style == "text":
             print_lines(*formats.text(verdict, verbose), err=verdict.verdict == "ERROR")
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):

@@ -59,14 +59,12 @@ def _ruler(
         yield f"{'':{wide}}  {' ' * place(mark[0])}^ {mark[1]}"
 
 
-def page(verdicts: Sequence[tuple[Verdict, Plan | BufferPlan | None]]) -> str:
-    """The page for some files: each verdict's text, and of a refuted plan the picture. O(plans)."""
-    from proofs.verify.formats import text
-
+def page(verdicts: Sequence[tuple[Verdict, Sequence[str], Plan | BufferPlan | None]]) -> str:
+    """The page for some files: each verdict with its lines of text, and of a refuted plan the picture. O(plans)."""
     parts = []
-    for verdict, plan in verdicts:
+    for verdict, text, plan in verdicts:
         colour = {PROVED: "#11734b", REFUTED: "#b3261e"}.get(verdict.verdict, "#8a5a00")
-        lines = [html.escape(line) for line in text(verdict)]
+        lines = [html.escape(line) for line in text]
         parts.append(f"<h2 style='color:{colour}'>{lines[0]}</h2><pre>{chr(10).join(lines[1:])}</pre>")
         if verdict.witness is not None and plan is not None:
             parts.append(_drawing(verdict.witness, plan))
