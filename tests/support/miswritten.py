@@ -8,8 +8,10 @@ each copy stops at its bad line: not before it, and not after it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path as File
+from typing import Any
 
 from proofs.model_check.config import Config
 from proofs.model_check.following.generate import ROOT, run_of
@@ -106,5 +108,70 @@ StopsThere == line <= Bad[copy].at
         config=Config("CopySpec", run.config.constants, ("StopsThere",), ()),
         distinct_states=sum(at + 1 for at, _ in wrong),
         depth=max(at + 1 for at, _ in wrong),
+        files=(follower, (f"{ROOT}.tla", text)),
+    )
+
+
+def edited(data: str) -> Iterator[tuple[str, str]]:
+    """Every copy of an event log with one field of one line changed, or one line twice, and what was done."""
+    lines = data.splitlines(True)
+    for at, line in enumerate(lines[1:], 1):
+        event = json.loads(line)
+        for field, value in event.items():
+            for other in _others(value):
+                rest = [*lines[:at], json.dumps({**event, field: other}) + "\n", *lines[at + 1 :]]
+                yield f"line {at + 1}: {field} of {event['event']}: {value} becomes {other}", "".join(rest)
+        yield f"line {at + 1}: {event['event']} twice", "".join([*lines[:at], line, *lines[at:]])
+
+
+def _others(value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from (value + 1, value - 1)
+    elif isinstance(value, str):
+        yield value + "x"
+    elif isinstance(value, list):
+        yield from (value[1:], [*value, *(value[-1:] or [1])])
+
+
+def run_of_copies(copies: Sequence[Path], tla: File) -> Run:
+    """The run in which TLC takes each copy as far as it goes, and which fails where one goes to its end.
+
+    All are of one module; a number that bounds a constant is the largest of any copy.
+    """
+    names = sorted({line.record for path in copies for line in path.lines})
+    number = {record: n for n, record in enumerate(names, 1)}
+    constants = {
+        key: str(max(int(path.constants[key]) for path in copies)) if value.isdecimal() else value
+        for key, value in copies[0].constants.items()
+    }
+    run = run_of(dataclasses.replace(copies[0], constants=constants), tla)
+    follower, (_, text) = run.files
+    rows = ",\n".join("  <<" + ", ".join(str(number[line.record]) for line in path.lines) + ">>" for path in copies)
+    given = "".join(f"            /\\ {variable} = {value}\n" for variable, value in copies[0].given.items())
+    text = (
+        text[: text.index("LogLines ==")]
+        + "Interned == <<\n" + ",\n".join(f"  {record}" for record in names) + "\n>>\n"
+        + f"""Edited == <<
+{rows}
+>>
+VARIABLE copy
+CopyInit == /\\ copy \\in 1..{len(copies)}
+            /\\ line = 1
+{given}            /\\ FollowInit
+CopyStep == /\\ line <= Len(Edited[copy])
+            /\\ Follow(Interned[Edited[copy][line]])
+            /\\ line' = line + 1
+            /\\ UNCHANGED copy
+CopySpec == CopyInit /\\ [][CopyStep]_<<state, line, copy>>
+StopsBefore == line <= Len(Edited[copy])
+====
+"""
+    )  # fmt: skip
+    return dataclasses.replace(
+        run,
+        name=f"{copies[0].module} edited",
+        config=Config("CopySpec", run.config.constants, ("StopsBefore",), ()),
         files=(follower, (f"{ROOT}.tla", text)),
     )

@@ -43,7 +43,7 @@ def one_store(folder: Path, space: Failing | None = None, replacement: SemanticR
     with RegionStore(lambda: memory[0], space=space, replacement=replacement, events=EventLog(path)) as store:
         first = store.map(file, size=3 * TILE - PAGE)
         second = store.map(file, offset=PAGE, size=TILE + 3 * PAGE, is_writable=True)
-        second.attend([ONE, 3 * ONE // 4])
+        second.attend([ONE, 3 * ONE // 4 + 1])
         first.attend([ONE // 4])
         held = first.view(0, TILE + 1)
         third = store.map(file, size=TILE)  # the third tile of the first region goes

@@ -90,6 +90,10 @@ def _numbers(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _ascending(value: Any) -> bool:
+    return _numbers(value) and value == sorted(set(value))
+
+
 def _arenas(value: Any) -> bool:
     keys: dict[str, Check] = {"name": _text, "reuse": _truth}
     return isinstance(value, list) and all(
@@ -193,7 +197,7 @@ EVENTS: dict[str, dict[str, Check]] = {
         "factor": lambda value: _numbers(value) and len(value) == 2,
     },
     "store memory": {**STORE, "memory": _size, "bound": _count},
-    "tiles wanted": {**STORE, "tiles": _numbers, "mapped": _count, "pinned": _count},
+    "tiles wanted": {**STORE, "tiles": _ascending, "mapped": _count, "pinned": _count},
     "tiles refused": {**STORE, "tiles": _count, "bound": _count, "pinned": _count},
     "tiles failed": STORE,
     "tile released": {
@@ -206,7 +210,7 @@ EVENTS: dict[str, dict[str, Check]] = {
     "tile unpinned": {**STORE, "tile": _count, "pins": _count},
     "tile accessed": {**STORE, "tile": _count, "clock": _count},
     "tile attended": {**STORE, "tile": _count, "weight": _count},
-    "region closed": {**STORE, "first": _count, "tiles": _numbers, "mapped": _count},
+    "region closed": {**STORE, "first": _count, "tiles": _ascending, "mapped": _count},
     "store closed": {**STORE, "mapped": _count},
 }  # fmt: skip
 """Every event with its fields, and what each field must be."""
