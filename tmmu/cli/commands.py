@@ -10,8 +10,8 @@ from importlib import import_module
 import click
 
 COMMANDS = (
-    "apply", "checkpoint", "codegen", "compare", "example", "kernel", "mico", "mnemosyne", "plan", "replan", "report",
-    "restore", "run", "session", "show", "survey", "trace",
+    "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "kernel", "mico", "mnemosyne", "plan",
+    "replan", "report", "restore", "run", "session", "show", "survey", "trace",
 )  # fmt: skip
 """The names of the commands; `tmmu.cli.NAME` holds the command as NAME."""
 

@@ -1,0 +1,182 @@
+"""What `tmmu explain` and `tmmu diff` print of plans."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs.verify.entry import run as verify_plan
+from tests.support.commands import ran
+from tests.support.synthetic import training_plan
+from tmmu import Graph
+from tmmu import plan as planned
+from tmmu.core.errors import REGISTRY
+from tmmu.core.pages import failure_page
+from tmmu.plans import file
+from tmmu.report.arena_map import ArenaMap, arena_maps
+from tmmu.report.difference import arena_changes, growth, tensor_changes
+from tmmu.report.explanation import savings
+
+BUFFERS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 6), st.integers(1, 40)), min_size=1, max_size=12)
+
+
+def buffers(rows: list[tuple[int, int, int]], folder: Path) -> ArenaMap:
+    """The map of buffers (birth, steps more, bytes), each at an address of its own."""
+    lines, at = ["tmmu-plan-text 1", "arena a 9999"], 0
+    for k, (birth, more, size) in enumerate(rows):
+        lines.append(f"buffer b{k} {size} a {at} live {birth} {birth + more}")
+        at += size
+    (folder / "b.plan.txt").write_text("\n".join(lines) + "\n")
+    (one,) = arena_maps(file.load_any(folder / "b.plan.txt").plan)
+    return one
+
+
+@given(BUFFERS)
+def test_a_saving_is_what_the_peak_is_lower_without_the_storage(rows: list[tuple[int, int, int]]) -> None:
+    """Against the definition, for each storage. spec: RP3.2"""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        one = buffers(rows, Path(folder))
+
+    def peak(without: int) -> int:
+        left = [row for k, row in enumerate(rows) if k != without]
+        return max((sum(c for b, m, c in left if b <= n <= b + m) for n in range(20)), default=0)
+
+    assert one.peak == peak(-1)
+    each = {k: one.peak - peak(k) for k in range(len(rows))}
+    best = sorted((saving for saving in each.values() if saving), reverse=True)
+    for most in (1, 3, 20):
+        found = savings(one, most)
+        assert [saving.bytes for saving in found] == best[:most]
+        assert all(each[saving.row] == saving.bytes for saving in found)
+        assert len({saving.row for saving in found}) == len(found)
+
+
+def test_a_plan_is_explained_by_its_peak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: RP3.1, RP3.2"""
+    path = tmp_path / "b.plan.txt"
+    buffers([(0, 1, 7), (1, 2, 30), (3, 5, 20)], tmp_path)
+    code, out, _ = ran(capsys, "explain", str(path))
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "a: footprint 57 B; at most 50 B are live, at step 3"
+    assert [line.split()[2] for line in lines[2:4]] == ["b1", "b2"]
+    assert [line.split()[:3] for line in lines[5:]] == [["30", "B", "b1"], ["13", "B", "b2"]]
+    buffers([(0, 0, 7), (1, 0, 3), (2, 0, 7)], tmp_path)
+    assert "no single storage lowers the peak" in ran(capsys, "explain", str(path))[1]
+    code, _, err = ran(capsys, "explain", str(path), "--model", str(path))
+    assert (code, "lifetimes and no steps" in err) == (2, True)
+
+
+def test_what_a_model_needs_otherwise_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every figure is that of the plan which the flags make. spec: RP3.3"""
+    model = str(tmp_path / "m.onnx")
+    assert ran(capsys, "example", "mico-lenet", "-o", model)[0] == 0
+    plan = tmp_path / "p.plan.cbor"
+    assert ran(capsys, "plan", model, "--mode", "backward", "-o", str(plan))[0] == 0
+    code, out, _ = ran(capsys, "explain", str(plan), "--model", model)
+    assert code == 0
+    lines = [line.strip() for line in out.splitlines() if line.startswith("  --order")]
+    assert len(lines) == 5
+    assert ran(capsys, "diff", str(plan), str(plan), "--format", "json")[0] == 0
+    now = sum(arena.footprint for arena in arena_changes_of(plan))
+    for line in lines:
+        flags, _, figures = line.partition(": ")
+        assert ran(capsys, "plan", model, "--mode", "backward", *flags.split(), "-o", str(tmp_path / "q.cbor"))[0] == 0
+        needs = sum(arena.footprint for arena in arena_changes_of(tmp_path / "q.cbor"))
+        assert figures.endswith(f"({(needs - now) / now:+.1%})")
+    assert "--preset remat_enabled, at the least: " in out
+    assert "in-place hints refused: " in out
+    assert verify_plan([str(plan), "--model", model]) == 0
+
+
+def arena_changes_of(path: Path) -> list[ArenaMap]:
+    return arena_maps(file.load_any(path).plan)
+
+
+@pytest.mark.parametrize("code", REGISTRY)
+def test_every_code_is_explained(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: RP3.4"""
+    exit_code, out, _ = ran(capsys, "explain", code.lower())
+    assert exit_code == 0
+    assert out.startswith(f"{code} ({REGISTRY[code].numeric}, ")
+    entry = failure_page()[code]
+    assert entry.meaning in out
+    assert f"To fix it: {entry.fix}" in out
+
+
+def test_what_is_no_plan_and_no_code_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: RP3.4"""
+    code, _, err = ran(capsys, "explain", "LIVENESS_CYCLES")
+    assert (code, "did you mean LIVENESS_CYCLE" in err) == (2, True)
+    code, _, err = ran(capsys, "explain", "~")
+    assert (code, "the codes are INVALID_ARENA_CONFIG" in err) == (2, True)
+
+
+def chain(sizes: dict[str, int], folder: Path, name: str) -> str:
+    g = Graph("g")
+    last = g.input("x", (16,))
+    for tensor, size in sizes.items():
+        last = g.node("Make", last, g.tensor(tensor, (size,)))
+    g.output(last)
+    path = folder / f"{name}.cbor"
+    planned(g).save(path)
+    return str(path)
+
+
+def test_each_tensor_is_new_gone_resized_moved_or_live_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: RP4.1"""
+    before = chain({"a": 16, "b": 64, "c": 16, "d": 512}, tmp_path, "before")
+    after = chain({"a": 16, "b": 512, "e": 8, "d": 512}, tmp_path, "after")
+    plans = [file.load_any(path).plan for path in (before, after)]
+    found = {change.name: change.kind for change in tensor_changes(*plans)}
+    assert (found["b"], found["c"], found["e"]) == ("resized", "gone", "new")
+    assert "x" not in found or found["x"] == "moved"
+    code, out, _ = ran(capsys, "diff", before, after)
+    assert code == 0
+    for word, tensor in (("resized", "b"), ("gone", "c"), ("new", "e")):
+        assert f"  {word}: 1 tensor" in out
+        assert f"    {tensor}: " in out
+    code, out, _ = ran(capsys, "diff", before, before)
+    assert (code, "no tensor is other than before" in out) == (0, True)
+    shown = json.loads(ran(capsys, "diff", before, after, "--format", "json")[1])
+    assert {change["name"]: change["kind"] for change in shown["tensors"]} == found
+
+
+def test_growth_is_that_of_the_arena_that_has_grown_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: RP4.2"""
+    small, large = chain({"a": 1024}, tmp_path, "small"), chain({"a": 2048}, tmp_path, "large")
+    plans = [file.load_any(path).plan for path in (small, large)]
+    grown = growth(arena_changes(*plans))
+    assert grown is not None
+    assert Fraction(9, 10) < grown < 1
+    assert growth(arena_changes(*reversed(plans))) < 0  # type: ignore[operator]
+    percent = f"{float(grown) * 100:.4f}"
+    for limit, code in (("5%", 1), ("0", 1), ("200%", 0), ("1/2", 1), (f"{float(percent) + 0.001}%", 0)):
+        assert ran(capsys, "diff", small, large, "--max-growth", limit)[0] == code, limit
+        assert ran(capsys, "diff", large, small, "--max-growth", limit)[0] == 0
+    code, _, err = ran(capsys, "diff", small, large, "--max-growth", "much")
+    assert (code, "is no part" in err) == (2, True)
+    assert ran(capsys, "diff", small, large, "--max-growth", "-1%")[0] == 2
+    # An arena that held nothing has grown from nothing.
+    with_weight = Graph("g")
+    x, w = with_weight.input("x", (16,)), with_weight.parameter("w", (16,))
+    with_weight.output(with_weight.node("Add", [x, w], with_weight.tensor("a", (1024,))))
+    planned(with_weight).save(tmp_path / "weight.cbor")
+    code, _, err = ran(capsys, "diff", small, str(tmp_path / "weight.cbor"), "--max-growth", "900%")
+    assert (code, "from nothing" in err) == (1, True)
+
+
+def test_a_synthetic_plan_is_the_same_as_itself() -> None:
+    """spec: RP4.1"""
+    plan = training_plan(40, seed=2)
+    assert tensor_changes(plan, plan) == []
+    assert growth(arena_changes(plan, plan)) == 0

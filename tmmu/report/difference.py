@@ -1,0 +1,96 @@
+"""What changed from one plan to another: bytes of arenas, and tensors by name. spec: RP4.1"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tmmu.plans import metrics
+from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.report.arena_map import arena_maps
+
+
+@dataclass(frozen=True)
+class ArenaChange:
+    """An arena's footprint and most live bytes in both plans; 0 where a plan does not have it."""
+
+    name: str
+    footprint: tuple[int, int]
+    peak: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TensorChange:
+    """A tensor in both plans, as (arena, offset, bytes, birth, death); None where a plan does not have it."""
+
+    name: str
+    before: tuple[str, int, int, int, int] | None
+    after: tuple[str, int, int, int, int] | None
+
+    @property
+    def kind(self) -> str:
+        """One of "new", "gone", "resized", "moved" and "lives otherwise": the first that is true of it."""
+        if self.before is None or self.after is None:
+            return "new" if self.before is None else "gone"
+        if self.before[2] != self.after[2]:
+            return "resized"
+        return "moved" if self.before[:2] != self.after[:2] else "lives otherwise"
+
+    @property
+    def growth(self) -> int:
+        """By how many bytes it is larger."""
+        return (self.after[2] if self.after else 0) - (self.before[2] if self.before else 0)
+
+
+def arena_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[ArenaChange]:
+    """The arenas of both, those of the first plan first. O(storages)."""
+    found: list[dict[str, tuple[int, int]]] = []
+    for plan in (before, after):
+        peaks = {one.name: one.peak for one in arena_maps(plan)}
+        footprints = metrics.footprints(plan.placement)
+        found.append(
+            {
+                arena.name: (footprint, peaks.get(arena.name, 0))
+                for arena, footprint in zip(plan.placement.arenas, footprints, strict=True)
+            }
+        )
+    old, new = found
+    changes = []
+    for name in dict.fromkeys([*old, *new]):
+        (f0, p0), (f1, p1) = old.get(name, (0, 0)), new.get(name, (0, 0))
+        changes.append(ArenaChange(name, (f0, f1), (p0, p1)))
+    return changes
+
+
+def tensor_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[TensorChange]:
+    """The tensors that are not the same in both, those that grow most first. O(n log n)."""
+    old, new = dict(_tensors(before)), dict(_tensors(after))
+    changes = [
+        TensorChange(name, old.get(name), new.get(name))
+        for name in dict.fromkeys([*old, *new])
+        if old.get(name) != new.get(name)
+    ]
+    return sorted(changes, key=lambda change: (-abs(change.growth), change.name))
+
+
+def growth(changes: list[ArenaChange]) -> Fraction | None:
+    """By which part of itself the footprint has grown of the arena that has grown most; None for growth from nothing."""
+    if any(before == 0 < after for before, after in (change.footprint for change in changes)):
+        return None
+    parts = [Fraction(after - before, before) for before, after in (change.footprint for change in changes) if before]
+    return max(parts, default=Fraction(0))
+
+
+def _tensors(plan: Plan | BufferPlan) -> Iterator[tuple[str, tuple[str, int, int, int, int]]]:
+    arenas, storages = [arena.name for arena in plan.placement.arenas], plan.placement.storages
+    if isinstance(plan, Plan):
+        tensors = plan.allocation.tensors
+        arena, low = storages.arena[tensors.storage], plan.allocation.addresses()
+        names, size, birth, death = tensors.name, tensors.bytes, tensors.birth, tensors.death
+    else:
+        names, arena, low, size = plan.buffers.name, storages.arena, storages.offset, storages.bytes
+        birth, death = storages.birth, storages.death
+    columns = (column.tolist() for column in (arena, low, size, birth, death))
+    for name, (a, offset, count, born, gone) in zip(names, zip(*columns, strict=True), strict=True):
+        yield name, (arenas[a], offset, count, born, gone)
