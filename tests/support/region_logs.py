@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace
-from tmmu.mnemosyne.failures import MemoryBound, NoAddressSpace
+from tmmu.mnemosyne.failures import MemoryBound, NoAddressSpace, RegionInUse
 from tmmu.mnemosyne.regions import RegionStore
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement
 from tmmu.runtime.events import EventLog
@@ -70,6 +72,40 @@ def one_store(folder: Path, space: Failing | None = None, replacement: SemanticR
         memory[0] = memory_for(6)
         second.view(TILE, TILE + PAGE)
         second.close()
+    return path
+
+
+def random_use(folder: Path, seeds: range, steps: int = 60) -> Path:
+    """Whatever comes, a store for each seed: memory shrinks and grows, calls of the system fail."""
+    path, file = folder / "random.events", folder / "vectors"
+    file.write_bytes(os.urandom(6 * TILE + PAGE))
+    events = EventLog(path)
+    for seed in seeds:
+        draw, memory, space, views = Random(seed), [memory_for(6)], Failing(), list[Any]()
+        with RegionStore(lambda memory=memory: memory[0], space=space, events=events) as store:  # type: ignore[misc]
+            for _ in range(steps):
+                region = draw.choice(store.regions) if store.regions else None
+                space.armed = draw.random() < 0.1
+                with contextlib.suppress(MemoryBound, NoAddressSpace, RegionInUse):
+                    match draw.choice(["map", "view", "view", "view", "attend", "drop", "drop", "shrink", "close"]):
+                        case "map":
+                            store.map(file, draw.randrange(3) * PAGE, draw.randrange(1, 4 * TILE))
+                        case "view" if region is not None:
+                            start, stop = sorted(draw.randrange(region.size + 1) for _ in range(2))
+                            views.append(region.view(start, stop))
+                        case "attend" if region is not None:
+                            region.attend([draw.randrange(ONE + 1) for _ in range(region.tiles)])
+                        case "drop" if views:
+                            views.pop(draw.randrange(len(views)))
+                        case "shrink":
+                            memory[0] = memory_for(draw.choice([2, 4, 6, 8])) + draw.randrange(PAGE)
+                            if draw.random() < 0.5:
+                                store.relieve()
+                        case "close" if region is not None:
+                            region.close()
+            space.armed = False
+            views.clear()
+            gc.collect()
     return path
 
 

@@ -87,5 +87,6 @@ def _constants(made: Event, rest: Sequence[Event], unit: int, rooms: Sequence[in
     value((parts * clock + part * pages) * (ONE // unit), made.line)  # the largest number that TLC will have
     return {
         "Pages": value(pages, made.line), "Rooms": "{" + ", ".join(map(str, sorted(set(rooms)))) + "}",
-        "MaxWeight": str(ONE // unit), "Part": str(part), "Parts": str(parts), "Accesses": value(clock, made.line),
+        "MaxWeight": str(ONE // unit), "Part": str(part), "Parts": str(parts),
+        "Accesses": value(clock + pages, made.line),  # those that were refused would have taken some more
     }  # fmt: skip

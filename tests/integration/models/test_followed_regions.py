@@ -16,6 +16,7 @@ from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import WrongLog
 from proofs.tools import java, tlatools
 from tests.support import region_logs
+from tests.support.effort import share
 from tests.support.followed import TLA, followed, refused_everywhere, rewritten
 from tests.support.miswritten import edited, run_of_copies
 from tests.support.region_logs import Failing
@@ -46,6 +47,12 @@ def test_whatever_a_store_does_is_steps_of_two_modules(store: File, capsys: pyte
     assert {line.action for line in evictions.lines} == {
         "Fault", "Refuse", "Fail", "Limit", "Touch", "Bring", "Evict", "Relieve", "Attend", "Pin", "Unpin", "Drop",
     }  # fmt: skip
+
+
+def test_whatever_stores_do_at_random_is_steps_of_two_modules(tmp_path: File, tools: tuple[str, File]) -> None:
+    results = followed(region_logs.random_use(tmp_path, range(share(3))), tools)
+    assert [result.objections for result in results if not result.as_expected] == []
+    assert min(result.distinct_states or 0 for result in results) > 30
 
 
 def test_stores_of_several_processes_that_write_one_log_are_followed_each(
