@@ -75,7 +75,7 @@ def tensor_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[
 
 
 def growth(changes: list[ArenaChange]) -> Fraction | None:
-    """By which part of itself the footprint has grown of the arena that has grown most; None for growth from nothing."""
+    """By which part of itself the arena that has grown most has grown; None for growth from nothing."""
     if any(before == 0 < after for before, after in (change.footprint for change in changes)):
         return None
     parts = [Fraction(after - before, before) for before, after in (change.footprint for change in changes) if before]
