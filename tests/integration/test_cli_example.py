@@ -50,7 +50,7 @@ def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (KeyboardInterrupt(), 70, "interrupted"),
+        (KeyboardInterrupt(), 130, "interrupted"),
         (RuntimeError("boom"), 70, "internal error"),
         (BrokenPipeError(), 0, ""),
     ],

@@ -163,4 +163,4 @@ def test_an_interrupted_run_prints_what_there_is(
     monkeypatch.setattr(ModelSession, "generate", interrupted)
     code, out, err = ran(capsys, "session", "run", str(file_of()), "--prompt-tokens", IDS, "--format", "json")
     assert json.loads(out)["tokens"] == PlainLlama(open_llama(file_of())).greedy(PROMPT, 3)
-    assert (code, err.strip()) == (70, "interrupted")
+    assert (code, err.strip()) == (130, "interrupted")

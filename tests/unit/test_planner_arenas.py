@@ -290,3 +290,23 @@ def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the
         (RuleSubject(Role.GRADIENT, "y", "n", "Relu"), (), ROLE),
     ):
         assert directory.look_up(asked) == (choices, rule), asked
+
+
+def test_bytes_may_be_stated_with_their_unit(tmp_path: Path) -> None:
+    """spec: M3.4"""
+    texts = []
+    for capacity, page, memory in ((8 << 30, 4096, 1 << 20), ('"8GiB"', '"4KiB"', '"1mib"')):
+        path = tmp_path / "arenas.toml"
+        path.write_text(
+            f"[devices.d]\nmemories = {{ m = {memory} }}\n[arenas.a]\ncapacity = {capacity}\npage_size = {page}\n"
+            f'device = "d"\nmemory = "m"\nroles = {[str(role) for role in Role]}\n'
+        )
+        texts.append(file_of.load(path))
+    assert texts[0] == texts[1]
+    for wrong in ('"8GB"', '"-1"', '"1.5GiB"', '"99999999TiB"'):
+        path.write_text(f"[arenas.a]\ncapacity = {wrong}\n")
+        with pytest.raises(TmmuError, match='or as "8GiB"'):
+            file_of.load(path)
+        path.write_text(f"[devices.d]\nmemories = {{ m = {wrong} }}\n[arenas.a]\n")
+        with pytest.raises(TmmuError, match='or as "8GiB"'):
+            file_of.load(path)

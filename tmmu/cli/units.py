@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
 
-from tmmu.core.vocabulary import UINT64_END
-
-UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+from tmmu.core.output import read_size
 
 
 def memory(_context: object, _parameter: object, text: str | None) -> int | None:
@@ -20,9 +17,8 @@ def memory(_context: object, _parameter: object, text: str | None) -> int | None
     """
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,20})([KMGT]iB|B|)", text, re.IGNORECASE)
-    size = int(found[1]) * UNITS[found[2].upper()] if found else UINT64_END
-    if not size < UINT64_END:
+    size = read_size(text)
+    if size is None:
         raise click.BadParameter(f"{text!r} is not a number of bytes; write it as in 24GiB", param_hint="--budget")
     return size
 

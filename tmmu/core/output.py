@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tmmu.core.vocabulary import UINT64_END
+
 NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
 """What `json_text` looks at: all that may be a control character."""
 
@@ -39,6 +41,20 @@ def size(count: int) -> str:
     units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     power = min((count.bit_length() - 1) // 10, len(units))
     return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
+
+
+UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def read_size(text: str) -> int | None:
+    """The bytes of text such as 24GiB or 1048576; None for what is no number below 2**64.
+
+    >>> read_size("24GiB"), read_size("512"), read_size("1.5GiB"), read_size("-1")
+    (25769803776, 512, None, None)
+    """
+    found = re.fullmatch(r"([0-9]{1,20})([KMGT]iB|B|)", text, re.IGNORECASE)
+    size = int(found[1]) * UNITS[found[2].upper()] if found else UINT64_END
+    return size if size < UINT64_END else None
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -1,7 +1,7 @@
 """The outermost layer of the commands: no crash may look like a verdict (C1.1).
 
 Whatever ends a command but its own answer ends in `explain`, which gives each kind of end a code of its own: 2 for the
-command line, 4 for a refusal, 70 for everything unexpected. spec: C1.1, C1.7
+command line, 4 for a refusal, 130 where it was interrupted, 70 for everything unexpected. spec: C1.1, C1.7
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import NoReturn
 
 INTERNAL = 70
 """The exit code of what is no answer at all."""
+INTERRUPTED = 130
+"""That of a command which the user has interrupted, as shells have it."""
 
 
 def code_of(module: str, arguments: list[str] | None = None) -> int:
@@ -73,7 +75,7 @@ def explain(error: BaseException) -> int:
             return 2 if error.code_id in ("INVALID_BINDING", "INVALID_SETTING") else 4
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
             print_error("interrupted")
-            return INTERNAL
+            return INTERRUPTED
     except ImportError:
         pass
     if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line

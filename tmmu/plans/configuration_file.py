@@ -2,7 +2,7 @@
 
 ```toml
 [devices.npu]
-memories = { sram = 1048576, dram = 8589934592 }   # bytes that the arenas of a memory divide among them
+memories = { sram = 1048576, dram = "8GiB" }       # bytes that the arenas of a memory divide among them
 nodes = ["encoder/*"]                              # which nodes run here, by name ...
 ops = ["Conv", "MatMul"]                           # ... or by operator; a rule may require that
 
@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import read_size
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.plans.configuration import check, wrong
 
@@ -59,6 +60,8 @@ KINDS: dict[str, dict[str, type]] = {
     "rule": {"arenas": list, "roles": list, "names": list, "ops": list, "devices": list},
 }  # fmt: skip
 """The keys of each table, and the types of their values."""
+BYTES = ("capacity", "page_size")
+"""The keys of bytes, which may be texts such as "8GiB"."""
 WORDS = {int: "an integer", bool: "a boolean", str: "a text", list: "a list", dict: "a table"}
 """The same types in messages."""
 
@@ -104,19 +107,30 @@ def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
     """A table of known keys with values of their types; lists are of texts."""
     if not isinstance(table, dict):
         raise wrong(place, "expected a table", fix)
-    fields: dict[str, Any] = table
+    fields: dict[str, Any] = {key: _in_bytes(key, value) for key, value in table.items()}
     for key, value in fields.items():
         expected = KINDS[kind].get(key)
         if expected is None:
             raise wrong(place, f"unknown key {key!r}", f"use {', '.join(KINDS[kind])}")
         is_right = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
         if not is_right:
-            raise wrong(place, f"{key}: expected {WORDS[expected]}, got {value!r}", "correct its type")
+            fix = 'state it in bytes, or as "8GiB"' if key in BYTES else "correct its type"
+            raise wrong(place, f"{key}: expected {WORDS[expected]}, got {value!r}", fix)
         if key == "roles" and any(role not in tuple(Role) for role in value):
             raise wrong(place, f"roles {value!r}", f"list some of {', '.join(Role)}")
         if expected is list and any(type(item) is not str or not item for item in value):
             raise wrong(place, f"{key}: expected a list of names, got {value!r}", "list texts")
     return fields
+
+
+def _in_bytes(key: str, value: Any) -> Any:
+    """The bytes of a text such as "8GiB" where bytes are stated; any other value as it is. spec: M3.4"""
+    if key == "memories" and isinstance(value, dict):
+        return {memory: _in_bytes("capacity", capacity) for memory, capacity in value.items()}
+    if key in BYTES and isinstance(value, str):
+        size = read_size(value)
+        return value if size is None else size
+    return value
 
 
 def _arena(name: str, table: Any) -> ArenaConfiguration:
@@ -131,7 +145,9 @@ def _device(name: str, table: Any) -> DeviceConfiguration:
     for memory, capacity in fields.get("memories", {}).items():
         if type(capacity) is not int:
             raise wrong(
-                place, f"the capacity of memory {memory!r}: expected an integer, got {capacity!r}", "state it in bytes"
+                place,
+                f"the capacity of memory {memory!r}: expected an integer, got {capacity!r}",
+                'state it in bytes, or as "8GiB"',
             )
     memories = tuple(Memory(*item) for item in fields.get("memories", {}).items())
     return DeviceConfiguration(name, memories, tuple(fields.get("nodes", ())), tuple(fields.get("ops", ())))
