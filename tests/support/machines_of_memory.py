@@ -143,20 +143,25 @@ DELTA_ENCODING = Tie(
 
 def _locks(constants: Values, state: State) -> Values:
     return {
-        **{name: lambda t, a, name=name: a in state[name][t] for name in ("needs", "locks", "writes")},
-        "queued": lambda t, a: 1 <= a <= constants["Tiles"] and t in at(state["queue"], a),
+        **{name: lambda t, a, name=name: a in state[name][t] for name in ("needs", "locks", "reads", "writes")},
+        **{name: lambda t, name=name: state[name][t] for name in ("shared", "active")},
+        "queued": lambda t, a: 1 <= a <= constants["Locks"] and t in at(state["queue"], a),
     }
 
 
 def _coming(constants: Values, step: Step) -> Iterator[Values]:
-    for values in named(x=constants["Threads"], tile=range(1, constants["Tiles"] + 1)):
-        yield {**values, "tiles": lambda a, x=values["x"]: a in step.after["needs"][x]}
+    for values in named(x=constants["Threads"], lock=range(1, constants["Locks"] + 1)):
+        after = {name: step.after[name][values["x"]] for name in ("reads", "writes", "needs", "shared")}
+        sets = {letter: after[name].__contains__ for letter, name in (("r", "reads"), ("w", "writes"), ("n", "needs"))}
+        yield {**values, **sets, "s": after["shared"], "stays": after["shared"]}
 
 
 WRITE_LOCKS = Tie(
     write_locks.MACHINE,
     lambda constants, state: {}, _locks,
-    lambda constants, state: {"Thread": constants["Threads"], "Int": range(constants["Tiles"] + 2)},
+    lambda constants, state: {
+        "Thread": constants["Threads"], "Tile": range(1, constants["Tiles"] + 1), "Int": range(constants["Locks"] + 2),
+    },
     "WriteLocks-writes-with-one-lock", _coming,
 )  # fmt: skip
 

@@ -30,11 +30,13 @@ FREE = {
     ("Relieve", "region"), ("Relieve", "tile"), ("Pin", "region"), ("Pin", "tile"), ("Pin", "page"),
     ("Unpin", "region"), ("Unpin", "tile"), ("Unpin", "page"), ("Touch", "page"), ("Attend", "page"),
     ("Attend", "weight"), ("Drop", "page"),
+    ("Segment", "length"), ("Store", "length"), ("Trailer", "length"), ("Open", "isNew"), ("Crash", "size"),
 }  # fmt: skip
 """Values that the module leaves open where they are said; a later line would contradict them."""
 
-REPEATED = {"Sample", "Attend"}
-"""Actions that may be taken again at once: a step of several tokens is sampled for each, and attention stays."""
+REPEATED = {"Sample", "Attend", "SyncLog", "SyncFolder", "Close", "Fail", "ReadBack", "AcknowledgeNext", "Access"}
+"""Actions that may be taken again at once: a step of several tokens is sampled for each, attention stays, and what is
+synced is synced again."""
 
 IN_ANY_ORDER = {"Expire": "Advance", "Unmap": "Refuse", "Bear": "Proceed"}
 """Actions of which several may come in any order, and the action before the first of them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +20,7 @@ from tmmu.mnemosyne import keys
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.sealed_log import Record, SealedLog, SealedReader
 
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = bytes(range(7, 39))
 HEADER, FRAME, TAG = 108, 29, 16
 TRAILER = FRAME + 8 + TAG
@@ -44,6 +47,52 @@ def write(path: Path, data: list[bytes], anchor: Path | None = None, *, is_close
         log.append(100 + log.records, each)
     log.sync()
     log.close() if is_closed else log.abandon()
+
+
+APPENDS = """
+import os, signal, sys
+from pathlib import Path
+from tests.support.sealed_logs import key
+from tmmu.mnemosyne.sealed_log import SealedLog
+from tmmu.runtime.events import EventLog
+folder, count, end = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+log = SealedLog.open(folder / "log", key(), folder / "anchor", events=EventLog(folder / "run.events"))
+if end == "renamed":
+    say = log._of_anchor
+    log._of_anchor = lambda what: os.kill(os.getpid(), signal.SIGKILL) if what == end else say(what)
+if end == "discards":
+    log.discard(log.records - 1)
+for number in range(count):
+    log.append(number, b"." * 20 * number)
+    if number % 2 or number + 1 == count:
+        log.sync()
+log.append(number, b"not acknowledged")
+if end == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+if end == "withdrawn":
+    log.withdraw()
+if end == "ended twice":
+    log.end()
+    log.append(number, b"in a second segment")
+if end == "full":
+    os.pwrite = lambda *_: 1 // 0
+    try:
+        log.append(number, b"does not fit")
+    except ZeroDivisionError:
+        pass
+log.abandon() if end == "left" else log.close()
+"""
+"""A process that appends to a log and writes its events: it closes the log, leaves it, withdraws what it has not
+acknowledged, or is killed, where it has just appended or just renamed an anchor, which no line shows then."""
+
+
+def with_events(folder: Path, *ends: str, count: int = 3) -> Path:
+    """An event log of processes one after the other, each with its end."""
+    for end in ends:
+        command = [sys.executable, "-c", APPENDS, str(folder), str(count), end]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
+        assert done.returncode == (-9 if end in ("killed", "renamed") else 0), done.stderr
+    return folder / "run.events"
 
 
 def read(path: Path, anchor: Path | None = None) -> list[Record]:

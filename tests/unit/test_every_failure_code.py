@@ -181,6 +181,7 @@ OF_THE_LIBRARY = {
         ("INVALID_KEY", "INVALID_LOG", "NOT_AUTHENTIC", "ROLLED_BACK", "WRONG_KEY", "LOG_TRUNCATED"),
         "no command opens a sealed log",
     ),
+    "DATA_RACE": "no command has threads that share bytes",
 }
 """The codes that no command line provokes, with the reason; tests of `tmmu.foundry` and `tmmu.mnemosyne` do."""
 

@@ -45,13 +45,10 @@ from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
 
 LOGGED = {
-    "kv_cache.py": "session",
-    "graph.py": "session",
-    "pool.py": "pool",
-    "session.py": "session",
-    "regions.py": "store",
-}
-"""Files whose `_log` adds a field to each event."""
+    "kv_cache.py": {"session"}, "graph.py": {"session"}, "pool.py": {"pool"}, "session.py": {"session"},
+    "regions.py": {"store"}, "sealed_log.py": {"log", "process"}, "locks.py": {"process", "thread"},
+}  # fmt: skip
+"""Files whose `_log` adds fields to each event."""
 
 
 def events_of_the_code() -> dict[str, set[str]]:
@@ -62,7 +59,7 @@ def events_of_the_code() -> dict[str, set[str]]:
             if isinstance(call, ast.Call) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
-                added = {LOGGED[path.name]} if name == "_log" and path.name in LOGGED else set()
+                added = LOGGED.get(path.name, set()) if name == "_log" else set()
                 for word in words if added or name in ("events", "observe", "scanned", "observer") else ():
                     found.setdefault(str(word), set()).update(added, (k.arg for k in call.keywords if k.arg))
     return found

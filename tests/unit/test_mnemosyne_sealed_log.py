@@ -280,7 +280,23 @@ def test_a_log_is_synced_before_its_anchor_and_both_before_the_acknowledgement(
     (tmp_path / "log").write_bytes(path.read_bytes()[:-1])
     SealedLog.open(path, key(), anchor).close()
     assert done == ["sync log", "sync folder"]
+    done.clear()
+    (tmp_path / "kept").mkdir()
+    anchor.rename(tmp_path / "kept" / "anchor")  # as a writer may have done that was killed then
+    SealedLog.open(path, key(), tmp_path / "kept" / "anchor").close()
+    assert done == ["sync log", "sync folder", "sync kept"]
     assert second_reader(path.read_bytes())[-1].kind == "record"
+
+
+def test_a_log_that_goes_on_after_its_trailer_has_another_segment(tmp_path: Path) -> None:
+    """Which follows the one before, although one process wrote both. spec: MN5.7"""
+    path, anchor = tmp_path / "log", tmp_path / "anchor"
+    with SealedLog.open(path, key(), anchor) as log:
+        for each in DATA[:3]:
+            log.append(100 + log.records, each)
+            log.end()
+    assert [part.kind[0] for part in second_reader(path.read_bytes())] == list("hrthrthrt")
+    assert read(path, anchor) == expected(DATA[:3])
 
 
 def test_an_acknowledgement_that_only_the_anchor_misses_is_made_up_for(tmp_path: Path) -> None:

@@ -83,9 +83,10 @@ Init == /\ log = <<>>
 -----------------------------------------------------------------------------
 (* Opening. *)
 
-(* It has as many records as the anchor states, the last of them from the opening that it states. *)
-Fresh == /\ anchor.records <= Len(disk)
-         /\ anchor.records > 0 => disk[anchor.records].opening = anchor.opening
+(* It has as many records as the anchor states, the last of them from the opening that it states. The anchor is that to
+   which its name leads: after a process that failed it need not be durable. *)
+Fresh == /\ renamed.records <= Len(disk)
+         /\ renamed.records > 0 => disk[renamed.records].opening = renamed.opening
 
 Open == /\ phase = "down"
         /\ IF Fresh THEN phase' = "reading" /\ opening' = opening + 1
@@ -102,9 +103,10 @@ ReadBack == /\ phase = "reading"
             /\ UNCHANGED <<phase, opening, durable, named, renamed, anchor, acked, disk, behind, copies, crashes,
                            rollbacks>>
 
-(* The rest is cut off, and what is left is synced. *)
+(* The rest is cut off, and what is left is synced: what is torn, and records of a writer that did not come to its
+   end, as long as no anchor states them. *)
 Opened == /\ phase = "reading"
-          /\ Len(log) = Len(Found)
+          /\ renamed.records <= Len(log)
           /\ phase' = "running"
           /\ durable' = Len(log)
           /\ disk' = <<>>
@@ -174,6 +176,21 @@ Crash(good, last, hasName, hasAnchor) ==
     /\ renamed' = anchor'
     /\ UNCHANGED <<opening, acked, copies, rollbacks>>
 
+(* A writer that fails cuts off what the anchor does not state, or a part of it, and removes a log that was new. *)
+Withdraw(good, isRemoved) ==
+    /\ phase = "running"
+    /\ crashes < Crashes
+    /\ crashes' = crashes + 1
+    /\ good \in renamed.records..Len(log)
+    /\ isRemoved => good = 0
+    /\ phase' = "down"
+    /\ log' = SubSeq(log, 1, acked)
+    /\ durable' = 0
+    /\ disk' = SubSeq(log, 1, good)
+    /\ behind' = <<>>
+    /\ named' = (named /\ ~isRemoved)
+    /\ UNCHANGED <<opening, renamed, anchor, acked, copies, rollbacks>>
+
 (* A crash while the log is read changes nothing in it. *)
 CrashReading == /\ phase = "reading"
                 /\ crashes < Crashes
@@ -195,12 +212,13 @@ Rollback(copy) == /\ phase = "down"
                   /\ rollbacks' = rollbacks + 1
                   /\ disk' = copy.log
                   /\ behind' = <<>>
-                  /\ UNCHANGED anchor
-                  /\ UNCHANGED <<log, phase, opening, durable, named, renamed, acked, copies, crashes>>
+                  /\ UNCHANGED <<anchor, renamed>>
+                  /\ UNCHANGED <<log, phase, opening, durable, named, acked, copies, crashes>>
 
 Next == \/ Open \/ ReadBack \/ Opened \/ SyncLog \/ Rename \/ SyncFolder \/ Acknowledge \/ CrashReading \/ Copy
         \/ \E v \in Patterns : Store(v)
         \/ \E good, last \in 0..Most, hasName, hasAnchor \in BOOLEAN : Crash(good, last, hasName, hasAnchor)
+        \/ \E good \in 0..Most, isRemoved \in BOOLEAN : Withdraw(good, isRemoved)
         \/ \E copy \in copies : Rollback(copy)
 
 Fairness == WF_vars(Open) /\ WF_vars(ReadBack) /\ WF_vars(Opened) /\ WF_vars(SyncLog) /\ WF_vars(Rename)

@@ -56,6 +56,7 @@ REGISTRY: dict[str, Code] = {
     "LOG_TRUNCATED": Code(
         1617, "FATAL", "mnemosyne", "The end of what was acknowledged is missing", ("expected", "found")
     ),
+    "DATA_RACE": Code(1621, "FATAL", "mnemosyne", "Two threads access one byte", ("first", "second")),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }

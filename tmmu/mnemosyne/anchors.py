@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 import os
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tmmu.core.canonical import write_atomically
@@ -38,9 +39,12 @@ def sealed(key: MasterKey, anchor: Anchor) -> bytes:
     return fields + key.code(anchor.log, fields)
 
 
-def store(path: str, *statements: bytes) -> None:
-    """Write them beside `path`, sync them, rename, sync the folder. TMMU_ALLOCATION_FAILURE where that fails."""
-    write_atomically(path, b"".join(statements))
+def store(path: str, *statements: bytes, observe: Callable[[str], None] | None = None) -> None:
+    """Write them beside `path`, sync them, rename, sync the folder. TMMU_ALLOCATION_FAILURE where that fails.
+
+    `observe` is called as by `write_atomically`.
+    """
+    write_atomically(path, b"".join(statements), observe)
 
 
 def read(path: str | None) -> bytes | None:

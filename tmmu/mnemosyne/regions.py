@@ -24,7 +24,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -38,6 +38,7 @@ from numpy.typing import DTypeLike
 from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_bytes
 from tmmu.mnemosyne.failures import MemoryBound, NoAddressSpace, RegionClosed, RegionInUse, RegionLost, RegionRefused
 from tmmu.mnemosyne.faults import WatchedRange, unwatch, watch
+from tmmu.mnemosyne.locks import RaceDetector
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.leases import leased
@@ -111,43 +112,67 @@ class MappedRegion:
         """An array of the bytes from `start` to `stop` (the end), straight on the file; writable if the region is.
 
         It is an access to each of its tiles, and maps those that were released. The tiles are pinned until the last
-        array derived from it is collected. O(log n) a tile.
+        array derived from it is collected. O(log n) a tile. To a detector of races it is an access to those bytes, and
+        writes them if the region may be written.
 
         Errors: ValueError for bytes outside of the region and for what is no whole number of elements, `MemoryBound`,
         `RegionLost`, `RegionClosed`.
         """
-        start = operator.index(start)
-        stop = self.size if stop is None else operator.index(stop)
+        return self._array(start, stop, dtype, self.is_writable)
+
+    def _array(self, start: int, stop: int | None, dtype: DTypeLike, is_write: bool) -> Any:
+        start, stop = self._range(start, stop)
         kind = np.dtype(dtype)
-        if not 0 <= start <= stop <= self.size:
-            raise ValueError(f"bytes {start} to {stop} of {self.path}, of which {self.size} are mapped")
         if kind.hasobject or not kind.itemsize or (stop - start) % kind.itemsize:
             raise ValueError(f"{stop - start} bytes are no whole number of elements of {kind}")
+        self._accessed(start, stop, is_write)
         self.store._pin(self, start, stop)
         tiles = _tiles(start, stop)
         array = leased(
             _Bytes(self.base + start, stop - start),
             partial(self.store._ended.append, (self, tiles)),
-            not self.is_writable,
+            not is_write,
         )
         return array.view(kind)
 
-    @contextmanager
+    def _range(self, start: int, stop: int | None) -> tuple[int, int]:
+        start, stop = operator.index(start), self.size if stop is None else operator.index(stop)
+        if not 0 <= start <= stop <= self.size:
+            raise ValueError(f"bytes {start} to {stop} of {self.path}, of which {self.size} are mapped")
+        return start, stop
+
+    def _accessed(self, start: int, stop: int, is_write: bool) -> None:
+        if self.store.races is not None:
+            self.store.races.access(str(self.path), self.offset + start, self.offset + stop, is_write=is_write)
+
     def reading(
         self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8, unchanged: bool = False
-    ) -> Iterator[Any]:
-        """`view`, and `RegionLost` at the end of the `with` if the file was truncated or replaced meanwhile.
+    ) -> AbstractContextManager[Any]:
+        """`view` of what is only read, and `RegionLost` at the end of the `with` if the file is no longer there.
 
         What was read of a lost file is zeros, so what was computed counts only if the `with` ends without an error.
         Where no process is to write the file, `unchanged` makes it an error too that one did: that alone shows a file
-        that was truncated and extended again.
+        that was truncated and extended again. To a detector of races it is an access at the beginning and at the end.
         """
-        array = self.view(start, stop, dtype)
+        return self._during(start, stop, dtype, False, unchanged)
+
+    def writing(
+        self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8
+    ) -> AbstractContextManager[Any]:
+        """As `reading`, of what is written. ValueError where the region is not to be written."""
+        if not self.is_writable:
+            raise ValueError(f"{self.path} was not mapped to be written")
+        return self._during(start, stop, dtype, True, False)
+
+    @contextmanager
+    def _during(self, start: int, stop: int | None, dtype: DTypeLike, is_write: bool, unchanged: bool) -> Iterator[Any]:
+        array = self._array(start, stop, dtype, is_write)
         before = os.fstat(self._descriptor)
         try:
             yield array
         finally:
             del array
+        self._accessed(*self._range(start, stop), is_write)
         self.check()
         after = os.fstat(self._descriptor)
         if unchanged and (before.st_ctime_ns, before.st_size) != (after.st_ctime_ns, after.st_size):
@@ -220,6 +245,8 @@ class RegionStore:
     events
         Where what the store does is logged, with what the system then has mapped; several stores and processes may
         share a log. It costs two reads of `/proc/self/maps` for each tile that is mapped or released.
+    races
+        Looks for data races among the accesses to the regions' bytes.
     """
 
     def __init__(
@@ -229,11 +256,13 @@ class RegionStore:
         replacement: SemanticReplacement | None = None,
         space: AddressSpace | None = None,
         events: EventLog | None = None,
+        races: RaceDetector | None = None,
     ) -> None:
         if sys.platform != "linux" or TILE % PAGE:
             raise NoAddressSpace(f"regions need Linux, and pages of which a tile is a multiple, not {PAGE} bytes")
         self.space = space or AddressSpace()
         self.max_region_size = operator.index(max_region_size)
+        self.races = races
         self.is_closed = False
         self.evicted = 0
         """The tiles released so far to make room."""

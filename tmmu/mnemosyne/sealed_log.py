@@ -3,7 +3,7 @@
 `SealedLog` writes, `SealedReader` reads. A record is acknowledged when the log is synced, and after that its anchor,
 which is kept outside of it. Opening for writing drops what a crash has torn and syncs what is left; the first record
 then begins a segment of its own, so that no state of an earlier writer, and no copy of the file, can make a pair of key
-and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.6, MN5.9 to MN5.18
+and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.6, MN5.9 to MN5.18, MN7.1
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne import anchors, log_scan
@@ -23,6 +23,7 @@ from tmmu.mnemosyne.failures import NotAuthentic, WrongKey
 from tmmu.mnemosyne.keys import TAG, MasterKey, SegmentKey, sync_folder
 from tmmu.mnemosyne.log_scan import LogBytes, LogScan, Visit
 from tmmu.mnemosyne.sealed_format import Frame, Header
+from tmmu.runtime.events import EventLog
 
 _LOG = logging.getLogger("tmmu.mnemosyne")
 Path = str | os.PathLike[str]
@@ -48,6 +49,11 @@ class LogState(NamedTuple):
     is_closed: bool
     dropped: int
     anchored: int | None
+
+
+def _named(salt: bytes) -> str:
+    """How a segment is named in an event log."""
+    return salt[:8].hex()
 
 
 def _failure(path: str, what: str, fix: str) -> TmmuError:
@@ -152,8 +158,9 @@ class SealedLog:
         scan: LogScan,
         found: LogState,
         is_new: bool,
+        events: EventLog | None,
     ) -> None:
-        self.path, self.found = path, found
+        self.path, self.found, self._events = path, found, events
         self._descriptor, self._master, self._anchor, self._is_new = descriptor, key, anchor, is_new
         self._scan, self._end, self._count = scan, scan.end, len(scan.records)
         self._kept = scan.end  # what is left where what is appended has to be withdrawn
@@ -172,12 +179,13 @@ class SealedLog:
         anchor: Path | None = None,
         visit: Visit | None = None,
         opened: Opened = _by_reads,
+        events: EventLog | None = None,
     ) -> Self:
         """Open the log at `path`, or begin one. O(log) time.
 
         What a crash has torn is cut off. `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack` and `InvalidLog`
         leave the file as it is; TMMU_ALLOCATION_FAILURE where it cannot be written, or another process has it. `visit`
-        is called with each record that there is.
+        is called with each record that there is; `events` records what is done to the file.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
         if not os.path.lexists(name):
@@ -191,9 +199,17 @@ class SealedLog:
                     os.ftruncate(descriptor, scan.end)
                 os.fsync(descriptor)
                 sync_folder(name)
+                if beside is not None and found.anchored is not None and not _are_neighbours(name, beside):
+                    sync_folder(beside)  # or a loss of power could undo what a writer renamed before it was killed
             except OSError as error:
                 raise _failure(name, f"cannot be synced ({error.strerror})", "make room, then open it again") from error
-            return cls(name, descriptor, key, beside, scan, found, is_new)
+            log = cls(name, descriptor, key, beside, scan, found, is_new, events)
+            log._log(
+                "log opened", is_new=is_new, records=found.records, end=scan.end, dropped=found.dropped,
+                size=scan.size, anchored=found.anchored or 0, has_anchor=anchor is not None,
+                segment=_named(log._writer),
+            )  # fmt: skip
+            return log
         except BaseException:
             os.close(descriptor)
             raise
@@ -214,7 +230,11 @@ class SealedLog:
         with self._closed_by_failure():
             key, header = self._segment or self._begun()
             frame = Frame(form.RECORD, len(data), header.prefix, self._count, token)
-            self._write(form.packed(key, header, frame, data))
+            sealed = form.packed(key, header, frame, data)
+            self._log(
+                "log append", record=self._count, segment=_named(header.salt), offset=self._end, length=len(sealed)
+            )
+            self._write(sealed)
         self._count += 1
         return self._count - 1
 
@@ -223,11 +243,13 @@ class SealedLog:
         if self._acknowledged < self._count or self._descriptor < 0:
             with self._closed_by_failure():
                 os.fsync(self._descriptor)
+                self._log("log synced", records=self._count)
                 if self._anchor is not None:
                     statement = self.statement()
-                    anchors.store(self._anchor, statement)
+                    anchors.store(self._anchor, statement, observe=self._of_anchor)
                     self._stated = statement
-            self._acknowledged, self._kept = self._count, self._end
+                self._acknowledged, self._kept = self._count, self._end
+                self._log("log acknowledged", records=self._count)
         return self._acknowledged
 
     def statement(self) -> bytes:
@@ -247,6 +269,7 @@ class SealedLog:
             self._end = self._kept = self._scan.records[count][1]
             os.ftruncate(self._descriptor, self._end)
             os.fsync(self._descriptor)
+            self._log("log discarded", records=count, end=self._end)
         self._count = count
         self._writer = self._scan.writer_of(count - 1) if count else b""
 
@@ -257,7 +280,9 @@ class SealedLog:
             key, header = self._segment
             with self._closed_by_failure():
                 frame = Frame(form.TRAILER, form.COUNT.size, header.prefix, form.OF_TRAILER, 0)
-                self._write(form.packed(key, header, frame, form.COUNT.pack(self._count)))
+                sealed = form.packed(key, header, frame, form.COUNT.pack(self._count))
+                self._log("log trailer", records=self._count, offset=self._end, length=len(sealed))
+                self._write(sealed)
                 os.fsync(self._descriptor)
             self._segment = None
             self._kept = self._end
@@ -274,29 +299,49 @@ class SealedLog:
         A log that was new and has nothing is removed. Where it is not known whether the anchor was replaced, or the
         system refuses, what was appended stays: whole records that nobody was told of.
         """
+        has_failed = True
         with contextlib.suppress(OSError, TmmuError):
             if self._descriptor >= 0 and anchors.read(self._anchor) == self._stated:
                 os.ftruncate(self._descriptor, self._kept)
-                if self._is_new and not self._kept:
+                is_removed = self._is_new and not self._kept
+                if is_removed:
                     os.unlink(os.path.realpath(self.path))
                     sync_folder(self.path)
                 else:
                     os.fsync(self._descriptor)
-        self.abandon()
+                self._end = self._kept
+                self._log("log withdrawn", end=self._end, is_removed=is_removed)
+                has_failed = False
+        self._give_up(has_failed)
 
     def abandon(self) -> None:
         """Give the file and its lock up as they are, without a trailer."""
+        self._give_up()
+
+    def _give_up(self, has_failed: bool = False) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            try:  # before the lock is given up
+                self._log("log failed") if has_failed else self._log("log closed", end=self._end)
+            finally:
+                os.close(descriptor)
+
+    def _log(self, event: str, **fields: Any) -> None:
+        if self._events is not None:
+            self._events(event, log=os.path.abspath(self.path), process=os.getpid(), **fields)
+
+    def _of_anchor(self, what: str) -> None:
+        self._log("log anchor", what=what, records=self._count, segment=_named(self._writer))
 
     def _begun(self) -> tuple[SegmentKey, Header]:
         """A segment with a new salt, whose header is synced before there is anything in it."""
         header = Header(os.urandom(form.SALT), self._before, self._count, os.urandom(4))
         key = self._master.segment(header.salt)
-        self._write(form.packed_header(key, header))
+        sealed = form.packed_header(key, header)
+        self._log("log segment", segment=_named(header.salt), first=self._count, offset=self._end, length=len(sealed))
+        self._write(sealed)
         os.fsync(self._descriptor)
-        self._segment, self._writer = (key, header), header.salt
+        self._segment, self._writer, self._before = (key, header), header.salt, header.salt
         self._first = self._first or header.salt
         return self._segment
 
@@ -328,6 +373,10 @@ class SealedLog:
             self.close()
         else:
             self.withdraw()
+
+
+def _are_neighbours(one: str, other: str) -> bool:
+    return os.path.dirname(os.path.realpath(one)) == os.path.dirname(os.path.realpath(other))
 
 
 def _absent() -> LogScan:

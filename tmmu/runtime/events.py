@@ -7,6 +7,7 @@ arenas mapped one by one, what was zeroed at which birth, a checkpoint written, 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from typing import Any
@@ -24,7 +25,7 @@ class EventLog:
 
     Each line is handed to the system in one write, so that a process that dies leaves whole lines and at most one
     torn one behind; the next log at the same path drops that and goes on. One log is of one run: what a process does
-    with one plan after the other, and the processes that go on with it.
+    with one plan after the other, the processes that go on with it, and those that write it beside each other.
 
     Raises TMMU_ALLOCATION_FAILURE where the file cannot be written, INVALID_RECORD where there is one that is no log.
     """
@@ -46,6 +47,7 @@ class EventLog:
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # not while another process drops a torn line
                 while data:
                     data = data[os.write(descriptor, data) :]
             finally:
@@ -61,6 +63,7 @@ class EventLog:
             with open(self.path, "rb+") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return
+                fcntl.flock(file, fcntl.LOCK_EX)
                 head = file.read(len(begin))
                 if not begin.startswith(head):
                     raise TmmuError(

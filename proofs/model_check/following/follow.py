@@ -18,7 +18,9 @@ from proofs.model_check.following import (
     quota,
     regions,
     scans,
+    sealed_logs,
     sessions,
+    write_locks,
     zeroing,
 )
 from proofs.model_check.following.generate import run_of
@@ -27,7 +29,10 @@ from proofs.model_check.following.log import Event, WrongLog
 from proofs.model_check.following.verdict import verdict
 from proofs.model_check.judge import RunResult
 
-READERS = (scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions, regions, evictions)
+READERS = (
+    scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions, regions, evictions, sealed_logs,
+    write_locks,
+)  # fmt: skip
 """The modules each of which takes the paths of one TLA+ module out of a log."""
 
 

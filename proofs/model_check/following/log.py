@@ -107,6 +107,12 @@ STORE: dict[str, Check] = {"store": _text}
 PLACE: dict[str, Check] = {"begin": _size, "end": _size, "offset": _size, "mapped": _count, "clock": _count}
 """What the system has mapped of a region or a tile, and what the store then counts."""
 
+SEALED: dict[str, Check] = {"log": _text, "process": _count}
+"""What each event of a sealed log has."""
+
+THREAD: dict[str, Check] = {"process": _count, "thread": _count}
+"""What each event of a thread and its locks has."""
+
 EVENTS: dict[str, dict[str, Check]] = {
     "start": {"format": lambda value: value == FORMAT},
     "scan": {"arena": _text, "storages": _rows(_count, _text, _count, _count, _size)},
@@ -212,6 +218,27 @@ EVENTS: dict[str, dict[str, Check]] = {
     "tile attended": {**STORE, "tile": _count, "weight": _count},
     "region closed": {**STORE, "first": _count, "tiles": _ascending, "mapped": _count},
     "store closed": {**STORE, "mapped": _count},
+    "log opened": {
+        **SEALED, "is_new": _truth, "records": _count, "end": _size, "dropped": _size, "size": _size,
+        "anchored": _count, "has_anchor": _truth, "segment": _text,
+    },
+    "log segment": {**SEALED, "segment": _text, "first": _count, "offset": _size, "length": _size},
+    "log append": {**SEALED, "record": _count, "segment": _text, "offset": _size, "length": _size},
+    "log synced": {**SEALED, "records": _count},
+    "log anchor": {
+        **SEALED, "what": lambda value: value in ("written", "synced", "renamed"), "records": _count, "segment": _text,
+    },
+    "log acknowledged": {**SEALED, "records": _count},
+    "log trailer": {**SEALED, "records": _count, "offset": _size, "length": _size},
+    "log discarded": {**SEALED, "records": _count, "end": _size},
+    "log withdrawn": {**SEALED, "end": _size, "is_removed": _truth},
+    "log closed": {**SEALED, "end": _size},
+    "log failed": SEALED,
+    "lock section": {**THREAD, "locks": _texts, "as_reader": _truth},
+    "lock asked": {**THREAD, "lock": _text},
+    "lock taken": {**THREAD, "lock": _text, "as_reader": _truth},
+    "lock released": {**THREAD, "lock": _text},
+    "access": {**THREAD, "subject": _text, "start": _size, "stop": _size, "is_write": _truth},
 }  # fmt: skip
 """Every event with its fields, and what each field must be."""
 

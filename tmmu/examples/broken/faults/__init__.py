@@ -51,6 +51,7 @@ NOT_PRINTED = {
     "INVALID_LOG": "of sealed logs",
     "NOT_AUTHENTIC": "of sealed logs",
     "ROLLED_BACK": "of sealed logs",
+    "DATA_RACE": "of threads",
     "REPLAY_DIVERGENCE": "of runs; a plan whose hashes do not recompute is REFUTED: `hashes`",
 }
 """The failure codes that `verify-plan` cannot print of a plan and a model, and why."""

@@ -1,0 +1,147 @@
+"""Sealed logs, for SealedLog: one path for each file, through every process that wrote it.
+
+A process that was killed leaves no line of that: the next opening shows it, where the process before writes nothing
+more. An anchor that was renamed just before that shows in what the opening found. What a log held when its first
+opening was logged is put in as a history that leads to it. A log without an anchor is not followed, since the module
+has one. How many bytes there were is compared in the follower. spec: MN7.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from proofs.model_check.following.lines import Path
+from proofs.model_check.following.log import Event, WrongLog
+
+MODULE = "SealedLog"
+ACTIONS = {
+    "log segment": "Segment", "log append": "Store", "log synced": "SyncLog", "log trailer": "Trailer",
+    "log discarded": "Discard", "log closed": "Close", "log failed": "Fail",
+}  # fmt: skip
+OF_ANCHOR = {"written": "WriteAside", "synced": "SyncAside", "renamed": "Rename"}
+
+
+@dataclass
+class _Log:
+    """What was seen of a log: its path, who has it open, the openings that began segments, and some counts."""
+
+    path: Path
+    writer: int | None = None
+    is_closed: bool = True
+    is_down: bool = True
+    openings: int = 0
+    segments: dict[str, int] = field(default_factory=lambda: {"": 0})
+    stored: int = 0
+    renamed: int = 0
+    acknowledged: int = 0
+    crashes: int = 0
+    has_anchor: bool = True
+
+
+def paths(events: Sequence[Event]) -> Iterator[Path]:
+    """A path for each log that has an anchor."""
+    mine = [event for event in events if event.kind.startswith("log ")]
+    last = {(event.fields["log"], event.fields["process"]): event.line for event in mine}
+    logs: dict[str, _Log] = {}
+    for at, event in enumerate(mine):
+        name, process = event.fields["log"], event.fields["process"]
+        if event.kind == "log opened":
+            log = logs.setdefault(name, _Log(Path(MODULE, f"log {len(logs) + 1}", event.line, folder="mnemosyne")))
+            is_gone = log.writer is None or log.is_closed or last[name, log.writer] < event.line
+            _opened(log, event, is_gone, _kept(event, mine[at + 1 :]))
+        elif name not in logs or logs[name].is_closed or logs[name].writer != process:
+            raise WrongLog(event.line, f"{event.kind!r} of a log that this process has not open")
+        else:
+            _written(logs[name], event)
+    for log in logs.values():
+        log.path.constants = {
+            "Modulus": "2", "Step": "3", "Most": str(max(1, log.stored)), "Crashes": str(log.crashes), "Copies": "0",
+            "Rollbacks": "0",
+        }  # fmt: skip
+        if log.has_anchor:
+            yield log.path
+
+
+def _kept(event: Event, rest: Sequence[Event]) -> int:
+    """How many records an opening leaves: what it discards is the first that it does."""
+    following = (each for each in rest if each.fields["log"] == event.fields["log"])
+    first = next(following, None)
+    found: int = (first if first is not None and first.kind == "log discarded" else event).fields["records"]
+    return found
+
+
+def _opened(log: _Log, event: Event, is_gone: bool, kept: int) -> None:
+    line, found, is_first = event.line, event.fields, log.writer is None
+    log.has_anchor &= found["has_anchor"]
+    records, anchored = found["records"], found["anchored"]
+    if is_first and found["end"]:
+        _before(log, event)
+    if is_gone and not log.is_down:
+        if anchored != log.renamed:
+            log.path.add(line, "Renamed", records=anchored)
+        log.path.add(
+            line, "Crash", records=records, end=found["end"], size=found["size"], anchored=anchored,
+            isNew=found["is_new"],
+        )  # fmt: skip
+        log.crashes += 1
+    log.writer, log.is_closed, log.is_down, log.openings = found["process"], False, False, log.openings + 1
+    log.path.add(
+        line, "Open", records=records, end=found["end"], dropped=found["dropped"], size=found["size"],
+        anchored=anchored, isNew=found["is_new"], segment=log.segments.get(found["segment"], -1),
+    )  # fmt: skip
+    for _ in range(log.acknowledged, min(kept, log.stored)):  # the module keeps those that were acknowledged
+        log.path.add(line, "ReadBack")
+    log.path.add(line, "Opened")
+    log.path.add(line, "SyncFolder")
+    log.renamed = anchored
+
+
+def _before(log: _Log, event: Event) -> None:
+    """A history of one process that leads to what the first opening found."""
+    line, path, found = event.line, log.path, event.fields
+    records, anchored, end = found["records"], found["anchored"], found["end"]
+    path.add(line, "Open", records=0, end=0, dropped=0, size=0, anchored=0, isNew=False, segment=0)
+    path.add(line, "Opened")
+    path.add(line, "SyncFolder")
+    log.openings, log.is_down = 1, False
+    log.segments.setdefault(found["segment"], 1)
+    if not records:
+        path.add(line, "Segment", segment=1, first=0, offset=0, length=end)
+    for number in range(max(records, anchored)):
+        path.add(line, "Store", record=number + 1, segment=1, offset=0, length=end if number == records - 1 else 0)
+        if number == anchored - 1:
+            path.add(line, "SyncLog", records=anchored)
+            for action in OF_ANCHOR.values():
+                path.add(line, action, records=anchored, segment=1)
+            path.add(line, "SyncFolder")
+            for _ in range(anchored):
+                path.add(line, "AcknowledgeNext")
+    log.stored, log.renamed, log.acknowledged = max(records, anchored), anchored, anchored
+
+
+def _written(log: _Log, event: Event) -> None:
+    line, fields = event.line, {key: value for key, value in event.fields.items() if key not in ("log", "process")}
+    if event.kind == "log segment":
+        log.segments.setdefault(fields["segment"], log.openings)
+    if "segment" in fields:
+        fields["segment"] = log.segments.get(fields["segment"], -1)
+    if event.kind == "log acknowledged":
+        for _ in range(log.acknowledged + 1, fields["records"]):
+            log.path.add(line, "AcknowledgeNext")
+        log.path.add(line, "Acknowledge", records=fields["records"])
+        log.acknowledged = fields["records"]
+    elif event.kind == "log withdrawn":
+        log.path.add(line, "Withdraw", end=fields["end"], isRemoved=fields["is_removed"])
+        log.crashes, log.is_down = log.crashes + 1, True
+    elif event.kind == "log anchor":
+        what = fields.pop("what")
+        log.path.add(line, OF_ANCHOR[what], **fields)
+        if what == "renamed":
+            log.path.add(line, "SyncFolder")
+            log.renamed = fields["records"]
+    else:
+        if event.kind == "log append":
+            log.stored, fields["record"] = log.stored + 1, fields["record"] + 1
+        log.path.add(line, ACTIONS[event.kind], **fields)
+        log.is_closed = event.kind in ("log closed", "log failed")
