@@ -34,6 +34,7 @@ from proofs.lemmas.systems import (
     pool_generations,
     quota,
     ranks,
+    sealed_log,
     sealed_records,
     sessions,
     totals,
@@ -62,7 +63,7 @@ def _all() -> list[Family]:
     for module in (
         align_up, linear_scan, liveness, execution, unions, zeroing, pools, sharding, size_maxima,
         alias_references, bodies, plan_lifecycle, quota, ranks, totals, cache_growth, pool_generations, sessions,
-        delta_encoding, eviction, mapped_regions, sealed_records, write_locks,
+        delta_encoding, eviction, mapped_regions, sealed_log, sealed_records, write_locks,
     ):  # fmt: skip
         families.append(Family(_file(module), module.LEMMAS))
     return families

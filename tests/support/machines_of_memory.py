@@ -14,6 +14,7 @@ from proofs.lemmas.systems import (
     eviction,
     mapped_regions,
     pool_generations,
+    sealed_log,
     sealed_records,
     sessions,
     write_locks,
@@ -163,6 +164,36 @@ WRITE_LOCKS = Tie(
         "Thread": constants["Threads"], "Tile": range(1, constants["Tiles"] + 1), "Int": range(constants["Locks"] + 2),
     },
     "WriteLocks-writes-with-one-lock", _coming,
+)  # fmt: skip
+
+
+# ---- SealedLog
+
+_PHASES = ("down", "reading", "running", "refused")
+
+
+def _counts(constants: Values, state: State) -> Values:
+    return {
+        **{name: state[name] for name in ("durable", "named", "acked")},
+        **{name: state[name]["records"] for name in ("renamed", "anchor")},
+        **{name: len(state[of]) for name, of in (("length", "log"), ("disk", "disk"))},
+        "phase": _PHASES.index(state["phase"]),
+    }
+
+
+def _left(constants: Values, step: Step) -> Iterator[Values]:
+    truth = (False, True)
+    yield from named(
+        good=range(constants["Most"] + 1), hasName=truth, hasAnchor=truth, isRemoved=truth,
+        isFresh=[step.after["phase"] == "reading"],
+    )  # fmt: skip
+
+
+SEALED_LOG = Tie(
+    sealed_log.MACHINE,
+    lambda constants, state: {}, _counts,
+    lambda constants, state: {"Int": range(constants["Most"] + 2)},
+    "SealedLog-anchor-before-the-data", _left, silent=("Copy",),
 )  # fmt: skip
 
 

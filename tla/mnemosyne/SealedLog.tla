@@ -207,19 +207,19 @@ Copy == /\ phase = "running"
         /\ copies' = copies \cup {[log |-> log, anchor |-> anchor]}
         /\ UNCHANGED <<log, phase, opening, durable, named, renamed, anchor, acked, disk, behind, crashes, rollbacks>>
 
-Rollback(copy) == /\ phase = "down"
-                  /\ rollbacks < Rollbacks
-                  /\ rollbacks' = rollbacks + 1
-                  /\ disk' = copy.log
-                  /\ behind' = <<>>
-                  /\ UNCHANGED <<anchor, renamed>>
-                  /\ UNCHANGED <<log, phase, opening, durable, named, acked, copies, crashes>>
+Rollback == /\ phase = "down"
+            /\ rollbacks < Rollbacks
+            /\ rollbacks' = rollbacks + 1
+            /\ \E copy \in copies : /\ disk' = copy.log
+                                   /\ UNCHANGED <<anchor, renamed>>
+            /\ behind' = <<>>
+            /\ UNCHANGED <<log, phase, opening, durable, named, acked, copies, crashes>>
 
 Next == \/ Open \/ ReadBack \/ Opened \/ SyncLog \/ Rename \/ SyncFolder \/ Acknowledge \/ CrashReading \/ Copy
+        \/ Rollback
         \/ \E v \in Patterns : Store(v)
         \/ \E good, last \in 0..Most, hasName, hasAnchor \in BOOLEAN : Crash(good, last, hasName, hasAnchor)
         \/ \E good \in 0..Most, isRemoved \in BOOLEAN : Withdraw(good, isRemoved)
-        \/ \E copy \in copies : Rollback(copy)
 
 Fairness == WF_vars(Open) /\ WF_vars(ReadBack) /\ WF_vars(Opened) /\ WF_vars(SyncLog) /\ WF_vars(Rename)
               /\ WF_vars(SyncFolder) /\ WF_vars(Acknowledge)

@@ -28,7 +28,7 @@ TIES = {
     "PlanLifecycle": plans.PLAN_LIFECYCLE, "Sharding": plans.RANKS, "Bodies": plans.BODIES, "Pools": memory.POOLS,
     "PoolGenerations": memory.POOL_GENERATIONS, "CacheGrowth": memory.CACHE_GROWTH, "Sessions": memory.SESSIONS,
     "MappedRegions": memory.MAPPED_REGIONS, "Eviction": memory.EVICTION, "WriteLocks": memory.WRITE_LOCKS,
-    "DeltaEncoding": memory.DELTA_ENCODING, "SealedRecords": memory.SEALED_RECORDS,
+    "DeltaEncoding": memory.DELTA_ENCODING, "SealedRecords": memory.SEALED_RECORDS, "SealedLog": memory.SEALED_LOG,
 }  # fmt: skip
 MOST = share(40)
 """How many steps of each action are looked at."""
