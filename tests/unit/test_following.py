@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import fcntl
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,23 @@ def test_a_log_whose_process_died_in_a_line_goes_on_after_the_last_whole_one(tmp
     path.write_bytes(path.read_bytes() + b'{"event": "sc')
     assert [event.kind for event in log.read(path)] == ["start", "closed"]
     EventLog(path)
+    assert [event.kind for event in log.read(path)] == ["start", "closed", "start"]
+
+
+def test_a_torn_line_is_dropped_while_no_other_process_writes(tmp_path: Path) -> None:
+    """Or a line that was written in between would be cut off with it."""
+    path = tmp_path / "log"
+    path.write_bytes(START + b'{"event": "sc')
+    with path.open("rb+") as other:  # another process that writes just now
+        fcntl.flock(other, fcntl.LOCK_EX)
+        begins = threading.Thread(target=EventLog, args=(path,))
+        begins.start()
+        begins.join(0.1)
+        assert begins.is_alive()
+        other.truncate(len(START))
+        other.seek(0, os.SEEK_END)
+        other.write(b'{"event": "closed"}\n')
+    begins.join(30)
     assert [event.kind for event in log.read(path)] == ["start", "closed", "start"]
 
 

@@ -183,6 +183,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/mnemosyne/hit_rates.py": (f"{UNIT}mnemosyne_replacement.py", f"{PROPERTIES}mnemosyne_replacement.py"),
     "tmmu/mnemosyne/measured.py": (f"{COMMANDS}mnemosyne_measured.py",),
     "tmmu/mnemosyne/faults.py": (f"{COMMANDS}mnemosyne_faults.py",),
+    "tmmu/mnemosyne/locks.py": (f"{UNIT}mnemosyne_locks.py", f"{PROPERTIES}mnemosyne_locks.py"),
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
