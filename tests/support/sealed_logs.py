@@ -6,7 +6,8 @@ import contextlib
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -92,6 +93,34 @@ def with_events(folder: Path, *ends: str, count: int = 3) -> Path:
         command = [sys.executable, "-c", APPENDS, str(folder), str(count), end]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
         assert done.returncode == (-9 if end in ("killed", "renamed") else 0), done.stderr
+    return folder / "run.events"
+
+
+GOES_ON = """
+import sys, time
+from pathlib import Path
+from tests.support.sealed_logs import key
+from tmmu.mnemosyne.sealed_log import SealedLog
+from tmmu.runtime.events import EventLog
+folder = Path(sys.argv[1])
+with SealedLog.open(folder / "log", key(), folder / "anchor", events=EventLog(folder / "run.events")) as log:
+    print("open", flush=True)
+    while True:
+        log.append(log.records, b"." * 99)
+        if log.records % 3:
+            log.sync()
+        time.sleep(0.004)
+"""
+
+
+def with_kills(folder: Path, after_s: Sequence[float]) -> Path:
+    """An event log of processes that append until they are killed, each so long after it has opened the log."""
+    for pause in after_s:
+        with subprocess.Popen([sys.executable, "-c", GOES_ON, str(folder)], stdout=subprocess.PIPE, cwd=ROOT) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"open\n"
+            time.sleep(pause)
+            child.kill()
     return folder / "run.events"
 
 

@@ -71,6 +71,15 @@ def test_a_sealed_log_of_processes_that_end_or_are_killed_takes_steps_of_its_mod
     assert result.objections == ()
 
 
+def test_a_sealed_log_of_processes_killed_at_any_moment_takes_steps_of_its_module(
+    tmp_path: File, tools: tuple[str, File]
+) -> None:
+    """spec: MN7.1, MN5.16"""
+    file = sealed_logs.with_kills(tmp_path, [0.01 * n for n in range(1, 7)])
+    [result] = followed(file, tools)
+    assert (result.module, result.objections) == ("SealedLog", ())
+
+
 def test_two_processes_that_write_one_log_at_a_time_are_refused(tmp_path: File) -> None:
     """The second opened it before the first had closed it. spec: MN5.17, MN7.1"""
     file = sealed_logs.with_events(tmp_path, "left", "closed", count=2)
