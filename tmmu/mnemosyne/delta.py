@@ -11,6 +11,7 @@ there is. spec: MN4.1 to MN4.9
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -51,10 +52,24 @@ class LosslessDeltas:
     def decode(self, start: int = 0, stop: int | None = None) -> Vectors:
         """Vectors `start` to `stop`, bit for bit. O(what is asked for, and a block)."""
         begin, start, stop = _range(len(self.records), self.block, start, stop)
-        rows = self.records[begin:stop].copy()
-        for before, now in _steps(rows, self.block):
-            np.add(before, now, out=now)
+        rows = np.empty((stop - begin, self.records.shape[1]), self.records.dtype)
+        self._add_up(self.records[begin:stop], rows)
         return rows[start - begin :].view(self.dtype)
+
+    def decode_into(self, out: Vectors) -> None:
+        """All vectors into the rows of `out`, which has their shape and type."""
+        self._add_up(self.records, out.view(self.records.dtype))
+
+    def _add_up(self, records: NDArray[Any], out: NDArray[Any]) -> None:
+        if len(records) > self.block * self.block // 64:  # many blocks: all of them at once
+            out[:: self.block] = records[:: self.block]
+            for (before, now), (_, difference) in zip(
+                _steps(out, self.block), _steps(records, self.block), strict=True
+            ):
+                np.add(before, difference, out=now)
+        else:
+            for at in range(0, len(records), self.block):
+                _add_up(records[at : at + self.block], out[at : at + self.block])
 
 
 @dataclass(frozen=True)
@@ -128,26 +143,28 @@ class Int8Deltas:
         return bound
 
 
-def encode_lossless(vectors: Vectors, block: int = BLOCK) -> LosslessDeltas:
+def encode_lossless(vectors: Vectors, block: int = BLOCK, out: NDArray[Any] | None = None) -> LosslessDeltas:
     """The patterns of `vectors` [n, d] as differences modulo 2 to the width of an element. spec: MN4.2, MN4.3
 
-    Elements are integers, float16, bfloat16, float32 or float64, in the machine's order of bytes. O(n·d).
+    They are written into `out`, if it is given: [n, d] unsigned integers of that width. Elements are integers, float16,
+    bfloat16, float32 or float64, in the machine's order of bytes. O(n·d).
 
     >>> deltas = encode_lossless(np.array([[7], [5], [200]], np.uint8))
     >>> deltas.records.ravel().tolist(), deltas.decode(2).tolist()
     ([7, 254, 195], [[200]])
     """
     patterns = _patterns(vectors, block)
-    records = np.empty_like(patterns)
+    records = np.empty_like(patterns) if out is None else out
     np.subtract(patterns[1:], patterns[:-1], out=records[1:])
     records[::block] = patterns[::block]
     return LosslessDeltas(vectors.dtype, block, records)
 
 
-def encode_float(vectors: NDArray[np.float32], block: int = BLOCK) -> FloatDeltas:
+def encode_float(vectors: NDArray[np.float32], block: int = BLOCK, first: int = 0) -> FloatDeltas:
     """V_i - V_{i-1} of float32 `vectors` [n, d], the document's δ. spec: MN4.4, MN4.5
 
-    `InvalidVectors` for another type, NaN, infinities and magnitudes beyond `LARGEST`. O(n·d).
+    A refusal counts vectors from `first` on. `InvalidVectors` for another type, NaN, infinities and magnitudes beyond
+    `LARGEST`. O(n·d).
     """
     _patterns(vectors, block)
     if vectors.dtype != np.float32 or block > LONGEST:
@@ -155,19 +172,19 @@ def encode_float(vectors: NDArray[np.float32], block: int = BLOCK) -> FloatDelta
             f"float subtraction takes float32 in blocks of at most {LONGEST}, not {vectors.dtype.name} in {block}",
             "vectors", "encode them in the lossless mode",
         )  # fmt: skip
-    _refuse_not_finite(vectors)
+    _refuse_not_finite(vectors, first)
     records = np.empty(vectors.shape, np.float32)
     np.subtract(vectors[1:], vectors[:-1], out=records[1:])
     records[::block] = vectors[::block]
     return FloatDeltas(block, records)
 
 
-def encode_int8(vectors: Vectors, block: int = BLOCK) -> Int8Deltas:
+def encode_int8(vectors: Vectors, block: int = BLOCK, first: int = 0) -> Int8Deltas:
     """Differences of `vectors` [n, d] from what a reader rebuilds, rounded to 8 bits. spec: MN4.6, MN4.7, MN4.8
 
     A vector's scale is the 127th part of its largest difference, rounded up to a float32, so that no code is cut off;
-    codes are rounded half to even. Elements are float16, bfloat16 or float32. `InvalidVectors` for another type, NaN,
-    infinities and magnitudes beyond `LARGEST`. O(n·d).
+    codes are rounded half to even. Elements are float16, bfloat16 or float32. A refusal counts vectors from `first` on.
+    `InvalidVectors` for another type, NaN, infinities and magnitudes beyond `LARGEST`. O(n·d).
     """
     patterns = _patterns(vectors, block)
     if vectors.dtype.name not in ("float16", "bfloat16", "float32"):
@@ -176,7 +193,7 @@ def encode_int8(vectors: Vectors, block: int = BLOCK) -> Int8Deltas:
             "encode them in the lossless mode",
         )  # fmt: skip
     values = _as_float32(vectors)
-    _refuse_not_finite(values)
+    _refuse_not_finite(values, first)
     scales, codes = np.zeros(len(values), np.float32), np.zeros(values.shape, np.int8)
     rebuilt = values[::block].copy()
     for place in range(1, min(block, len(values))):
@@ -231,14 +248,15 @@ def as_float64(vectors: Vectors) -> NDArray[np.float64]:
     return (_as_float32(vectors) if vectors.dtype.name == "bfloat16" else vectors).astype(np.float64)
 
 
-def _refuse_not_finite(values: NDArray[np.float32]) -> None:
+def _refuse_not_finite(values: NDArray[np.float32], first: int) -> None:
     fits = np.abs(values) <= LARGEST
     if not fits.all():
         row, column = np.argwhere(~fits)[0]
         raise InvalidVectors(
-            f"{values[row, column]} is not finite, or its magnitude beyond 2**96", f"vector {row} element {column}",
+            f"{values[row, column]} is not finite, or its magnitude beyond 2**96",
+            f"vector {first + row} element {column}",
             "encode such vectors in the lossless mode",
-        )  # fmt: skip
+        )
 
 
 def _range(length: int, block: int, start: int, stop: int | None) -> tuple[int, int, int]:
@@ -247,6 +265,28 @@ def _range(length: int, block: int, start: int, stop: int | None) -> tuple[int, 
     if not 0 <= start <= end <= length:
         raise InvalidVectors(f"{start} to {end} of {length} vectors", "range", "ask for vectors that there are")
     return start // block * block, start, end
+
+
+def _add_up(records: NDArray[Any], out: NDArray[Any]) -> None:
+    """The sums of all rows up to each, modulo 2 to the width: in groups at once, then the groups to each other.
+
+    Sums within groups go to an array of their own: NumPy copies what lies between the rows of its result.
+    """
+    size, width = math.isqrt(len(records)), records.shape[1]
+    if not size:
+        return
+    whole = len(records) // size * size
+    shape = (whole // size, size, width)
+    differences, groups = records[:whole].reshape(shape), out[:whole].reshape(shape)
+    within = np.empty((size, whole // size, width), records.dtype)
+    within[0] = differences[:, 0]
+    for place in range(1, size):
+        np.add(differences[:, place], within[place - 1], out=within[place])
+    groups[0] = within[:, 0]
+    for group in range(1, len(groups)):
+        np.add(within[:, group], groups[group - 1, -1], out=groups[group])
+    for row in range(whole, len(records)):
+        np.add(records[row], out[row - 1], out=out[row])
 
 
 def _steps(rows: NDArray[Any], block: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:

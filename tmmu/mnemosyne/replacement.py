@@ -4,10 +4,10 @@ A tile counts last access + λ · S · w, where S is the number of resident tile
 in [0, 1] as an integer over 2^16; λ is 1/2. Of equal ones the lowest goes. The document subtracts the attention, and
 evicts what is attended most.
 
-For one S this is a number per tile, and a tournament tree has the least of them: an access changes one leaf and the
-matches above it that the leaf had won, O(log n). S moves the numbers against each other. So each match has a range of
-S for which its winner is the least below it, and a choice at another S plays again those alone whose range it has
-left: none where one tile comes in for each that goes out. spec: MN3.1 to MN3.4
+For one S this is a number per tile, and a tournament tree has the least of them: an access changes one leaf, and the
+next choice plays the matches above it that the leaf had won, O(log n), none twice. S moves the numbers against each
+other. So each match has a range of S for which its winner is the least below it, and a choice at another S plays again
+those alone whose range it has left: none where one tile comes in for each that goes out. spec: MN3.1 to MN3.4
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class SemanticReplacement:
         self._last: list[int] = []
         self._weight: list[int] = []
         self._held: set[int] = set()  # slots that are no candidates
+        self._changed: set[int] = set()  # slots above which all matches are to be played before the next choice
+        self._accessed: set[int] = set()  # those that count more than they did: what they had lost stays lost
         self._residents = 0  # at the last choice: what the tree is played for
         self._leaves = 0
         self._grow()
@@ -62,41 +64,38 @@ class SemanticReplacement:
         return len(self._held)
 
     def insert(self, tile: int, weight: int = 0) -> None:
-        """A tile becomes resident, accessed now. O(log n), amortised."""
+        """A tile becomes resident, accessed now. O(log n), amortised, of which the next choice takes most."""
         if not self._free:
             self._grow()
         slot = self._slots[tile] = self._free.pop()
         self.clock += 1
         self._tiles[slot], self._last[slot], self._weight[slot] = tile, self.clock, weight
-        self._play_above(slot)
+        self._changed.add(slot)
 
     def access(self, tile: int) -> None:
         """A resident tile is accessed. O(log n), mostly less: it counts more, so what it had lost stays lost."""
         slot = self._slots[tile]
         self.clock += 1
         self._last[slot] = self.clock
-        node = (self._leaves + slot) // 2
-        while node and self._winner[node] == slot:
-            self._play(node)
-            node //= 2
+        self._accessed.add(slot)
 
     def attend(self, tile: int, weight: int) -> None:
         """The weight of a resident tile, 0 to `ONE`. O(log n)."""
         slot = self._slots[tile]
         self._weight[slot] = weight
-        self._play_above(slot)
+        self._changed.add(slot)
 
     def hold(self, tile: int) -> None:
         """A resident tile is no candidate until `free`, and counts as resident. O(log n)."""
         slot = self._slots[tile]
         self._held.add(slot)
-        self._play_above(slot)
+        self._changed.add(slot)
 
     def free(self, tile: int) -> None:
         """The end of `hold`. O(log n)."""
         slot = self._slots[tile]
         self._held.discard(slot)
-        self._play_above(slot)
+        self._changed.add(slot)
 
     def remove(self, tile: int) -> tuple[int, int]:
         """A tile is resident no longer; gives its last access and its weight. O(log n)."""
@@ -104,7 +103,7 @@ class SemanticReplacement:
         self._held.discard(slot)
         self._tiles[slot] = -1
         self._free.append(slot)
-        self._play_above(slot)
+        self._changed.add(slot)
         return self._last[slot], self._weight[slot]
 
     def victim(self) -> int | None:
@@ -113,6 +112,7 @@ class SemanticReplacement:
         O(1) for as many residents as at the last choice; else also the matches that turn out otherwise now.
         """
         self._residents = len(self)
+        self._play_above()
         self._play_again(1)
         slot = self._winner[1]
         return None if slot < 0 else self._tiles[slot]
@@ -137,15 +137,19 @@ class SemanticReplacement:
         for node in range(self._leaves - 1, 0, -1):
             self._play(node)
 
-    def _play_above(self, slot: int) -> None:
-        node = self._leaves + slot
-        self._winner[node] = -1 if self._tiles[slot] < 0 or slot in self._held else slot
-        while node := node // 2:
-            before = self._winner[node], self._from[node], self._to[node]
-            self._play(node)
-            # Above, matches depend on this one by its winner, which has not changed, and its range.
-            if self._winner[node] != slot and before == (self._winner[node], self._from[node], self._to[node]):
-                return
+    def _play_above(self) -> None:
+        """The matches that changed since the last choice, level by level: each once."""
+        for slot in self._changed:
+            self._winner[self._leaves + slot] = -1 if self._tiles[slot] < 0 or slot in self._held else slot
+        changed = {(self._leaves + slot) // 2 for slot in self._changed}
+        above = {(self._leaves + slot) // 2 for slot in self._accessed}
+        while changed or above:
+            played = changed | {node for node in above if self._winner[node] in self._accessed}
+            for node in played:
+                self._play(node)
+            changed = {node // 2 for node in changed if node > 1}
+            above = {node // 2 for node in played if node > 1}
+        self._changed, self._accessed = set(), set()
 
     def _play_again(self, node: int) -> None:
         """The matches at and below `node` whose range has been left; the depth is that of the tree."""
