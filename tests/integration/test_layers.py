@@ -90,7 +90,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("tmmu.mnemosyne.plots", "tmmu.report.image"),
     "bokeh": ("tmmu.report.page",),
     "hatchling": ("proofs.kernel.wheel",),
-    "zstandard": ("tmmu.mnemosyne.delta_report",),
+    "zstandard": ("tmmu.mnemosyne.delta_report", "tmmu.mnemosyne.vector_blocks"),
 }  # fmt: skip
 """The modules under which a library may be imported at all."""
 

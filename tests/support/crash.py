@@ -29,7 +29,7 @@ from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
 
 WRITERS = {
-    ("canonical.py", "write_atomically"),
+    ("canonical.py", "written_atomically"),
     ("journal.py", "append"),
     ("journal.py", "open"),
     ("journal.py", "_begun"),

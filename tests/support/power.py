@@ -3,7 +3,7 @@
 `Disk` stands in for the calls of `os` by which a sealed log and its anchor are written, and records each. For each
 prefix of the record, `after_the_loss` has what may then be on the disk: every sector of 512 bytes of a write that was
 not synced is there or is not, the length of the file is any that it had since the last sync, and a name (of a new log,
-of a renamed anchor) that was not synced with its folder is there or is not.
+of one that took its place, of a renamed anchor) that was not synced with its folder is there or is not.
 """
 
 from __future__ import annotations
@@ -35,20 +35,25 @@ class Disk:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Record what is done meanwhile, which is done as well."""
-        write, sync, cut, rename, log = os.pwrite, os.fsync, os.ftruncate, os.replace, str(self.folder / "log")
+        write, sync, cut, rename, log = os.pwritev, os.fsync, os.ftruncate, os.replace, str(self.folder / "log")
 
         def of(descriptor: int) -> str:
             return os.readlink(f"/proc/self/fd/{descriptor}")
 
-        def pwrite(descriptor: int, data: bytes, offset: int) -> int:
-            assert of(descriptor) == log
-            self.done.append(("write", offset, bytes(data)))
-            return write(descriptor, data, offset)
+        unsynced: set[str] = set()
+
+        def pwritev(descriptor: int, parts: list[memoryview], offset: int) -> int:
+            if of(descriptor) == log:
+                self.done.append(("write", offset, b"".join(parts)))
+            else:
+                unsynced.add(of(descriptor))  # of a file that takes the log's name later
+            return write(descriptor, parts, offset)
 
         def fsync(descriptor: int) -> None:
             name = of(descriptor)
-            kind = "sync" if name == log else "names" if name == str(self.folder) else "anchor synced"
+            kind = "sync" if name == log else "names" if name == str(self.folder) else "other synced"
             self.done.append((kind, 0, b""))
+            unsynced.discard(name)
             sync(descriptor)
 
         def ftruncate(descriptor: int, length: int) -> None:
@@ -56,12 +61,15 @@ class Disk:
             cut(descriptor, length)
 
         def replace(source: str, target: str) -> None:
-            assert self.done[-1][0] == "anchor synced", "what is renamed was not synced"
-            self.done.append(("rename", 0, Path(source).read_bytes()))
+            if target == log:
+                assert source not in unsynced, "what is renamed was not synced"
+            else:
+                assert self.done[-1][0] == "other synced", "what is renamed was not synced"
+            self.done.append(("replace" if target == log else "rename", 0, Path(source).read_bytes()))
             rename(source, target)
 
         with pytest.MonkeyPatch.context() as patch:
-            for name, call in (("pwrite", pwrite), ("fsync", fsync), ("ftruncate", ftruncate), ("replace", replace)):
+            for name, call in (("pwritev", pwritev), ("fsync", fsync), ("ftruncate", ftruncate), ("replace", replace)):
                 patch.setattr(os, name, call)
             yield
 
@@ -80,6 +88,7 @@ def after_the_loss(before: Remains, done: list[tuple[str, int, bytes]], choose: 
     log, is_named = bytearray(before.log or b""), before.log is not None
     anchor, renamed, acknowledged = before.anchor, before.anchor, before.acknowledged
     pending: list[tuple[str, int, bytes]] = []
+    older: bytes | None = None  # the log whose name the folder has, where another took it that was not synced
     for each in done:
         kind, number, data = each
         if kind in ("write", "cut"):
@@ -90,14 +99,19 @@ def after_the_loss(before: Remains, done: list[tuple[str, int, bytes]], choose: 
             pending.clear()
         elif kind == "rename":
             renamed = data
+        elif kind == "replace":
+            assert not pending, "the log that is replaced was not synced"
+            older, log = bytes(log), bytearray(data)
         elif kind == "names":
-            anchor, is_named = renamed, True
+            anchor, is_named, older = renamed, True, None
         elif kind == "ack":
             acknowledged = number
     for each in pending:
         _apply(log, each, choose)
     if anchor != renamed and choose(2):
         anchor = renamed
+    if older is not None and choose(2):
+        log = bytearray(older)
     return Remains(bytes(log) if is_named or choose(2) else None, anchor, acknowledged)
 
 

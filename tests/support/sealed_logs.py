@@ -180,7 +180,7 @@ def sealings() -> Iterator[list[tuple[bytes, bytes]]]:
         kept.append(self)  # so that no other has its id
         secrets[id(self)] = secret
 
-    def seals(self: keys.SegmentKey, vector: bytes, data: bytes, bound: bytes) -> bytes:
+    def seals(self: keys.SegmentKey, vector: bytes, data: bytes | memoryview, bound: bytes) -> bytes:
         pairs.append((secrets[id(self)], vector))
         return seal(self, vector, data, bound)
 

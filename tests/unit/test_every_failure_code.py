@@ -6,10 +6,12 @@ spec: R5.1, R5.2, C2.6
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.support.example_models import large
@@ -21,6 +23,9 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.llama import SeededLlama, file_pieces
 from tmmu.ir import files
+from tmmu.mnemosyne.keys import MasterKey
+from tmmu.mnemosyne.npy_files import ArrayVectors
+from tmmu.mnemosyne.store import PutOptions, VectorStore
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 
@@ -145,6 +150,42 @@ def no_weights() -> Provoked:
     return ["session", "plan", bytes_of("m.gguf", b"GGUF")], "m.gguf"
 
 
+def key(number: int = 7, mode: int = 0o600) -> str:
+    os.chmod(bytes_of(f"k{number}", bytes([number] * 32)), mode)
+    return f"k{number}"
+
+
+def stored(*, cut: int = 0, flipped: int = 0) -> Provoked:
+    """A store of two blocks after an attack: `cut` bytes off its end, or one flipped so many bytes before it."""
+    store = VectorStore("S", MasterKey(bytes([7] * 32)))
+    store.put(ArrayVectors(np.zeros((4, 2), np.float32)), PutOptions(block=2))
+    content = bytearray(Path("S").read_bytes())
+    content[-flipped] ^= flipped > 0
+    bytes_of("S", bytes(content[: len(content) - cut]))
+    return ["mnemosyne", "stat", "S", "--key", key()], "S: "
+
+
+def no_key() -> Provoked:
+    return ["mnemosyne", "stat", "S", "--key", key(mode=0o644)], "k7"
+
+
+def no_log() -> Provoked:
+    return ["mnemosyne", "get", bytes_of("S", b"no log"), "--key", key(), "-o", "w.npy"], "S: "
+
+
+def another_key() -> Provoked:
+    stored()
+    return ["mnemosyne", "rekey", "S", "--key", key(8), "--new-key", key(9)], "S: "
+
+
+def older() -> Provoked:
+    command, named = stored()
+    old = Path("S").read_bytes()
+    stored()
+    bytes_of("S", old)
+    return command, named
+
+
 PROVOKE: dict[str, Callable[[], Provoked]] = {
     "INVALID_SETTING": small_budget,
     "INVALID_WEIGHTS": no_weights,
@@ -164,6 +205,12 @@ PROVOKE: dict[str, Callable[[], Provoked]] = {
     "INVALID_ADDRESS": far_away,
     "INVALID_RECORD": no_record,
     "INVALID_VECTORS": no_vectors,
+    "INVALID_KEY": no_key,
+    "INVALID_LOG": no_log,
+    "NOT_AUTHENTIC": lambda: stored(flipped=130),
+    "ROLLED_BACK": older,
+    "WRONG_KEY": another_key,
+    "LOG_TRUNCATED": lambda: stored(cut=100),
     "CONTRACT_VIOLATION": over_budget,
     "REPLAY_DIVERGENCE": another_plan,
 }
@@ -174,13 +221,9 @@ OF_THE_LIBRARY = {
     "OUT_OF_MEMORY": "a command's context is clamped to the budget, and a test cannot take all memory of the machine",
     "PRIVATE_ACCESS": "a command reads Shared buffers alone",
     "IN_USE": "a command exports no view of a pool",
-    "REGION_REFUSED": "no command maps regions",
-    "MEMORY_BOUND": "no command maps regions",
-    "REGION_LOST": "no command maps regions",
-    **dict.fromkeys(
-        ("INVALID_KEY", "INVALID_LOG", "NOT_AUTHENTIC", "ROLLED_BACK", "WRONG_KEY", "LOG_TRUNCATED"),
-        "no command opens a sealed log",
-    ),
+    "REGION_REFUSED": "a command maps whole pages that a file has",
+    "MEMORY_BOUND": "a command maps a window of 32 MiB",
+    "REGION_LOST": "it takes another process that truncates a file while a command reads it",
     "DATA_RACE": "no command has threads that share bytes",
 }
 """The codes that no command line provokes, with the reason; tests of `tmmu.foundry` and `tmmu.mnemosyne` do."""
@@ -202,7 +245,7 @@ def test_a_code_is_one_clear_line_and_nothing_is_written(
     ended = run(arguments)
     said = capsys.readouterr().err
     assert said.endswith(f"[{code}]\n"), said
-    assert (ended, said.count("\n")) == (2 if code in ("INVALID_BINDING", "INVALID_SETTING") else 4, 1)
+    assert (ended, said.count("\n")) == (2 if code in ("INVALID_BINDING", "INVALID_SETTING", "INVALID_KEY") else 4, 1)
     assert said.startswith("error: ")
     assert named in said
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

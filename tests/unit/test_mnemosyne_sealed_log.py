@@ -189,7 +189,7 @@ def test_no_pair_of_key_and_vector_comes_twice(tmp_path: Path, monkeypatch: pyte
     assert len({vector for _, vector in pairs}) < len(pairs)
 
 
-@pytest.mark.parametrize("broken", ["pwrite", "fsync"])
+@pytest.mark.parametrize("broken", ["pwritev", "fsync"])
 def test_after_a_failed_write_the_key_seals_nothing_more(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,8 +198,8 @@ def test_after_a_failed_write_the_key_seals_nothing_more(
     call = getattr(os, broken)
 
     def fails(descriptor: int, *rest: object) -> int:
-        if broken == "pwrite":
-            call(descriptor, bytes(rest[0])[:40], rest[1])  # type: ignore[call-overload]
+        if broken == "pwritev":
+            call(descriptor, [b"".join(rest[0])[:40]], rest[1])  # type: ignore[call-overload]
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with sealed_logs.sealings() as pairs:
@@ -211,7 +211,7 @@ def test_after_a_failed_write_the_key_seals_nothing_more(
         with monkeypatch.context() as patch:
             patch.setattr(os, broken, fails)
             with pytest.raises(TmmuError, match="No space left") as refused:
-                log.append(101, b"lost") if broken == "pwrite" else log.sync()
+                log.append(101, b"lost") if broken == "pwritev" else log.sync()
         assert refused.value.code_id == "TMMU_ALLOCATION_FAILURE"
         sealed = len(pairs)
         for again in (lambda: log.append(101, b"again"), log.sync):
@@ -245,7 +245,7 @@ def test_a_log_is_synced_before_its_anchor_and_both_before_the_acknowledgement(
     """
     path, anchor = tmp_path / "log", tmp_path / "anchor"
     done: list[str] = []
-    sync, write_at, rename = os.fsync, os.pwrite, os.replace
+    sync, write_at, rename = os.fsync, os.pwritev, os.replace
 
     def synced(descriptor: int) -> None:
         name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
@@ -254,16 +254,16 @@ def test_a_log_is_synced_before_its_anchor_and_both_before_the_acknowledgement(
         )
         sync(descriptor)
 
-    def written(descriptor: int, data: bytes, offset: int) -> int:
-        done.append(f"write {'header' if data[:1] == b'T' else chr(data[0])}")
-        return write_at(descriptor, data, offset)
+    def written(descriptor: int, parts: list[memoryview], offset: int) -> int:
+        done.append(f"write {'header' if parts[0][:1] == b'T' else chr(parts[0][0])}")
+        return write_at(descriptor, parts, offset)
 
     def renamed(source: str, target: str) -> None:
         done.append("rename")
         rename(source, target)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "pwrite", written)
+    monkeypatch.setattr(os, "pwritev", written)
     monkeypatch.setattr(os, "replace", renamed)
     with SealedLog.open(path, key(), anchor) as log:
         assert log.sync() == 0
@@ -512,7 +512,7 @@ def test_an_interrupted_append_closes_the_log(tmp_path: Path, monkeypatch: pytes
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", interrupted)
+        patch.setattr(os, "pwritev", interrupted)
         with pytest.raises(KeyboardInterrupt):
             log.append(0, b"")
     with pytest.raises(TmmuError, match="closed"):

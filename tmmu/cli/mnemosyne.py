@@ -1,20 +1,251 @@
-"""`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002.
+"""`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002. spec: MN8.1, MN8.6 to MN8.13
 
 Commands that open no store stand in `mnemosyne_figures`, and are added at the end of this module.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from tmmu.cli import mnemosyne_figures
+from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
+from tmmu.core.errors import TmmuError
+from tmmu.core.flags import existing
+from tmmu.core.output import counted, json_text, print_lines, print_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tmmu.mnemosyne.sealed_log import LogState
+    from tmmu.mnemosyne.store import StoreContents, VectorStore
+    from tmmu.mnemosyne.vector_blocks import VectorBlock
+
+TAMPERED = ("WRONG_KEY", "NOT_AUTHENTIC", "LOG_TRUNCATED", "ROLLED_BACK")
+"""What `verify` answers with the exit code 1: the store is not what was acknowledged under this key."""
+
+
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """STORE, --key and --anchor."""
+    for option in (
+        click.option("--anchor", type=shared.output, metavar="FILE",
+                     help="What was acknowledged; STORE.anchor if not given. Keep it where others cannot write."),
+        click.option("--key", required=True, type=click.Path(), metavar="FILE",
+                     help="32 random bytes that only you may read: head -c 32 /dev/urandom, chmod 600."),
+        click.argument("path", metavar="STORE", type=shared.output),
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
 @click.group()
 def mnemosyne() -> None:
     """Keep vectors in sealed files, and compute the figures of document 002."""
     print_warnings("tmmu.mnemosyne")
+
+
+@mnemosyne.command()
+@store_options
+@click.argument("vectors", type=existing)
+@click.option("--append", is_flag=True, help="After the vectors that the store has.")
+@click.option("--ack", is_flag=True, help="Print the number of vectors once they survive a loss of power, and no more.")
+@click.option("--token-ids", "ids", type=existing, metavar="FILE", help="A token id for each vector (.npy).")
+@click.option("--mode", type=click.Choice(["lossless", "float", "int8"]),
+              help="Differences of bits, of float32, or rounded to 8 bits; the store's, or lossless.")  # fmt: skip
+@click.option("--zstd/--no-zstd", "compress", default=False, help="Compress the differences (package zstandard).")
+@click.option("--block", type=click.IntRange(1), metavar="VECTORS",
+              help="The vectors of a record, decoded together; about 1 MiB if not given.")  # fmt: skip
+def put(
+    path: str, key: str, anchor: str | None, vectors: str, append: bool, ack: bool, ids: str | None, **given: Any
+) -> int:
+    """Put the VECTORS of a file of NumPy (.npy) into a store, all of them or none.
+
+    \b
+    Exit codes: 0 they are there, whatever happens; 4 they are not; 2 command line or key.
+    """
+    from tmmu.mnemosyne.npy_files import npy_vectors
+    from tmmu.mnemosyne.regions import RegionStore
+    from tmmu.mnemosyne.store import PutOptions
+
+    store = _store(path, key, anchor, vectors, ids)
+    with RegionStore() as regions, npy_vectors(vectors, regions) as source:
+        found = store.put(
+            source, PutOptions(**given), None if ids is None else _token_ids(ids), append=append,
+            acknowledged=(lambda count: print_lines(str(count))) if ack else None,
+        )  # fmt: skip
+        added = source.count
+        del source
+    if not ack:
+        print_lines(f"{path}: {counted(added, 'vector')} put, {found.vectors} there")
+    return 0
+
+
+@mnemosyne.command()
+@store_options
+@click.option(
+    "-o", "--output", required=True, type=shared.output, metavar="FILE", help="Write the vectors here (.npy)."
+)
+@click.option("--token-ids", "ids", type=shared.output, metavar="FILE", help="Write their token ids here (.npy).")
+def get(path: str, key: str, anchor: str | None, output: str, ids: str | None) -> int:
+    """Write the vectors of a store to a file of NumPy, once all of them were found authentic.
+
+    \b
+    Exit codes: 0, 4 nothing was written, 2 command line or key.
+    """
+    from tmmu.mnemosyne.npy_files import npy_writer
+    from tmmu.mnemosyne.store import decoded, token_ids
+
+    store = _store(path, key, anchor, output, ids)
+    with npy_writer(output) as written, contextlib.nullcontext() if ids is None else npy_writer(ids) as of_ids:
+
+        def consume(first: int, block: VectorBlock) -> None:
+            written.write(first, decoded(block, path, first), block.layout.returned)
+            if of_ids is not None:
+                of_ids.write(first, token_ids(block, first)[:, None], "uint64")
+
+        found, _ = store.read(consume)
+        if found.layout is None:
+            raise _nothing(path)
+        written.end(found.vectors, found.layout.width, found.layout.returned)
+        if of_ids is not None:
+            of_ids.end(found.vectors, None, "uint64")
+    print_lines(f"wrote {output}", *([] if ids is None else [f"wrote {ids}"]))
+    return 0
+
+
+@mnemosyne.command()
+@store_options
+def verify(path: str, key: str, anchor: str | None) -> int:
+    """Open every record of a store, decode it, and compare the store with its anchor.
+
+    \b
+    Exit codes: 0 it is what was acknowledged; 1 it is not; 4 no store, or one that cannot be read;
+    2 command line or key.
+    """
+    from tmmu.mnemosyne.store import decoded
+
+    def decodes(first: int, block: VectorBlock) -> None:
+        decoded(block, path, first)
+
+    store = _store(path, key, anchor)
+    try:
+        found, state = store.read(decodes)
+    except TmmuError as error:
+        if error.code_id not in TAMPERED:
+            raise
+        print_lines(f"error: {error}", err=True)
+        return 1
+    print_lines(f"AUTHENTIC {path}", *(f"  {line}" for line in _lines(found, state)))
+    return 0
+
+
+@mnemosyne.command()
+@store_options
+@click.option("--new-key", "new", required=True, type=click.Path(), metavar="FILE", help="The key from then on.")
+def rekey(path: str, key: str, anchor: str | None, new: str) -> int:
+    """Seal a store under another key; the one before opens it no more.
+
+    Where it is interrupted the store opens under one of the two, and the other is refused with which. The same command
+    then goes on.
+
+    \b
+    Exit codes: 0, 4 the store is as it was or says what it is, 2 command line or key.
+    """
+    from tmmu.mnemosyne.keys import MasterKey
+
+    count = _store(path, key, anchor, new).rotate(MasterKey.load(new))
+    print_lines(f"{path}: {counted(count, 'record')} under the key {new}")
+    return 0
+
+
+@mnemosyne.command()
+@store_options
+@shared.style
+def stat(path: str, key: str, anchor: str | None, style: str) -> int:
+    """Print what a store has: vectors, records, bytes, and what was acknowledged.
+
+    \b
+    Exit codes: 0, 4 no store that can be read, 2 command line or key.
+    """
+    found, state = _store(path, key, anchor).read()
+    if style == "json":
+        print_text(json_text(_facts(found, state)))
+    else:
+        print_lines(path, *(f"  {line}" for line in _lines(found, state)))
+    return 0
+
+
+def _store(path: str, key: str, anchor: str | None, *others: str | None) -> VectorStore:
+    from tmmu.mnemosyne.keys import MasterKey
+    from tmmu.mnemosyne.store import VectorStore
+
+    shared.check_apart(path, anchor or f"{path}.anchor", key, *others)
+    return VectorStore(path, MasterKey.load(key), anchor)
+
+
+def _token_ids(path: str) -> NDArray[np.uint64]:
+    import numpy as np
+
+    from tmmu.mnemosyne.failures import InvalidVectors
+
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        is_right = isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind in "iu"
+        if is_right and not (found.size and found.min() < 0):
+            return np.asarray(found, np.uint64)
+    except (OSError, ValueError, EOFError):
+        pass
+    fix = "save one dimension of whole numbers with numpy.save"
+    raise InvalidVectors("it has no token ids", "token ids", fix).in_file(path)
+
+
+def _nothing(path: str) -> TmmuError:
+    from tmmu.mnemosyne.failures import InvalidLog
+
+    return InvalidLog("nothing was put into it", path, "record 0")
+
+
+def _facts(found: StoreContents, state: LogState) -> dict[str, Any]:
+    layout = found.layout
+    return {
+        "vectors": found.vectors,
+        "width": None if layout is None else layout.width,
+        "type": None if layout is None else layout.kind,
+        "mode": None if layout is None else layout.mode,
+        "puts": found.puts,
+        "records": found.blocks,
+        "compressed_records": found.compressed,
+        "records_with_token_ids": found.with_ids,
+        "bytes": found.raw,
+        "stored_bytes": found.content,
+        "unfinished_records": found.unfinished,
+        "segments": state.segments,
+        "has_trailer": state.is_closed,
+        "torn_bytes": state.dropped,
+        "acknowledged_records": state.anchored,
+    }
+
+
+def _lines(found: StoreContents, state: LogState) -> Iterator[str]:
+    if found.layout is None:
+        yield "no vectors"
+    else:
+        ratio = f", {100 * found.content / found.raw:.1f}%" if found.raw else ""
+        yield f"{counted(found.vectors, 'vector')} of {found.layout}"
+        yield f"{found.raw} bytes, stored as {found.content}{ratio}"
+        some = (("compressed", found.compressed), ("with token ids", found.with_ids))
+        kinds = "".join(f", {count} {what}" for what, count in some if count)
+        yield f"{counted(found.blocks, 'record')} of {counted(found.puts, 'put')}{kinds}"
+    if found.unfinished:
+        yield f"{counted(found.unfinished, 'record')} of a put that did not come to its end, not read"
+    anchored = "no anchor" if state.anchored is None else f"{state.anchored} acknowledged by the anchor"
+    end = "a trailer" if state.is_closed else f"no trailer, {counted(state.dropped, 'torn byte')}"
+    yield f"{counted(state.segments, 'segment')}, {end}, {anchored}"
 
 
 for command in mnemosyne_figures.COMMANDS:

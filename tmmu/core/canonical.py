@@ -9,14 +9,15 @@ spec: R1.1, R1.2, R1.3, R1.4, R1.5, R1.6, R1.7
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import cbor2
 import numpy as np
@@ -194,13 +195,22 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def write_atomically(
     path: str | os.PathLike[str], data: bytes | Iterable[bytes], observe: Callable[[str], None] | None = None
 ) -> None:
-    """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
+    """Write `data` as `written_atomically` does. Data that are large may come in pieces, written as they come."""
+    with written_atomically(path, observe) as file:
+        for piece in (data,) if isinstance(data, bytes) else data:
+            file.write(piece)
 
-    Data that are large may come in pieces, which are written as they come.
+
+@contextlib.contextmanager
+def written_atomically(
+    path: str | os.PathLike[str], observe: Callable[[str], None] | None = None
+) -> Iterator[BinaryIO]:
+    """A file beside `path`, which is synced and renamed over `path` at the end: a crash leaves the old file whole.
+
     `observe` is called with each of the three as soon as it is done: "written", "synced", "renamed".
 
     A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
-    folder cannot be written, or `path` is a device or folder; nothing is left behind then.
+    folder cannot be written, or `path` is a device or folder; nothing is left behind then, nor after another error.
     """
     observe = observe or _silent
     target = Path(os.path.realpath(path))
@@ -212,8 +222,7 @@ def write_atomically(
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                for piece in (data,) if isinstance(data, bytes) else data:
-                    file.write(piece)
+                yield file
                 file.flush()
                 observe("written")
                 os.fsync(file.fileno())

@@ -72,7 +72,7 @@ def explain(error: BaseException) -> int:
             return 2
         if isinstance(error, TmmuError):
             print_error(f"error: {error}")
-            return 2 if error.code_id in ("INVALID_BINDING", "INVALID_SETTING") else 4
+            return 2 if error.code_id in ("INVALID_BINDING", "INVALID_SETTING", "INVALID_KEY") else 4
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
             print_error("interrupted")
             return INTERRUPTED

@@ -80,6 +80,10 @@ class MasterKey(_Secret):
             raise InvalidKey("it is not a file of 32 bytes", name, "name the file of the key")
         return cls(secret)
 
+    def is_same(self, other: MasterKey) -> bool:
+        """Has the other the same bytes?"""
+        return hmac.compare_digest(self._bytes, other._bytes)
+
     def segment(self, salt: bytes) -> SegmentKey:
         """The key of the segment with this salt."""
         return SegmentKey(_derived(self._bytes, salt, b"tmmu mnemosyne segment 1"))
@@ -100,7 +104,7 @@ class SegmentKey(_Secret):
         super().__init__(b"")
         self._cipher: Any = AESGCM(secret)
 
-    def seal(self, vector: bytes, data: bytes, bound: bytes) -> bytes:
+    def seal(self, vector: bytes, data: bytes | memoryview, bound: bytes) -> bytes:
         """Ciphertext and tag of `data` under the 96 bits of `vector`, with what is `bound` to it."""
         return bytes(self._cipher.encrypt(vector, data, bound))
 

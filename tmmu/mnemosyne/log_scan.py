@@ -148,8 +148,8 @@ def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> No
         raise _Torn("it is damaged")
     if frame.prefix != segment.header.prefix:
         raise NotAuthentic("it is of another session: moved from another file or place", name, _at(found))
-    sealed = _read(file, found, found.end + form.FRAME, frame.length + TAG)
-    data = form.opened(segment.key, segment.header, frame, sealed)
+    size = frame.length + TAG
+    data = form.opened(segment.key, segment.header, frame, _read(file, found, found.end + form.FRAME, size))
     if data is None:
         raise _Torn("it is damaged, or was changed")
     if found.is_closed:
@@ -166,7 +166,7 @@ def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> No
         if visit is not None:
             visit(frame, data)
         found.records.append((len(found.segments) - 1, found.end, frame))
-    found.end += form.FRAME + frame.length + TAG
+    found.end += form.FRAME + size
 
 
 def _went_on(file: LogBytes, found: LogScan) -> bool:

@@ -73,11 +73,11 @@ def packed_header(key: SegmentKey, header: Header) -> bytes:
     return _with_crc(fields + key.seal(vector(header.prefix, OF_HEADER), b"", fields))
 
 
-def packed(key: SegmentKey, header: Header, frame: Frame, data: bytes) -> bytes:
-    """The bytes of a record or trailer."""
+def packed(key: SegmentKey, header: Header, frame: Frame, data: bytes | memoryview) -> tuple[bytes, bytes]:
+    """The bytes of a record or trailer: the frame, and what is sealed."""
     bound = BOUND.pack(VERSION, header.salt, frame.token, frame.sequence)
     sealed = key.seal(vector(header.prefix, frame.sequence), data, bound)
-    return _with_crc(FRAME_FIELDS.pack(*frame)) + sealed
+    return _with_crc(FRAME_FIELDS.pack(*frame)), sealed
 
 
 def parsed_header(data: bytes) -> Header | None:

@@ -56,7 +56,8 @@ def _named(salt: bytes) -> str:
     return salt[:8].hex()
 
 
-def _failure(path: str, what: str, fix: str) -> TmmuError:
+def log_failure(path: str, what: str, fix: str) -> TmmuError:
+    """The system refuses something of the log at `path`."""
     return TmmuError(
         "TMMU_ALLOCATION_FAILURE", what, file=path, fix=fix, operator="Mnemosyne.E", arena="", peak_required_bytes=0
     )
@@ -202,7 +203,9 @@ class SealedLog:
                 if beside is not None and found.anchored is not None and not _are_neighbours(name, beside):
                     sync_folder(beside)  # or a loss of power could undo what a writer renamed before it was killed
             except OSError as error:
-                raise _failure(name, f"cannot be synced ({error.strerror})", "make room, then open it again") from error
+                raise log_failure(
+                    name, f"cannot be synced ({error.strerror})", "make room, then open it again"
+                ) from error
             log = cls(name, descriptor, key, beside, scan, found, is_new, events)
             log._log(
                 "log opened", is_new=is_new, records=found.records, end=scan.end, dropped=found.dropped,
@@ -219,7 +222,7 @@ class SealedLog:
         """How many records there are, synced or not."""
         return self._count
 
-    def append(self, token: int, data: bytes) -> int:
+    def append(self, token: int, data: bytes | memoryview) -> int:
         """Seal a record after the last, and return its number. It is acknowledged by the next `sync` alone.
 
         Where that fails the log is closed: its key seals nothing more. ValueError for a token id of more than 64 bits
@@ -232,9 +235,10 @@ class SealedLog:
             frame = Frame(form.RECORD, len(data), header.prefix, self._count, token)
             sealed = form.packed(key, header, frame, data)
             self._log(
-                "log append", record=self._count, segment=_named(header.salt), offset=self._end, length=len(sealed)
-            )
-            self._write(sealed)
+                "log append", record=self._count, segment=_named(header.salt), offset=self._end,
+                length=sum(map(len, sealed)),
+            )  # fmt: skip
+            self._write(*sealed)
         self._count += 1
         return self._count - 1
 
@@ -281,8 +285,8 @@ class SealedLog:
             with self._closed_by_failure():
                 frame = Frame(form.TRAILER, form.COUNT.size, header.prefix, form.OF_TRAILER, 0)
                 sealed = form.packed(key, header, frame, form.COUNT.pack(self._count))
-                self._log("log trailer", records=self._count, offset=self._end, length=len(sealed))
-                self._write(sealed)
+                self._log("log trailer", records=self._count, offset=self._end, length=sum(map(len, sealed)))
+                self._write(*sealed)
                 os.fsync(self._descriptor)
             self._segment = None
             self._kept = self._end
@@ -297,7 +301,7 @@ class SealedLog:
         """Cut off what was appended since the last acknowledgement, and give the file and its lock up.
 
         A log that was new and has nothing is removed. Where it is not known whether the anchor was replaced, or the
-        system refuses, what was appended stays: whole records that nobody was told of.
+        system refuses, what was appended stays: whole records that were not acknowledged.
         """
         has_failed = True
         with contextlib.suppress(OSError, TmmuError):
@@ -345,22 +349,25 @@ class SealedLog:
         self._first = self._first or header.salt
         return self._segment
 
-    def _write(self, data: bytes) -> None:
-        left = memoryview(data)
+    def _write(self, *parts: bytes) -> None:
+        left = [memoryview(part) for part in parts]
         while left:
-            written = os.pwrite(self._descriptor, left, self._end)
-            left, self._end = left[written:], self._end + written
+            written = os.pwritev(self._descriptor, left, self._end)
+            self._end += written
+            while left and written >= len(left[0]):
+                written -= len(left.pop(0))
+            left = [left[0][written:], *left[1:]] if left else []
 
     @contextlib.contextmanager
     def _closed_by_failure(self) -> Iterator[None]:
         if self._descriptor < 0:
-            raise _failure(self.path, "the log is closed, or a write to it failed", "open it again")
+            raise log_failure(self.path, "the log is closed, or a write to it failed", "open it again")
         try:
             yield
         except OSError as error:
             self.withdraw()
             what = f"cannot be written ({error.strerror})"
-            raise _failure(self.path, what, "make room, then open it again") from error
+            raise log_failure(self.path, what, "make room, then open it again") from error
         except BaseException:
             self.withdraw()
             raise
@@ -387,7 +394,7 @@ def _absent() -> LogScan:
 def _locked(name: str) -> tuple[int, bool]:
     """The file at `name`, open for writing and locked, and whether it was made for that.
 
-    Whoever rotates keys puts another file in its place, and has both locked; so it is looked whether this is still it.
+    A rotation of keys puts another file in its place, and has both locked; so the name is looked up again.
     """
     target, flags = os.path.realpath(name), os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK
     while True:
@@ -399,7 +406,9 @@ def _locked(name: str) -> tuple[int, bool]:
         except FileExistsError:
             continue
         except OSError as error:
-            raise _failure(name, f"cannot be opened ({error.strerror})", "choose a file that you may write") from error
+            raise log_failure(
+                name, f"cannot be opened ({error.strerror})", "choose a file that you may write"
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(descriptor), os.stat(target)):
@@ -408,12 +417,12 @@ def _locked(name: str) -> tuple[int, bool]:
         except OSError as error:
             os.close(descriptor)
             if not isinstance(error, FileNotFoundError):
-                raise _failure(name, "another process has it open", "wait for that process to end") from error
+                raise log_failure(name, "another process has it open", "wait for that process to end") from error
 
 
 def _refuse_no_file(descriptor: int, name: str) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise _failure(name, "it is not a regular file", "choose another name")
+        raise log_failure(name, "it is not a regular file", "choose another name")
 
 
 class SealedReader:
@@ -453,7 +462,7 @@ class SealedReader:
                 if isinstance(error, FileNotFoundError):
                     _compared(_absent(), name, key, stated)
                 what, fix = f"cannot be opened ({error.strerror})", "name the log that was meant"
-                raise _failure(name, what, fix) from error
+                raise log_failure(name, what, fix) from error
             try:
                 _refuse_no_file(descriptor, name)
                 return descriptor, *_checked(descriptor, name, key, stated, visit, opened)

@@ -1,0 +1,143 @@
+"""Vectors in NumPy's files (.npy): read as they are mapped, a block at a time, and written as they come.
+
+A matrix of bfloat16 is in such a file as two bytes an element, without a name (`V2`). spec: MN8.3, MN8.6
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tmmu.core.canonical import written_atomically
+from tmmu.core.errors import TmmuError
+from tmmu.mnemosyne.failures import InvalidVectors
+from tmmu.mnemosyne.mapped_file import MappedFile, mapped_file
+from tmmu.mnemosyne.regions import RegionStore
+from tmmu.mnemosyne.vector_blocks import KINDS
+
+FIX = "save a matrix [vectors, elements] of numbers with numpy.save"
+
+
+class VectorSource(Protocol):
+    """Vectors that are read a block at a time: `count` of `width` elements of the type `kind`."""
+
+    name: str
+    kind: str
+    width: int
+    count: int
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Vectors `start` to `stop`; of bfloat16 the patterns."""
+
+
+class ArrayVectors:
+    """Vectors in memory, [count, width]."""
+
+    def __init__(self, vectors: NDArray[Any]) -> None:
+        if vectors.ndim != 2 or vectors.dtype.name not in KINDS or not vectors.dtype.isnative:
+            raise InvalidVectors(f"{vectors.ndim} dimensions of {vectors.dtype!r}", "vectors", FIX)
+        self.name, self.kind, (self.count, self.width) = "vectors", vectors.dtype.name, vectors.shape
+        self._vectors = vectors.view(np.uint16) if self.kind == "bfloat16" else vectors
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """See `VectorSource`."""
+        return self._vectors[start:stop]
+
+
+class NpyVectors:
+    """Vectors in a file, which is mapped."""
+
+    def __init__(self, name: str, file: MappedFile) -> None:
+        self.name, self._file = name, file
+        try:
+            head = io.BytesIO(file.read(0, 1 << 16))
+            read = npy.read_array_header_1_0 if npy.read_magic(head) == (1, 0) else npy.read_array_header_2_0
+            shape, is_fortran, kind = read(head)
+            self._start = head.seek(0, io.SEEK_CUR)
+        except ValueError as error:
+            raise self._refused("it is not a file of NumPy", FIX) from error
+        if len(shape) != 2:
+            raise self._refused(f"it has {len(shape)} dimensions, and vectors have 2", FIX)
+        if is_fortran:
+            raise self._refused("its columns are stored one after the other", "save it in the order C")
+        self.kind = "bfloat16" if kind.kind == "V" and kind.itemsize == 2 and not kind.fields else kind.name
+        if self.kind not in KINDS or not kind.isnative:
+            raise self._refused(f"elements {kind!r} are not stored", "convert them to a type of this machine")
+        self.count, self.width = shape
+        self._type = np.dtype("uint16") if self.kind == "bfloat16" else kind
+        self._row = self.width * kind.itemsize
+        if self._start + self.count * self._row > file.size:
+            raise self._refused("it is cut off", "save it again")
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """See `VectorSource`; they lie in the mapping."""
+        size = (stop - start) * self._row
+        content = self._file.read(self._start + start * self._row, size)
+        return np.frombuffer(content, self._type).reshape(stop - start, self.width)
+
+    def _refused(self, what: str, fix: str) -> TmmuError:
+        return InvalidVectors(what, "vectors", fix).in_file(self.name)
+
+
+@contextlib.contextmanager
+def npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
+    """The vectors of a file. `InvalidVectors` for what has none, `RegionLost` where it is truncated meanwhile."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise InvalidVectors(f"it cannot be read ({error.strerror})", "vectors", FIX).in_file(path) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InvalidVectors("it is not a regular file", "vectors", FIX).in_file(path)
+        with mapped_file(regions, path, descriptor) as file:
+            yield NpyVectors(path, file)
+    finally:
+        os.close(descriptor)
+
+
+class NpyWriter:
+    """A file of vectors whose number is known at its end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._start = 0
+
+    def write(self, first: int, rows: NDArray[Any], kind: str) -> None:
+        """Vectors [k, width] from number `first` on, at their place."""
+        if not self._start:
+            self._start = len(_header(0, rows.shape[1], kind))
+        row = rows.shape[1] * rows.itemsize
+        self._file.seek(self._start + first * row)
+        self._file.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+
+    def end(self, count: int, width: int | None, kind: str) -> None:
+        """The header of `count` vectors; what was written after them is cut off. One dimension without `width`."""
+        header = _header(count, width, kind)
+        assert self._start in (0, len(header)), "NumPy leaves room in a header for any number of vectors"
+        item = 2 if kind == "bfloat16" else np.dtype(kind).itemsize
+        self._file.seek(0)
+        self._file.write(header)
+        self._file.truncate(len(header) + count * (1 if width is None else width) * item)
+
+
+@contextlib.contextmanager
+def npy_writer(path: str) -> Iterator[NpyWriter]:
+    """A new file that takes the place of the one at `path` at the end; see `written_atomically`."""
+    with written_atomically(path) as file:
+        yield NpyWriter(file)
+
+
+def _header(count: int, width: int | None, kind: str) -> bytes:
+    text = io.BytesIO()
+    descr = "<V2" if kind == "bfloat16" else npy.dtype_to_descr(np.dtype(kind))
+    shape = (count,) if width is None else (count, width)
+    npy.write_array_header_1_0(text, {"descr": descr, "fortran_order": False, "shape": shape})
+    return text.getvalue()

@@ -1,0 +1,80 @@
+"""A log under another key: written anew beside its name, and put in its place.
+
+A log and its anchor are two files, which no system replaces at once. So the anchor first gets a second statement, of
+the new log under the new key; then the new log takes the name; then the anchor keeps the new statement alone. Wherever
+that stops, the log opens under one of the two keys with the anchor that there is, and a refusal of the other key says
+so. A rotation that is asked for again goes on from there. spec: MN8.9, MN8.10
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+from tmmu.core.canonical import remove
+from tmmu.core.errors import TmmuError
+from tmmu.mnemosyne import anchors
+from tmmu.mnemosyne.failures import InvalidKey, InvalidLog, WrongKey
+from tmmu.mnemosyne.keys import MasterKey, sync_folder
+from tmmu.mnemosyne.sealed_format import Frame
+from tmmu.mnemosyne.sealed_log import SealedLog, SealedReader, log_failure
+
+Open = Callable[[MasterKey], SealedLog]
+"""Opens the log under a key, for writing, without records that did not come to their end."""
+
+
+def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open) -> int:
+    """Seal the log at `path` under `new`, and return how many records it has; `key` opens it no more.
+
+    Where an earlier call was interrupted once the log had the new key, what was left of it is done. O(log) time, and
+    room for a second log beside the first.
+
+    Errors: those of `opened`; `InvalidKey` for one key twice; `InvalidLog` for a log without records.
+    """
+    if key.is_same(new):
+        raise InvalidKey("the new key is the one before", None, "make another")
+    try:
+        old = opened(key)
+    except WrongKey:
+        with contextlib.suppress(TmmuError), opened(new) as log:
+            anchors.store(anchor, log.statement())
+            return log.records
+        raise
+    with old:
+        if not old.records:
+            raise InvalidLog("it has no records, and so no key", path, "byte 0")
+        old.sync()
+        with _copied(path, key, new, anchor) as (log, beside):
+            anchors.store(anchor, old.statement(), log.statement())
+            try:
+                target = os.path.realpath(path)
+                os.replace(beside, target)
+                sync_folder(target)
+            except OSError as error:
+                fix = "choose a folder that you may write to"
+                raise log_failure(path, f"cannot be replaced ({error.strerror})", fix) from error
+            anchors.store(anchor, log.statement())
+            return log.records
+
+
+@contextlib.contextmanager
+def _copied(path: str, key: MasterKey, new: MasterKey, anchor: str) -> Iterator[tuple[SealedLog, str]]:
+    """The same records under the new key in a file beside the log, synced and locked, and its name."""
+    target = os.path.realpath(path)
+    beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.rotated")
+    remove(beside)  # what an interrupted rotation has left; the lock of the log is held
+    try:
+        with SealedLog.open(beside, new) as log:
+
+            def copy(frame: Frame, data: bytes) -> None:
+                log.append(frame.token, data)
+
+            SealedReader.open(path, key, anchor, copy).close()
+            log.end()
+            os.chmod(beside, os.stat(target).st_mode & 0o7777)
+            yield log, beside
+    except BaseException:
+        with contextlib.suppress(TmmuError):
+            remove(beside)
+        raise

@@ -1,0 +1,214 @@
+"""The blocks of a store of vectors: what a record of its log holds. All is big-endian but what NumPy reads.
+
+    head     version 1 · mode 1 · flags 1 · type 1 · width 4 · vectors 4 · number 4 · left 8
+    then     the vectors' token ids, 8 bytes each, if the flags have `IDS`, and their differences (`delta`), as one
+             frame of Zstandard if they have `COMPRESSED`
+
+A put writes its vectors as blocks numbered from 0; `left` are those of its vectors that come after the block. A put of
+which the block with none left is not there did not come to its end. spec: MN8.2, MN8.4, MN8.5, MN8.14
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.core.extras import needed
+from tmmu.mnemosyne import delta
+from tmmu.mnemosyne.failures import InvalidLog, InvalidVectors
+
+VERSION = 1
+HEAD = struct.Struct(">BBBBIIIQ")
+IDS, COMPRESSED = 1, 2
+MODES = ("lossless", "float", "int8")
+KINDS = (
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
+    "float64",
+)  # fmt: skip
+LEVEL = 3
+"""Zstandard's own default."""
+
+IN_A_BLOCK = 1 << 20
+"""The bytes of vectors that a block has at most, where its size is not asked for."""
+
+MOST = 1024
+"""The vectors that it has at most then: a quarter of those for which the sums of float32 stay within 0.024 %."""
+
+LARGEST = 1 << 28
+"""The most bytes of a block."""
+
+
+class VectorLayout(NamedTuple):
+    """What all vectors of a store have in common: the mode of their differences, their type and their elements."""
+
+    mode: str
+    kind: str
+    width: int
+
+    @property
+    def given(self) -> np.dtype[Any]:
+        """The type of what is put, as NumPy has it without more packages: of bfloat16 the patterns."""
+        return np.dtype("uint16" if self.kind == "bfloat16" else self.kind)
+
+    @property
+    def returned(self) -> str:
+        """The type of what is read: float32 in the modes that round."""
+        return self.kind if self.mode == "lossless" else "float32"
+
+    def __str__(self) -> str:
+        return f"{self.width} {self.kind}, {self.mode}"
+
+
+class VectorBlock(NamedTuple):
+    """A block as its record has it."""
+
+    layout: VectorLayout
+    vectors: int
+    number: int
+    left: int
+    ids: NDArray[np.uint64] | None
+    is_compressed: bool
+    content: memoryview
+
+    def decoded(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Its vectors [vectors, width], of the type that the layout returns; of bfloat16 the patterns.
+
+        They are written into `out`, if it is given. ValueError where the bytes are not those of so many vectors.
+        """
+        size = _size(self.layout, self.vectors)
+        content: bytes | memoryview = self.content
+        if self.is_compressed:
+            content = _inflated(self.content, size)
+        if len(content) != size:
+            raise ValueError(f"{len(content)} bytes in place of {size}")
+        layout, shape, kind = self.layout, (self.vectors, self.layout.width), self.layout.given
+        block = max(self.vectors, 1)
+        if out is None:
+            out = np.empty(shape, kind if layout.mode == "lossless" else np.float32)
+        if layout.mode == "lossless":
+            patterns = np.frombuffer(content, f"u{kind.itemsize}").reshape(shape)
+            delta.LosslessDeltas(kind, block, patterns).decode_into(out)
+        elif layout.mode == "float":
+            out[...] = delta.FloatDeltas(block, np.frombuffer(content, np.float32).reshape(shape)).decode()
+        else:
+            out[...] = _int8(layout, self.vectors, content).decode()
+        return out
+
+
+def default_block(layout: VectorLayout) -> int:
+    """How many vectors a block has where nothing else is asked for."""
+    return max(1, min(MOST, IN_A_BLOCK // max(1, layout.width * layout.given.itemsize)))
+
+
+def packed(
+    layout: VectorLayout,
+    rows: NDArray[Any],
+    number: int,
+    left: int,
+    ids: NDArray[np.uint64] | None = None,
+    *,
+    compress: bool = False,
+    first: int = 0,
+) -> memoryview:
+    """The bytes of a block of `rows` [vectors, width], of which a refusal says that they begin with vector `first`.
+
+    `InvalidVectors` for rows that the mode does not take. O(rows).
+    """
+    flags = (IDS if ids is not None else 0) | (COMPRESSED if compress else 0)
+    mode, kind = MODES.index(layout.mode), KINDS.index(layout.kind)
+    head = HEAD.pack(VERSION, mode, flags, kind, layout.width, len(rows), number, left)
+    start = HEAD.size + (0 if ids is None else 8 * len(rows))
+    if compress:
+        content = _deflated(b"".join(_encoded(layout, rows, first)))
+        into = np.empty(start + len(content), np.uint8)
+        into[start:] = np.frombuffer(content, np.uint8)
+    elif layout.mode == "lossless":
+        into = np.empty(start + rows.size * rows.itemsize, np.uint8)
+        out = into[start:].view(f"u{rows.itemsize}").reshape(rows.shape)
+        delta.encode_lossless(rows, max(len(rows), 1), out)
+    else:
+        into = np.frombuffer(bytearray(start) + b"".join(_encoded(layout, rows, first)), np.uint8)
+    into[: HEAD.size] = np.frombuffer(head, np.uint8)
+    if ids is not None:
+        into[HEAD.size : start] = np.ascontiguousarray(ids, "<u8").view(np.uint8)
+    return into.data
+
+
+def parsed(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
+    """The block in the bytes of a record. `InvalidLog` for what is none, or of another version."""
+    if not data or data[0] != VERSION:
+        what = f"version {data[0]} of a block is not known, only {VERSION}" if data else "it is no block of vectors"
+        raise InvalidLog(what, file, place)
+    try:
+        _, mode, flags, kind, width, vectors, number, left = HEAD.unpack_from(data)
+        layout = VectorLayout(MODES[mode], KINDS[kind], width)
+        start = HEAD.size + (8 * vectors if flags & IDS else 0)
+        ids = np.frombuffer(data, "<u8", vectors, HEAD.size).astype(np.uint64) if flags & IDS else None
+    except (struct.error, IndexError, ValueError) as error:
+        raise InvalidLog("it is no block of vectors", file, place) from error
+    return VectorBlock(layout, vectors, number, left, ids, bool(flags & COMPRESSED), memoryview(data)[start:])
+
+
+def check_size(layout: VectorLayout, block: int) -> None:
+    """`InvalidVectors` for a block whose vectors are more than `LARGEST` bytes."""
+    if block * layout.width * layout.given.itemsize > LARGEST:
+        raise InvalidVectors(
+            f"a block of {block} vectors of {layout.width} {layout.kind} has more than {LARGEST} bytes", "--block",
+            "put fewer into a block",
+        )  # fmt: skip
+
+
+def _encoded(layout: VectorLayout, rows: NDArray[Any], first: int) -> list[bytes | memoryview]:
+    block = max(len(rows), 1)
+    if layout.mode == "lossless":
+        return [_bytes(delta.encode_lossless(rows, block).records)]
+    if layout.kind == "bfloat16":  # its patterns are the upper halves of float32's
+        rows = (rows.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if layout.mode == "float":
+        return [_bytes(delta.encode_float(rows, block, first).records)]
+    deltas = delta.encode_int8(rows, block, first)
+    return [_bytes(deltas.firsts), _bytes(deltas.scales[1:]), _bytes(deltas.codes[1:])]
+
+
+def _int8(layout: VectorLayout, vectors: int, content: bytes | memoryview) -> delta.Int8Deltas:
+    kind = np.dtype("float32" if layout.kind == "bfloat16" else layout.kind)
+    width, later = layout.width, max(vectors - 1, 0)
+    first = min(vectors, 1) * width * kind.itemsize
+    firsts = np.frombuffer(content[:first], f"u{kind.itemsize}").reshape(min(vectors, 1), width)
+    scales, codes = np.zeros(vectors, np.float32), np.zeros((vectors, width), np.int8)
+    scales[1:] = np.frombuffer(content[first : first + 4 * later], np.float32)
+    codes[1:] = np.frombuffer(content[first + 4 * later :], np.int8).reshape(later, width)
+    return delta.Int8Deltas(kind, max(vectors, 1), firsts, scales, codes)
+
+
+def _size(layout: VectorLayout, vectors: int) -> int:
+    """The bytes of the differences of so many vectors."""
+    item = 4 if layout.kind == "bfloat16" and layout.mode != "lossless" else layout.given.itemsize
+    if layout.mode != "int8":
+        return vectors * layout.width * item
+    return min(vectors, 1) * layout.width * item + max(vectors - 1, 0) * (4 + layout.width)
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _deflated(content: bytes) -> bytes:
+    with needed("zstandard", "--zstd", "INVALID_VECTORS", "zstd"):
+        import zstandard
+    return bytes(zstandard.ZstdCompressor(LEVEL).compress(content))
+
+
+def _inflated(content: memoryview, size: int) -> bytes:
+    """What was compressed, which has `size` bytes; ValueError where it has not."""
+    with needed("zstandard", "a store that was written with --zstd", "INVALID_LOG", "zstd"):
+        import zstandard
+    try:
+        if zstandard.frame_content_size(content) != size:
+            raise ValueError(f"a frame that does not state {size} bytes")
+        return bytes(zstandard.ZstdDecompressor().decompress(content)) if size else b""
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
