@@ -184,6 +184,15 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/mnemosyne/measured.py": (f"{COMMANDS}mnemosyne_measured.py",),
     "tmmu/mnemosyne/faults.py": (f"{COMMANDS}mnemosyne_faults.py",),
     "tmmu/mnemosyne/locks.py": (f"{UNIT}mnemosyne_locks.py", f"{PROPERTIES}mnemosyne_locks.py"),
+    **{
+        f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_store.py", f"{PROPERTIES}mnemosyne_store.py")
+        for name in ("store", "vector_blocks", "npy_files", "mapped_file")
+    },
+    "tmmu/mnemosyne/rotation.py": (f"{UNIT}mnemosyne_rotation.py", f"{PROPERTIES}mnemosyne_store.py"),
+    **{
+        f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_sealed_log.py", f"{PROPERTIES}mnemosyne_sealed_log.py")
+        for name in ("sealed_log", "log_scan", "anchors", "sealed_format")
+    },
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
