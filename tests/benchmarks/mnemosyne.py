@@ -84,7 +84,9 @@ def ours(folder: Path, given: np.ndarray[Any, Any], block: int) -> tuple[float, 
 
 def loops(folder: Path, times: int = 7) -> None:
     """The loops beside each other."""
-    print(f"\nthe loop: 64 MiB of vectors of {WIDTH}, records of a block, {SYNCS} syncs; MB/s, best of {times} after two")
+    print(
+        f"\nthe loop: 64 MiB of vectors of {WIDTH}, records of a block, {SYNCS} syncs; MB/s, best of {times} after two"
+    )
     head = ("put", "plain", "get", "plain", "both", "plain", "ratio")
     print(f"{'type':8} {'record':>9} " + " ".join(f"{name:>6}" for name in head))
     for kind in ("float16", "float32"):

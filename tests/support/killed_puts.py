@@ -56,7 +56,7 @@ class KilledStore:
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.sealed = folder, Sealed()
         self._choose = random.Random(seed)
-        self._current = 0
+        self._current, self._rows = 0, 0
         np.save(folder / "v.npy", VECTORS)
         for name in ("k0", "k1"):
             MasterKey.create(folder / name)
@@ -65,17 +65,17 @@ class KilledStore:
     def kill(self) -> str:
         """Begin a command, kill it, and look at what is left. How it ended: killed, or done before."""
         log = self.folder / "S"
-        rotates = log.exists() and self._choose.random() < 0.2
+        rotates = self._rows > 0 and self._choose.random() < 0.2
         own = ["--key", f"k{self._current}"]
         arguments = ["rekey", "S", *own, "--new-key", f"k{1 - self._current}"]
         if not rotates:
             arguments = ["put", "S", "v.npy", *own, "--append", "--ack", "--block", "8"]
         watched = self.folder / ".S.rotated" if rotates else log
         before = _mark(watched)
-        with open(self.folder / "acks", "a") as acks:
+        with open(self.folder / "acks", "a") as acks, open(self.folder / "errors", "w") as errors:
             out = subprocess.DEVNULL if rotates else acks
             child = subprocess.Popen(
-                [*COMMAND, *arguments], cwd=self.folder, env=ENVIRONMENT, stdout=out, stderr=subprocess.DEVNULL
+                [*COMMAND, *arguments], cwd=self.folder, env=ENVIRONMENT, stdout=out, stderr=errors
             )
         until = time.monotonic() + 30
         while child.poll() is None and _mark(watched) == before and time.monotonic() < until:
@@ -83,7 +83,7 @@ class KilledStore:
         time.sleep(self._choose.random() ** 2 * 0.04)
         child.kill()
         code = child.wait()
-        assert code in (0, -9), (arguments, code)
+        assert code in (0, -9), (arguments, code, (self.folder / "errors").read_text())
         self._look()
         return "killed" if code else "done"
 
@@ -110,7 +110,7 @@ class KilledStore:
                 assert (rows.reshape(-1, *VECTORS.shape) == VECTORS).all()
             opened.append((number, len(rows)))
         assert (len(opened), refused) == (1, ["WRONG_KEY"]) or not any(rows for _, rows in opened)
-        self._current = opened[0][0]
+        self._current, self._rows = opened[0]
 
 
 def _mark(path: Path) -> int:
