@@ -69,7 +69,7 @@ class KilledStore:
         own = ["--key", f"k{self._current}"]
         arguments = ["rekey", "S", *own, "--new-key", f"k{1 - self._current}"]
         if not rotates:
-            arguments = ["put", "S", "v.npy", *own, "--append", "--ack", "--block", "8"]
+            arguments = ["put", "S", "v.npy", *own, "--append", "--ack", "--block", "16"]
         watched = self.folder / ".S.rotated" if rotates else log
         before = _mark(watched)
         with open(self.folder / "acks", "a") as acks, open(self.folder / "errors", "w") as errors:
