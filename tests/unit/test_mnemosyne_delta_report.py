@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 from numpy.typing import NDArray
 
 from tests.support.minilm import stored
@@ -101,8 +103,11 @@ def test_vectors_read_some_blocks_at_a_time_have_the_same_report(monkeypatch: py
 @pytest.mark.parametrize("rho", [0.3, 0.5, 0.7, 0.95])
 def test_the_variance_of_differences_agrees_with_the_formula_on_vectors_drawn_so(rho: float) -> None:
     """spec: MN4.10, MN4.14"""
-    found = report(autoregressive(rho, 300)).correlation
+    vectors = autoregressive(rho, 300)
+    found, shifted = report(vectors).correlation, report(vectors + np.float32(2)).correlation
     assert found is not None
+    assert shifted is not None
+    assert shifted.variance == pytest.approx(found.variance, abs=1e-4)
     assert found.mean == pytest.approx(rho, abs=0.02)
     assert found.formula == entropy_change(found.mean)
     assert found.variance == pytest.approx(found.formula, abs=0.03)
@@ -135,6 +140,10 @@ def test_compression_needs_its_package_and_gains_where_differences_are_small(mon
     assert plain is not None
     assert differences is not None
     assert 2 * differences < plain < vectors.nbytes
+    alone = ModeReport("as they are", None, vectors.nbytes, 1 - vectors.nbytes / (2 * vectors.size))
+    assert replace(mode(found, "as they are"), zstd_bytes=None, zstd_saving=None) == alone
+    pieces = zstandard.ZstdCompressor().compressobj()
+    assert plain == len(pieces.compress(vectors.tobytes()) + pieces.flush())
     monkeypatch.setitem(sys.modules, "zstandard", None)
     assert [each.zstd_bytes for each in report(vectors).modes] == [None] * 4
 

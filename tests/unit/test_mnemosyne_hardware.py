@@ -105,6 +105,10 @@ CASES: list[tuple[str, dict[str, str | bytes | None], str, str]] = [
     ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(3200, 0x1A)}, "nvme0n1", "unknown: DDR4 at 3200"),
     ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(6400, 0x23)}, "nvme0n1", "pass: LPDDR5 at 6400"),
     ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(0)}, "nvme0n1", "unknown: not shown"),
+    ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(2133)[:0x17]}, "nvme0n1", "shortfall: LPDDR4 at 2133"),
+    ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(2133)[:0x16]}, "nvme0n1", "unknown: not shown"),
+    ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(9999, configured=9)[:0x22]}, "nvme0n1", "shortfall:"),
+    ("memory rate", {"sys/firmware/dmi/entries/17-0/raw": module(1600, 0x1D)}, "nvme0n1", "shortfall: LPDDR3 at 1600"),
     ("storage", {f"{DISK}/nvme0n1/size": f"{16 * 10**9 // 512 - 1}"}, "nvme0n1", "shortfall: nvme0n1: 16.00 GB"),
     ("medium", {f"{DISK}/mmcblk0/device/type": "MMC\n"}, "mmcblk0", "unknown: mmcblk0: eMMC, version"),
     ("medium", {f"{DISK}/mmcblk0/device/type": "SD\n"}, "mmcblk0", "shortfall: mmcblk0: SD card"),
@@ -209,6 +213,7 @@ def test_the_minimum_is_the_documents_and_follows_from_its_working_set() -> None
 def test_an_access_takes_what_the_document_states_for_where_it_goes() -> None:
     """spec: MN6.7"""
     assert [latency.access_time(level).most for level in ("L1", "L2", "DRAM")] == [0.5, 7, 100]
+    assert [size for size, _ in latency.LEVELS.values()] == [32_768, 262_144, None]
     spans = [latency.access_time(medium) for medium in ("NVMe SSD", "SATA SSD", "SD card")]
     assert [(span.least, span.most) for span in spans] == [(11e3, 55e3), (101e3, 505e3), (1.001e6, 10.005e6)]
     with pytest.raises(ValueError, match="none of L1, L2, DRAM"):
