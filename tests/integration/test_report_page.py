@@ -19,8 +19,10 @@ from tmmu.report.page import page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
-    pytest.skip("chromium is not installed: apt-get install chromium", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api")
+    pytest.skip(
+        "chromium is not installed: apt-get install chromium", allow_module_level=True
+    )  # a page is for a browser
+playwright = pytest.importorskip("playwright.sync_api")  # which drives the browser
 
 Shown = tuple[Any, list[str], list[str]]
 HOSTILE = "<b onmouseover=alert(1)>"

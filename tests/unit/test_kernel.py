@@ -101,7 +101,6 @@ def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
 
 def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: V6.10"""
-    pytest.importorskip("hatchling")
     from proofs.kernel import wheel
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

@@ -197,14 +197,14 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _deflated(content: bytes) -> bytes:
-    with needed("zstandard", "--zstd", "INVALID_VECTORS", "zstd"):
+    with needed("zstandard", "--zstd", "INVALID_VECTORS", "mnemosyne"):
         import zstandard
     return bytes(zstandard.ZstdCompressor(LEVEL).compress(content))
 
 
 def _inflated(content: memoryview, size: int) -> bytes:
     """What was compressed, which has `size` bytes; ValueError where it has not."""
-    with needed("zstandard", "a store that was written with --zstd", "INVALID_LOG", "zstd"):
+    with needed("zstandard", "a store that was written with --zstd", "INVALID_LOG", "mnemosyne"):
         import zstandard
     try:
         if zstandard.frame_content_size(content) != size:
