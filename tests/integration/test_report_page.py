@@ -19,9 +19,7 @@ from tmmu.report.page import page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
-    pytest.skip(
-        "chromium is not installed: apt-get install chromium", allow_module_level=True
-    )  # a page is for a browser
+    pytest.skip("apt-get install chromium", allow_module_level=True)  # in which the page is shown
 playwright = pytest.importorskip("playwright.sync_api")  # which drives the browser
 
 Shown = tuple[Any, list[str], list[str]]

@@ -185,9 +185,7 @@ def test_rows_are_the_storages_and_begin_no_formula() -> None:
     assert hostile[0]["tensors"] == "'=SUM(A1)"
 
 
-@pytest.mark.skipif(
-    shutil.which("gcc") is None, reason="gcc is not installed: apt-get install gcc"
-)  # a header is for C
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="apt-get install gcc")  # which reads the header
 def test_a_header_gives_c_the_address_of_each_tensor(tmp_path: Path) -> None:
     """Views lie at their window; names that C cannot tell apart get numbers. spec: RP2.5"""
     from tmmu import Graph
