@@ -54,6 +54,7 @@ APPENDS = """
 import os, signal, sys
 from pathlib import Path
 from tests.support.sealed_logs import key
+from tmmu.mnemosyne import anchors
 from tmmu.mnemosyne.sealed_log import SealedLog
 from tmmu.runtime.events import EventLog
 folder, count, end = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -70,6 +71,15 @@ for number in range(count):
 log.append(number, b"not acknowledged")
 if end == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
+if end == "rotates":
+    log.end()
+    with SealedLog.open(folder / "new", key()) as new:
+        for record in range(log.records):
+            new.append(record, b"-" * 333)
+        new.end()
+        log.replaced_by(new)
+        os.replace(folder / "new", folder / "log")
+        anchors.store(str(folder / "anchor"), new.statement())
 if end == "withdrawn":
     log.withdraw()
 if end == "ended twice":

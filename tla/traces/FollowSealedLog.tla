@@ -7,7 +7,9 @@
 (* Segments are numbered by the openings that began them.                  *)
 (*                                                                         *)
 (* A process that ends, however it does, is a crash that the next opening  *)
-(* shows: what it found, and how much it cut off. An anchor of which the   *)
+(* shows: what it found, and how much it cut off. A log that replaces      *)
+(* another one has its records, and ends elsewhere; it may do so already   *)
+(* where the process was killed next. An anchor of which the               *)
 (* process died before it could say so is a line that the reader puts in,  *)
 (* and so is what a log held before its events were logged.                *)
 (*                                                                         *)
@@ -44,7 +46,7 @@ Gone(e) == LET found == IF e.isNew THEN durable ELSE e.records
            IN  /\ \E hasAnchor \in BOOLEAN : Crash(found, found, ~e.isNew, hasAnchor)
                /\ renamed'.records = e.anchored
                /\ <<e.records, e.end>> \in ends
-               /\ e.size <= bytes
+               /\ e.size <= bytes \/ <<e.records, e.size>> \in ends
                /\ CutTo(e)
 
 (* What an opening found. *)
@@ -85,6 +87,10 @@ Follow(e) ==
     \/ /\ e.action = "Withdraw"
        /\ \E good \in 0..Len(log) : <<good, e.end>> \in ends /\ Withdraw(good, e.isRemoved)
        /\ CutTo(e)
+    \/ /\ e.action = "Replace" /\ phase = "running" /\ e.records = Len(log) /\ acked = Len(log)
+       /\ ends' = ends \cup {<<e.records, e.end>>}
+       /\ <<e.records, e.end>> \notin ends
+       /\ UNCHANGED <<vars, bytes, aside>>
     \/ e.action = "Close" /\ e.end = bytes /\ UNCHANGED state
     \/ e.action = "Fail" /\ UNCHANGED state
 

@@ -3,7 +3,8 @@
 A log and its anchor are two files, which no system replaces at once. So the anchor first gets a second statement, of
 the new log under the new key; then the new log takes the name; then the anchor keeps the new statement alone. Wherever
 that stops, the log opens under one of the two keys with the anchor that there is, and a refusal of the other key says
-so. A rotation that is asked for again goes on from there. spec: MN8.9, MN8.10
+so. A rotation that is asked for again goes on from there. `tla/mnemosyne/KeyRotation.tla` is the model.
+spec: MN8.9, MN8.10
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open)
         old.sync()
         with _copied(path, key, new, anchor) as (log, beside):
             anchors.store(anchor, old.statement(), log.statement())
+            old.replaced_by(log)
             try:
                 target = os.path.realpath(path)
                 os.replace(beside, target)

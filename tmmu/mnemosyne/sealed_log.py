@@ -260,6 +260,10 @@ class SealedLog:
         """What an anchor says of all records that there are."""
         return anchors.sealed(self._master, anchors.Anchor(self._first, self._writer, self._count))
 
+    def replaced_by(self, other: SealedLog) -> None:
+        """Record that another log, with the same records, takes the name of this one next: when keys are rotated."""
+        self._log("log replaced", records=other._count, end=other._end, segment=_named(other._writer))
+
     def discard(self, count: int) -> None:
         """Cut off the records from `count` on, which a writer has left that did not come to its end.
 

@@ -36,6 +36,7 @@ class _Log:
     renamed: int = 0
     acknowledged: int = 0
     crashes: int = 0
+    last: int = 0
     has_anchor: bool = True
 
 
@@ -94,7 +95,7 @@ def _opened(log: _Log, event: Event, is_gone: bool, kept: int) -> None:
         log.path.add(line, "ReadBack")
     log.path.add(line, "Opened")
     log.path.add(line, "SyncFolder")
-    log.renamed = anchored
+    log.renamed, log.last = anchored, log.segments.get(found["segment"], -1)
 
 
 def _before(log: _Log, event: Event) -> None:
@@ -131,6 +132,9 @@ def _written(log: _Log, event: Event) -> None:
             log.path.add(line, "AcknowledgeNext")
         log.path.add(line, "Acknowledge", records=fields["records"])
         log.acknowledged = fields["records"]
+    elif event.kind == "log replaced":  # by records that were written anew, and are taken for those that they replace
+        log.segments[event.fields["segment"]] = log.last
+        log.path.add(line, "Replace", records=fields["records"], end=fields["end"])
     elif event.kind == "log withdrawn":
         log.path.add(line, "Withdraw", end=fields["end"], isRemoved=fields["is_removed"])
         log.crashes, log.is_down = log.crashes + 1, True
@@ -142,6 +146,6 @@ def _written(log: _Log, event: Event) -> None:
             log.renamed = fields["records"]
     else:
         if event.kind == "log append":
-            log.stored, fields["record"] = log.stored + 1, fields["record"] + 1
+            log.stored, fields["record"], log.last = log.stored + 1, fields["record"] + 1, fields["segment"]
         log.path.add(line, ACTIONS[event.kind], **fields)
         log.is_closed = event.kind in ("log closed", "log failed")

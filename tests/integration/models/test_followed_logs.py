@@ -56,12 +56,14 @@ def test_a_sealed_log_of_processes_that_end_or_are_killed_takes_steps_of_its_mod
 
     spec: MN7.1, MN5.16, MN5.18
     """
-    ends = ("killed", "discards", "closed", "renamed", "withdrawn", "full", "left", "ended twice", "closed")
+    ends = (
+        "killed", "discards", "closed", "renamed", "withdrawn", "full", "left", "rotates", "ended twice", "closed"
+    )  # fmt: skip
     file = sealed_logs.with_events(tmp_path, *ends)
     [result] = followed(file, tools)
     assert (result.module, result.objections) == ("SealedLog", ())
     [path] = follow.read(file)[1]
-    assert {"Renamed", "Crash", "Trailer", "Close", "ReadBack", "Discard", "Withdraw"} < {
+    assert {"Renamed", "Crash", "Trailer", "Close", "ReadBack", "Discard", "Withdraw", "Replace"} < {
         line.action for line in path.lines
     }
     refused_everywhere(path, tools)
@@ -94,7 +96,7 @@ def test_two_processes_that_write_one_log_at_a_time_are_refused(tmp_path: File) 
 
 def test_every_field_of_every_line_of_a_sealed_logs_events_counts(tmp_path: File, tools: tuple[str, File]) -> None:
     """spec: MN7.1"""
-    file = sealed_logs.with_events(tmp_path, "killed", "discards", "withdrawn", "left", count=2)
+    file = sealed_logs.with_events(tmp_path, "killed", "discards", "withdrawn", "rotates", "left", count=2)
 
     cut = [n for n, line in enumerate(file.read_text().splitlines()) if "log withdrawn" in line]
 
