@@ -1,6 +1,6 @@
 """`tmmu mnemosyne put|get|verify|rekey|stat`, in processes of their own.
 
-spec: MN8.1, MN8.4, MN8.6 to MN8.13, MN5.16
+spec: MN8.1, MN8.4, MN8.6 to MN8.13, MN8.15, MN5.16
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from proofs.model_check.following import follow
 from tests.support.killed_puts import COMMAND, ENVIRONMENT, KilledStore
 from tmmu.cli.entry import run
 from tmmu.core.errors import REGISTRY
@@ -260,3 +261,18 @@ def test_a_store_without_vectors_gives_none(folder: Path, capsys: pytest.Capture
     assert run(["mnemosyne", "get", "T", "--key", "k", "-o", "w.npy"]) == 4
     assert capsys.readouterr().err.endswith("[INVALID_LOG]\n")
     assert not Path("w.npy").exists()
+
+
+def test_commands_write_one_event_log_in_which_each_store_and_log_is_a_path(folder: Path) -> None:
+    """TLC follows such logs in `tests/nightly/test_mnemosyne_events.py`. spec: MN8.15"""
+    keyed = ["--key", "k", "--events", "e.log"]
+    for command in (
+        ["put", "S", "v.npy", "--append", *keyed], ["get", "S", "-o", "w.npy", *keyed], ["verify", "S", *keyed],
+        ["rekey", "S", "--new-key", "other", *keyed], ["stat", "S", "--key", "other", "--events", "e.log"],
+    ):  # fmt: skip
+        subprocess.run([*COMMAND, *command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+    events, paths = follow.read(folder / "e.log")
+    assert {path.module for path in paths} == {"MappedRegions", "Eviction", "SealedLog"}
+    assert sum(path.module == "SealedLog" for path in paths) == 1
+    assert len({event.fields["store"] for event in events if event.kind == "store made"}) >= 5
+    assert run(["mnemosyne", "stat", "S", "--key", "other", "--events", "S"]) == 2

@@ -31,8 +31,10 @@ TAMPERED = ("WRONG_KEY", "NOT_AUTHENTIC", "LOG_TRUNCATED", "ROLLED_BACK")
 
 
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """STORE, --key and --anchor."""
+    """STORE, --key, --anchor and --events."""
     for option in (
+        click.option("--events", type=shared.output, metavar="FILE",
+                     help="Append what is done to files, mappings and the anchor to this event log."),
         click.option("--anchor", type=shared.output, metavar="FILE",
                      help="What was acknowledged; STORE.anchor if not given. Keep it where others cannot write."),
         click.option("--key", required=True, type=click.Path(), metavar="FILE",
@@ -61,7 +63,15 @@ def mnemosyne() -> None:
 @click.option("--block", type=click.IntRange(1), metavar="VECTORS",
               help="The vectors of a record, decoded together; about 1 MiB if not given.")  # fmt: skip
 def put(
-    path: str, key: str, anchor: str | None, vectors: str, append: bool, ack: bool, ids: str | None, **given: Any
+    path: str,
+    key: str,
+    anchor: str | None,
+    events: str | None,
+    vectors: str,
+    append: bool,
+    ack: bool,
+    ids: str | None,
+    **given: Any,
 ) -> int:
     """Put the VECTORS of a file of NumPy (.npy) into a store, all of them or none.
 
@@ -72,8 +82,8 @@ def put(
     from tmmu.mnemosyne.regions import RegionStore
     from tmmu.mnemosyne.store import PutOptions
 
-    store = _store(path, key, anchor, vectors, ids)
-    with RegionStore() as regions, npy_vectors(vectors, regions) as source:
+    store = _store(path, key, anchor, events, vectors, ids)
+    with RegionStore(events=store.events) as regions, npy_vectors(vectors, regions) as source:
         found = store.put(
             source, PutOptions(**given), None if ids is None else _token_ids(ids), append=append,
             acknowledged=(lambda count: print_lines(str(count))) if ack else None,
@@ -91,7 +101,7 @@ def put(
     "-o", "--output", required=True, type=shared.output, metavar="FILE", help="Write the vectors here (.npy)."
 )
 @click.option("--token-ids", "ids", type=shared.output, metavar="FILE", help="Write their token ids here (.npy).")
-def get(path: str, key: str, anchor: str | None, output: str, ids: str | None) -> int:
+def get(path: str, key: str, anchor: str | None, events: str | None, output: str, ids: str | None) -> int:
     """Write the vectors of a store to a file of NumPy, once all of them were found authentic.
 
     \b
@@ -100,7 +110,7 @@ def get(path: str, key: str, anchor: str | None, output: str, ids: str | None) -
     from tmmu.mnemosyne.npy_files import npy_writer
     from tmmu.mnemosyne.store import decoded, token_ids
 
-    store = _store(path, key, anchor, output, ids)
+    store = _store(path, key, anchor, events, output, ids)
     with npy_writer(output) as written, contextlib.nullcontext() if ids is None else npy_writer(ids) as of_ids:
 
         def consume(first: int, block: VectorBlock) -> None:
@@ -120,7 +130,7 @@ def get(path: str, key: str, anchor: str | None, output: str, ids: str | None) -
 
 @mnemosyne.command()
 @store_options
-def verify(path: str, key: str, anchor: str | None) -> int:
+def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
     """Open every record of a store, decode it, and compare the store with its anchor.
 
     \b
@@ -132,7 +142,7 @@ def verify(path: str, key: str, anchor: str | None) -> int:
     def decodes(first: int, block: VectorBlock) -> None:
         decoded(block, path, first)
 
-    store = _store(path, key, anchor)
+    store = _store(path, key, anchor, events)
     try:
         found, state = store.read(decodes)
     except TmmuError as error:
@@ -147,7 +157,7 @@ def verify(path: str, key: str, anchor: str | None) -> int:
 @mnemosyne.command()
 @store_options
 @click.option("--new-key", "new", required=True, type=click.Path(), metavar="FILE", help="The key from then on.")
-def rekey(path: str, key: str, anchor: str | None, new: str) -> int:
+def rekey(path: str, key: str, anchor: str | None, events: str | None, new: str) -> int:
     """Seal a store under another key; the one before opens it no more.
 
     Where it is interrupted the store opens under one of the two, and the other is refused with which. The same command
@@ -158,7 +168,7 @@ def rekey(path: str, key: str, anchor: str | None, new: str) -> int:
     """
     from tmmu.mnemosyne.keys import MasterKey
 
-    count = _store(path, key, anchor, new).rotate(MasterKey.load(new))
+    count = _store(path, key, anchor, events, new).rotate(MasterKey.load(new))
     print_lines(f"{path}: {counted(count, 'record')} under the key {new}")
     return 0
 
@@ -166,13 +176,13 @@ def rekey(path: str, key: str, anchor: str | None, new: str) -> int:
 @mnemosyne.command()
 @store_options
 @shared.style
-def stat(path: str, key: str, anchor: str | None, style: str) -> int:
+def stat(path: str, key: str, anchor: str | None, events: str | None, style: str) -> int:
     """Print what a store has: vectors, records, bytes, and what was acknowledged.
 
     \b
     Exit codes: 0, 4 no store that can be read, 2 command line or key.
     """
-    found, state = _store(path, key, anchor).read()
+    found, state = _store(path, key, anchor, events).read()
     if style == "json":
         print_text(json_text(_facts(found, state)))
     else:
@@ -180,12 +190,13 @@ def stat(path: str, key: str, anchor: str | None, style: str) -> int:
     return 0
 
 
-def _store(path: str, key: str, anchor: str | None, *others: str | None) -> VectorStore:
+def _store(path: str, key: str, anchor: str | None, events: str | None, *others: str | None) -> VectorStore:
     from tmmu.mnemosyne.keys import MasterKey
     from tmmu.mnemosyne.store import VectorStore
+    from tmmu.runtime.events import EventLog
 
-    shared.check_apart(path, anchor or f"{path}.anchor", key, *others)
-    return VectorStore(path, MasterKey.load(key), anchor)
+    shared.check_apart(path, anchor or f"{path}.anchor", key, events, *others)
+    return VectorStore(path, MasterKey.load(key), anchor, None if events is None else EventLog(events))
 
 
 def _token_ids(path: str) -> NDArray[np.uint64]:

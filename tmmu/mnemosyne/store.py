@@ -29,6 +29,7 @@ from tmmu.mnemosyne.rotation import rotate
 from tmmu.mnemosyne.sealed_format import Frame
 from tmmu.mnemosyne.sealed_log import LogState, SealedLog, SealedReader
 from tmmu.mnemosyne.vector_blocks import VectorBlock, VectorLayout, check_size, default_block, packed, parsed
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.ram import total_ram
 
 KEPT = (1 << 25) - (1 << 16)
@@ -83,10 +84,19 @@ class PutOptions:
 
 
 class VectorStore:
-    """The vectors in the log at `path`, under a key, with its anchor (`path`.anchor if none is named)."""
+    """The vectors in the log at `path`, under a key, with its anchor (`path`.anchor if none is named).
 
-    def __init__(self, path: str | os.PathLike[str], key: MasterKey, anchor: str | os.PathLike[str] | None = None):
-        self.path, self.key = os.fspath(path), key
+    `events` is an event log, in which what is done to the log and to the regions through which it is read is written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        key: MasterKey,
+        anchor: str | os.PathLike[str] | None = None,
+        events: EventLog | None = None,
+    ) -> None:
+        self.path, self.key, self.events = os.fspath(path), key, events
         self.anchor = f"{self.path}.anchor" if anchor is None else os.fspath(anchor)
 
     def read(self, consume: Consume | None = None) -> tuple[StoreContents, LogState]:
@@ -97,7 +107,7 @@ class VectorStore:
         The calls come one after the other, in another thread, while the next block is read and opened.
         Errors: those of `SealedReader.open`, `InvalidLog` for a log that is no store, `RegionLost`.
         """
-        with _behind(consume) as calls, _regions() as regions:
+        with _behind(consume) as calls, self._regions() as regions:
             blocks, opened = _Blocks(self.path, calls), partial(mapped_file, regions)
             with SealedReader.open(self.path, self.key, self.anchor, blocks.visit, opened) as reader:
                 state = reader.state
@@ -155,8 +165,9 @@ class VectorStore:
 
     def _opened(self, key: MasterKey, blocks: _Blocks) -> SealedLog:
         """The log, open for writing, without what a put has left that did not come to its end."""
-        with _regions() as regions:
-            log = SealedLog.open(self.path, key, self.anchor, blocks.visit, partial(mapped_file, regions))
+        with self._regions() as regions:
+            opened = partial(mapped_file, regions)
+            log = SealedLog.open(self.path, key, self.anchor, blocks.visit, opened, events=self.events)
         try:
             log.discard(log.records - blocks.found().unfinished)
         except BaseException:
@@ -165,12 +176,11 @@ class VectorStore:
         blocks.discard()
         return log
 
-
-def _regions() -> RegionStore:
-    """A store of regions for one pass over a file, within the memory that there is as it begins."""
-    np.empty(KEPT, np.uint8)
-    memory = total_ram()
-    return RegionStore(lambda: memory)
+    def _regions(self) -> RegionStore:
+        """A store of regions for one pass over a file, within the memory that there is as it begins."""
+        np.empty(KEPT, np.uint8)
+        memory = total_ram()
+        return RegionStore(lambda: memory, events=self.events)
 
 
 @contextlib.contextmanager
