@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -20,7 +21,7 @@ from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, bound, dims, existing, shapes
+from tmmu.core.flags import Folder, Plans, bound, dims, existing, shapes
 from tmmu.core.output import one_line, print_lines, print_text, progress
 from tmmu.core.vocabulary import MODES
 from tmmu.plans import configuration_file
@@ -47,7 +48,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("plans", nargs=-1, required=True, type=existing, metavar="PLAN...")
+@click.argument("given", nargs=-1, required=True, type=Plans(), metavar="PLAN|FOLDER...")
 @click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor or .ir.txt).")
 @bound("--dim", "A binding that the plan must have been made with.")
 @bound("--shape", "The same for a whole input shape.")
@@ -118,7 +119,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     help="Show the version of the package, and which kernel it has, and exit.",
 )
 def command(
-    plans: tuple[str, ...],
+    given: tuple[list[str], ...],
     model: str | None,
     dim: dict[str, str],
     shape: dict[str, str],
@@ -140,9 +141,12 @@ def command(
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
+    A FOLDER stands for its files that end with .plan.cbor or .plan.txt, at any depth.
+
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
     """
+    plans = tuple(chain.from_iterable(given))
     required = tuple(part.strip() for part in require.split(",") if part.strip())
     for name in required:
         if name not in REQUIRABLE:

@@ -537,3 +537,22 @@ def test_output_that_cannot_be_written_is_no_verdict(folder: Path) -> None:
 def test_the_options_have_the_documented_defaults() -> None:
     assert Options() == Options(None, {}, {}, {}, frozenset(), False, (), 600.0, 500, 2)
     assert entry.INTERNAL == 70
+
+
+def test_a_folder_stands_for_the_plans_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: C1.13"""
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    text = "tmmu-plan-text 1\narena a 512\nbuffer x 256 a 0 live 0 1\nbuffer y 256 a {} live 1 2\n"
+    (inner / "z.plan.txt").write_text(text.format(256))
+    (tmp_path / "a" / "y.plan.txt").write_text(text.format(128))
+    (tmp_path / "a" / "notes.txt").write_text("no plan")
+    code, out, err = ran(capsys, str(tmp_path / "a"))
+    assert (code, err) == (1, "")
+    verdicts = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert [line.split(" for ")[0] for line in verdicts] == [
+        f"PROVED {inner / 'z.plan.txt'}", f"REFUTED {tmp_path / 'a' / 'y.plan.txt'}",
+    ]  # fmt: skip
+    code, _, err = ran(capsys, str(tmp_path / "empty"))
+    assert (code, "has no file that ends with .plan.cbor or .plan.txt" in err) == (2, True)

@@ -16,6 +16,30 @@ from tmmu.core.vocabulary import UINT64_END
 
 existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
+PLAN_SUFFIXES = (".plan.cbor", ".plan.txt")
+"""How the plans in a folder are known."""
+
+
+class Plans(click.Path):
+    """A plan, or a folder of plans: a list of files, those of a folder in the order of their names, at any depth."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The files. Raises BadParameter for a folder without plans."""
+        found = str(super().convert(value, param, ctx))
+        if not os.path.isdir(found):
+            return [found]
+        plans = sorted(
+            os.path.join(folder, name)
+            for folder, _, names in os.walk(found)
+            for name in names
+            if name.endswith(PLAN_SUFFIXES)
+        )
+        if not plans:
+            self.fail(f"{found!r} has no file that ends with {' or '.join(PLAN_SUFFIXES)}", param, ctx)
+        return plans
 
 
 class Folder(click.Path):
