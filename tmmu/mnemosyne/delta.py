@@ -12,6 +12,7 @@ there is. spec: MN4.1 to MN4.9
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -129,9 +130,13 @@ class Int8Deltas:
         rows = np.zeros((stop - begin, self.codes.shape[1]), np.float32)
         firsts = self.firsts[begin // self.block : -(-stop // self.block)]
         rows[:: self.block] = _as_float32(firsts.view(self.dtype))
-        places = _steps(np.arange(begin, stop), self.block)
-        for (before, now), (_, row) in zip(_steps(rows, self.block), places, strict=True):
-            now[...] = _rebuilt(before, self.scales[row], self.codes[row])
+        scales, codes, block = self.scales[begin:stop], self.codes[begin:stop], self.block
+        for part in _groups(rows, block):
+            room = np.empty(rows[part][::block].shape)
+            for place in range(1, min(block, len(rows[part]))):
+                now = rows[part][place::block]
+                now[...] = rows[part][place - 1 :: block][: len(now)]
+                _rebuild(now, scales[part][place::block], codes[part][place::block], room[: len(now)])
         return rows[start - begin :]
 
     def bound(self) -> NDArray[np.float64]:
@@ -195,30 +200,47 @@ def encode_int8(vectors: Vectors, block: int = BLOCK, first: int = 0) -> Int8Del
     values = _as_float32(vectors)
     _refuse_not_finite(values, first)
     scales, codes = np.zeros(len(values), np.float32), np.zeros(values.shape, np.int8)
-    rebuilt = values[::block].copy()
-    for place in range(1, min(block, len(values))):
-        now = values[place::block]
-        before = rebuilt[: len(now)]
-        scales[place::block], codes[place::block] = _quantised(now, before)
-        rebuilt = _rebuilt(before, scales[place::block], codes[place::block])
+    for part in _groups(values, block):
+        _quantise(values[part], block, scales[part], codes[part])
     return Int8Deltas(vectors.dtype, block, patterns[::block].copy(), scales, codes)
 
 
-def _quantised(now: NDArray[np.float32], before: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Scales [k] and codes [k, d] of vectors whose predecessors were rebuilt as `before`."""
-    difference = np.subtract(now, before, dtype=np.float64)
-    largest = np.abs(difference).max(axis=1, initial=0)
-    scales = (largest / 127).astype(np.float32)
-    is_short = scales.astype(np.float64) * 127 < largest
-    scales = np.where(is_short, np.nextafter(scales, np.float32(np.inf)), scales)
-    step = np.where(scales > 0, scales, 1).astype(np.float64)
-    difference /= step[:, None]
-    return scales, np.rint(difference, out=difference).astype(np.int8)
+AT_A_TIME = 1 << 15
+"""As many elements, of blocks beside each other, are rounded at a time, so that what is computed stays in a cache."""
 
 
-def _rebuilt(before: NDArray[np.float32], scales: NDArray[np.float32], codes: NDArray[np.int8]) -> NDArray[np.float32]:
-    """The next vectors as a reader has them: the product is exact in float64, the sum is rounded to float32."""
-    return (before + np.multiply(codes, scales[:, None], dtype=np.float64)).astype(np.float32)
+def _groups(rows: NDArray[Any], block: int) -> Iterator[slice]:
+    """The rows of so many whole blocks that about `AT_A_TIME` elements stand beside each other."""
+    step = block * max(1, AT_A_TIME // max(1, rows.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+def _quantise(values: NDArray[np.float32], block: int, scales: NDArray[np.float32], codes: NDArray[np.int8]) -> None:
+    """Scales [n] and codes [n, d] of whole blocks of vectors [n, d]; those of the first vectors are left alone."""
+    rebuilt = values[::block].copy()
+    exact, other = np.empty(rebuilt.shape), np.empty(rebuilt.shape)
+    for place in range(1, min(block, len(values))):
+        now, to = values[place::block], codes[place::block]
+        before, difference, size = rebuilt[: len(now)], exact[: len(now)], other[: len(now)]
+        np.subtract(now, before, out=difference, dtype=np.float64)
+        largest = np.abs(difference, out=size).max(axis=1, initial=0)
+        step = (largest / 127).astype(np.float32)
+        is_short = step.astype(np.float64) * 127 < largest
+        step = np.where(is_short, np.nextafter(step, np.float32(np.inf)), step)
+        scales[place::block] = step
+        np.divide(difference, np.where(step > 0, step, 1).astype(np.float64)[:, None], out=difference)
+        np.rint(difference, out=difference)
+        to[...] = difference
+        _rebuild(before, step, difference, difference)
+
+
+def _rebuild(
+    before: NDArray[np.float32], scales: NDArray[np.float32], codes: NDArray[Any], room: NDArray[np.float64]
+) -> None:
+    """The next vectors as a reader has them, in place: the product is exact in float64, the sum rounded to float32."""
+    np.multiply(codes, scales.astype(np.float64)[:, None], out=room)
+    np.add(before, room, out=room)
+    before[...] = room
 
 
 def _patterns(vectors: Vectors, block: int) -> NDArray[Any]:
