@@ -81,6 +81,8 @@ MODULES = {name: _ALL[name] for name in discharged(Discharge.BY_ROWS)}
 """The rows of each obligation that solvers discharge, in the order of verdicts."""
 PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in MODULES.values())
 """All that rows call; its first part is the text that the lemmas are about."""
+PATIENCE_S, PATIENCE = 10.0, 20
+"""A solver is given up on the definition after so many seconds, or times what another took that has proved it."""
 MANY = 10_000
 """Storages and accesses above which a second solver process is worthwhile."""
 
@@ -112,12 +114,18 @@ def prove_with(
     """The outcome of each obligation for several solvers together: PROVED where each of them proves it.
 
     `solvers` are names of `proofs.solvers.process.SOLVERS`; the rest is as for `prove`. Where they do not agree, the
-    obligation is UNKNOWN and its note has the verdict of each. spec: V4.6, V4.10
+    obligation is UNKNOWN and its note has the verdict of each. The definition alone is proved where one proves it: what
+    it says is proved by each of them from rows, and once one has it, another is given up early. spec: V4.6, V4.7, V4.10
     """
-    found = {
-        name: prove(context, solver=name, timeout_s=timeout_s, workers=workers, definition_limit=definition_limit)
-        for name in solvers
-    }
+    found: dict[str, list[Outcome]] = {}
+    patience = timeout_s
+    for name in solvers:
+        found[name] = prove(
+            context, solver=name, timeout_s=timeout_s, workers=workers, definition_limit=definition_limit,
+            definition_timeout_s=patience,
+        )  # fmt: skip
+        if (asked := found[name][-1]).name == promises.NAME and asked.verdict == PROVED:
+            patience = min(patience, max(PATIENCE_S, PATIENCE * asked.seconds))
     return [_agreed(dict(zip(found, outcomes, strict=True))) for outcomes in zip(*found.values(), strict=True)]
 
 
@@ -128,6 +136,9 @@ def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
     seconds = sum(outcome.seconds for outcome in outcomes.values())
     if len(set(verdicts.values())) == 1:
         return replace(first, seconds=seconds, solvers=verdicts)
+    if first.name == promises.NAME and set(verdicts.values()) == {PROVED, UNKNOWN}:
+        late = ", ".join(name for name, verdict in verdicts.items() if verdict != PROVED)
+        return Outcome(first.name, PROVED, first.rows, seconds, note=f"no answer of {late}", solvers=verdicts)
     notes = "; ".join(
         f"{name} answers {outcome.verdict}{f': {outcome.note or outcome.hint}' if outcome.verdict != PROVED else ''}"
         for name, outcome in outcomes.items()
@@ -144,6 +155,7 @@ def prove(
     timeout_s: float = 600.0,
     workers: int = 2,
     definition_limit: int = 500,
+    definition_timeout_s: float | None = None,
 ) -> list[Outcome]:
     """Discharge every obligation of a plan that passed the gate.
 
@@ -159,6 +171,8 @@ def prove(
         The most solver processes at once.
     definition_limit
         Up to how many storages the three promises are asked straight from their definitions, too.
+    definition_timeout_s
+        Seconds for that question, `timeout_s` if not given.
 
     Returns
     -------
@@ -175,7 +189,9 @@ def prove(
     with ThreadPoolExecutor(max_workers=1) as aside:
         # The questions of the definitions keep a solver of their own busy meanwhile.
         is_small = len(placement.storages) <= definition_limit
-        small = aside.submit(_promised, placement, claims, timeout_s, solver) if is_small else None
+        small = (
+            aside.submit(_promised, placement, claims, definition_timeout_s or timeout_s, solver) if is_small else None
+        )
         try:
             unproved = at_use.unproved(solvers[0].version, timeout_s, start=SOLVERS[solver])
             results = discharge([rows for _, rows in asked], solvers, timeout_s)

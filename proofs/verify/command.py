@@ -1,7 +1,7 @@
 """verify-plan: prove memory plans, or show why they are wrong.
 
 One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
-spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C4.3, V4.10, V5.5
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
         rejects = outcome.verdict == VIOLATED
         answer = "rejects a row where the naive checker finds nothing" if rejects else "gave no answer"
         result.notes.append(f"{outcome.name}: the solver {answer} ({outcome.note or outcome.hint})")
+    result.notes += [f"{o.name}: {o.note}" for o in outcomes if o.verdict == PROVED and o.note]
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
     result.notes += [f"required but missing: {name}" for name in missing]
     if agrees and not (unproved or unasked or missing):
