@@ -1,4 +1,4 @@
-"""`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002. spec: MN8.1, MN8.6 to MN8.13, MN8.15, MN8.15
+"""`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002. spec: MN8.1, MN8.6 to MN8.13, MN8.15
 
 Commands that open no store stand in `mnemosyne_figures`, and are added at the end of this module.
 """
