@@ -32,7 +32,7 @@ endef
 $(VENV)/user: pyproject.toml
 	$(need_python)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[report]'
 	@touch $@
 
 $(VENV)/dev: pyproject.toml

@@ -15,10 +15,13 @@ for spec in "gpt2 --dim batch=1 --dim seq=1024" "resnet50 --dim batch=2" "unet -
 done
 tmmu show "$out/gpt2.plan.cbor"
 echo
+echo "the map of gpt2, for a browser:"
+tmmu report "$out/gpt2.plan.cbor" --model "$out/gpt2.onnx" -o "$out/gpt2.html"
+echo
 # A wrong plan: a result takes the place of an operand that is read later. The verifier must refute it.
 tmmu example broken/in-place-read-later -o "$out/broken.plan.cbor"
 code=0
-verify-plan "$out/broken.plan.cbor" || code=$?
+verify-plan "$out/broken.plan.cbor" --report "$out/broken.html" || code=$?
 if [ "$code" != 1 ]; then
   echo "the broken plan was not refuted (exit $code)" >&2
   exit 1

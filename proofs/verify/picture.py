@@ -43,6 +43,7 @@ def in_text(witness: dict[str, Any]) -> Iterator[str]:
 def _ruler(
     what: str, names: Sequence[str], spans: Sequence[tuple[int, int]], wide: int, mark: tuple[int, str] | None
 ) -> Iterator[str]:
+    spans = [(min(span), max(span)) for span in spans]  # a wrong plan may end a life before it begins
     low, high = min(a for a, _ in spans), max(b for _, b in spans)
     if mark is not None:
         low, high = min(low, mark[0]), max(high, mark[0])
@@ -88,7 +89,7 @@ def _drawing(witness: dict[str, Any], plan: Plan | BufferPlan) -> str:
     shown = [box for box in shown if box.arena == arena]
     if not shown:
         return ""
-    left, right = min(box.birth for box in shown), max(box.death for box in shown)
+    left, right = min(min(box.birth, box.death) for box in shown), max(max(box.birth, box.death) for box in shown)
     low, high = min(box.first_byte for box in shown), max(box.last_byte for box in shown)
     for step in witness["steps"]:
         left, right = min(left, step), max(right, step)

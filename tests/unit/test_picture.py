@@ -89,6 +89,14 @@ def test_a_page_has_the_rectangles_and_loads_nothing(tmp_path: Path, capsys: pyt
     capsys.readouterr()
 
 
+def test_a_life_that_ends_before_it_begins_is_drawn_too(tmp_path: Path) -> None:
+    """The verifier prints the witness of any wrong plan, this one too."""
+    box = {"tensor": "a", "arena": "a", "birth": 5, "death": 2, "first_byte": 0, "last_byte": 9}
+    witness = {"boxes": [box], "steps": [], "arena": "a", "tensors": ["a"]}
+    steps, line, *_ = picture.in_text(witness)
+    assert (steps.split()[0], steps.split()[-1], line.count("=")) == ("2", "5", picture.WIDTH)
+
+
 def test_a_page_has_every_file_that_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     g = Graph("g")
     g.output(g.node("Relu", g.input("x", (4,)), g.tensor("y", (4,))))

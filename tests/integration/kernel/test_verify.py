@@ -99,7 +99,7 @@ def test_a_kernel_that_is_required_and_not_installed_is_unknown(
     assert answer["kernel"]["answer"] == "not installed"
     result = CliRunner().invoke(command, [str(path), "--coq", str(tmp_path / "coq")])
     assert result.exit_code == 2
-    assert "make kernel" in result.output
+    assert "tmmu kernel install" in result.output
 
 
 # Inside Coq.

@@ -1,6 +1,7 @@
 """Every model of `tla/` ends under TLC as the manifest says, and so does every twin and non-property.
 
-Here each check is violated by the first of its twins; `make test-full` runs the others too, with the larger bounds.
+Here each module holds, and one of its twins is refuted; `make models`, which CI runs too, has every twin and every
+non-property, and `make test-full` the larger bounds.
 spec: T8.2, T8.3, T8.5, T8.8, T8.9
 """
 
@@ -15,14 +16,13 @@ MODULES = manifest.read(manifest.installed())
 
 
 def names(module: Module) -> list[str]:
-    """The runs of a module, and of the twins that violate one check the first."""
-    twins = {run.expected: run.name for run in reversed(module.runs) if run.kind == "twin"}
-    assert set(twins) == set(module.checks)
-    others = [run.name for run in module.runs if run.kind != "twin" and run.size == "ci"]
-    return [*others, *twins.values()]
+    """The models of a module, and its first twin; each of its checks has a twin that violates it."""
+    twins = [run for run in module.runs if run.kind == "twin"]
+    assert {run.expected for run in twins} == set(module.checks)
+    return [*(run.name for run in module.runs if run.kind == "model" and run.size == "ci"), twins[0].name]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
-def test_a_module_holds_and_each_of_its_checks_can_fail(module: Module, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_module_holds_and_a_twin_of_it_does_not(module: Module, capsys: pytest.CaptureFixture[str]) -> None:
     code = entry.run(names(module))
     assert code == 0, "".join(capsys.readouterr())
