@@ -17,6 +17,7 @@ with needed("matplotlib", "a map as an image", code="INVALID_SETTING", extra="re
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 MOST = 100_000
 """As many rectangles, the largest, are drawn of one arena."""
@@ -64,8 +65,6 @@ def _boxes(one: ArenaMap, axes: Any) -> None:
     axes.set_xlim(0, one.last_step + 1)
     axes.set_ylim(0, max(1, one.footprint) * 1.02)
     axes.set_ylabel(f"bytes of {one.name}")
-    axes.set_title(
-        f"footprint {size(one.footprint)}, peak {size(one.peak)} at step {one.peak_step}; "
-        + ", ".join(f"{role or 'buffers'}: C{k}" for k, role in enumerate(roles)),
-        fontsize=8,
-    )
+    axes.set_title(f"footprint {size(one.footprint)}, peak {size(one.peak)} at step {one.peak_step}", fontsize=9)
+    legend = [Patch(color=f"C{k}", label=role or "buffer") for k, role in enumerate(roles)]
+    axes.legend(handles=legend, fontsize=8, loc="upper center", ncols=len(legend))
