@@ -124,8 +124,9 @@ def prove_with(
             context, solver=name, timeout_s=timeout_s, workers=workers, definition_limit=definition_limit,
             definition_timeout_s=patience,
         )  # fmt: skip
-        if (asked := found[name][-1]).name == promises.NAME and asked.verdict == PROVED:
-            patience = min(patience, max(PATIENCE_S, PATIENCE * asked.seconds))
+        for outcome in found[name]:
+            if outcome.name == promises.NAME and outcome.verdict == PROVED:
+                patience = min(patience, max(PATIENCE_S, PATIENCE * outcome.seconds))
     return [_agreed(dict(zip(found, outcomes, strict=True))) for outcomes in zip(*found.values(), strict=True)]
 
 

@@ -213,7 +213,7 @@ class PoolMachine(RuleBasedStateMachine):
 
 
 TestPool = PoolMachine.TestCase
-TestPool.settings = settings(max_examples=share(300), stateful_step_count=40)
+TestPool.settings = settings(max_examples=share(120), stateful_step_count=40)
 
 
 def test_eight_threads_and_resets_lose_nothing_and_never_read_what_is_anothers() -> None:

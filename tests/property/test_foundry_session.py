@@ -115,7 +115,7 @@ class Sessions(RuleBasedStateMachine):
             session.close()
 
 
-Sessions.TestCase.settings = settings(max_examples=share(120), stateful_step_count=12, deadline=None)
+Sessions.TestCase.settings = settings(max_examples=share(60), stateful_step_count=12, deadline=None)
 TestSessions = Sessions.TestCase
 
 

@@ -17,6 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.effort import share
 from tests.support.plain_replacement import PlainReplacement
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne.address_space import PAGE, TILE
@@ -268,4 +269,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=60, stateful_step_count=50)
+TestStore.settings = settings(max_examples=share(80), stateful_step_count=50)

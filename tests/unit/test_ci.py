@@ -23,7 +23,7 @@ def test_the_workflow_calls_the_script_and_nothing_beside_it() -> None:
 def test_the_script_is_of_targets_that_the_makefile_has() -> None:
     script = (ROOT / ".ci/run").read_text()
     targets = re.findall(r"^make (\S+)$", script, re.MULTILINE)
-    assert targets == ["demo", "kernel", "test"]
+    assert targets == ["demo", "kernel", "test", "models"]
     assert "set -euo pipefail" in script.splitlines()
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)

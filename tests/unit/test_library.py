@@ -27,7 +27,7 @@ def layer() -> tmmu.Graph:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "gpt2.onnx"
-    assert run(["example", "gpt2", "-o", str(path)]) == 0
+    assert run(["example", "llama-block", "-o", str(path)]) == 0
     return path
 
 

@@ -531,7 +531,6 @@ def test_a_log_that_cannot_be_written_is_an_error_once_and_the_store_goes_on(tmp
                     assert region.view().tobytes() == content
                 except NoAddressSpace:
                     refused += 1
-            gc.collect()
             assert all(region.pinned_tiles == 0 for region in store.regions)
             assert store.mapped_bytes <= 5 * TILE
         assert refused == 1

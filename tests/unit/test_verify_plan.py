@@ -177,7 +177,7 @@ def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: 
     options = Options(timeout=7.0, workers=3, definition_limit=11, donated=frozenset({"x"}))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
     expected = {"solver": "z3", "timeout_s": 7.0, "workers": 3, "definition_limit": 11}
-    assert asked == [expected]
+    assert asked == [{**expected, "definition_timeout_s": 7.0}]
 
 
 def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
