@@ -108,6 +108,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/verify/verdict.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": VERIFY for name in ("judge", "checks", "conclusion", "options")},
     "proofs/violations.py": (*VERIFY, f"{UNIT}formats.py"),
+    **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
+    **{f"tmmu/report/{name}.py": (f"{UNIT}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
+    **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
+    "tmmu/library.py": (f"{UNIT}library.py",),
+    "tmmu/ir/graph.py": (f"{UNIT}library.py",),
     "proofs/verify/formats.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py"),
     "tmmu/core/flags.py": (f"{UNIT}flags.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}cli_plan.py"),
     "proofs/verify/command.py": (*VERIFY, f"{COMMANDS}second_opinion.py", f"{COMMANDS}sharding_commands.py"),
@@ -208,8 +213,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{
         f"tmmu/{name}.py": HOMES
         for name in (
-            "plan/memories", "planner/patterns", "planner/allocation", "plan/configuration",
-            "plan/configuration_file", "planner/arenas/permitted", "planner/arenas/capacity",
+            "plans/memories", "planner/patterns", "planner/allocation", "plans/configuration",
+            "plans/configuration_file", "planner/arenas/permitted", "planner/arenas/capacity",
         )
     },
     **{
