@@ -25,9 +25,21 @@ MODELS = KERNEL.with_name("models")
 collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, the runs of TLC: at the end short tests keep all workers busy."""
-    items.sort(key=lambda item: MODELS not in item.path.parents)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each worker begin with its share of what takes longest, the runs of TLC.
+
+    `--dist worksteal` first gives each worker one piece of the list, all of one length. At the end short tests keep all
+    of them busy.
+    """
+    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
+    long = [item for item in items if MODELS in item.path.parents]
+    short = [item for item in items if MODELS not in item.path.parents]
+    size, ordered = len(items) // workers, list[pytest.Item]()
+    for worker in range(workers):
+        mine = long[worker::workers]
+        ordered += mine + short[: max(0, size - len(mine))]
+        del short[: max(0, size - len(mine))]
+    items[:] = ordered + short
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
