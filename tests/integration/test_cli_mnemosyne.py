@@ -276,3 +276,76 @@ def test_commands_write_one_event_log_in_which_each_store_and_log_is_a_path(fold
     assert sum(path.module == "SealedLog" for path in paths) == 1
     assert len({event.fields["store"] for event in events if event.kind == "store made"}) >= 5
     assert run(["mnemosyne", "stat", "S", "--key", "other", "--events", "S"]) == 2
+
+
+def with_shape(path: Path, shape: str, data: bytes) -> None:
+    """A file of NumPy of float16 whose header states a shape, whatever it has."""
+    header = f"{{'descr': '<f2', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header = header.ljust(117) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data)
+
+
+@pytest.mark.parametrize(
+    ("shape", "data", "said"),
+    [
+        ("(-1, 64)", bytes(128), "the shape (-1, 64) is not of vectors"),
+        ("(True, 64)", bytes(128), "the shape (True, 64) is not of vectors"),
+        ("(4611686018427387904, 0)", b"", "is not of vectors"),
+        ("(2, 4)", bytes(17), "1 bytes follow after its vectors"),
+        ("(2, 4)", bytes(15), "it is cut off"),
+    ],
+)
+def test_a_header_that_is_not_of_the_vectors_in_the_file_is_refused(
+    shape: str, data: bytes, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: MN8.13, MN4.9"""
+    with_shape(folder / "w.npy", shape, data)
+    before = content(folder)
+    for arguments in (["put", "new"], ["put", "S", "--append", "--ack"]):
+        assert run(["mnemosyne", *arguments, "w.npy", "--key", "k"]) == 4
+        captured = capsys.readouterr()
+        assert (captured.out, said in captured.err) == ("", True), captured.err
+    assert content(folder) == before
+
+
+def test_a_store_has_one_anchor_under_all_its_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: MN8.1, MN8.9"""
+    Path("link").symlink_to("S")
+    assert run(["mnemosyne", "put", "link", "v.npy", "--key", "k", "--append"]) == 0
+    assert run(["mnemosyne", "rekey", "link", "--key", "k", "--new-key", "other"]) == 0
+    assert "anchor" not in capsys.readouterr().err
+    assert not Path("link.anchor").exists()
+    for name in ("S", "link"):
+        assert run(["mnemosyne", "verify", name, "--key", "other"]) == 0
+        assert run(["mnemosyne", "verify", name, "--key", "k"]) == 1
+
+
+def test_a_key_that_is_a_pipe_is_refused_and_not_waited_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: MN5.1"""
+    os.mkfifo("pipe", 0o600)
+    assert run(["mnemosyne", "stat", "S", "--key", "pipe"]) == 2
+    assert "INVALID_KEY" in capsys.readouterr().err
+
+
+def test_an_anchor_that_is_none_or_says_two_things_under_one_key_is_no_anchor(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: MN5.14, MN8.11"""
+    anchor = Path("S.anchor")
+    old = anchor.read_bytes()
+    assert run(["mnemosyne", "put", "S", "v.npy", "--key", "k", "--append"]) == 0
+    new = anchor.read_bytes()
+    for wrong in (b"", new[:-1], b"x" + new[1:], old + new, new + new):
+        anchor.write_bytes(wrong)
+        assert run(["mnemosyne", "verify", "S", "--key", "k"]) == 1
+        assert "NOT_AUTHENTIC" in capsys.readouterr().err
+    anchor.write_bytes(new)
+    assert run(["mnemosyne", "verify", "S", "--key", "k"]) == 0
+
+
+def test_an_empty_file_is_not_authentic(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: MN8.11"""
+    Path("nothing").touch()
+    assert run(["mnemosyne", "verify", "nothing", "--key", "k"]) == 4
+    captured = capsys.readouterr()
+    assert ("AUTHENTIC" in captured.out, "nothing was put into it" in captured.err) == (False, True)

@@ -409,10 +409,10 @@ def test_an_anchor_that_is_wrong_is_refused(what: str, tmp_path: Path) -> None:
         message = "the anchor is of another log"
     elif what == "short":
         anchor.write_bytes(good[:-1])
-        code, message = "INVALID_LOG", "not an anchor"
+        code, message = "NOT_AUTHENTIC", "not an anchor"
     elif what == "foreign":
         anchor.write_bytes(b"?" + good[1:])
-        code, message = "INVALID_LOG", "not an anchor"
+        code, message = "NOT_AUTHENTIC", "not an anchor"
     elif what == "version":
         anchor.write_bytes(good[:9] + b"\x02" + good[10:])
         code, message = "INVALID_LOG", "version 2"

@@ -19,7 +19,7 @@ EXTENDS SealedLog
 
 VARIABLES bytes,  \* the bytes of the file
           ends,   \* where it could end: pairs of records and bytes
-          aside   \* what has become of a new anchor: "none", "written", "synced"
+          aside   \* what has become of a new anchor: "none", "written", "synced"; or of the log: "replaced"
 
 layout == <<bytes, ends, aside>>
 state == <<vars, layout>>
@@ -89,8 +89,8 @@ Follow(e) ==
        /\ CutTo(e)
     \/ /\ e.action = "Replace" /\ phase = "running" /\ e.records = Len(log) /\ acked = Len(log)
        /\ ends' = ends \cup {<<e.records, e.end>>}
-       /\ <<e.records, e.end>> \notin ends
-       /\ UNCHANGED <<vars, bytes, aside>>
+       /\ aside = "none" /\ aside' = "replaced"
+       /\ UNCHANGED <<vars, bytes>>
     \/ e.action = "Close" /\ e.end = bytes /\ UNCHANGED state
     \/ e.action = "Fail" /\ UNCHANGED state
 

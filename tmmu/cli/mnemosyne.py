@@ -133,6 +133,8 @@ def get(path: str, key: str, anchor: str | None, events: str | None, output: str
 def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
     """Open every record of a store, decode it, and compare the store with its anchor.
 
+    What follows after what was acknowledged may be torn, as after a crash: a warning says so.
+
     \b
     Exit codes: 0 it is what was acknowledged; 1 it is not; 4 no store, or one that cannot be read;
     2 command line or key.
@@ -150,6 +152,8 @@ def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
             raise
         print_lines(f"error: {error}", err=True)
         return 1
+    if found.layout is None and state.anchored is None:
+        raise _nothing(path)
     print_lines(f"AUTHENTIC {path}", *(f"  {line}" for line in _lines(found, state)))
     return 0
 
@@ -192,10 +196,10 @@ def stat(path: str, key: str, anchor: str | None, events: str | None, style: str
 
 def _store(path: str, key: str, anchor: str | None, events: str | None, *others: str | None) -> VectorStore:
     from tmmu.mnemosyne.keys import MasterKey
-    from tmmu.mnemosyne.store import VectorStore
+    from tmmu.mnemosyne.store import VectorStore, default_anchor
     from tmmu.runtime.events import EventLog
 
-    shared.check_apart(path, anchor or f"{path}.anchor", key, events, *others)
+    shared.check_apart(path, anchor or default_anchor(path), key, events, *others)
     return VectorStore(path, MasterKey.load(key), anchor, None if events is None else EventLog(events))
 
 

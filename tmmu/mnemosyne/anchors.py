@@ -22,6 +22,7 @@ from tmmu.mnemosyne.log_scan import CUT_OFF, LogScan
 MAGIC = b"TMMUANCH"
 FIELDS = struct.Struct(">8sHH32s32sQ")
 CODE = 32
+FIX = "put the anchor back that was written last; deleting it accepts what it does not state"
 SIZE = FIELDS.size + CODE
 
 
@@ -48,7 +49,10 @@ def store(path: str, *statements: bytes, observe: Callable[[str], None] | None =
 
 
 def read(path: str | None) -> bytes | None:
-    """The bytes of the anchor at `path`; None where there is no such file. `InvalidLog` for one that is no anchor."""
+    """The bytes of the anchor at `path`; None where there is no such file.
+
+    `NotAuthentic` for what is no anchor, `InvalidLog` for one of another version or that cannot be read.
+    """
     if path is None:
         return None
     try:
@@ -59,7 +63,7 @@ def read(path: str | None) -> bytes | None:
     except OSError as error:
         raise InvalidLog(f"the anchor cannot be read ({error.strerror})", os.fspath(path), "anchor") from error
     if len(data) not in (SIZE, 2 * SIZE) or not all(each.startswith(MAGIC) for each in statements(data)):
-        raise InvalidLog("it is not an anchor", path, "anchor")
+        raise NotAuthentic("it is not an anchor, or one that was changed", path, "anchor", FIX)
     version = max(FIELDS.unpack_from(each)[1] for each in statements(data))
     if version != 1:
         raise InvalidLog(f"version {version} of an anchor is not known, only 1", path, "anchor")

@@ -65,7 +65,8 @@ class MasterKey(_Secret):
         """The key in a file of exactly 32 bytes. `InvalidKey` where others than its owner may read or write it."""
         name = os.fspath(path)
         try:
-            with open(name, "rb", buffering=0) as file:
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # what is no file may never answer
+            with open(descriptor, "rb", buffering=0) as file:
                 status = os.fstat(file.fileno())
                 secret = file.read(BYTES + 1) if stat.S_ISREG(status.st_mode) else b""
         except OSError as error:

@@ -71,11 +71,15 @@ class NpyVectors:
         self.kind = "bfloat16" if kind.kind == "V" and kind.itemsize == 2 and not kind.fields else kind.name
         if self.kind not in KINDS or not kind.isnative:
             raise self._refused(f"elements {kind!r} are not stored", "convert them to a type of this machine")
+        if not all(type(size) is int and size >= 0 for size in shape) or not shape[1]:
+            raise self._refused(f"the shape {shape} is not of vectors that have elements", FIX)
         self.count, self.width = shape
         self._type = np.dtype("uint16") if self.kind == "bfloat16" else kind
         self._row = self.width * kind.itemsize
         if self._start + self.count * self._row > file.size:
             raise self._refused("it is cut off", "save it again")
+        if (more := file.size - self._start - self.count * self._row) > 0:
+            raise self._refused(f"{more} bytes follow after its vectors", "save what is meant as one array")
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """See `VectorSource`; they lie in the mapping."""

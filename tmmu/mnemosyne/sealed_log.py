@@ -107,6 +107,9 @@ def _compared(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -
     own = [each for each in by_key if each is not None]
     if not own:
         raise NotAuthentic("the anchor was changed, or made under another key", name, "anchor")
+    if len(own) > 1:
+        what = "the anchor has two statements under one key, as no rotation writes them"
+        raise NotAuthentic(what, name, "anchor", anchors.FIX)
     stated = own[-1]
     anchors.compare(stated, found, name)
     if len(by_key) > 1:

@@ -83,8 +83,13 @@ class PutOptions:
     compress: bool = False
 
 
+def default_anchor(path: str) -> str:
+    """The anchor of a store where none is named: beside the file itself, under whatever name it was reached."""
+    return f"{os.path.realpath(path)}.anchor"
+
+
 class VectorStore:
-    """The vectors in the log at `path`, under a key, with its anchor (`path`.anchor if none is named).
+    """The vectors in the log at `path`, under a key, with its anchor (`default_anchor`).
 
     `events` is an event log, in which what is done to the log and to the regions through which it is read is written.
     """
@@ -97,7 +102,7 @@ class VectorStore:
         events: EventLog | None = None,
     ) -> None:
         self.path, self.key, self.events = os.fspath(path), key, events
-        self.anchor = f"{self.path}.anchor" if anchor is None else os.fspath(anchor)
+        self.anchor = default_anchor(self.path) if anchor is None else os.fspath(anchor)
 
     def read(self, consume: Consume | None = None) -> tuple[StoreContents, LogState]:
         """What there is, once all of it was found authentic; O(store) time.

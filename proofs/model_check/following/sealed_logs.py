@@ -133,6 +133,8 @@ def _written(log: _Log, event: Event) -> None:
         log.path.add(line, "Acknowledge", records=fields["records"])
         log.acknowledged = fields["records"]
     elif event.kind == "log replaced":  # by records that were written anew, and are taken for those that they replace
+        if event.fields["segment"] in log.segments:
+            raise WrongLog(line, "a log is replaced by a segment that it had already")
         log.segments[event.fields["segment"]] = log.last
         log.path.add(line, "Replace", records=fields["records"], end=fields["end"])
     elif event.kind == "log withdrawn":

