@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from proofs.verify.judge import judge
+from proofs.verify.judge import judge_against
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, Verdict
 from tmmu.core.errors import TmmuError
@@ -25,7 +23,6 @@ from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.forward import ARENAS, POLICY
 from tmmu.foundry.session import ModelSession, initialize_session
-from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -43,10 +40,7 @@ def planned(forward: Model) -> Plan:
 def verdict_on(plan: Plan, forward: Model) -> Verdict:
     """The verifier's answer on a plan of a forward pass, against that pass. It takes a second for a hundred nodes."""
     stated = file.with_steps(file.decode(file.encode(plan)))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "forward.ir.cbor"
-        files.save(forward, path)
-        return replace(judge(PLAN_NAME, stated, Options(model=str(path))), model=path.name)
+    return judge_against(PLAN_NAME, stated, forward, Options())
 
 
 def prove(plan: Plan, forward: Model) -> None:

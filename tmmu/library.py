@@ -7,11 +7,9 @@ spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.3
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from proofs.verify import formats
@@ -21,14 +19,15 @@ from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tmmu.cli.options import TrainingOptions
 from tmmu.cli.planning import task
 from tmmu.core import canonical
+from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, Bindings
-from tmmu.ir import files
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
 from tmmu.plans import configuration_file, file, metrics
 from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.places import TensorPlaces, places
 from tmmu.plans.sections import Plan
 
 FilePath = str | os.PathLike[str]
@@ -110,35 +109,29 @@ class MemoryPlan:
         return sum(arena.footprint for arena in self.arenas)
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        plan = self.stated.plan
-        names = plan.allocation.tensors.name if isinstance(plan, Plan) else plan.buffers.name
-        return {name: row for row, name in enumerate(names.list())}
+    def _places(self) -> TensorPlaces:
+        return places(self.stated.plan)
 
     @cached_property
-    def _offsets(self) -> list[int]:
-        plan = self.stated.plan
-        found = plan.allocation.addresses() if isinstance(plan, Plan) else plan.buffers.storages.offset
-        offsets: list[int] = found.tolist()
-        return offsets
+    def _rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self._places.name)}
 
     def __getitem__(self, name: str) -> PlannedTensor:
         """Where a tensor lies; O(1) after the first."""
-        row, plan = self._rows[name], self.stated.plan
-        storages = plan.placement.storages
-        if not isinstance(plan, Plan):
-            born, gone = int(storages.birth[row]), int(storages.death[row])
-            arena = plan.buffers.arenas[int(storages.arena[row])].name
-            return PlannedTensor(name, arena, self._offsets[row], int(storages.bytes[row]), born, gone)
-        tensors = plan.allocation.tensors
-        word = str(SHARES[int(tensors.shares[row])])
-        own = int(tensors.of[row]) >= len(tensors)
-        return PlannedTensor(
-            name, plan.allocation.arenas[int(storages.arena[int(tensors.storage[row])])].name, self._offsets[row],
-            int(tensors.bytes[row]), int(tensors.birth[row]), int(tensors.death[row]),
-            plan.allocation.dtypes[int(tensors.dtype[row])], str(ROLES[int(tensors.role[row])]),
-            None if own else word, None if own else list(self._rows)[int(tensors.of[row])],
+        row, of, plan = self._rows[name], self._places, self.stated.plan
+        found = PlannedTensor(
+            name, plan.placement.arenas[int(of.arena[row])].name, int(of.offset[row]), int(of.bytes[row]),
+            int(of.birth[row]), int(of.death[row]),
         )  # fmt: skip
+        if not isinstance(plan, Plan):
+            return found
+        tensors, shared = plan.allocation.tensors, int(plan.allocation.tensors.of[row])
+        found = replace(
+            found, dtype=plan.allocation.dtypes[int(tensors.dtype[row])], role=str(ROLES[int(tensors.role[row])])
+        )
+        if shared == NONE:
+            return found
+        return replace(found, shares=str(SHARES[int(tensors.shares[row])]), of=tensors.name[shared])
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
@@ -325,14 +318,10 @@ def verify(
         arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)),
     )  # fmt: skip
     try:
-        if not isinstance(model, Graph):
-            options = replace(options, model=None if model is None else os.fspath(model))
-            return VerificationResult(verify_plan.judge(found.name, found.stated, options))
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{model.name}.ir.cbor".replace(os.sep, "_")
-            files.save(model.model(), path)
-            verdict = verify_plan.judge(found.name, found.stated, replace(options, model=str(path)))
-            return VerificationResult(replace(verdict, model=path.name))
+        if isinstance(model, Graph):
+            return VerificationResult(verify_plan.judge_against(found.name, found.stated, model.model(), options))
+        options = replace(options, model=None if model is None else os.fspath(model))
+        return VerificationResult(verify_plan.judge(found.name, found.stated, options))
     except Disagreement as error:
         raise TmmuError(
             "INVALID_BINDING", str(error), file=found.name, fix="give what the plan was made with", binding=""

@@ -18,6 +18,7 @@ from typing import Any
 
 from proofs.model_check import config
 from proofs.model_check.config import Config, WrongConfig
+from tmmu.core.pages import data_folder
 
 SUCCESS = "success"
 SIZES = ("ci", "full")
@@ -98,8 +99,7 @@ class Module:
 
 def installed() -> Path:
     """The folder with the models that came with this package."""
-    source = Path(__file__).resolve().parents[2] / "tla"
-    return source if source.is_dir() else Path(__file__).resolve().parents[2] / "tmmu" / "_data" / "tla"
+    return data_folder("tla")
 
 
 def read(folder: Path) -> tuple[Module, ...]:

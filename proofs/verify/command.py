@@ -190,7 +190,8 @@ def command(
         finally:
             doing("")
         verdicts.append(verdict)
-        drawn.append((verdict, list(formats.text(verdict)), plan))
+        if report is not None:
+            drawn.append((verdict, list(formats.text(verdict)), plan))
         if style == "text":
             print_lines(*formats.text(verdict, verbose), err=verdict.verdict == "ERROR")
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):

@@ -8,6 +8,8 @@ UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
@@ -32,7 +34,8 @@ from proofs.violations import Obligation, Violation
 from tmmu.core import kind
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import Bindings, Model
+from tmmu.ir import files
 from tmmu.plans import file
 from tmmu.plans.claims import claims_object
 from tmmu.plans.gate import Stated, StatedBuffers
@@ -99,6 +102,17 @@ def judge(
     if not _refuted(result, violations(subject), plan, options):
         _prove(result, subject, options, progress)
     return result
+
+
+def judge_against(name: str, stated: Stated | StatedBuffers, model: Model, options: Options) -> Verdict:
+    """What `verify-plan` answers of a plan against a model that is in no file, which is written as IR meanwhile.
+
+    The verdict names the model by its own name. Raises as `judge`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.ir.cbor")
+        files.save(model, path)
+        return replace(judge(name, stated, replace(options, model=path)), model=f"{model.name}.ir.cbor")
 
 
 def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Callable[[str], None]) -> Verdict:

@@ -96,6 +96,25 @@ def test_what_a_model_needs_otherwise_is_planned(tmp_path: Path, capsys: pytest.
     assert verify_plan([str(plan), "--model", model]) == 0
 
 
+def test_a_model_of_another_plan_is_refused_and_one_in_ir_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model file that states its own dimensions binds none. spec: RP3.3"""
+    model, other = tmp_path / "m.ir.txt", tmp_path / "other.ir.txt"
+    text = "tmmu-ir-text 1\ndim n 4\ntensor x f32 n input\ntensor y f32 {} output\nnode relu Relu x -> y inplace y x\n"
+    model.write_text(text.format("n"))
+    other.write_text(text.format(5))
+    plan, token = str(tmp_path / "p.plan.cbor"), tmp_path / "token"
+    token.write_bytes(bytes(64))
+    for layout in ([], ["--layout", "hashed", "--address-token", str(token)]):
+        assert ran(capsys, "plan", str(model), *layout, "-o", plan)[0] == 0
+        code, out, err = ran(capsys, "explain", plan, "--model", str(model))
+        assert (code, err) == (0, "")
+        assert "in-place hints refused: 1\n  relu: y in place of x: " in out
+        code, _, err = ran(capsys, "explain", plan, "--model", str(other))
+        assert (code, "the plan is not of this model" in err) == (2, True)
+
+
 def arena_changes_of(path: Path) -> list[ArenaMap]:
     return arena_maps(file.load_any(path).plan)
 

@@ -8,7 +8,7 @@
 (*                                                                         *)
 (* A process that ends, however it does, is a crash that the next opening  *)
 (* shows: what it found, and how much it cut off. A log that replaces      *)
-(* another one has its records, and ends elsewhere; it may do so already   *)
+(* another one has its records, and its own end; it may do so already      *)
 (* where the process was killed next. An anchor of which the               *)
 (* process died before it could say so is a line that the reader puts in,  *)
 (* and so is what a log held before its events were logged.                *)

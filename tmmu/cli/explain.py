@@ -6,16 +6,17 @@ import difflib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tmmu.cli.options import TrainingOptions
 from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.output import counted, print_lines, size
-from tmmu.core.vocabulary import LAYOUTS, ORDERS
+from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings
 
 if TYPE_CHECKING:
+    from tmmu.cli.planning import PlanningTask
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import ArenaMap
 
@@ -79,11 +80,13 @@ def _arena(one: ArenaMap, steps: list[str]) -> Iterator[str]:
     for k in live[:SHOWN]:
         yield f"    {size(int(one.bytes[k])):>12}  {_name(one, k)}  steps {one.birth[k]} to {one.death[k]}"
     best = savings(one, SHOWN)
-    if best and len({int(value) for value in one.live}) > 1:
+    if one.is_constant:
+        return
+    if best:
         yield "  without one of these the peak would be lower by"
         for saving in best:
             yield f"    {size(saving.bytes):>12}  {_name(one, saving.row)}"
-    elif len({int(value) for value in one.live}) > 1:
+    else:
         yield "  no single storage lowers the peak: it is reached at steps that share none"
 
 
@@ -95,6 +98,8 @@ def _name(one: ArenaMap, row: int) -> str:
 def _others(plan: Plan, model: str) -> Iterator[str]:
     """What the model would need otherwise, and which hints were refused."""
     from tmmu.cli.planning import task
+    from tmmu.core.kind import is_ir
+    from tmmu.ir.columns import digest
     from tmmu.planner import PlanOptions
     from tmmu.plans import metrics
     from tmmu.plans.sections import configured
@@ -102,40 +107,41 @@ def _others(plan: Plan, model: str) -> Iterator[str]:
     origin = plan.origin
     if origin.shard_spec:
         raise click.UsageError("--model: the plan is of one rank; give a plan of the whole model")
-    bindings, training = plan.bindings, TrainingOptions(mode=origin.mode)
     arenas = (configured(plan), plan.configuration.policy)
+    bindings = Bindings(donated=plan.bindings.donated) if is_ir(model) else plan.bindings
+    asked = task(model, bindings, TrainingOptions(origin.mode), PlanOptions(order=origin.order), arenas)
+    if digest(asked.graph) != origin.ir_hash:
+        raise click.UsageError("--model: the plan is not of this model, or was made within a budget")
     needs = sum(metrics.footprints(plan.allocation))
     yield f"the model otherwise (now {size(needs)} in all, layout {origin.layout}, order {origin.order}):"
-    wanted = PlanOptions(layout=origin.layout, order=origin.order, replay_token=origin.replay_token)
-    refused: Any = ()
     for order in ORDERS:
         for layout in LAYOUTS:
-            if layout == "hashed":
+            if layout == "hashed" or (layout, order) == (origin.layout, origin.order):
                 continue
-            asked = task(model, bindings, training, replace(wanted, layout=layout, order=order), arenas)
+            other = replace(asked, options=replace(asked.options, layout=layout, order=order))
             try:
-                made = asked.planned(asked.graph)
+                found = sum(metrics.footprints(other.planned(asked.graph).plan.allocation))
             except TmmuError as error:
                 yield f"  --order {order} --layout {layout}: {error.what}"
                 continue
-            found = sum(metrics.footprints(made.plan.allocation))
-            if (layout, order) == (origin.layout, origin.order):
-                refused = made.refused
-            else:
-                yield f"  --order {order} --layout {layout}: {size(found)} ({(found - needs) / max(needs, 1):+.1%})"
+            yield f"  --order {order} --layout {layout}: {size(found)} ({(found - needs) / max(needs, 1):+.1%})"
     if origin.mode == "backward":
-        yield _computed_again(model, bindings, wanted, arenas)
+        yield _computed_again(asked)
+    layout = "packed" if origin.layout == "hashed" else origin.layout
+    refused = replace(asked, options=replace(asked.options, layout=layout)).planned(asked.graph).refused
     yield f"in-place hints refused: {len(refused)}"
     for one in refused[:SHOWN]:
         yield f"  {one.node}: {one.result} in place of {one.operand}: {one.reason}"
 
 
-def _computed_again(model: str, bindings: Any, wanted: Any, arenas: Any) -> str:
+def _computed_again(asked: PlanningTask) -> str:
     """The least that computing activations again can do with: a budget of one byte is refused with it."""
-    from tmmu.cli.planning import task
+    from tmmu.planner.modes import prepare
 
     try:
-        task(model, bindings, TrainingOptions("backward", "remat_enabled", 1), wanted, arenas)
+        prepare(asked.given, "backward", asked.arenas, 1, asked.policy)
     except TmmuError as error:
+        if error.code_id != "ARENA_TOO_SMALL":
+            raise
         return f"  --preset remat_enabled, at the least: {error.what}"
     return "  --preset remat_enabled: any budget will do"

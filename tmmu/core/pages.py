@@ -1,4 +1,4 @@
-"""The tables of `spec/` that commands print from: in a checkout beside the package, in a wheel inside it."""
+"""The folders that commands read, in a checkout beside the package, in a wheel inside it; the table of failures."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class FailureEntry(NamedTuple):
     fix: str
 
 
-def spec_folder() -> Path:
-    """The folder of the specification."""
+def data_folder(name: str) -> Path:
+    """The folder `spec` or `tla`: of the checkout that the package is in, else of the wheel that it came with."""
     package = Path(__file__).resolve().parents[1]
-    beside = package.parent / "spec"
-    return beside if (beside / "errors.md").is_file() else package / "_data" / "spec"
+    is_checkout = (package.parent / "pyproject.toml").is_file()
+    return package.parent / name if is_checkout else package / "_data" / name
 
 
 def failure_page() -> dict[str, FailureEntry]:
     """Each failure code with its meaning and its fix, as the table of `errors.md` has them."""
     found = {}
-    for line in (spec_folder() / "errors.md").read_text(encoding="utf-8").splitlines():
+    for line in (data_folder("spec") / "errors.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and len(cells) == 8 and cells[1].isdigit():
             found[cells[0]] = FailureEntry(cells[6], cells[7])

@@ -55,6 +55,16 @@ class ArenaMap:
         """The most bytes that are live at one step: no plan of these lifetimes needs less."""
         return int(self.live.max(initial=0))
 
+    @property
+    def changes(self) -> Int:
+        """The steps at which the live bytes are others than before, the first step included."""
+        return np.flatnonzero(np.diff(self.live, prepend=-1.0))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether as much is live at every step, as of weights."""
+        return len(self.changes) <= 1
+
     def at_peak(self, most: int) -> list[int]:
         """The rows that are live at the peak, the largest first, `most` of them."""
         step = self.peak_step
@@ -104,7 +114,7 @@ def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
                 producer[rows], reader[rows], [names[k] for k in chosen], np.cumsum(change)[:-1],
             )
         )  # fmt: skip
-    return sorted(found, key=lambda one: bool((one.live == one.live[0]).all()))
+    return sorted(found, key=lambda one: one.is_constant)
 
 
 def _contents(plan: Plan) -> tuple[list[str], list[str], list[str], Int, Int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tmmu.plans import metrics
+from tmmu.plans.places import places
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.report.arena_map import arena_maps
 
@@ -83,14 +84,7 @@ def growth(changes: list[ArenaChange]) -> Fraction | None:
 
 
 def _tensors(plan: Plan | BufferPlan) -> Iterator[tuple[str, tuple[str, int, int, int, int]]]:
-    arenas, storages = [arena.name for arena in plan.placement.arenas], plan.placement.storages
-    if isinstance(plan, Plan):
-        tensors = plan.allocation.tensors
-        arena, low = storages.arena[tensors.storage], plan.allocation.addresses()
-        names, size, birth, death = tensors.name, tensors.bytes, tensors.birth, tensors.death
-    else:
-        names, arena, low, size = plan.buffers.name, storages.arena, storages.offset, storages.bytes
-        birth, death = storages.birth, storages.death
-    columns = (column.tolist() for column in (arena, low, size, birth, death))
-    for name, (a, offset, count, born, gone) in zip(names, zip(*columns, strict=True), strict=True):
-        yield name, (arenas[a], offset, count, born, gone)
+    arenas, of = [arena.name for arena in plan.placement.arenas], places(plan)
+    columns = (column.tolist() for column in (of.arena, of.offset, of.bytes, of.birth, of.death))
+    for name, (arena, offset, size, birth, death) in zip(of.name, zip(*columns, strict=True), strict=True):
+        yield name, (arenas[arena], offset, size, birth, death)

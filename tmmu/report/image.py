@@ -28,7 +28,7 @@ def image(title: str, maps: Sequence[ArenaMap], kind: str) -> bytes:
 
     The same plan gives the same bytes under one version of Matplotlib. O(storages) up to `MOST` an arena.
     """
-    drawn = [one for one in maps if len(set(one.live.tolist())) > 1] or list(maps[:1])
+    drawn = [one for one in maps if not one.is_constant] or list(maps[:1])
     figure = Figure(figsize=(11, 1 + 4.5 * max(1, len(drawn))), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)

@@ -77,7 +77,7 @@ SEARCH = """
     if (text) for (let k = 0; k < all.length; k++) if (all[k].includes(text)) found.push(k);
     const exact = found.filter(k => all[k].split('\\n').includes(text)), rows = exact.length ? exact : found;
     boxes.selected.indices = rows;
-    count.text = text ? rows.length + (rows.length == 1 ? ' storage' : ' storages') : '';
+    matches.text = text ? rows.length + (rows.length == 1 ? ' storage' : ' storages') : '';
     if (rows.length) {
         const d = boxes.data, of = (key, f) => rows.map(k => d[key][k]).reduce((a, b) => f(a, b));
         const left = of('left', Math.min), right = of('right', Math.max);
@@ -219,19 +219,19 @@ def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM
         y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
     )  # fmt: skip
     live.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
-    places = _changes(one.live)
-    live.step(places + 0.0, one.live[places], mode="after", line_color="#0b5cad")
+    steps_drawn = _curve(one)
+    live.step(steps_drawn + 0.0, one.live[steps_drawn], mode="after", line_color="#0b5cad")
     for height, colour in ((one.footprint, "#444444"), (one.peak, "#b3261e")):
         live.add_layout(Span(location=height, dimension="width", line_color=colour, line_dash="dotted"))
     legends = [Div(text=_legend(roles)), Div(text=_legend(operators), visible=False)]
-    count = Div(text="")
+    matches = Div(text="")
     search = TextInput(placeholder="search a tensor by name, or a part of it", width=280)
     search.js_on_change(
-        "value", CustomJS(args={"boxes": boxes, "names": names, "count": count, "x": x, "y": y}, code=SEARCH)
+        "value", CustomJS(args={"boxes": boxes, "names": names, "matches": matches, "x": x, "y": y}, code=SEARCH)
     )
     colours = Select(value="by_role", options=[("by_role", "by role"), ("by_operator", "by operator")], width=120)
     colours.js_on_change("value", CustomJS(args={"quads": quads, "legends": legends}, code=RECOLOUR))
-    parts: list[Any] = [row(search, colours, count), *legends, plot, live, Div(text=_peak(one, steps.data["name"]))]
+    parts: list[Any] = [row(search, colours, matches), *legends, plot, live, Div(text=_peak(one, steps.data["name"]))]
     if len(one.names) > DRAWN:
         of = f"the {len(kept)} largest of " if len(kept) < len(one.names) else ""
         remark = f"Of {of}{counted(len(one.names), 'storage')} the {DRAWN} largest in sight are drawn; grey: how full."
@@ -239,13 +239,14 @@ def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM
     return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
 
 
-def _changes(live: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The steps at which the live bytes are others than before, and the last; of very many the highest of each part."""
-    changed = np.flatnonzero(np.diff(live, prepend=-1.0))
-    if len(changed) > 4 * DRAWN:
-        parts = np.array_split(changed, 2 * DRAWN)
-        changed = np.array([part[live[part].argmax()] for part in parts])
-    return np.append(changed, len(live) - 1) if len(live) else changed
+def _curve(one: ArenaMap) -> NDArray[np.int64]:
+    """The steps that the curve of live bytes goes through: its changes and the end; of very many the highest of each
+    part.
+    """
+    steps = one.changes
+    if len(steps) > 4 * DRAWN:
+        steps = np.array([part[one.live[part].argmax()] for part in np.array_split(steps, 2 * DRAWN)])
+    return np.append(steps, len(one.live) - 1)
 
 
 def _colours(words: list[str], palette: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tmmu.core.output import spreadsheet_safe
 from tmmu.plans import metrics
+from tmmu.plans.places import places
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.report.arena_map import ArenaMap
 
@@ -72,10 +73,9 @@ def perfetto(maps: Sequence[ArenaMap], steps: Sequence[str]) -> bytes:
                     },
                 }
             )  # fmt: skip
-        changed = np.flatnonzero(np.diff(one.live, prepend=-1.0)).tolist()
         events += [
             {"ph": "C", "pid": pid, "ts": step, "name": "live bytes", "args": {"bytes": int(one.live[step])}}
-            for step in changed
+            for step in one.changes.tolist()
         ]
     if steps:
         events.append({"ph": "M", "pid": 0, "name": "process_name", "args": {"name": "steps"}})
@@ -139,13 +139,7 @@ def memory_snapshot(maps: Sequence[ArenaMap]) -> bytes:
 
 def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
     """A C header: the bytes of each arena; arena (by number), offset and size of each tensor, in its own name."""
-    placement = plan.placement
-    if isinstance(plan, Plan):
-        tensors, addresses = plan.allocation.tensors, plan.allocation.addresses()
-        named, sizes, arena = tensors.name, tensors.bytes, placement.storages.arena[tensors.storage]
-    else:
-        named, addresses = plan.buffers.name, placement.storages.offset
-        sizes, arena = placement.storages.bytes, placement.storages.arena
+    placement, found_at = plan.placement, places(plan)
     taken: set[str] = set()
     prefix = _identifier(name, taken)
     lines = [
@@ -155,7 +149,8 @@ def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
     for a, (one, footprint) in enumerate(zip(placement.arenas, metrics.footprints(placement), strict=True)):
         found = _identifier(f"{name}_arena_{one.name}", taken)
         lines += [f"#define {found} {a}", f"#define {found}_BYTES {footprint}ull"]
-    for tensor, a, offset, size in zip(named, arena.tolist(), addresses.tolist(), sizes.tolist(), strict=True):
+    columns = (column.tolist() for column in (found_at.arena, found_at.offset, found_at.bytes))
+    for tensor, a, offset, size in zip(found_at.name, *columns, strict=True):
         found = _identifier(f"{name}_{tensor}", taken)
         lines += [f"#define {found}_{what}" for what in (f"ARENA {a}", f"OFFSET {offset}ull", f"BYTES {size}ull")]
     return "\n".join([*lines, "", "#endif", ""]).encode()

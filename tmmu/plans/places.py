@@ -1,0 +1,41 @@
+"""Where each tensor of a plan lies and when it is live, for all that show a plan. spec: P2.6"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tmmu.core.columns import U32, U64, Names
+from tmmu.plans.sections import BufferPlan, Plan
+
+
+class TensorPlaces(NamedTuple):
+    """Columns of equal length: a row for each tensor, or each buffer of lifetimes alone, in the order of the plan.
+
+    `arena` is a row of the plan's arenas; `offset` and `bytes` are of that arena; lifetimes include both ends.
+    """
+
+    name: Names
+    arena: U32
+    offset: U64
+    bytes: U64
+    birth: U32
+    death: U32
+
+
+def places(plan: Plan | BufferPlan, *, of_storages: bool = False) -> TensorPlaces:
+    """Where the tensors lie, or with `of_storages` the whole storage of each. O(tensors)."""
+    storages = plan.placement.storages
+    if not isinstance(plan, Plan):
+        name, row = plan.buffers.name, np.arange(len(storages))
+    else:
+        tensors = plan.allocation.tensors
+        name, row = tensors.name, tensors.storage.astype(np.int64)
+        if not of_storages:
+            return TensorPlaces(
+                name, storages.arena[row], plan.allocation.addresses(), tensors.bytes, tensors.birth, tensors.death
+            )
+    return TensorPlaces(
+        name, storages.arena[row], storages.offset[row], storages.bytes[row], storages.birth[row], storages.death[row]
+    )
