@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from proofs.readers.plans import formats as plan_formats
 from proofs.verify import formats
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import Disagreement, Options
@@ -269,8 +270,10 @@ def plan(
 
 
 def load(path: FilePath) -> MemoryPlan:
-    """The plan at `path`, CBOR or text; INVALID_PLAN naming file and place where it is none. O(bytes)."""
-    return MemoryPlan(file.load_any(path), os.fspath(path))
+    """The plan at `path`, CBOR or text, or of another compiler (`spec/foreign.md`); INVALID_PLAN naming file and place
+    where it is none. O(bytes).
+    """
+    return MemoryPlan(plan_formats.load_any(path), os.fspath(path))
 
 
 def save(plan: MemoryPlan, path: FilePath) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from proofs.kernel import installed
+from proofs.readers.plans.formats import is_plan
 from proofs.solvers.option import solver_option, timeout_option
 from proofs.verify import formats, picture, ranks
 from proofs.verify import judge as verify_plan
@@ -21,7 +22,7 @@ from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, Plans, bound, dims, existing, shapes
+from tmmu.core.flags import Folder, MemorySize, Plans, bound, dims, existing, shapes
 from tmmu.core.output import one_line, print_lines, print_text, progress
 from tmmu.core.vocabulary import MODES
 from tmmu.plans import configuration_file
@@ -48,7 +49,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("given", nargs=-1, required=True, type=Plans(), metavar="PLAN|FOLDER...")
+@click.argument("given", nargs=-1, required=True, type=Plans(is_plan), metavar="PLAN|FOLDER...")
 @click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor or .ir.txt).")
 @bound("--dim", "A binding that the plan must have been made with.")
 @bound("--shape", "The same for a whole input shape.")
@@ -106,6 +107,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     help="Write the verdicts as a page; of a refuted plan with the rectangles, the step and the bytes.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Solver processes.")
+@click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
@@ -136,12 +138,14 @@ def command(
     smt2: str | None,
     report: str | None,
     workers: int,
+    capacity: int | None,
     coq: str | None,
     verbose: bool,
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
-    A FOLDER stands for its files that end with .plan.cbor or .plan.txt, at any depth.
+    A PLAN is ours, binary or text, or one of another compiler (spec/foreign.md), - standard input. A FOLDER stands for
+    the plans in it, at any depth.
 
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
@@ -154,7 +158,7 @@ def command(
     known, ranges = dims(dim)
     options = Options(
         model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, arenas, coq,
+        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")

@@ -41,6 +41,8 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
             yield f"  not looked at: {', '.join(_with_reasons(verdict.not_looked_at))}"
     if verbose:
         yield from (f"  {line}" for line in _rows(verdict.obligations))
+    if verdict.reading is not None:
+        yield from (f"  {line}" for line in _reading(verdict.reading, verdict.witness is not None))
     if "mode" in verdict.assumptions:
         yield f"  mode: {verdict.assumptions['mode']}"
     ranges = {name: f"{low}..{high}" for name, (low, high) in verdict.assumptions["ranges"].items()}
@@ -60,6 +62,15 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)
+
+
+def _reading(reading: dict[str, Any], is_refuted: bool) -> Iterator[str]:
+    """How a plan of another producer was read; what is outside stands among what was not looked at. spec: FP1.4"""
+    yield f"read as: {reading['format']}, {reading['extent']}"
+    yield from (f"assumed in reading: {sentence}" for sentence in reading["assumptions"])
+    yield from (f"approximated: {sentence}" for sentence in reading["approximations"])
+    if is_refuted and reading["outside"]:
+        yield f"outside of the plan: {', '.join(_with_reasons(reading['outside']))}"
 
 
 def _with_reasons(reasons: dict[str, str]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from proofs.readers.models.difference import difference
 from proofs.readers.models.recomputation import with_recomputation
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
+from proofs.readers.plans import formats as plan_formats
 from proofs.sharding.stages import RankModel, of_rank
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from proofs.verify.conclusion import claims_of, conclude
@@ -36,7 +37,6 @@ from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files
-from tmmu.plans import file
 from tmmu.plans.claims import claims_object
 from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.sections import BufferPlan, Plan
@@ -56,8 +56,9 @@ def verify(path: str, options: Options = DEFAULTS, progress: Callable[[str], Non
 
 
 def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
-    """Read a plan file, once. What an earlier run has written of a file of this name is removed first, as it may be of
-    other bytes. Raises `TmmuError` and `OSError` where it is no plan or cannot be read.
+    """Read a plan file, ours or another producer's, once. What an earlier run has written of a file of this name is
+    removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` where it is no plan or cannot be read,
+    `Disagreement` for a capacity that the file states itself.
     """
     if options.smt2 is not None:
         from proofs.verify import export as smtlib
@@ -65,7 +66,10 @@ def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
         smtlib.clear(smtlib.folder_of(options.smt2, path))
     if options.coq is not None:
         coq_file.clear(options.coq)
-    return file.load_any(path)
+    try:
+        return plan_formats.load_any(path, options.capacity)
+    except ValueError as error:
+        raise Disagreement(str(error)) from error
 
 
 def judge(
@@ -78,9 +82,11 @@ def judge(
     if isinstance(stated, StatedBuffers):
         return _judge_buffers(path, stated, options, progress)
     plan = stated.plan
+    if stated.reading is not None:  # what the file itself states to be given up. spec: FP1.10
+        options = replace(options, donated=options.donated.union(stated.reading.donated))
     check_agreement(plan, options)
     scope = "against the model" if options.model is not None else "for the steps it states"
-    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, model=options.model)
+    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, model=options.model, reading=_reading(stated))
     # From here on names, those that this plan has: a rank has what its stage touches.
     options = replace(options, donated=donation.given_up(plan, options.donated))
     origin = plan.provenance
@@ -120,13 +126,19 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
     for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
         if given:
             raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
-    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], "for the lifetimes it states")
+    scope = "for the lifetimes it states"
+    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, reading=_reading(stated))
     result.assumptions, result.claims = _assumptions(stated.plan, Bindings(), options), claims_of(stated.plan)
     subject = BufferSubject(stated, options.arenas)
     progress("checking")
     if not _refuted(result, buffer_violations(subject), stated.plan, options):
         _prove(result, subject, options, progress)
     return result
+
+
+def _reading(stated: Stated | StatedBuffers) -> dict[str, Any] | None:
+    """What the plan of another producer was read as, in the fields of the JSON output. spec: FP1.4"""
+    return None if stated.reading is None else asdict(stated.reading)
 
 
 def _refuted(result: Verdict, found: Iterator[Violation], plan: Plan | BufferPlan, options: Options) -> bool:
@@ -149,8 +161,10 @@ def _prove(
     progress("asking the kernel")
     result.kernel = kernel_answer(subject.context, digest, options.timeout)
     conclude(result, stated.plan, outcomes, options)
-    if stated.is_text:
+    if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, Stated))
+    if stated.reading is not None:
+        result.not_looked_at |= stated.reading.outside
     if isinstance(subject, BufferSubject):
         return
     if options.smt2 is not None:
@@ -164,7 +178,7 @@ def _of_text(result: Verdict, has_steps: bool) -> None:
     """What a text does not state is not compared, and the verdict says what was worked out instead. spec: X1.6"""
     result.obligations = [entry for entry in result.obligations if entry["name"] != Obligation.HASHES]
     result.compared = [name for name in result.compared if name != Obligation.HASHES]
-    result.not_looked_at[Obligation.HASHES] = "a text states none"
+    result.not_looked_at[Obligation.HASHES] = "a text states none" if result.reading is None else "the file states none"
     if has_steps:
         result.notes.append("lifetimes and storages were computed from the steps and from what shares with what")
 

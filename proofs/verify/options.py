@@ -39,6 +39,8 @@ class Options:
     """What is run of the model, for a plan whose provenance does not say it."""
     arenas: Configuration | None = None
     """The arena configuration that plans must have."""
+    capacity: int | None = None
+    """The bytes of the memory, of formats that state none."""
     coq: str | None = None
     """The folder for a file in which Coq itself proves the plan."""
 

@@ -48,6 +48,8 @@ class Verdict:
     witness: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     model: str | None = None
+    reading: dict[str, Any] | None = None
+    """Of a plan of another producer: format, extent, assumptions, what is outside, approximations (FP1.4)."""
     kernel: dict[str, Any] = field(default_factory=dict)
     """The result of the checker that Coq has proved, as `proofs.kernel.answer` gives it."""
 

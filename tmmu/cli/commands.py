@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
 COMMANDS = (
-    "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "kernel", "mico", "mnemosyne", "plan",
-    "replan", "report", "restore", "run", "session", "show", "survey", "trace",
+    "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "import", "kernel", "mico", "mnemosyne",
+    "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
 )  # fmt: skip
-"""The names of the commands; `tmmu.cli.NAME` holds the command as NAME."""
+"""The names of the commands; `tmmu.cli.NAME` holds the command as NAME, `import_` the one named `import`."""
 
 
 class LazyGroup(click.Group):
@@ -27,7 +28,8 @@ class LazyGroup(click.Group):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"tmmu.cli.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        found = getattr(import_module(f"tmmu.cli.{name}"), name)
         assert isinstance(found, click.Command)
         return found
 

@@ -20,29 +20,43 @@ from tmmu.core.vocabulary import Bindings
     "--memory-stats", "what", flag_value="memory-stats", help="Of the layout pools: what MiCo's scripts print."
 )
 @click.option("--format", "style", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-@click.option("--as", "form", type=click.Choice(["text"]), help="The file itself as a text plan or a text model.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["text", "minimalloc"]),
+    help="The file itself as a text plan or model; or the storages of an arena as MiniMalloc's CSV.",
+)
+@click.option("--arena", metavar="NAME", help="With --as minimalloc, the arena.")
 @options.bindings(
     donates=False,
     dim="With --as text, of an ONNX model: the size or the range of a symbolic dimension.",
     shape="The same of the shape of an input.",
     value="The same of the value of an input.",
 )
-def show(file: str, what: str | None, style: str, form: str | None, bindings: Bindings) -> int:
+def show(file: str, what: str | None, style: str, form: str | None, arena: str | None, bindings: Bindings) -> int:
     """Print a plan, or a plan or model as text.
 
     Of the plan FILE: its arenas and what is live at the peak, or its tensors, storages or steps; of the layout pools
     its memory pools too.
 
-    With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads.
+    With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads. With --as
+    minimalloc: print buffers, lifetimes and offsets of one arena as CSV that MiniMalloc and idealloc read.
     """
     from tmmu.cli import memory_pools, show_report, storages, summary
     from tmmu.plans import file as plans
 
     if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
+    if arena is not None and form != "minimalloc":
+        raise click.UsageError("--arena goes with --as minimalloc")
+    if form is not None and (what is not None or style != "text"):
+        raise click.UsageError(f"--as {form} prints the whole file; leave out --format and what chooses rows")
+    if form == "minimalloc":
+        from tmmu.report import minimalloc
+
+        print_text(minimalloc.write(plans.load_any(file).plan.placement, arena).removesuffix("\n"))
+        return 0
     if form is not None:
-        if what is not None or style != "text":
-            raise click.UsageError("--as text prints the whole file; leave out --format and what chooses rows")
         print_text(as_text(file, bindings).removesuffix("\n"))
         return 0
     if bindings != Bindings():

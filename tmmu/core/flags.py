@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from tmmu.core.output import read_size
 from tmmu.core.vocabulary import UINT64_END
 
 existing = click.Path(exists=True, dir_okay=False)
@@ -21,10 +22,13 @@ PLAN_SUFFIXES = (".plan.cbor", ".plan.txt")
 
 
 class Plans(click.Path):
-    """A plan, or a folder of plans: a list of files, those of a folder in the order of their names, at any depth."""
+    """A plan, `-` for standard input, or a folder of plans: a list of files, those of a folder in the order of their
+    names, at any depth. `is_plan` is asked of each of these.
+    """
 
-    def __init__(self) -> None:
-        super().__init__(exists=True)
+    def __init__(self, is_plan: Callable[[str], bool]) -> None:
+        super().__init__(exists=True, allow_dash=True)
+        self.is_plan = is_plan
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The files. Raises BadParameter for a folder without plans."""
@@ -35,11 +39,26 @@ class Plans(click.Path):
             os.path.join(folder, name)
             for folder, _, names in os.walk(found)
             for name in names
-            if name.endswith(PLAN_SUFFIXES)
+            if self.is_plan(os.path.join(folder, name))
         )
         if not plans:
-            self.fail(f"{found!r} has no file that ends with {' or '.join(PLAN_SUFFIXES)}", param, ctx)
+            self.fail(
+                f"{found!r} has no file that ends with {' or '.join(PLAN_SUFFIXES)}, and no plan of another compiler",
+                param,
+                ctx,
+            )
         return plans
+
+
+class MemorySize(click.ParamType[int]):
+    """A number of bytes, as in 24GiB."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Raises BadParameter for anything else."""
+        found = value if isinstance(value, int) else read_size(value)
+        return found or self.fail(f"{value!r} is not a number of bytes from 1; write it as in 24GiB", param, ctx)
 
 
 class Folder(click.Path):

@@ -20,6 +20,7 @@ from tmmu.plans.claims import arena_config, claims_object
 from tmmu.plans.columns import Steps
 from tmmu.plans.gate import FORMAT, SPEC_VERSION, Stated, StatedBuffers, from_object
 from tmmu.plans.provenance import HASHES, provenance_object
+from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Envelope, Plan, configured
 
 LIMIT = 1 << 34
@@ -145,15 +146,27 @@ def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
     """The plan at `path`, with steps or with lifetimes alone."""
     name = os.fspath(path)
     try:
-        data = canonical.read_bounded(path, LIMIT)
+        return read_any(canonical.read_bounded(path, LIMIT), name)
+    except TmmuError as error:
+        error.in_file(name)
+        raise
+
+
+def read_any(data: bytes, name: str) -> Stated | StatedBuffers:
+    """The plan that `data` holds, binary or text; `name` is the file in refusals."""
+    try:
         kind.check_plan(name, data[: kind.HEAD])
         if name.endswith(".plan.txt") or kind.is_text(data[: kind.HEAD]) == kind.PLAN:
-            # A text goes through the same gate, as the binary file that states the same. spec: X1.6
-            return replace(decode(encode(text.read(data, name))), is_text=True)
+            return gated(text.read(data, name))
         return decode(data)
     except TmmuError as error:
         error.in_file(name)
         raise
+
+
+def gated(plan: Plan | BufferPlan, reading: Reading | None = None) -> Stated | StatedBuffers:
+    """A plan that was read from no plan file, through the gate as the binary file that states the same. spec: X1.6"""
+    return replace(decode(encode(plan)), is_text=reading is None, reading=reading)
 
 
 def decode(data: bytes) -> Stated | StatedBuffers:

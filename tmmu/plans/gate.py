@@ -35,6 +35,7 @@ from tmmu.plans import provenance, sharding
 from tmmu.plans.allocation import Allocation, Arena, Buffers
 from tmmu.plans.claims import read_claims
 from tmmu.plans.columns import PARTS, ROLES, SHARES, Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
+from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "2.0"
@@ -56,11 +57,13 @@ class Stated:
     """A plan as it was read, and the hashes that its file states.
 
     `is_text` is true of a text plan: storages and lifetimes were worked out from its steps, and its digest made here.
+    So they were of another producer's plan, which has its `reading` beside it.
     """
 
     plan: Plan
     hashes: dict[str, bytes]
     is_text: bool = False
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class StatedBuffers:
     plan: BufferPlan
     hashes: dict[str, bytes]
     is_text: bool = False
+    reading: Reading | None = None
 
 
 def from_object(value: Any) -> Stated | StatedBuffers:

@@ -18,6 +18,7 @@ from tmmu.core.statements import operator_text, written
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plans import text
 from tmmu.plans.allocation import Allocation, Arena, Buffers, Placement
+from tmmu.plans.building import KEPT
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.plans.sections import BufferPlan, Plan, Usage
 
@@ -122,7 +123,7 @@ def _marks(role: Role, flags: int) -> list[str]:
         words.append("output")
     if flags & IS_SAVED:
         words.append("saved" if flags & IS_RETURNED else "stash")
-    if role in text.KEPT and not flags & IS_RETURNED:
+    if role in KEPT and not flags & IS_RETURNED:
         words.append("donated")
     return words
 

@@ -1,0 +1,119 @@
+"""The formats of other producers that are read, in one table, and how a file is recognised as one of them.
+
+A module of this package reads a format: its `read` takes a `Source` and returns a `ForeignPlan`. It is loaded when a
+file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple
+
+from proofs.readers.plans.source import PIPE, ForeignPlan, Source
+from tmmu.core import kind
+from tmmu.core.flags import PLAN_SUFFIXES
+from tmmu.plans import file
+from tmmu.plans.gate import Stated, StatedBuffers
+
+HEAD = 1 << 16
+"""As many bytes of a file are looked at to recognise it."""
+CSV_ID = frozenset((b"id", b"buffer", b"buffer_id"))
+
+
+class PlanFormat(NamedTuple):
+    """A format: the word for `tmmu import`, its name for people, how its files are recognised, and its reader.
+
+    A file whose name ends with one of `suffixes` is of the format whatever it holds. One that ends with one of
+    `shared`, of a pipe, or of any other name is of it where `recognises` accepts its first `HEAD` bytes.
+    `has_capacity` is whether its files state how large the memory is; then `--capacity` is refused.
+    """
+
+    kind: str
+    title: str
+    suffixes: tuple[str, ...]
+    shared: tuple[str, ...]
+    recognises: Callable[[bytes], bool]
+    module: str
+    has_capacity: bool
+
+    def read(self, source: Source) -> ForeignPlan:
+        """The plan in a file of this format. Raises INVALID_PLAN with file and place."""
+        found: ForeignPlan = import_module(f"proofs.readers.plans.{self.module}").read(source)
+        return found
+
+
+def _is_csv(head: bytes) -> bool:
+    first = {cell.strip() for cell in head.split(b"\n", 1)[0].split(b",")}
+    return not CSV_ID.isdisjoint(first) and b"size" in first
+
+
+FORMATS = (PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),)
+"""Every format that is read but for our own; the first that fits counts."""
+BY_KIND = {form.kind: form for form in FORMATS}
+
+
+def recognised(name: str, head: bytes) -> PlanFormat | None:
+    """The format of a file of this name that begins so; None for a plan of ours, and for what is no plan at all."""
+    if kind.kind(head[: kind.HEAD]) is not None or name.endswith(PLAN_SUFFIXES):
+        return None
+    named = (form for form in FORMATS if name.endswith(form.suffixes))
+    return next(named, None) or next((form for form in FORMATS if form.recognises(head)), None)
+
+
+def is_plan(path: str) -> bool:
+    """Whether a file that stands in a folder is taken as a plan: by its name, or, of a name that other files have as
+    well, by its content. What cannot be opened is none. spec: FP1.2
+    """
+    if path.endswith(PLAN_SUFFIXES) or any(path.endswith(form.suffixes) for form in FORMATS):
+        return True
+    forms = [form for form in FORMATS if path.endswith(form.shared)]
+    head = _head(path) if forms else b""
+    return any(form.recognises(head) for form in forms)
+
+
+def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> Stated | StatedBuffers:
+    """The plan at `path`, ours or of another producer, `-` for standard input; through the gate either way.
+
+    Raises OSError where it cannot be read, INVALID_PLAN where it is no plan, ValueError where a `capacity` is given of
+    a format that states its own.
+    """
+    name = os.fspath(path)
+    if name != PIPE:
+        form = recognised(name, _head(name))
+        if form is None:
+            _needs_none(capacity, "it")
+            return file.load_any(path)
+        return gated(form, Source.opened(path, capacity))
+    source = Source.opened(path, capacity)
+    form = recognised(name, source.data[:HEAD])
+    if form is None:
+        _needs_none(capacity, "it")
+        return file.read_any(source.data, name)
+    return gated(form, source)
+
+
+def _head(path: str) -> bytes:
+    """The first bytes of a regular file; none of anything else, and of what cannot be opened: the reader says so."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return b""
+        with open(path, "rb") as stream:
+            return stream.read(HEAD)
+    except OSError:
+        return b""
+
+
+def gated(form: PlanFormat, source: Source) -> Stated | StatedBuffers:
+    """What a reader makes of a file, through the gate. Raises as `load_any`."""
+    if form.has_capacity:
+        _needs_none(source.capacity, form.title)
+    plan, reading = form.read(source)
+    return file.gated(plan, reading)
+
+
+def _needs_none(capacity: int | None, what: str) -> None:
+    if capacity is not None:
+        raise ValueError(f"--capacity: {what} states its own")

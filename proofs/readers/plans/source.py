@@ -1,0 +1,120 @@
+"""The file that a reader reads, and the bounds of all readers: memory, work and depth. A file may be hostile.
+
+A reader takes bytes from a `Source`, counts its work there, and raises what `refuse` makes: one error with file and
+place, INVALID_PLAN, exit 4. spec: FP2.1, FP2.2, FP2.3, FP2.4
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Container
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAX_BODY_DEPTH
+from tmmu.plans.reading import Reading
+from tmmu.plans.sections import BufferPlan, Plan
+
+MAX_BYTES = 1 << 28
+"""The largest file, or pipe, that is read."""
+MAX_ROWS = 1 << 21
+"""The most rows that a plan is given: tensors or buffers, and steps."""
+MAX_WORK = 1 << 26
+"""The most elementary visits of a reading: an instruction, an operand, a table's row; about a minute."""
+MAX_DEPTH = MAX_BODY_DEPTH
+"""How deep programs call and types nest."""
+PIPE = "-"
+"""The name of standard input on a command line."""
+
+
+class ForeignPlan(NamedTuple):
+    """What a reader returns: the plan, with what the file states and nothing else, and what the reading rests on."""
+
+    plan: Plan | BufferPlan
+    reading: Reading
+
+
+@dataclass
+class Source:
+    """A file that is read: its bytes, its name in messages, and where it stands, if it is no pipe.
+
+    `capacity` are the bytes of the memory, where the user gives them; only formats without capacities read it. `work`
+    counts what has been spent.
+    """
+
+    name: str
+    data: bytes
+    path: Path | None = None
+    capacity: int | None = None
+    work: int = field(default=0, repr=False)
+
+    @classmethod
+    def opened(cls, path: str | os.PathLike[str], capacity: int | None = None) -> Source:
+        """The file at `path`, `-` for standard input. Raises OSError, and INVALID_PLAN for more than `MAX_BYTES`."""
+        name = os.fspath(path)
+        if name != PIPE:
+            return cls(name, canonical.read_bounded(path, MAX_BYTES), Path(path), capacity)
+        return cls(name, _piped(), None, capacity)
+
+    def refuse(self, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
+        """The error that a reader raises; `place` is `line N`, `byte N`, or the name of a thing in the file."""
+        return TmmuError("INVALID_PLAN", what, file=self.name, place=place, fix=fix)
+
+    def spend(self, visits: int, place: str | None = None) -> None:
+        """Count work; refused beyond `MAX_WORK`."""
+        self.work += visits
+        if self.work > MAX_WORK:
+            raise self.refuse(f"reading it takes more than {MAX_WORK} visits of its parts", place, "use a smaller file")
+
+    def bound(self, rows: int, place: str | None = None) -> None:
+        """Refuse a plan of more than `MAX_ROWS` rows."""
+        if rows > MAX_ROWS:
+            raise self.refuse(f"more than {MAX_ROWS} tensors and steps", place, "use a smaller plan")
+
+    def descend(self, depth: int, place: str | None = None) -> None:
+        """Refuse what nests deeper than `MAX_DEPTH`."""
+        if depth > MAX_DEPTH:
+            raise self.refuse(f"it nests deeper than {MAX_DEPTH}", place, "use a flatter program")
+
+    def text(self) -> str:
+        """The content as UTF-8, without a byte order mark; refused with the byte where it is no such text."""
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise self.refuse("expected UTF-8", f"byte {error.start}", "save it as UTF-8") from error
+
+    def beside(self, name: str) -> Source:
+        """A file in the same folder, read within the same bounds; it must be there."""
+        if self.path is None:
+            raise self.refuse(f"{name} must be in its folder, and it comes from a pipe", None, "name the file itself")
+        path = self.path.parent / name
+        try:
+            return Source(str(path), canonical.read_bounded(path, MAX_BYTES), path)
+        except OSError as error:
+            raise self.refuse(f"{name} is not beside it ({error.strerror})", None, "keep both in one folder") from error
+
+
+def fresh(name: str, taken: Container[str]) -> str:
+    """A name that is not taken: the file's own, numbered where it repeats; never empty and without a NUL.
+
+    >>> fresh("add", ()), fresh("add", ("add", "add #2")), fresh("", ())
+    ('add', 'add #3', 'unnamed')
+    """
+    plain = name.replace("\0", "_") or "unnamed"
+    found, k = plain, 1
+    while found in taken:
+        k += 1
+        found = f"{plain} #{k}"
+    return found
+
+
+def _piped() -> bytes:
+    """Standard input, at most `MAX_BYTES` of it."""
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise TmmuError("INVALID_PLAN", f"more than {MAX_BYTES} bytes", file=PIPE, fix="use a smaller file")
+    return data

@@ -1,0 +1,30 @@
+"""Write the CSV files of the corpus: `python tests/corpus/foreign/make/minimalloc.py`. Each is what its name says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CORPUS = Path(__file__).resolve().parents[1]
+PROVED = {
+    # b begins where a ends: lifetimes are half-open.
+    "touching": "id,lower,upper,size,offset\na,0,3,4,0\nb,3,5,4,0\n",
+    # The same with an inclusive end, other names of columns and another order of them.
+    "inclusive": "size,buffer,begin,end,offset\n4,a,0,2,0\n4,b,3,4,0\n",
+    # a gives up all of its bytes in steps 3 and 4, and all but its first 8 in steps 7 and 8.
+    "gaps": "id,lower,upper,size,gaps,alignment,hint,offset\n"
+    "a,0,10,16,3-5 7-9@0:8,16,-1,0\nb,3,5,16,,8,0,0\nc,7,9,8,,8,3,8\n",
+}
+REFUTED = {
+    "overlap": "id,lower,upper,size,offset\na,0,4,4,0\nb,3,5,4,0\n",
+    "inclusive-overlap": "size,buffer,begin,end,offset\n4,a,0,3,0\n4,b,3,4,0\n",
+    # MiniMalloc 9f5cf81 --validate prints PASS of both.
+    "zero-length-gap": "id,lower,upper,size,gaps,offset\na,0,10,4,2-2,0\nb,5,8,4,,0\n",
+    "inverted-gap": "id,lower,upper,size,gaps,offset\na,0,10,4,8-3,0\nb,5,8,4,,0\n",
+    "window-overlap": "id,lower,upper,size,gaps,offset\na,0,10,16,3-5@0:8,0\nb,3,5,16,,0\n",
+    "misaligned": "id,lower,upper,size,alignment,offset\na,0,3,4,8,4\n",
+}
+
+if __name__ == "__main__":
+    for folder, files in (("proved", PROVED), ("refuted", REFUTED)):
+        for name, text in files.items():
+            (CORPUS / folder / f"minimalloc-{name}.csv").write_text(text)

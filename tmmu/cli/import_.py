@@ -1,0 +1,58 @@
+"""`tmmu import`: the plan of another producer as one of ours. spec: FP1.8, FP1.9"""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from tmmu.core.errors import TmmuError
+from tmmu.core.flags import MemorySize, Plans
+from tmmu.core.output import print_lines
+
+
+@click.command("import")
+@click.argument("kind")
+@click.argument("source", type=Plans(lambda path: True), metavar="SRC")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="PLAN",
+    type=click.Path(dir_okay=False),
+    help="The file to write: text if its name ends with .txt, else binary.",
+)
+@click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
+def import_(kind: str, source: list[str], output: str, capacity: int | None) -> int:
+    """Write the plan in SRC as a plan of ours.
+
+    KIND is one of those of spec/foreign.md, and SRC a file of it, or a folder with one such file. The plan has what
+    the file states and nothing else. It is not judged: verify-plan does that, of either file.
+    """
+    from proofs.readers.plans.formats import BY_KIND, gated
+    from proofs.readers.plans.source import Source
+    from tmmu.core import canonical
+    from tmmu.plans import file, text_writer
+
+    if kind not in BY_KIND:
+        raise click.BadParameter(f"{kind!r} is not one of {', '.join(BY_KIND)}", param_hint="KIND")
+    form = BY_KIND[kind]
+    found = [path for path in source if len(source) == 1 or path.endswith((*form.suffixes, *form.shared))]
+    if len(found) != 1:
+        raise click.UsageError(f"SRC has {len(found)} files of {form.title}: name one of them")
+    try:
+        stated = gated(form, Source.opened(found[0], capacity))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise TmmuError("INVALID_PLAN", f"it cannot be read ({error.strerror})", file=found[0]) from error
+    if output.endswith(".txt"):
+        canonical.write_atomically(output, text_writer.write(stated.plan).encode())
+    else:
+        file.save(stated.plan, output)
+    assert stated.reading is not None  # a reader gives one with each plan
+    donated = "".join(f" --donate {shlex.quote(name)}" for name in stated.reading.donated)
+    print_lines(
+        f"wrote {output}: {stated.reading.format}, {stated.reading.extent}", f"verify it: verify-plan {output}{donated}"
+    )
+    return 0

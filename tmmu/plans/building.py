@@ -1,0 +1,242 @@
+"""An allocation put together from what is stated of it: arenas, tensors at addresses, and steps in their order.
+
+Text plans and the plans of other compilers state where each tensor lies, what it shares and which steps use it.
+Storages and lifetimes follow from that (T1, T2) and are worked out here, for both alike. Nothing else is added.
+spec: X2.4, X2.5, FP1.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tmmu.core.columns import NONE, U32, Names, column, index_of, ragged
+from tmmu.core.vocabulary import MAIN, UINT64_END, NodePart, Role, Shares
+from tmmu.plans.allocation import Allocation, Arena
+from tmmu.plans.columns import IS_RETURNED, PARTS, ROLES, SHARES, Bodies, Steps, Storages, Tensors
+from tmmu.plans.lifetimes import NO_STEP, Access, BodySpan, Lives, lives
+
+CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
+KEPT = (Role.PARAMETER, Role.OPTIMIZER)
+
+
+class StatedTensor(NamedTuple):
+    """A tensor as it is stated; `of` is the row that it shares with, `shift` the byte of it at which it begins."""
+
+    name: str
+    bytes: int
+    arena: int
+    offset: int
+    role: Role = Role.ACTIVATION
+    flags: int = 0
+    dtype: str = "uint8"
+    alignment: int = 1
+    shares: Shares = Shares.NONE
+    of: int = NONE
+    shift: int = 0
+
+
+class StatedStep(NamedTuple):
+    """A step as it is stated, with the rows of the tensors that it touches; `changes` are among the writes."""
+
+    name: str
+    op: tuple[str, str]
+    part: NodePart
+    access: Access
+    changes: tuple[int, ...]
+
+
+class Location(NamedTuple):
+    """Where a tensor lies: the row whose storage it is in, and the byte there."""
+
+    root: int
+    window: int
+
+
+class Misplaced(ValueError):
+    """The tensor of a row has no storage: it shares with itself (`is_circular`), or its shift is out of range."""
+
+    def __init__(self, row: int, what: str, fix: str, *, is_circular: bool) -> None:
+        super().__init__(what)
+        self.row, self.what, self.fix, self.is_circular = row, what, fix, is_circular
+
+
+class _Open(NamedTuple):
+    """A node with bodies whose end is not yet stated: its name, operator and enter, the body around it, and its own."""
+
+    name: str
+    op: tuple[str, str]
+    enter: int
+    outer: int
+    mine: list[int]
+
+
+class Building:
+    """An allocation in the making. Rows are those of `tensors`, in the order in which they are appended.
+
+    Steps are stated in execution order by `step`; a node with bodies by `begin`, then the steps of its first body, for
+    each further body `arm` and its steps, then `end`. Names of steps, tensors and bodies must be unique: the caller
+    looks to that, and the gate refuses a plan in which they are not.
+    """
+
+    def __init__(self) -> None:
+        self.arenas: list[Arena] = []
+        self.tensors: list[StatedTensor] = []
+        self.steps: list[StatedStep] = []
+        self.apart: list[tuple[int, int]] = []
+        self.unproduced: list[str] = []
+        self.bodies = {"": MAIN}
+        self._arms = [BodySpan(MAIN, NO_STEP, NO_STEP, 0, 0, False, False)]
+        self._open: list[_Open] = []
+        self._body = MAIN
+
+    @property
+    def opened(self) -> str | None:
+        """The name of the innermost node whose end is not yet stated."""
+        return self._open[-1].name if self._open else None
+
+    @property
+    def depth(self) -> int:
+        """How many nodes are open."""
+        return len(self._open)
+
+    @property
+    def next_body(self) -> str:
+        """The name that the next body of the innermost open node has where none is given: `NODE/K`."""
+        return f"{self._open[-1].name}/{len(self._open[-1].mine)}"
+
+    def step(
+        self, name: str, op: tuple[str, str], reads: Sequence[int], writes: Sequence[int],
+        changes: Sequence[int] = (), part: NodePart = NodePart.WHOLE,
+    ) -> None:  # fmt: skip
+        """State the next step."""
+        access = Access(self._body, tuple(reads), tuple(writes))
+        self.steps.append(StatedStep(name, op, part, access, tuple(changes)))
+
+    def begin(
+        self, name: str, op: tuple[str, str], reads: Sequence[int], formals: Sequence[int], *,
+        iterates: bool = False, exclusive: bool = False, body: str | None = None, changes: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """Enter a node, which writes `formals`, and its first body. spec: T8.1, X4.1"""
+        self.step(name, op, reads, formals, changes, NodePart.ENTER)
+        self._open.append(_Open(name, op, len(self.steps) - 1, self._body, []))
+        self._add_body(body, iterates, exclusive)
+
+    def arm(self, body: str | None = None) -> None:
+        """End a body of the innermost open node and begin its next one."""
+        last = self._arms[self._close()]
+        self._add_body(body, last.iterates, last.exclusive)
+
+    def end(self, reads: Sequence[int], writes: Sequence[int], changes: Sequence[int] = ()) -> None:
+        """Leave the innermost open node."""
+        self._close()
+        node = self._open.pop()
+        for b in node.mine:
+            self._arms[b] = self._arms[b]._replace(leave=len(self.steps))
+        self._body = node.outer
+        self.step(node.name, node.op, reads, writes, changes, NodePart.LEAVE)
+
+    def _add_body(self, given: str | None, iterates: bool, exclusive: bool) -> None:
+        node = self._open[-1]
+        name = self.next_body if given is None else given
+        self._body = self.bodies[name] = len(self._arms)
+        node.mine.append(self._body)
+        start = len(self.steps)
+        self._arms.append(BodySpan(node.outer, node.enter, NO_STEP, start, NO_STEP, iterates, exclusive))
+
+    def _close(self) -> int:
+        body = self._open[-1].mine[-1]
+        self._arms[body] = self._arms[body]._replace(end=len(self.steps))
+        return body
+
+    def allocation(self) -> Allocation:
+        """The tables. Raises `Misplaced`. O(steps + accesses x depth of loops + tensors). spec: X2.5"""
+        tensors, steps, arms = self.tensors, self.steps, self._arms
+        callers = [row.role in CALLERS for row in tensors]
+        kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
+        live = lives([step.access for step in steps], arms, callers, kept)
+        locations = _locations(tensors)
+        ops, op = index_of([step.op for step in steps])
+        types, dtype = index_of([row.dtype for row in tensors])
+        table, storage = _formed(tensors, locations, live)
+        lists = ([s.access.reads for s in steps], [s.access.writes for s in steps], [s.changes for s in steps])
+        u8, u32, u64 = np.uint8, np.uint32, np.uint64
+        return Allocation(
+            tuple(self.arenas), table, tuple(self.apart), tuple(ops), tuple(types),
+            Tensors(
+                Names.of([row.name for row in tensors]), column(dtype, u8),
+                column([ROLES.index(row.role) for row in tensors], u8), column([row.flags for row in tensors], u8),
+                column([row.bytes for row in tensors], u64), column([row.alignment for row in tensors], u64),
+                column(live.birth, u32), column(live.death, u32), column(storage, u32),
+                column([location.window for location in locations], u64), _or_none(live.writer),
+                column([SHARES.index(row.shares) for row in tensors], u8), column([row.of for row in tensors], u32),
+            ),
+            Steps(
+                Names.of([s.name for s in steps]), column(op, u32),
+                column([PARTS.index(s.part) for s in steps], u8), column([s.access.body for s in steps], u32),
+                *(rows for listed in lists for rows in ragged(listed)),
+            ),
+            Bodies(
+                Names.of(list(self.bodies)), column([NONE, *(a.parent for a in arms[1:])], u32),
+                _or_none([a.enter for a in arms]), _or_none([a.leave for a in arms]),
+                column([a.iterates for a in arms], u8), column([a.exclusive for a in arms], u8),
+            ),
+            tuple(self.unproduced),
+        )  # fmt: skip
+
+
+def storages(rows: Sequence[tuple[int, ...]]) -> Storages:
+    """The table of rows (arena, bytes, alignment, birth, death, offset)."""
+    u32, u64 = np.uint32, np.uint64
+    arena, size, alignment, birth, death, offset = ([row[k] for row in rows] for k in range(6))
+    return Storages(
+        column(arena, u32), column(size, u64), column(alignment, u64), column(birth, u32), column(death, u32),
+        column(offset, u64),
+    )  # fmt: skip
+
+
+def _locations(tensors: list[StatedTensor]) -> list[Location]:
+    """Where each tensor lies: in the storage of its base, if its address is that of base and window, else in its own.
+
+    A tensor elsewhere than its base is a storage of its own with the sharing that it states, as it would be in a
+    binary plan; the checker reports what is wrong with it. O(tensors).
+    """
+    locations: list[Location | None] = [None] * len(tensors)
+    for start in range(len(tensors)):
+        chain, t = [], start
+        while locations[t] is None and tensors[t].of != NONE:
+            chain.append(t)
+            if len(chain) > len(tensors):
+                what = "it shares with itself, by way of others"
+                raise Misplaced(start, what, "share with what is not shared", is_circular=True)
+            t = tensors[t].of
+        locations[t] = locations[t] or Location(t, 0)
+        for t in reversed(chain):
+            row = tensors[t]
+            base = locations[row.of]
+            assert base is not None  # the chain ends where an address is known
+            window = base.window + row.shift
+            root = tensors[base.root]
+            if window + row.bytes >= UINT64_END:
+                raise Misplaced(t, "it ends beyond 64 bits", "correct its shift", is_circular=False)
+            fits = (row.arena, row.offset) == (root.arena, root.offset + window)
+            locations[t] = Location(base.root, window) if fits else Location(t, 0)
+    return [location for location in locations if location is not None]
+
+
+def _formed(tensors: list[StatedTensor], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
+    """The storages in the order of their first members, and the one of each tensor. spec: T2.1"""
+    number: dict[int, int] = {}
+    storage = [number.setdefault(location.root, len(number)) for location in locations]
+    rows = [[tensors[t].arena, 0, 1, live.birth[t], 0, tensors[t].offset] for t in number]
+    for t, (k, location) in enumerate(zip(storage, locations, strict=True)):
+        row = rows[k]
+        row[1], row[2] = max(row[1], location.window + tensors[t].bytes), max(row[2], tensors[t].alignment)
+        row[3], row[4] = min(row[3], live.birth[t]), max(row[4], live.death[t])
+    return storages([tuple(row) for row in rows]), storage
+
+
+def _or_none(values: list[int]) -> U32:
+    return column([NONE if x == NO_STEP else x for x in values], np.uint32)
