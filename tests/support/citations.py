@@ -14,7 +14,7 @@ RANGE = re.compile(rf"(?P<first>{ID})(?:\s+to{GAP}\s(?P<last>{ID}))?")
 
 
 def pages(root: Path) -> list[Path]:
-    return sorted((root / "spec").glob("*.md"))
+    return sorted((root / "spec").rglob("*.md"))
 
 
 def sentences(root: Path) -> list[tuple[str, str]]:

@@ -96,8 +96,8 @@ def files(root: Path) -> Iterator[Path]:
     """What is searched: sources of tmmu, proofs, tla and tests/support, and pages."""
     for folder in ("tmmu", "proofs", "tla", "tests/support"):
         yield from sorted(path for path in (root / folder).rglob("*") if path.suffix in (".py", ".v", ".tla"))
-    pages = [root / "README.md", *(root / "spec").glob("*.md"), *(root / "tests").rglob("README.md"),
-             *(root / "tla").glob("*.md")]  # fmt: skip
+    pages = [root / "README.md", *(root / "spec").rglob("*.md"), *(root / ".github").glob("*.md")]
+    pages += [*(root / "tests").rglob("README.md"), *(root / "tla").glob("*.md")]
     yield from sorted(path for path in pages if path.name != "glossary.md" and path.is_file())
 
 

@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "spec").glob("*.md")),
+    *sorted((ROOT / "spec").rglob("*.md")),
+    *sorted((ROOT / ".github").glob("*.md")),
     *sorted((ROOT / "tests").rglob("README.md")),
     ROOT / "tla/README.md",
     ROOT / "proofs/lemmas/README.md",

@@ -115,7 +115,8 @@ def test_the_obligations_of_the_page_are_those_of_the_verdict() -> None:
 
 def test_every_page_has_a_row_in_the_readme() -> None:
     readme = (ROOT / "spec/README.md").read_text()
-    files = {path.name for path in (ROOT / "spec").iterdir() if path.is_file() and path.name != "README.md"}
+    pages = {path.relative_to(ROOT / "spec") for path in (ROOT / "spec").rglob("*") if path.suffix in (".md", ".cddl")}
+    files = {path.as_posix() for path in pages} - {"README.md"}
     assert set(re.findall(r"^\| \[`([^`]+)`\]", readme, re.MULTILINE)) == files
 
 
