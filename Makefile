@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
+.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,6 +15,7 @@ help:
 	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
 	@echo 'make models-full  the same, with larger bounds too'
 	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
+	@echo 'make site       the pages of spec/ as a site in site/, which needs no network'
 	@echo 'make wheel      dist/*.whl for Linux x86-64, with the program of that checker'
 	@echo 'make kernel-mutants  break each part of that checker and of what is proved, and see a proof fail'
 	@echo 'make bench      the benchmark tables'
@@ -57,7 +58,7 @@ test: lint
 
 # What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with llama.cpp.
 $(VENV)/tracers: $(VENV)/dev
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges,oracle]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges,oracle,site]'
 	@touch $@
 
 test-full: $(VENV)/tracers lint
@@ -82,6 +83,16 @@ wheel: kernel
 	@TMMU_WHEEL_WITH_KERNEL=1 $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 	@ls dist/*.whl
 
+$(VENV)/site: pyproject.toml
+	$(need_python)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[site]'
+	@touch $@
+
+site: $(VENV)/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f .github/site/mkdocs.yml
+	@echo "wrote site/index.html"
+
 kernel-mutants:
 	$(need_python)
 	@$(PYTHON) -m tests.integration.kernel.mutants
@@ -101,4 +112,4 @@ soak: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.simulator --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) $(DEMO) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(DEMO) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
