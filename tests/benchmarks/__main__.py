@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.benchmarks import foundry, kernel, mico, mnemosyne, replacement
+from tests.benchmarks import foundry, kernel, mico, mnemosyne, replacement, report
 from tests.benchmarks.orders import orders
 
 SIZES = (1_000, 10_000, 100_000)
@@ -77,3 +77,5 @@ if __name__ == "__main__":
     print("\npage replacement")
     replacement.main([])
     mnemosyne.main()
+    print()
+    report.main()

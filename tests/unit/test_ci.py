@@ -40,3 +40,10 @@ def test_every_version_of_python_that_is_declared_is_run() -> None:
     run = re.findall(r'"(3\.\d+)"', WORKFLOW)
     assert project["requires-python"] == f">={run[0]}"
     assert declared == run
+
+
+def test_the_hook_of_pre_commit_runs_a_command_of_the_package_on_the_plans_of_a_folder() -> None:
+    hook = dict(re.findall(r"^[- ] (\w+): (.+)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), re.MULTILINE))
+    assert hook["entry"] in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    for name, plan in (("a.plan.cbor", True), ("b/a.plan.txt", True), ("a.ir.cbor", False), ("aplan.cbor", False)):
+        assert (re.search(hook["files"], name) is not None) == plan, name
