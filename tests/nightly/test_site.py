@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import tmmu
+
 pytest.importorskip("mkdocs")  # pip install '.[site]'
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +43,15 @@ def test_every_link_of_the_site_leads_to_a_page_or_a_source(checkout: Path) -> N
     for page in pages:
         for link in re.findall(r'(?:src|href)="([^"#?:]+)["#?]', page.read_text()):
             assert (page.parent / link).exists(), f"{link} in {page}"
+
+
+def test_the_reference_has_each_public_name_and_the_types_of_the_signatures(checkout: Path) -> None:
+    page = (checkout / "site/api.html").read_text()
+    for name in tmmu.__all__:
+        assert name == "__version__" or re.search(rf'<h2 id="[\w.]+\.{name}"', page), name
+    text = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert "address_token bytes | None" in text  # described together with `layout`, which is a text
+    assert "PlannedTensor (" in text
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="apt-get install chromium")
