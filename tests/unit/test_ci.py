@@ -20,6 +20,13 @@ def test_the_workflow_calls_the_script_and_nothing_beside_it() -> None:
     assert (ROOT / ".ci/run").stat().st_mode & 0o111 == 0o111
 
 
+def test_the_workflow_of_the_site_runs_its_target_alone() -> None:
+    assert re.findall(r"^ +- run: (.+)$", (ROOT / ".github/workflows/site.yml").read_text(), re.MULTILINE) == [
+        "make site"
+    ]
+    assert re.search(r"^site:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
 def test_the_script_is_of_targets_that_the_makefile_has() -> None:
     script = (ROOT / ".ci/run").read_text()
     targets = re.findall(r"^make (\S+)$", script, re.MULTILINE)

@@ -45,6 +45,13 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
     assert list(dead(page)) == []
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    menu = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / ".github/site/mkdocs.yml").read_text(), re.MULTILINE)
+    pages = {page.relative_to(ROOT / "spec").as_posix() for page in (ROOT / "spec").rglob("*.md")}
+    assert pages - set(menu) == {"README.md"}
+    assert sorted(set(menu)) == sorted(menu)
+
+
 def test_links_are_found_and_dead_ones_told(tmp_path: Path) -> None:
     assert sum(len(LINK.findall(page.read_text())) for page in PAGES) >= 50
     (tmp_path / "other.md").write_text("# Two words, and `code`\n")
