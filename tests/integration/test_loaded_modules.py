@@ -37,7 +37,7 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"cvc5", "torch", "jax", "networkx"} or name.startswith(above):
+        if name.split(".")[0] in {"bokeh", "torch", "jax", "networkx"} or name.startswith(above):
             raise ImportError(f"{name} is not there")
 
 sys.meta_path.insert(0, Blocked())
@@ -110,7 +110,7 @@ def test_without_the_extras_a_command_works_or_names_the_one_that_it_needs(
     """No traceback, and no exit code of an internal error. spec: C2.6"""
     written(tmp_path)
     (tmp_path / "token").write_bytes(bytes(64))
-    script = "above = ()\n" + BARE.replace('"cvc5", ', '"cvc5", "blake3", ') + TMMU
+    script = "above = ()\n" + BARE.replace('"bokeh", ', '"bokeh", "blake3", ') + TMMU
     done = verified(script, *arguments, folder=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert ("pip install" in done.stderr and said in done.stderr) == bool(said)

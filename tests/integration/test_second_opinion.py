@@ -5,20 +5,17 @@ spec: V4.10, V4.6, C4.3
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import z3
 
 from proofs import obligations
 from proofs.kernel import coq_file
-from proofs.lemmas import command as prove_lemmas
 from proofs.lemmas import export, families
 from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations import Outcome
@@ -153,20 +150,6 @@ def test_the_definition_alone_may_be_left_to_one_solver(
     if verdict == "PROVED":
         assert f"note: definition: no answer of {('z3', 'cvc5')[answers.index('UNKNOWN')]}" in out
     assert patience == [600, obligations.PATIENCE_S if answers[0] == "PROVED" else 600]
-
-
-def test_a_solver_that_is_not_installed_is_named_with_the_command_that_installs_it(
-    plan: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is proved. spec: C1.1"""
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cvc5" else found(name))
-    for flag in ("cvc5", "both"):
-        assert run([plan, "--solver", flag]) == 2
-        assert "pip install 'cvc5>=" in capsys.readouterr().err
-        with pytest.raises(click.BadParameter, match="cvc5 is not installed"):
-            prove_lemmas.command.main(["level", "--solver", flag], standalone_mode=False)
-    assert run([plan, "--solver", "z3"]) == 0
 
 
 @pytest.mark.parametrize("liar", ["z3", "cvc5"])

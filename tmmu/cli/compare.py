@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ import click
 from tmmu.cli import options
 from tmmu.cli.options import Arenas, TrainingOptions
 from tmmu.cli.units import kib
-from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
 from tmmu.core.output import json_text, print_lines, print_text
@@ -46,26 +45,21 @@ def compare(
     Plans each MODEL in every layout and prints the bytes that each needs; hashed only with an address token.
     """
     from tmmu.cli import memory_pools
-    from tmmu.cli.checking import check
-    from tmmu.cli.models import load
-    from tmmu.planner import PlanOptions, plan_memory
-    from tmmu.planner.modes import chosen, has_backward, prepare
+    from tmmu.cli.planning import task
+    from tmmu.planner import PlanOptions
 
-    config, policy = arenas
     found: dict[str, list[ComparisonRow]] = {}
     measured: list[memory_pools.MemoryStatistics] = []
     for model in models:
-        loaded = load(model, bindings)
         try:
-            mode, _ = chosen(training.mode, training.preset, training.budget)
-            graph = prepare(loaded, mode, config, training.budget, policy)
+            asked = task(model, bindings, training, PlanOptions(order=order), arenas)
             for layout in ("pools",) if memory_stats else LAYOUTS:
                 if layout == "hashed" and address_token is None:
                     continue
                 token = address_token if layout == "hashed" else None
-                wanted = PlanOptions(mode, layout, order, address_token=token, is_stage=has_backward(loaded))
-                made = plan_memory(graph, config, wanted, policy=policy).plan
-                check(made, graph, is_ir=kind.is_ir(model))
+                one = replace(asked, options=replace(asked.options, layout=layout, address_token=token))
+                made = one.planned(asked.graph).plan
+                one.check(made)
                 found.setdefault(model, []).extend(rows(made))
                 measured += [memory_pools.MemoryStatistics.of(made)] if memory_stats else []
         except TmmuError as error:

@@ -17,8 +17,8 @@ from tmmu.core.errors import TmmuError
 def install(extra: str) -> str:
     """The command that installs the packages of an extra into this environment, from a checkout or not.
 
-    >>> install("cvc5").split(" install ")[1]
-    "'cvc5>=1.2'"
+    >>> install("hashed").split(" install ")[1]
+    "'blake3>=1.0'"
     """
     own = Path(sys.executable).parent
     found = shutil.which("pip")
