@@ -46,14 +46,23 @@ def test_a_model_is_run_in_the_plan_that_is_given(folder: Path, capsys: Captured
     assert all(arena["used_bytes"] == arena["footprint_bytes"] for arena in answer["arenas"])
 
 
-def test_a_plan_is_run_alone_with_four_seeds(folder: Path, capsys: Captured) -> None:
-    """spec: SIM4.3"""
-    code, out, _ = ran(capsys, "run", "i.plan.cbor", "--seed", "5")
-    assert code == 0
-    assert out.splitlines()[0].endswith("kernels hash, seeds 5 to 8")
-    assert (
-        ran(capsys, "run", "m.onnx", "--kernels", "hash", "--batches", "1")[1].splitlines()[0].endswith("hash, seed 0")
-    )
+def test_stand_ins_run_four_seeds_where_a_branch_depends_on_them_and_else_one(folder: Path, capsys: Captured) -> None:
+    """spec: SIM4.3, SIM6.10"""
+    lines = (
+        "begin if If x -> a", "arm then -> b", "  node matmul1 Matmul x -> b", "arm else -> c",
+        "  node matmul2 Matmul x -> c", "end if", "node matmul3 Matmul a -> y",
+    )  # fmt: skip
+    file.save(plan_memory(text_model(*lines)).plan, "branches.cbor")
+
+    def seeds(*arguments: str) -> str:
+        code, out, _ = ran(capsys, "run", *arguments)
+        assert code == 0
+        return out.splitlines()[0].rpartition("kernels ")[2]
+
+    assert seeds("branches.cbor", "--seed", "5") == "hash, seeds 5 to 8"
+    assert seeds("i.plan.cbor", "--seed", "5") == seeds("branches.cbor", "--seed", "5", "--batches", "1")
+    assert seeds("i.plan.cbor", "--batches", "2") == "hash, seeds 0 to 1"
+    assert seeds("m.onnx", "--kernels", "hash") == "hash, seed 0"
 
 
 def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Captured) -> None:

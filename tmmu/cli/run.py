@@ -83,6 +83,7 @@ def run(
 
         check_fill(files.mode, 0)  # its pattern is one
     plan, made = _plan(target, path, bindings)
+    computing = computing.for_plan(plan)
     name = path or target
     donated = _donated(name, plan, bindings.donated)
     try:

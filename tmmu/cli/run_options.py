@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,13 @@ from tmmu.core.extras import needed
 from tmmu.core.flags import existing
 
 if TYPE_CHECKING:
+    from tmmu.plans.sections import Plan
     from tmmu.simulator.onnx_node import NodeKernel
 
-BATCHES = {"onnx": 1, "onnxruntime": 1, "hash": 4}
-"""How often a plan is run without --batches: four seeds reach every branch and number of rounds."""
+KERNELS = ("onnx", "onnxruntime", "hash")
+"""What may compute."""
+BATCHES = 4
+"""Seeds that reach every branch and number of rounds with stand-in kernels; one is enough where there are none."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,12 @@ class RunOptions:
     @property
     def count(self) -> int:
         """How many batches are run."""
-        return self.batches or BATCHES[self.kernels or "hash"]
+        return self.batches or 1
+
+    def for_plan(self, plan: Plan) -> RunOptions:
+        """The options with the number of batches that `plan` is run for where none is given. spec: SIM6.10"""
+        has_bodies = len(plan.allocation.bodies) > 1
+        return replace(self, batches=self.batches or (BATCHES if self.kernels == "hash" and has_bodies else 1))
 
     def node_kernel(self) -> Callable[..., NodeKernel]:
         """What computes a node of an ONNX model; INVALID_IR where it is not installed."""
@@ -51,7 +59,7 @@ compute_options = options.gathered(
     RunOptions,
     click.option(
         "--kernels",
-        type=click.Choice(list(BATCHES)),
+        type=click.Choice(KERNELS),
         help="What computes: onnx's reference evaluator, onnxruntime, or stand-ins for any plan [onnx with a model, "
         "else hash].",
     ),
@@ -66,8 +74,8 @@ compute_options = options.gathered(
     click.option(
         "--batches",
         type=click.IntRange(1, 1 << 20),
-        help="How often to run, in the same arenas, with seeds from --seed on [1; with hash 4, which reach every "
-        "branch]. A batch of hash takes half a minute for a GPT-2; 1 is enough without branches.",
+        help="How often to run, in the same arenas, with seeds from --seed on [1; 4 with hash of a plan with "
+        "branches or loops, which reach every branch].",
     ),
     click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz)."),
 )
