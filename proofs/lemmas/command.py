@@ -17,6 +17,7 @@ from proofs.tools import java, maven
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder
 from tmmu.core.output import counted, json_text, print_lines, print_text
+from tmmu.core.progress import progress
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 
@@ -73,10 +74,13 @@ def command(
         asked = families.chosen(names)
         reports = []
         proved_by = proving.prove_all(asked, solvers=solvers, seeds=seeds, timeout_s=timeout)
-        for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
-            reports.append(report)
-            if style == "text":
-                print_lines(*_lines(report, cases))
+        count = sum(len(family.lemmas) for family in asked)
+        with progress("lemmas") as doing:
+            for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
+                reports.append(report)
+                doing("proving", len(reports), count)
+                if style == "text":
+                    print_lines(*_lines(report, cases))
         if smt2 is not None:
             export.write_lemmas(Path(smt2), [report.name for report in reports])
     except ValueError as error:

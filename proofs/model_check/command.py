@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,8 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core.flags import Folder
-from tmmu.core.output import counted, print_lines, print_text
+from tmmu.core.output import counted, did_you_mean, print_lines, print_text
+from tmmu.core.progress import progress
 
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -133,8 +133,7 @@ def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full:
     known = [*(module.name for module in modules), *(run.name for module in modules for run in module.runs)]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 3)
-            hint = f"did you mean {', '.join(near)}?" if near else "--list names what there is"
+            hint = did_you_mean(name, known, "--list names what there is")
             raise click.BadParameter(f"{name!r} is neither a module nor a model; {hint}", param_hint="NAME")
 
     def selected(run: Run) -> bool:
@@ -153,13 +152,14 @@ def run_all(
     table: formats.ResultTable | None,
 ) -> list[RunResult]:
     """Run and judge, `workers` at one time; the rows of the table are printed in order, as soon as they are known."""
-    results = []
+    results: list[RunResult] = []
     if table is not None:
         print_lines(table.head())
-    with ThreadPoolExecutor(workers) as pool:
+    with progress("TLC") as doing, ThreadPoolExecutor(workers) as pool:
         waiting = [pool.submit(tlc.check, run, java_path, archive, timeout_s) for run in runs]
         try:
             for run, future in zip(runs, waiting, strict=True):
+                doing(run.name, len(results), len(runs))
                 results.append(judge.judge(run, future.result()))
                 if table is not None:
                     print_lines(table.row(results[-1]))

@@ -32,6 +32,7 @@ from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Batch, Place
 from proofs.solvers.process import SOLVERS, SolverProcess, command_of
 from proofs.violations import Discharge, Obligation, discharged
+from tmmu.core.progress import Doing, unseen
 from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.sections import Claims, Plan
 
@@ -110,6 +111,7 @@ def prove_with(
     timeout_s: float = 600.0,
     workers: int = 2,
     definition_limit: int = 500,
+    progress: Doing = unseen,
 ) -> list[Outcome]:
     """The outcome of each obligation for several solvers together: PROVED where each of them proves it.
 
@@ -122,7 +124,7 @@ def prove_with(
     for name in solvers:
         found[name] = prove(
             context, solver=name, timeout_s=timeout_s, workers=workers, definition_limit=definition_limit,
-            definition_timeout_s=patience,
+            definition_timeout_s=patience, progress=progress,
         )  # fmt: skip
         for outcome in found[name]:
             if outcome.name == promises.NAME and outcome.verdict == PROVED:
@@ -157,6 +159,7 @@ def prove(
     workers: int = 2,
     definition_limit: int = 500,
     definition_timeout_s: float | None = None,
+    progress: Doing = unseen,
 ) -> list[Outcome]:
     """Discharge every obligation of a plan that passed the gate.
 
@@ -174,6 +177,8 @@ def prove(
         Up to how many storages the three promises are asked straight from their definitions, too.
     definition_timeout_s
         Seconds for that question, `timeout_s` if not given.
+    progress
+        Called with the solver and the number of each obligation that is begun.
 
     Returns
     -------
@@ -195,13 +200,18 @@ def prove(
         )
         try:
             unproved = at_use.unproved(solvers[0].version, timeout_s, start=SOLVERS[solver])
-            results = discharge([rows for _, rows in asked], solvers, timeout_s)
+            phase = f"proving with {solver}"
+            results = discharge(
+                [rows for _, rows in asked], solvers, timeout_s, lambda k: progress(phase, k, len(asked))
+            )
         finally:
             for process in solvers:
                 process.close()
         outcomes = [_outcome(o, r, unproved, placement) for (o, _), r in zip(asked, results, strict=True)]
         plan = context.plan if isinstance(context, Context) else None
         sizes = [] if plan is None or plan.envelope is None else [over_envelope(plan, timeout_s, solver)]
+        if small is not None and not small.done():
+            progress(f"proving the definition with {solver}")
         return [*outcomes, *sizes, _lemmas(unproved), *([small.result()] if small else [])]
 
 

@@ -8,7 +8,7 @@ is not, the rest of its obligation is left alone: nothing can make it proved any
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from proofs.obligations.rows import Batch, Place, Unprovable, gathered
@@ -37,14 +37,20 @@ class Result:
         return self.refuted is None and self.failure is None
 
 
-def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeout_s: float) -> list[Result]:
+def discharge(
+    tasks: Sequence[Iterator[Batch]],
+    solvers: Sequence[Solver],
+    timeout_s: float,
+    begin: Callable[[int], None] = lambda _: None,
+) -> list[Result]:
     """Evaluate all batches of all tasks, in order, on all solvers at once; one result for each task.
 
-    Raises what drawing a batch raises, but for `Unprovable`, which leaves its task open.
+    `begin` is called with the number of each task when its first batch is drawn. Raises what drawing a batch raises,
+    but for `Unprovable`, which leaves its task open.
     """
     results = [Result() for _ in tasks]
     lock = threading.Lock()
-    source = _draw(tasks, results)
+    source = _draw(tasks, results, begin)
     raised: list[BaseException] = []
 
     def work(solver: Solver) -> None:
@@ -74,8 +80,11 @@ def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeo
     return results
 
 
-def _draw(tasks: Sequence[Iterator[Batch]], results: Sequence[Result]) -> Iterator[tuple[Result, int, Batch]]:
-    for task, result in zip(tasks, results, strict=True):
+def _draw(
+    tasks: Sequence[Iterator[Batch]], results: Sequence[Result], begin: Callable[[int], None]
+) -> Iterator[tuple[Result, int, Batch]]:
+    for k, (task, result) in enumerate(zip(tasks, results, strict=True)):
+        begin(k)
         empty = True
         try:
             for number, batch in enumerate(gathered(task)):

@@ -23,7 +23,8 @@ from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, MemorySize, Plans, bound, dims, existing, shapes
-from tmmu.core.output import one_line, print_lines, print_text, progress
+from tmmu.core.output import one_line, print_lines, print_text
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES
 from tmmu.plans import configuration_file
 from tmmu.plans.configuration_file import Configuration
@@ -172,14 +173,14 @@ def command(
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []
-    for path in plans:
+    for number, path in enumerate(plans):
         plan = None
         try:
-            doing = progress(path)
-            doing("reading")
-            stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
-            plan = stated.plan
-            verdict = verify_plan.judge(path, stated, options, doing)
+            with progress(path if len(plans) == 1 else f"{path} ({number + 1} of {len(plans)})") as doing:
+                doing("reading")
+                stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
+                plan = stated.plan
+                verdict = verify_plan.judge(path, stated, options, doing)
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
@@ -191,8 +192,6 @@ def command(
             raise click.UsageError(one_line(f"{path}: {error}")) from error
         except OSError as error:
             raise click.UsageError(f"{path}: {error.strerror}") from error
-        finally:
-            doing("")
         verdicts.append(verdict)
         if report is not None:
             drawn.append((verdict, list(formats.text(verdict)), plan))

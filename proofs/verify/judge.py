@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -35,6 +35,7 @@ from proofs.violations import Obligation, Violation
 from tmmu.core import kind
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
+from tmmu.core.progress import Doing, unseen
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files
 from tmmu.plans.claims import claims_object
@@ -45,7 +46,7 @@ AT_MOST = 100
 """Violations that are looked for."""
 
 
-def verify(path: str, options: Options = DEFAULTS, progress: Callable[[str], None] = lambda _: None) -> Verdict:
+def verify(path: str, options: Options = DEFAULTS, progress: Doing = unseen) -> Verdict:
     """The verdict on one plan file; the file is read once.
 
     Raises TmmuError where the bytes are no plan or the model cannot be read (exit 4), `Disagreement` for a binding
@@ -76,7 +77,7 @@ def judge(
     path: str,
     stated: Stated | StatedBuffers,
     options: Options = DEFAULTS,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Doing = unseen,
 ) -> Verdict:
     """The verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does."""
     if isinstance(stated, StatedBuffers):
@@ -121,7 +122,7 @@ def judge_against(name: str, stated: Stated | StatedBuffers, model: Model, optio
         return replace(judge(name, stated, replace(options, model=path)), model=f"{model.name}.ir.cbor")
 
 
-def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Callable[[str], None]) -> Verdict:
+def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Doing) -> Verdict:
     """The verdict on lifetimes without accesses: storages alone are looked at. spec: P2.6"""
     for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
         if given:
@@ -148,15 +149,12 @@ def _refuted(result: Verdict, found: Iterator[Violation], plan: Plan | BufferPla
     return bool(first)
 
 
-def _prove(
-    result: Verdict, subject: Subject | BufferSubject, options: Options, progress: Callable[[str], None]
-) -> None:
+def _prove(result: Verdict, subject: Subject | BufferSubject, options: Options, progress: Doing) -> None:
     """Ask solvers and kernel, conclude, and write the files that are asked for."""
     stated, digest = subject.stated, subject.stated.hashes["file_digest"]
-    progress("proving")
     outcomes = obligations.prove_with(
         options.solvers, subject.context, timeout_s=options.timeout, workers=options.workers,
-        definition_limit=options.definition_limit,
+        definition_limit=options.definition_limit, progress=progress,
     )  # fmt: skip
     progress("asking the kernel")
     result.kernel = kernel_answer(subject.context, digest, options.timeout)

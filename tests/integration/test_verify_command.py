@@ -32,10 +32,11 @@ from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import Verdict
 from tests.support.sharded import plans as ranks
+from tests.support.terminal import Terminal
 from tests.support.text_models import text_model
 from tmmu.core import process as entry
+from tmmu.core import progress
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import progress
 from tmmu.core.process import explain
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.examples.broken.editing import changed
@@ -292,10 +293,13 @@ def test_a_hostile_name_of_a_file_is_a_name_on_a_terminal_and_in_every_format(
     terminal = Terminal()
     with monkeypatch.context() as patched:  # undone before `capsys` is, which `folder` begins after `monkeypatch`
         patched.setattr(sys, "stderr", terminal)
+        patched.setattr(progress, "PATIENCE_S", 0.0)
+        patched.setenv("TERM", "xterm")
+        patched.setenv("NO_COLOR", "1")
         assert run([name, "--format", style]) == 0
-    terminal.flush()
-    shown = terminal.shown.getvalue().decode().replace("\r\x1b[K", "")
-    assert shown.isprintable()
+    assert r"a\nPROVED b.cbor" in terminal.text.replace("\n", "").replace(" ", "").replace("PROVED", "PROVED ")
+    assert all(line.isprintable() for line in terminal.lines)
+    assert not any(line.startswith("PROVED") for line in terminal.text.splitlines())
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 
@@ -345,41 +349,6 @@ def test_an_end_without_the_command_line_library_is_no_verdict(
     monkeypatch.setitem(sys.modules, "click", None)
     assert explain(RuntimeError("boom")) == 70
     assert "boom" in capsys.readouterr().err
-
-
-class Terminal(io.TextIOWrapper):
-    """A terminal, and what it has been given to show so far."""
-
-    def __init__(self) -> None:
-        self.shown = io.BytesIO()
-        super().__init__(self.shown, "utf-8")
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stream in (io.StringIO(), None):
-        monkeypatch.setattr(sys, "stderr", stream)
-        progress("a.cbor")("proving")
-        progress("a.cbor")("")
-        assert stream is None or stream.getvalue() == ""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    progress("a.cbor")("proving")
-    assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …"
-    progress("a.cbor")("")
-    assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …\r\x1b[K"
-
-
-def test_what_was_shown_of_a_file_is_wiped_before_anything_is_said_of_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    assert run(["none.cbor"]) == 4
-    terminal.flush()
-    assert terminal.shown.getvalue().decode().startswith("\r\x1b[Knone.cbor: reading …\r\x1b[Kerror: none.cbor: ")
 
 
 class Ended(Exception):

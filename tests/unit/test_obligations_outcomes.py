@@ -64,7 +64,9 @@ class Given:
         monkeypatch.setattr(at_use, "unproved", lambda *_, **__: self.unproved)
         monkeypatch.setattr(obligations.promises, "ask", lambda *_: self.definition)
 
-    def _discharge(self, tasks: Sequence[object], solvers: Sequence[object], timeout_s: float) -> list[Result]:
+    def _discharge(
+        self, tasks: Sequence[object], solvers: Sequence[object], timeout_s: float, _begin: object
+    ) -> list[Result]:
         self.solvers.append(len(solvers))
         return [self.results.get(name, Result(rows=1)) for name in NAMES]
 

@@ -39,6 +39,7 @@ from tests.support.sharded import plans as ranks
 from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
+from tmmu.core.progress import unseen
 from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, Phase, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
@@ -177,14 +178,18 @@ def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: 
     options = Options(timeout=7.0, workers=3, definition_limit=11, donated=frozenset({"x"}))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
     expected = {"solver": "z3", "timeout_s": 7.0, "workers": 3, "definition_limit": 11}
-    assert asked == [{**expected, "definition_timeout_s": 7.0}]
+    assert asked == [{**expected, "definition_timeout_s": 7.0, "progress": unseen}]
 
 
-def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, ALL)
-    told: list[str] = []
-    verify(saved(plan_memory(CHAIN).plan, tmp_path), progress=told.append)
-    assert told == ["reading", "checking", "proving", "asking the kernel"]
+def test_each_phase_is_reported_and_of_the_proof_each_obligation(tmp_path: Path) -> None:
+    """spec: C5.1"""
+    found: list[tuple[str, int, int]] = []
+    verify(saved(plan_memory(CHAIN).plan, tmp_path), progress=lambda *what: found.append((*what, 0, 0)[:3]))
+    phases = [phase for phase, _, _ in found]
+    first = ["reading", "checking", *["proving with z3"] * len(BY_ROWS)]
+    assert [phase for phase in phases if phase != "proving the definition with z3"] == [*first, "asking the kernel"]
+    of = [(done, total) for phase, done, total in found if phase == "proving with z3"]
+    assert of == [(k, len(BY_ROWS)) for k in range(len(BY_ROWS))]
 
 
 # Refuted.

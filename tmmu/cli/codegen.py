@@ -10,7 +10,8 @@ import click
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, existing
-from tmmu.core.output import one_line, print_lines, progress
+from tmmu.core.output import one_line, print_lines
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     if not isinstance(stated, Stated):
         what = "it states lifetimes and no steps, and C is made of steps"
         raise TmmuError("INVALID_PLAN", what, file=plan, place="the plan", fix="make one with tmmu plan")
-    doing = progress(plan)
-
     answers: list[Verdict] = []
 
     def prove(_plan: Plan, path: str) -> Verdict:
@@ -78,9 +77,10 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
 
     own = stated.plan.bindings if stated.plan.provenance is not None else bindings
     try:
-        written = generate(
-            stated.plan, model, output, prove=prove, weights=weights, static=static, name=name, bindings=own
-        )
+        with progress(plan) as doing:
+            written = generate(
+                stated.plan, model, output, prove=prove, weights=weights, static=static, name=name, bindings=own
+            )
     except PlanNotProved:
         print_lines(*formats.text(answers[-1]), f"nothing was written to {output}")
         return answers[-1].exit
@@ -89,7 +89,5 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     except TmmuError as error:
         error.in_file(plan)
         raise
-    finally:
-        doing("")
     print_lines(*(f"wrote {path}" for path in written))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ import click
 
 from tmmu.cli.options import TrainingOptions
 from tmmu.core.errors import REGISTRY, TmmuError
-from tmmu.core.output import counted, print_lines, size
+from tmmu.core.output import counted, did_you_mean, print_lines, size
 from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ def _code(code: str) -> int:
 
     known = failure_page()
     if code.upper() not in known:
-        near = difflib.get_close_matches(code.upper(), REGISTRY, 3, 0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else f"the codes are {', '.join(REGISTRY)}"
+        hint = did_you_mean(code.upper(), REGISTRY, f"the codes are {', '.join(REGISTRY)}")
         raise click.UsageError(f"{code!r} is no file and no failure code; {hint}")
     entry, registered = known[code.upper()], REGISTRY[code.upper()]
     print_lines(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import aligned, json_text, print_lines, print_text, progress
+from tmmu.core.output import aligned, json_text, print_lines, print_text
+from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +48,9 @@ def check(folder: Path, measure: bool, plot: Path | None, style: str) -> int:
         raise click.UsageError("--plot draws what --measure has measured")
     found = None
     if measure:
-        progress(str(folder))("measuring")
-        found = measured.measure(folder)
-        progress(str(folder))("")
+        with progress(str(folder)) as doing:
+            doing("measuring")
+            found = measured.measure(folder)
     lines = hardware.check(folder, read_speed=found.read_speed if found is not None else None)
     if plot is not None and found is not None:
         from tmmu.mnemosyne.plots import plot_latencies

@@ -19,6 +19,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.flags import bound, existing, successive
 from tmmu.core.kind import IR, is_plan, kind_of
 from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def run(
     name = path or target
     donated = _donated(name, plan, bindings.donated)
     try:
-        found = list(BatchLoop(target, name, plan, donated, sizes, computing, address_token).run(files))
+        with progress(name) as doing:
+            loop = BatchLoop(target, name, plan, donated, sizes, computing, address_token)
+            found = list(loop.run(files, doing))
     except TmmuError as error:
         error.in_file(name)
         raise

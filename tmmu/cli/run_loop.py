@@ -18,7 +18,7 @@ from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
 from tmmu.core.errors import TmmuError
 from tmmu.core.kind import is_plan
-from tmmu.core.output import progress
+from tmmu.core.progress import Doing, unseen
 from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
 from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan
@@ -69,8 +69,8 @@ class BatchLoop:
         self.sizes, self.computing, self.address_token = sizes, computing, address_token
         self.known: dict[tuple[int, ...], Runnable] = {}
 
-    def run(self, files: RecordOptions) -> Iterator[BatchResult]:
-        """One batch for each seed, up to the first that shows a corruption.
+    def run(self, files: RecordOptions, doing: Doing = unseen) -> Iterator[BatchResult]:
+        """One batch for each seed, up to the first that shows a corruption; `doing` is called with each step.
 
         Raises TmmuError where a shape is refused, a new plan cannot be made, proved or applied, and what batches raise.
         """
@@ -96,7 +96,7 @@ class BatchLoop:
                     record.corruption = error.corruption
                     yield self.refuted(error, number, record)
                     return
-                report, arrays = self.batch(batches, runnable, number)
+                report, arrays = self.batch(batches, runnable, number, doing)
                 record.corruption = report.corruption
                 yield BatchResult(report, arrays, self.plan, shape, change, record)
                 if not report.identical:
@@ -169,13 +169,15 @@ class BatchLoop:
         forward = prepare(load(self.target, bindings), "forward", ())
         return [tensor.name for tensor in forward.tensors if tensor.saved_for_backward]
 
-    def batch(self, batches: Batches, runnable: Runnable, number: int) -> tuple[SimulationReport, dict[str, Any]]:
+    def batch(
+        self, batches: Batches, runnable: Runnable, number: int, doing: Doing
+    ) -> tuple[SimulationReport, dict[str, Any]]:
         """Run a batch: what it showed, and its outputs as arrays where the model's kernels compute."""
         program, seed = batches.program, self.computing.seed + number
-        doing = progress(self.name)
+        of = len(program.steps)
 
         def step(at: int) -> None:
-            doing(f"step {at} of {len(program.steps)}")
+            doing(f"seed {seed}, step", number * of + at, self.computing.count * of)
 
         if runnable.model is None or runnable.kernels is None:
             report, arrays = batches.run(HashKernels(program, seed), step), {}
@@ -184,7 +186,6 @@ class BatchLoop:
             report = batches.run(runnable.kernels, step)
             outputs = runnable.kernels.arrays(report.outputs)
             arrays = {name: array for name, array in outputs.items() if name in runnable.model.outputs}
-        doing("")
         return report, arrays
 
     def refuted(self, error: Corrupted, number: int, record: Recording | None = None) -> BatchResult:

@@ -17,7 +17,8 @@ from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
-from tmmu.core.output import aligned, counted, json_text, print_lines, print_text, progress
+from tmmu.core.output import aligned, counted, json_text, print_lines, print_text
+from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
     from tmmu.foundry.compiled import CompiledModel
@@ -88,12 +89,12 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
 
     if output is not None:
         shared.check_apart(model, output, f"{output}.ir.cbor")
-    doing = progress(model)
-    doing("planning")
-    prepared = prepare_session(compiled(model), _options(given))
-    made = planned(prepared.forward)
-    verdict = verdict_on(made, prepared.forward)
-    doing("")
+    with progress(model) as doing:
+        doing("planning")
+        prepared = prepare_session(compiled(model), _options(given))
+        made = planned(prepared.forward)
+        doing("proving")
+        verdict = verdict_on(made, prepared.forward)
     found = facts(prepared, made)
     if style == "json":
         print_text(json_text({**found, "verdict": verdict.verdict, "proved": list(verdict.proved)}))
@@ -231,14 +232,13 @@ def _ready(
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
     shared.check_apart(path, follow_log)
-    doing = progress(path)
-    doing("planning and proving")
-    opened = compiled(path)
-    tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
-    events = None if follow_log is None else EventLog(follow_log)
-    session = prepare_session(opened, _options(given), events=events)
-    initialize_session(session, planned(session.forward), prove)
-    doing("")
+    with progress(path) as doing:
+        doing("planning and proving")
+        opened = compiled(path)
+        tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
+        events = None if follow_log is None else EventLog(follow_log)
+        session = prepare_session(opened, _options(given), events=events)
+        initialize_session(session, planned(session.forward), prove)
     return session, tokens
 
 

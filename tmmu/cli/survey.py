@@ -10,11 +10,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import NamedTuple
 
 import click
 
 from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.progress import Doing, progress, unseen
 from tmmu.core.vocabulary import Model
 
 
@@ -71,17 +73,19 @@ def survey(networks: tuple[str, ...], style: str) -> int:
     rows = []
     if style == "text":
         print_lines(HEADER)
-    for name in networks or tuple(NETWORKS):
-        for row in measured(name):
-            rows.append(row)
-            if style == "text":
-                print_lines(line(row))
+    asked = networks or tuple(NETWORKS)
+    with progress("survey") as doing:
+        for number, name in enumerate(asked):
+            for row in measured(name, partial(doing, done=number, total=len(asked))):
+                rows.append(row)
+                if style == "text":
+                    print_lines(line(row))
     if style == "json":
         print_text(json_text([asdict(row) for row in rows]))
     return 0 if all(row.verdict == "PROVED" for row in rows) else 3
 
 
-def measured(name: str) -> Iterator[SurveyRow]:
+def measured(name: str, doing: Doing = unseen) -> Iterator[SurveyRow]:
     """The rows of a network, one for each arena that holds anything."""
     from proofs.verify.judge import verify
     from proofs.verify.options import Options
@@ -93,6 +97,7 @@ def measured(name: str) -> Iterator[SurveyRow]:
     from tmmu.plans import file, metrics
 
     network = NETWORKS[name]
+    doing(f"preparing {name}")
     with tempfile.TemporaryDirectory() as folder:
         traced = network.example in examples.traced.DIGESTS
         path = os.path.join(folder, f"model{'.ir.cbor' if traced else '.onnx'}")
@@ -100,9 +105,11 @@ def measured(name: str) -> Iterator[SurveyRow]:
         graph: Model = prepare(load(path, Bindings(network.dims)), network.mode, planner.DEFAULT)
         found, verdict = {}, PROVED
         for layout in ("slots", "packed"):
+            doing(f"planning {name}, {layout}")
             plan = planner.plan_memory(graph, options=planner.PlanOptions(mode=network.mode, layout=layout)).plan
             file.save(plan, os.path.join(folder, "plan.cbor"))
             options = Options(model=path, require=("model", "slot-count"))
+            doing(f"proving {name}, {layout}")
             latest = verify(os.path.join(folder, "plan.cbor"), options).verdict
             verdict = latest if verdict == PROVED else verdict
             found[layout] = metrics.arenas(plan)

@@ -2,16 +2,20 @@
 
 File names and the names in a file may be hostile: a line break in one begins a line that reads PROVED, an escape
 sequence wipes what a terminal shows, a bidirectional control reorders it. Commands print by `print_lines`,
-`print_text` and `progress`, and write JSON by `json_text`; nothing else writes to a stream. spec: C1.9
+`print_text` and `tmmu.core.progress`, and write JSON by `json_text`; nothing else writes to a stream.
+spec: C1.9, C5.2, C5.3
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from itertools import islice
+from typing import Any, TextIO
 
 from tmmu.core.vocabulary import UINT64_END
 
@@ -77,10 +81,51 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
 
 
+ABOVE: list[Callable[[], AbstractContextManager[None]]] = []
+"""What wipes a bar while lines are printed above it, for each that is shown."""
+
+COLOURS = {
+    "PROVED": 32, "IDENTICAL": 32, "REFUTED": 31, "CORRUPTED": 31, "ERROR": 31, "error:": 31, "UNKNOWN": 33,
+}  # fmt: skip
+"""The words that begin an answer, with their colours on a terminal."""
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at a stream, on a terminal that can wipe a line."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def print_lines(*lines: str, err: bool = False) -> None:
-    """Print lines, each with its control characters as escapes; to the standard error if `err`."""
-    for line in lines:
-        print(one_line(line), file=sys.stderr if err else sys.stdout, flush=True)
+    """Print lines, each with its control characters as escapes; to the standard error if `err`.
+
+    On a terminal the word of an answer that begins a line has its colour, unless NO_COLOR is set.
+    """
+    stream = sys.stderr if err else sys.stdout
+    is_coloured = is_terminal(stream) and not os.environ.get("NO_COLOR")
+    with ExitStack() as stack:
+        for hidden in ABOVE:
+            stack.enter_context(hidden())
+        for line in map(one_line, lines):
+            word, space, rest = line.partition(" ")
+            if is_coloured and word in COLOURS:
+                line = f"\x1b[{COLOURS[word]}m{word}\x1b[0m{space}{rest}"
+            print(line, file=stream, flush=True)
+
+
+COMPARED = 10_000
+"""More names than this are not compared with one that there is not."""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The names that are nearest to one that there is not, as a question; `otherwise` where none is near.
+
+    >>> did_you_mean("gtp2", ["gpt2", "unet"], "--list prints the names")
+    'did you mean gpt2?'
+    """
+    import difflib
+
+    near = difflib.get_close_matches(name, list(islice(known, COMPARED)), 3, 0.5)
+    return f"did you mean {', '.join(near)}?" if near else otherwise
 
 
 def print_text(text: str) -> None:
@@ -112,14 +157,3 @@ def json_text(value: Any, indent: int | None = 1) -> str:
     """
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return NOT_SHOWN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
-
-
-def progress(name: str) -> Callable[[str], None]:
-    """One line on a terminal that says what is done with a file; an empty text wipes it. Nothing in a pipe."""
-
-    def show(what: str) -> None:
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(f"\r\033[K{one_line(f'{name}: {what} …') if what else ''}")
-            sys.stderr.flush()
-
-    return show

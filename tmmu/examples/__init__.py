@@ -7,13 +7,13 @@ it is asked for, as `onnx` takes its time.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmmu.core import canonical
+from tmmu.core.output import did_you_mean
 from tmmu.examples import traced
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
 
     kind = KINDS.get(name.removeprefix(BROKEN)) if name.startswith(BROKEN) else None
     if kind is None:
-        close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else "`tmmu example --list` prints the names"
+        hint = did_you_mean(name, names(), "`tmmu example --list` prints the names")
         raise ValueError(f"there is no example {name!r}; {hint}")
     made = kind.build()
     written = []

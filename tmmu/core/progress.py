@@ -1,0 +1,139 @@
+"""What a long command is doing, on the standard error: a bar on a terminal, a line every half minute in a pipe.
+
+`with progress(name) as doing:` and, in it, `doing(phase, done, total)`. A command that ends soon shows nothing, and does not
+load what draws the bar. What is printed by `tmmu.core.output` meanwhile stands above the bar. spec: C5.1, C5.2
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from tmmu.core import output
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+PATIENCE_S = 0.5
+"""What takes less is not shown on a terminal."""
+INTERVAL_S = 30.0
+"""Seconds from one line to the next in a pipe."""
+FRAME_S = 0.1
+"""Seconds from one picture of the bar to the next."""
+
+
+class Doing(Protocol):
+    """What long work is given to report by: a phase, and how much of how much of it is done, where that is known."""
+
+    def __call__(self, phase: str, done: int = 0, total: int = 0) -> None:
+        """Begin a phase, or go on with it."""
+
+
+def unseen(phase: str, done: int = 0, total: int = 0) -> None:
+    """The `Doing` that shows nothing."""
+
+
+def clock(seconds: float) -> str:
+    """A span of time as people read it.
+
+    >>> clock(5.2), clock(65), clock(3700)
+    ('0:05', '1:05', '1:01:40')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+class progress:  # noqa: N801  # it is called as a function
+    """Show what is done with `name` until the block ends; it is called with each phase.
+
+    >>> with progress("m.onnx") as doing:
+    ...     doing("planning", 1, 3)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.phase, self.done, self.total = name, "", 0, 0
+        self.begun = self.phase_begun = time.monotonic()
+        self._stream: TextIO | None = sys.stderr
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._bar: Progress | None = None
+        on_terminal = output.is_terminal(self._stream)
+        self._thread = threading.Thread(target=self._draw if on_terminal else self._print, daemon=True)
+
+    def __call__(self, phase: str, done: int = 0, total: int = 0) -> None:
+        """Begin a phase, or go on with it."""
+        if phase != self.phase:
+            self.phase_begun = time.monotonic()
+        self.phase, self.done, self.total = phase, done, total
+
+    def __enter__(self) -> Self:
+        if self._stream is not None:
+            output.ABOVE.append(self.hidden)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the bar; it is wiped when this returns."""
+        self._ended.set()
+        if self._stream is not None:
+            self._thread.join()
+            output.ABOVE.remove(self.hidden)
+
+    def what(self) -> str:
+        """The phase, and how far it is."""
+        of = f", {self.done} of {self.total}" if self.total else ""
+        return output.one_line(f"{self.name}: {self.phase or 'beginning'}{of}")
+
+    def times(self) -> str:
+        """The time that has passed, and what is left of the phase if it goes on as it began."""
+        now = time.monotonic()
+        passed = f"{clock(now - self.begun)} passed"
+        if not 0 < self.done < self.total:
+            return passed
+        left = (now - self.phase_begun) * (self.total - self.done) / self.done
+        return f"{passed}, about {clock(left)} left"
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Nothing is drawn meanwhile, and what was drawn is wiped."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.stop()
+            yield
+
+    def _print(self) -> None:
+        while not self._ended.wait(INTERVAL_S):
+            output.print_lines(f"{self.what()}; {self.times()}", err=True)
+
+    def _draw(self) -> None:
+        if self._ended.wait(PATIENCE_S):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        columns = (
+            SpinnerColumn("line"), TextColumn("{task.description}", markup=False), BarColumn(bar_width=20),
+            TextColumn("{task.fields[times]}", markup=False),
+        )  # fmt: skip
+        console = Console(file=self._stream, force_terminal=True, no_color="NO_COLOR" in os.environ or None)
+        bar = Progress(
+            *columns, console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        task = bar.add_task("", total=None, times="")
+        self._bar = bar
+        while True:
+            with self._lock:
+                bar.start()
+                bar.update(
+                    task, description=self.what(), completed=self.done, total=self.total or None, times=self.times()
+                )
+                bar.refresh()
+            if self._ended.wait(FRAME_S):
+                break
+        with self._lock:
+            bar.stop()
