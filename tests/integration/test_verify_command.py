@@ -295,9 +295,9 @@ def test_a_hostile_name_of_a_file_is_a_name_on_a_terminal_and_in_every_format(
         patched.setattr(sys, "stderr", terminal)
         patched.setattr(progress, "PATIENCE_S", 0.0)
         patched.setenv("TERM", "xterm")
-        patched.setenv("NO_COLOR", "1")
+        patched.setenv("COLUMNS", "50")
         assert run([name, "--format", style]) == 0
-    assert r"a\nPROVED b.cbor" in terminal.text.replace("\n", "").replace(" ", "").replace("PROVED", "PROVED ")
+    assert r"a\nPROV" in terminal.text
     assert all(line.isprintable() for line in terminal.lines)
     assert not any(line.startswith("PROVED") for line in terminal.text.splitlines())
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))

@@ -1,7 +1,7 @@
 """What a long command is doing, on the standard error: a bar on a terminal, a line every half minute in a pipe.
 
-`with progress(name) as doing:` and, in it, `doing(phase, done, total)`. A command that ends soon shows nothing, and does not
-load what draws the bar. What is printed by `tmmu.core.output` meanwhile stands above the bar. spec: C5.1, C5.2
+`with progress(name) as doing:` and, in it, `doing(phase, done, total)`. A command that ends soon shows nothing, and
+does not load what draws the bar. What is printed by `tmmu.core.output` meanwhile stands above the bar. spec: C5.1, C5.2
 """
 
 from __future__ import annotations
@@ -115,10 +115,12 @@ class progress:  # noqa: N801  # it is called as a function
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+        from rich.table import Column
 
+        short = Column(no_wrap=True, overflow="ellipsis")  # a part of a name never begins a line
         columns = (
-            SpinnerColumn("line"), TextColumn("{task.description}", markup=False), BarColumn(bar_width=20),
-            TextColumn("{task.fields[times]}", markup=False),
+            SpinnerColumn("line"), TextColumn("{task.description}", markup=False, table_column=short), BarColumn(bar_width=20),
+            TextColumn("{task.fields[times]}", markup=False, table_column=short.copy()),
         )  # fmt: skip
         console = Console(file=self._stream, force_terminal=True, no_color="NO_COLOR" in os.environ or None)
         bar = Progress(
