@@ -119,8 +119,8 @@ class progress:  # noqa: N801  # it is called as a function
 
         short = Column(no_wrap=True, overflow="ellipsis")  # a part of a name never begins a line
         columns = (
-            SpinnerColumn("line"), TextColumn("{task.description}", markup=False, table_column=short), BarColumn(bar_width=20),
-            TextColumn("{task.fields[times]}", markup=False, table_column=short.copy()),
+            SpinnerColumn("line"), TextColumn("{task.description}", markup=False, table_column=short),
+            BarColumn(bar_width=20), TextColumn("{task.fields[times]}", markup=False, table_column=short.copy()),
         )  # fmt: skip
         console = Console(file=self._stream, force_terminal=True, no_color="NO_COLOR" in os.environ or None)
         bar = Progress(
