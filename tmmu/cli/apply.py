@@ -6,11 +6,16 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, plan_file
 
 
-@click.command()
-@click.argument("plan", type=existing)
+@click.command(
+    epilog=examples(
+        "tmmu apply unet.plan.cbor --budget 4GiB",
+        "tmmu apply unet.plan.cbor --trace run.trace --journal run.journal",
+    )
+)
+@click.argument("plan", type=plan_file)
 @options.records(checkpoint=False)
 @options.most_memory
 @options.style

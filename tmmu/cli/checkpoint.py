@@ -5,12 +5,17 @@ from __future__ import annotations
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, existing, plan_file
 from tmmu.core.output import counted, print_lines
 
 
-@click.command()
-@click.argument("plan", type=existing)
+@click.command(
+    epilog=examples(
+        "tmmu checkpoint unet.plan.cbor -o unet.checkpoint",
+        "tmmu checkpoint unet.plan.cbor --journal run.journal -o unet.checkpoint",
+    )
+)
+@click.argument("plan", type=plan_file)
 @click.option("-o", "--output", "target", type=options.output, required=True, help="Where to write the checkpoint.")
 @click.option("--journal", type=existing, help="The journal whose last sealed state the checkpoint has.")
 def checkpoint(plan: str, target: str, journal: str | None) -> int:

@@ -9,7 +9,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, existing
+from tmmu.core.flags import Folder, examples, model_file, plan_file
 from tmmu.core.output import one_line, print_lines
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
 
 
-@click.command()
-@click.argument("plan", type=existing)
-@click.option("--model", type=existing, required=True, help="The model (ONNX) that the plan was made of.")
+@click.command(
+    epilog=examples(
+        "tmmu codegen mlp.plan.cbor --model mlp.onnx -o c",
+        "tmmu codegen mlp.plan.cbor --model mlp.onnx --static --name mlp -o c-static",
+    )
+)
+@click.argument("plan", type=plan_file)
+@click.option("--model", type=model_file, required=True, help="The model (ONNX) that the plan was made of.")
 @click.option("-o", "--output", type=Folder(), required=True, help="The folder to write: not there yet, or empty.")
 @click.option(
     "--weights",

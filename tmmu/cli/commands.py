@@ -10,6 +10,9 @@ from keyword import iskeyword
 
 import click
 
+from tmmu.core.flags import SETTINGS
+from tmmu.core.output import did_you_mean
+
 COMMANDS = (
     "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "import", "kernel", "mico", "mnemosyne",
     "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
@@ -33,8 +36,17 @@ class LazyGroup(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first argument. UsageError with the nearest names for one that there is not."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            hint = did_you_mean(args[0], COMMANDS, f"the commands are {', '.join(COMMANDS)}")
+            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(cls=LazyGroup, context_settings=SETTINGS)
 @click.version_option(package_name="tmmu")
 def tmmu() -> None:
     """Plan the memory of machine-learning models. `verify-plan` proves the plans."""

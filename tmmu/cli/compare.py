@@ -13,7 +13,7 @@ from tmmu.cli import options
 from tmmu.cli.options import Arenas, TrainingOptions
 from tmmu.cli.units import kib
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, model_file
 from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 
@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
 
 
-@click.command()
-@click.argument("models", nargs=-1, required=True, type=existing, metavar="MODEL...")
+@click.command(
+    epilog=examples(
+        "tmmu compare mlp.onnx lenet.onnx",
+        "tmmu compare unet.onnx --dim batch=4 --order memory",
+        "tmmu compare mlp.onnx lenet.onnx --memory-stats",
+    )
+)
+@click.argument("models", nargs=-1, required=True, type=model_file, metavar="MODEL...")
 @options.bindings()
 @options.training
 @options.address_token

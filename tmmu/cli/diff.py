@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, plan_file
 from tmmu.core.output import counted, json_text, print_lines, print_text, size
 
 if TYPE_CHECKING:
@@ -32,9 +32,14 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
     return found
 
 
-@click.command()
-@click.argument("before", type=existing)
-@click.argument("after", type=existing)
+@click.command(
+    epilog=examples(
+        "tmmu diff old.plan.cbor new.plan.cbor",
+        "tmmu diff old.plan.cbor new.plan.cbor --max-growth 5%",
+    )
+)
+@click.argument("before", type=plan_file)
+@click.argument("after", type=plan_file)
 @click.option(
     "--max-growth", callback=_part, metavar="PART",
     help="Exit with 1 where the footprint of an arena has grown by more than this, as in 5%.",

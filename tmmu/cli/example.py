@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
 from tmmu.cli import options
+from tmmu.core.flags import examples
 from tmmu.core.output import print_lines
 
 
-@click.command()
-@click.argument("name", required=False)
+def _completed(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The names of examples that have begun so."""
+    from tmmu import examples
+
+    return [CompletionItem(name) for name in examples.names() if name.startswith(begun)]
+
+
+@click.command(
+    epilog=examples(
+        "tmmu example --list",
+        "tmmu example gpt2 -o gpt2.onnx",
+        "tmmu example broken/in-place-read-later -o wrong.plan.cbor",
+    )
+)
+@click.argument("name", required=False, shell_complete=_completed)
 @click.option("-o", "--output", type=options.output, help="Where to write it.")
 @click.option(
     "--weights", "seed", type=int, metavar="SEED",

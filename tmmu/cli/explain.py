@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from tmmu.cli.options import TrainingOptions
 from tmmu.core.errors import REGISTRY, TmmuError
+from tmmu.core.flags import examples, model_file, plan_file
 from tmmu.core.output import counted, did_you_mean, print_lines, size
 from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings
 
@@ -23,9 +25,20 @@ SHOWN = 10
 """As many storages are named, and as many hints."""
 
 
-@click.command()
-@click.argument("what", metavar="PLAN|CODE")
-@click.option("--model", type=click.Path(exists=True, dir_okay=False), help="The plan's model: try what would save.")
+def _completed(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Codes, and files of plans."""
+    codes = [CompletionItem(code) for code in REGISTRY if begun and code.startswith(begun.upper())]
+    return codes or plan_file.shell_complete(context, parameter, begun)
+
+
+@click.command(
+    epilog=examples(
+        "tmmu explain unet.plan.cbor --model unet.onnx",
+        "tmmu explain ARENA_TOO_SMALL",
+    )
+)
+@click.argument("what", metavar="PLAN|CODE", shell_complete=_completed)
+@click.option("--model", type=model_file, help="The plan's model: try what would save.")
 def explain(what: str, model: str | None) -> int:
     """Say why a plan needs its memory, or what a failure code means and how to fix it.
 

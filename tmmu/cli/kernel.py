@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tmmu.core.flags import examples
 from tmmu.core.output import print_lines
 
 
@@ -12,7 +13,11 @@ def kernel() -> None:
     """The checker that Coq has proved, which verify-plan asks where it is installed."""
 
 
-@kernel.command()
+@kernel.command(
+    epilog=examples(
+        "tmmu kernel install",
+    )
+)
 def install() -> int:
     """Prove the checker with Coq, make a program of it, and install that for this user.
 
@@ -23,7 +28,11 @@ def install() -> int:
     return building.main()
 
 
-@kernel.command()
+@kernel.command(
+    epilog=examples(
+        "tmmu kernel status",
+    )
+)
 def status() -> int:
     """Say which kernel verify-plan uses, and where it is; exit code 1 where there is none."""
     from proofs.kernel import installed

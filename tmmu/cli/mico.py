@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tmmu.core.flags import examples
 from tmmu.core.output import print_lines
 
 
@@ -14,7 +15,11 @@ def mico() -> None:
     """MiCo's own API."""
 
 
-@mico.command()
+@mico.command(
+    epilog=examples(
+        "tmmu mico path",
+    )
+)
 def path() -> int:
     """Print the folder for PYTHONPATH.
 

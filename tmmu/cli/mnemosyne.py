@@ -15,7 +15,7 @@ from tmmu.cli import mnemosyne_figures
 from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, existing
 from tmmu.core.output import counted, json_text, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ TAMPERED = ("WRONG_KEY", "NOT_AUTHENTIC", "LOG_TRUNCATED", "ROLLED_BACK")
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """STORE, --key, --anchor and --events."""
     for option in (
-        click.option("--events", type=shared.output, metavar="FILE",
+        click.option("--events", type=shared.record, metavar="FILE",
                      help="Append what is done to files, mappings and the anchor to this event log."),
-        click.option("--anchor", type=shared.output, metavar="FILE",
+        click.option("--anchor", type=shared.record, metavar="FILE",
                      help="What was acknowledged; STORE.anchor if not given. Keep it where others cannot write."),
         click.option("--key", required=True, type=click.Path(), metavar="FILE",
                      help="32 random bytes that only you may read: head -c 32 /dev/urandom, chmod 600."),
-        click.argument("path", metavar="STORE", type=shared.output),
+        click.argument("path", metavar="STORE", type=shared.record),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -47,11 +47,16 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def mnemosyne() -> None:
-    """Keep vectors in sealed files, and compute the figures of document 002."""
+    """Keep vectors in sealed files, and measure what differences make of them."""
     print_warnings("tmmu.mnemosyne")
 
 
-@mnemosyne.command()
+@mnemosyne.command(
+    epilog=examples(
+        "tmmu mnemosyne put store v.npy --key key",
+        "tmmu mnemosyne put store v.npy --key key --append",
+    )
+)
 @store_options
 @click.argument("vectors", type=existing)
 @click.option("--append", is_flag=True, help="After the vectors that the store has.")
@@ -95,12 +100,16 @@ def put(
     return 0
 
 
-@mnemosyne.command()
+@mnemosyne.command(
+    epilog=examples(
+        "tmmu mnemosyne get store --key key -o back.npy",
+    )
+)
 @store_options
 @click.option(
     "-o", "--output", required=True, type=shared.output, metavar="FILE", help="Write the vectors here (.npy)."
 )
-@click.option("--token-ids", "ids", type=shared.output, metavar="FILE", help="Write their token ids here (.npy).")
+@click.option("--token-ids", "ids", type=shared.record, metavar="FILE", help="Write their token ids here (.npy).")
 def get(path: str, key: str, anchor: str | None, events: str | None, output: str, ids: str | None) -> int:
     """Write the vectors of a store to a file of NumPy, once all of them were found authentic.
 
@@ -128,7 +137,11 @@ def get(path: str, key: str, anchor: str | None, events: str | None, output: str
     return 0
 
 
-@mnemosyne.command()
+@mnemosyne.command(
+    epilog=examples(
+        "tmmu mnemosyne verify store --key key",
+    )
+)
 @store_options
 def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
     """Open every record of a store, decode it, and compare the store with its anchor.
@@ -158,7 +171,11 @@ def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
     return 0
 
 
-@mnemosyne.command()
+@mnemosyne.command(
+    epilog=examples(
+        "tmmu mnemosyne rekey store --key key --new-key next",
+    )
+)
 @store_options
 @click.option("--new-key", "new", required=True, type=click.Path(), metavar="FILE", help="The key from then on.")
 def rekey(path: str, key: str, anchor: str | None, events: str | None, new: str) -> int:
@@ -177,7 +194,12 @@ def rekey(path: str, key: str, anchor: str | None, events: str | None, new: str)
     return 0
 
 
-@mnemosyne.command()
+@mnemosyne.command(
+    epilog=examples(
+        "tmmu mnemosyne stat store --key key",
+        "tmmu mnemosyne stat store --key key --format json",
+    )
+)
 @store_options
 @shared.style
 def stat(path: str, key: str, anchor: str | None, events: str | None, style: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.flags import examples
 from tmmu.core.output import aligned, json_text, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -27,7 +28,12 @@ FORMAT = click.option(
 )  # fmt: skip
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "tmmu mnemosyne check",
+        "tmmu mnemosyne check store --measure",
+    )
+)
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @click.option("--measure", is_flag=True, help="Measure memory, disk and reads of vectors too: half a minute, 256 MiB.")
 @click.option(
@@ -38,7 +44,7 @@ FORMAT = click.option(
 )
 @FORMAT
 def check(folder: Path, measure: bool, plot: Path | None, style: str) -> int:
-    """Check this machine against the document's minimum.
+    """Check this machine against the minimum for stores of vectors.
 
     FOLDER is where vectors are kept. What falls short is a warning, and the exit code is 0.
     """
@@ -86,9 +92,14 @@ def _time(nanoseconds: float | None) -> str:
 HEAD = ["", "what", "found", "minimum"]
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "tmmu mnemosyne delta v.npy",
+        "tmmu mnemosyne delta v.npy --report",
+    )
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--report", "is_full", is_flag=True, help="Correlation, entropy and the document's figures as well.")
+@click.option("--report", "is_full", is_flag=True, help="Correlation and entropy as well, and what they should be.")
 @click.option("--block", type=click.IntRange(1), default=64, show_default=True, help="Vectors of a block.")
 @FORMAT
 def delta(file: Path, is_full: bool, block: int, style: str) -> int:

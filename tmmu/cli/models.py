@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
 from tmmu.planner.patterns import matches
@@ -78,7 +79,7 @@ def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
                 "INVALID_BINDING",
                 f"--donate {pattern}: no graph input or parameter has this name",
                 file=path,
-                fix=f"donate one of {', '.join(sorted(callers)[:8])}",
+                fix=did_you_mean(pattern, sorted(callers), f"donate one of {', '.join(sorted(callers)[:8])}"),
                 binding=pattern,
             )
         found |= fitting

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tmmu.cli.units import memory
-from tmmu.core.flags import bound, dims, existing, shapes, sizes
+from tmmu.core.flags import Output, bound, dims, existing, shapes, sizes
 from tmmu.core.vocabulary import (
     ANYWHERE,
     EXECUTION_MODES,
@@ -39,8 +39,11 @@ Decorator = Callable[[Any], Any]
 TOKEN_LIMIT = 1 << 20
 """The largest address token that is read, in bytes."""
 
-output = click.Path(dir_okay=False)
-"""A file that may be written."""
+output = Output(standard=True)
+"""The file of -o."""
+
+record = Output()
+"""Another file that may be written."""
 
 uint64 = click.IntRange(0, UINT64_END - 1)
 
@@ -284,7 +287,7 @@ class RecordOptions:
 def records(*, checkpoint: bool) -> Decorator:
     """The options of every command that applies a plan, with or without --checkpoint."""
     text = "Where to write a checkpoint with all arenas' bytes, after each replan and at the end."
-    own = [click.option("--checkpoint", type=output, metavar="FILE", help=text)] if checkpoint else []
+    own = [click.option("--checkpoint", type=record, metavar="FILE", help=text)] if checkpoint else []
     return gathered(
         "files",
         RecordOptions,
@@ -296,11 +299,11 @@ def records(*, checkpoint: bool) -> Decorator:
             help="The execution mode: confidential and regulated refuse a debug fill and a checkpoint with contents; "
             "local and managed allow them.",
         ),
-        click.option("--trace", type=output, metavar="FILE", help="Where to write the trace."),
-        click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
-        click.option("--journal", type=output, metavar="FILE", help="Where commits are kept; made if it is not there."),
-        click.option("--errors", type=output, metavar="FILE", help="Where to write the error record of a failure."),
-        click.option("--events", type=output, metavar="FILE", help="Add what happens to this event log."),
+        click.option("--trace", type=record, metavar="FILE", help="Where to write the trace."),
+        click.option("--ledger", type=record, metavar="FILE", help="Where to write the resource counters."),
+        click.option("--journal", type=record, metavar="FILE", help="Where commits are kept; made if it is not there."),
+        click.option("--errors", type=record, metavar="FILE", help="Where to write the error record of a failure."),
+        click.option("--events", type=record, metavar="FILE", help="Add what happens to this event log."),
         *own,
         click.option("--contents", is_flag=True, help="Include the bytes of all arenas in the hash of each commit."),
     )

@@ -1,12 +1,14 @@
-"""`tmmu plan`: a model planned, the plan checked, and written. spec: C2.1, C2.7, R7.22"""
+"""`tmmu plan`: models planned, their plans checked, and written. spec: C2.1, C2.7, C5.7, C5.8, R7.22"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,26 +16,42 @@ from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
 from tmmu.cli.units import seconds
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import existing
-from tmmu.core.output import counted, print_lines
+from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples
+from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_text, size
+from tmmu.core.process import WORST_FIRST, explain
+from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import Bindings, Model
 
 if TYPE_CHECKING:
+    from tmmu.cli.planning import PlanningTask
     from tmmu.planner import Planned, PlanOptions
+    from tmmu.plans.sections import Plan
 
 
-@click.command()
-@click.argument("model", type=existing)
-@click.option("-o", "--output", type=shared.output, help="Where to write the plan [MODEL.plan.cbor].")
+@click.command(
+    epilog=examples(
+        "tmmu plan unet.onnx --dim batch=1 -o unet.plan.cbor",
+        "tmmu plan unet.onnx --dim batch=1..8 --order memory -o - > range.plan.cbor",
+        "tmmu plan models -o plans",
+    )
+)
+@click.argument("given", nargs=-1, required=True, type=Files(MODEL_SUFFIXES), metavar="MODEL|FOLDER...")
+@click.option(
+    "-o", "--output", type=Output(standard=True, folder=True),
+    help="Where to write the plan, or the folder of several [MODEL.plan.cbor; of several, beside each].",
+)  # fmt: skip
 @shared.bindings()
 @shared.training
 @shared.planning
 @shared.sharding
 @shared.arenas
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
-@click.option("--events", type=shared.output, help="Append each step of the slot assignment to this log.")
+@click.option("--events", type=shared.record, help="Append each step of the slot assignment to this log.")
+@shared.style
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print how long each phase took, and what --why lists.")
 def plan(
-    model: str,
+    given: tuple[list[str], ...],
     output: str | None,
     bindings: Bindings,
     training: TrainingOptions,
@@ -42,68 +60,211 @@ def plan(
     arenas: Arenas,
     why: bool,
     events: str | None,
+    style: str,
+    quiet: bool,
+    verbose: bool,
 ) -> int:
-    """Plan the memory of a model.
+    """Plan the memory of models.
 
-    Reads MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks the plan as verify-plan does, and writes it.
+    Reads each MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks its plan as verify-plan does, and writes it. A FOLDER
+    stands for its files that end with .onnx, .ir.cbor or .ir.txt, at any depth.
+
+    \b
+    Exit codes: 0 written, 4 a model that cannot be planned, 2 command line, 70 internal error; of several the worst.
     """
-    from tmmu.cli import ranks, storages, summary
+    from tmmu.cli import ranks
+
+    models = list(dict.fromkeys(chain.from_iterable(given)))
+    several = len(models) > 1
+    if quiet and (verbose or why or style == "json"):
+        raise click.UsageError("-q goes with neither -v nor --why nor --format json")
+    if several and (output == STANDARD or events is not None):
+        raise click.UsageError(f"{counted(len(models), 'model')}: -o - and --events go with one")
+    if output == STANDARD and sharding.shard is not None and sharding.rank is None:
+        raise click.UsageError("-o - takes one plan: name a rank with --rank")
+    targets = _targets(models, output, events)
+    spec = ranks.load(sharding, training.budget, options.order)
+    documents, codes = [], set[int]()
+    for number, (model, target) in enumerate(zip(models, targets, strict=True)):
+        try:
+            with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
+                made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing)
+                paths = _written(made, target)
+        except TmmuError as error:
+            if not several:
+                raise
+            codes.add(explain(error))
+            documents.append({"model": model, "error": str(error)})
+            continue
+        codes.add(0)
+        if style == "json":
+            documents.append(_document(model, made, paths))
+        elif several and not quiet:
+            print_lines(_line(model, made, paths))
+        elif not quiet:
+            print_lines(*_text(made, paths, spec, why=why or verbose, phases=verbose))
+    if style == "json":
+        print_text(json_text({"models": documents}))
+    return next(code for code in WORST_FIRST if code in codes)
+
+
+@dataclass
+class Made:
+    """What was planned of one model: its task, for each stage its model and the plan of each rank, and the times."""
+
+    task: PlanningTask
+    stages: list[tuple[Model, Planned, list[Plan]]]
+    allocation_time_ns: int = 0
+    phases: dict[str, int] = field(default_factory=dict)
+    """Nanoseconds of each phase."""
+
+
+def _planned(
+    model: str,
+    bindings: Bindings,
+    training: TrainingOptions,
+    options: PlanOptions,
+    arenas: Arenas,
+    events: str | None,
+    sharding: ShardOptions,
+    spec: dict[str, Any] | None,
+    doing: Doing,
+) -> Made:
+    """The plans of one model, checked. Raises `TmmuError`, which names the file."""
+    from tmmu.cli import ranks
     from tmmu.cli.planning import task
-    from tmmu.plans import file
     from tmmu.runtime.events import EventLog
 
-    target = _target(model, output, events)
-    spec = ranks.load(sharding, training.budget, options.order)
-    allocation_time_ns = 0
+    begun = [time.perf_counter_ns()]
     try:
+        doing("reading")
         asked = task(model, bindings, training, options, arenas, divided=spec is not None)
         log = None if events is None else EventLog(events)
+        begun.append(time.perf_counter_ns())
+        found = Made(asked, [])
 
         def timed(graph: Model) -> Planned:
-            nonlocal allocation_time_ns
-            begun = time.perf_counter_ns()
+            before = time.perf_counter_ns()
             planned = asked.planned(graph, log)
-            allocation_time_ns += time.perf_counter_ns() - begun
+            found.allocation_time_ns += time.perf_counter_ns() - before
             return planned
 
-        made = list(ranks.plans(asked.graph, spec, sharding.rank, timed))
-        for _, _, plans in made:
-            for one in plans:
-                asked.check(one)
+        doing("planning")
+        found.stages.extend(ranks.plans(asked.graph, spec, sharding.rank, timed))
+        begun.append(time.perf_counter_ns())
+        count = sum(len(plans) for _, _, plans in found.stages)
+        for number, one in enumerate(one for _, _, plans in found.stages for one in plans):
+            doing("checking", number, count if count > 1 else 0)
+            asked.check(one)
+        begun.append(time.perf_counter_ns())
     except TmmuError as error:
         error.in_file(model)
         raise
-    for local, planned, plans in made:
+    spans = (after - before for before, after in pairwise(begun))
+    found.phases = dict(zip(("reading", "planning", "checking"), spans, strict=True))
+    return found
+
+
+def _targets(models: list[str], output: str | None, events: str | None) -> list[str]:
+    """The file of each model's plan; UsageError where one file would be two things."""
+    several = len(models) > 1
+    if several and output is not None:
+        if os.path.exists(output) and not os.path.isdir(output):
+            raise click.UsageError(f"{output} is a file: the plans of several models need a folder")
+        try:
+            os.makedirs(output, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"{output}: the folder cannot be made ({error.strerror})") from error
+    targets: list[str] = []
+    for model in models:
+        name = f"{_stem(model)}.plan.cbor"
+        if output == STANDARD or (output is not None and not several and not os.path.isdir(output)):
+            target = output
+        elif output is not None:
+            target = os.path.join(output, name)
+        else:
+            target = os.path.join(os.path.dirname(model), name) if several else name
+        if os.path.realpath(target) == os.path.realpath(model):
+            raise click.UsageError(f"{target} is the model itself; choose another file with -o")
+        if target in targets:
+            other = models[targets.index(target)]
+            raise click.UsageError(f"{other} and {model} would be planned to {target}; plan one of them by itself")
+        shared.check_apart(model, target, events)
+        targets.append(target)
+    return targets
+
+
+def _stem(model: str) -> str:
+    """The name of a model's file without what says its kind."""
+    return Path(model).name.removesuffix(".cbor").removesuffix(".txt").removesuffix(".ir").removesuffix(".onnx")
+
+
+def _written(made: Made, target: str) -> list[str]:
+    """Write the plans; the paths."""
+    from tmmu.cli import ranks
+    from tmmu.plans import file
+
+    paths = []
+    for _, _, plans in made.stages:
         for one in plans:
-            path = ranks.target(target, one)
-            file.save(one, path)
-            print_lines(f"wrote {path}")
-        lines = [*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan)]
-        lines += _added(asked.given, asked.graph)
+            paths.append(target if target == STANDARD else ranks.target(target, one))
+            file.save(one, paths[-1])
+    return paths
+
+
+def _text(made: Made, paths: list[str], spec: dict[str, Any] | None, *, why: bool, phases: bool) -> Iterator[str]:
+    """What is printed of one model."""
+    from tmmu.cli import ranks, storages, summary
+
+    path = iter(paths)
+    for local, planned, plans in made.stages:
+        yield from (f"wrote {next(path)}" for _ in plans)
+        yield from (*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan))
+        yield from _added(made.task)
         if spec is not None:
-            lines += ranks.summary(spec, local, planned.plan)
-        lines.append(summary.hints(planned.plan, planned.refused))
+            yield from ranks.summary(spec, local, planned.plan)
+        yield summary.hints(planned.plan, planned.refused)
         if why:
-            lines += [f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused]
-        print_lines(*lines)
-    print_lines(f"  success, planned in {seconds(allocation_time_ns)}")
-    return 0
+            yield from (f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused)
+    if phases:
+        yield f"  {', '.join(f'{phase} {seconds(spent)}' for phase, spent in made.phases.items())}"
+    yield f"  success, planned in {seconds(made.allocation_time_ns)}"
 
 
-def _target(model: str, output: str | None, events: str | None) -> str:
-    """The file of the plan; UsageError where one file would be two things."""
-    stem = Path(model).name.removesuffix(".cbor").removesuffix(".txt").removesuffix(".ir").removesuffix(".onnx")
-    target = output or f"{stem}.plan.cbor"
-    if os.path.realpath(target) == os.path.realpath(model):
-        raise click.UsageError(f"{target} is the model itself; choose another file with -o")
-    shared.check_apart(model, target, events)
-    return target
+def _line(model: str, made: Made, paths: list[str]) -> str:
+    """One of several models."""
+    from tmmu.plans import metrics
+
+    needs = sum(sum(metrics.footprints(plans[0].allocation)) for _, _, plans in made.stages if plans)
+    where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    return f"{model}: wrote {where}, {size(needs)} in all, planned in {seconds(made.allocation_time_ns)}"
 
 
-def _added(given: Model, planned: Model) -> Iterator[str]:
-    """A line for what was added to a model's nodes, if anything was."""
-    own = {node.name for node in given.nodes}
-    added = [node.name for node in planned.nodes if node.name not in own]
+def _document(model: str, made: Made, paths: list[str]) -> dict[str, Any]:
+    """The same for programs: each plan as `tmmu show --format json` has it."""
+    from tmmu.cli.show_report import document
+
+    path = iter(paths)
+    refused = [refusal for _, planned, _ in made.stages for refusal in planned.refused]
+    return {
+        "model": model,
+        "plans": [{"file": next(path), **document(one)} for _, _, plans in made.stages for one in plans],
+        "refused_hints": [refusal._asdict() for refusal in refused],
+        "added_steps": _counts(made.task)[0], "recomputed_steps": _counts(made.task)[1],
+        "allocation_time_ns": made.allocation_time_ns,
+    }  # fmt: skip
+
+
+def _counts(task: PlanningTask) -> tuple[int, int]:
+    """How many steps were added to the model's nodes, and how many compute a value again."""
+    own = {node.name for node in task.given.nodes}
+    added = [node.name for node in task.graph.nodes if node.name not in own]
     again = sum(".recompute" in name for name in added)
-    if added:
-        yield f"  backward: {counted(len(added) - again, 'step')} added, {again} computed again"
+    return len(added) - again, again
+
+
+def _added(task: PlanningTask) -> Iterator[str]:
+    """A line for what was added to a model's nodes, if anything was."""
+    added, again = _counts(task)
+    if added or again:
+        yield f"  backward: {counted(added, 'step')} added, {again} computed again"

@@ -12,7 +12,7 @@ from tmmu.cli import options
 from tmmu.cli.units import memory
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import bound, existing, sizes
+from tmmu.core.flags import bound, examples, model_file, plan_file, sizes
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
 
 
-@click.command()
-@click.argument("plan", type=existing)
-@click.option("--model", type=existing, required=True, help="The model that the plan was made of.")
+@click.command(
+    epilog=examples(
+        "tmmu replan wide.plan.cbor --model unet.onnx --dim batch=4 -o new.plan.cbor",
+        "tmmu replan wide.plan.cbor --model unet.onnx --dim batch=16 --policy replan_at_safepoint -o new.plan.cbor",
+    )
+)
+@click.argument("plan", type=plan_file)
+@click.option("--model", type=model_file, required=True, help="The model that the plan was made of.")
 @bound("--dim", "The size of a dimension in the coming iteration; one that is not named is as planned.")
 @click.option(
     "--policy",
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--iteration", type=options.uint64, default=0, help="Which iteration comes next.")
 @click.option("--budget", callback=memory, metavar="BYTES", help="That of a plan with remat_enabled.")
 @options.address_token
-@click.option("--record", type=options.output, help="Write a trace: PLAN, the replan, and the plan in its place.")
+@click.option("--record", type=options.record, help="Write a trace: PLAN, the replan, and the plan in its place.")
 @click.option("-o", "--output", type=options.output, required=True, help="Where to write a new plan.")
 def replan(
     plan: str,

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import existing
-from tmmu.core.output import print_lines
+from tmmu.core.flags import examples, model_file, plan_file
+from tmmu.core.output import STANDARD, print_lines
 
 KINDS = {
     "html": ".html", "png": ".png", "svg": ".svg", "pdf": ".pdf", "perfetto": ".perfetto.json", "memory-viz": ".pickle",
@@ -18,12 +18,18 @@ KINDS = {
 """What can be written, each with the suffix by which it is known."""
 
 
-@click.command()
-@click.argument("plan", type=existing)
+@click.command(
+    epilog=examples(
+        "tmmu report unet.plan.cbor --model unet.onnx -o map.html",
+        "tmmu report unet.plan.cbor -o map.svg",
+        "tmmu report old.plan.cbor --compare new.plan.cbor --no-verdict",
+    )
+)
+@click.argument("plan", type=plan_file)
 @click.option("-o", "--output", type=options.output, help="Where to write it; its suffix says what [PLAN.html].")
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), help="What to write, whatever the suffix.")
-@click.option("--compare", type=existing, metavar="PLAN", help="Another plan beside it, in a page.")
-@click.option("--model", type=existing, help="The model that the plan must be of, for the verdict.")
+@click.option("--compare", type=plan_file, metavar="PLAN", help="Another plan beside it, in a page.")
+@click.option("--model", type=model_file, help="The model that the plan must be of, for the verdict.")
 @click.option("--verdict/--no-verdict", default=True, show_default=True, help="Prove the plan, for the top of a page.")
 def report(
     plan: str, output: str | None, kind: str | None, compare: str | None, model: str | None, verdict: bool
@@ -76,6 +82,8 @@ def report(
 
 def _of_suffix(target: str) -> str:
     """What a file's name says; UsageError where it is no kind."""
+    if target == STANDARD:
+        return "html"
     for kind, suffix in sorted(KINDS.items(), key=lambda item: -len(item[1])):
         if target.endswith(suffix):
             return kind

@@ -9,11 +9,16 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, existing
 from tmmu.core.output import print_lines
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "tmmu restore unet.checkpoint",
+        "tmmu restore unet.checkpoint --against unet.plan.cbor -o again.plan.cbor",
+    )
+)
 @click.argument("file", metavar="CHECKPOINT", type=existing)
 @options.records(checkpoint=False)
 @options.most_memory

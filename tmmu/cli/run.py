@@ -16,9 +16,9 @@ from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import bound, existing, successive
+from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, bound, examples, plan_file, successive
 from tmmu.core.kind import IR, is_plan, kind_of
-from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.output import did_you_mean, json_text, print_lines, print_text
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
@@ -26,9 +26,15 @@ if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
 
 
-@click.command()
-@click.argument("target", type=existing, metavar="MODEL|PLAN")
-@click.option("--plan", "path", type=existing, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
+@click.command(
+    epilog=examples(
+        "tmmu run mlp.onnx --sanitize",
+        "tmmu run mlp.onnx --plan mlp.plan.cbor -o outputs.npz",
+        "tmmu run mlp.plan.cbor --batches 20",
+    )
+)
+@click.argument("target", type=File((*MODEL_SUFFIXES, *PLAN_SUFFIXES)), metavar="MODEL|PLAN")
+@click.option("--plan", "path", type=plan_file, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
 @compute_options
 @bound("--dim", "The size of a dimension, or one for each batch in turn: seq=4,8,16 [the plan's own, or largest].")
 @options.bindings(
@@ -156,7 +162,8 @@ def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...
         if not fitting:
             raise TmmuError(
                 "INVALID_BINDING", f"--donate {pattern}: no graph input or parameter has this name",
-                file=path, fix=f"donate one of {', '.join(sorted(callers)[:8])}", binding=pattern,
+                file=path, binding=pattern,
+                fix=did_you_mean(pattern, sorted(callers), f"donate one of {', '.join(sorted(callers)[:8])}"),
             )  # fmt: skip
         found |= fitting
     return tuple(sorted(found))

@@ -16,7 +16,7 @@ from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, existing
 from tmmu.core.output import aligned, counted, json_text, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -55,10 +55,15 @@ def session() -> None:
     print_warnings("tmmu.foundry")
 
 
-@session.command()
+@session.command(
+    epilog=examples(
+        "tmmu session env",
+        "tmmu session env --format json",
+    )
+)
 @FORMAT
 def env(style: str) -> int:
-    """Print the variables of the environment: the document's default, the range, and what holds now."""
+    """Print the variables of the environment: the default, the range, and what holds now."""
     from tmmu.foundry.environment import table
 
     rows = table(os.environ)
@@ -70,11 +75,16 @@ def env(style: str) -> int:
     return 0
 
 
-@session.command()
+@session.command(
+    epilog=examples(
+        "tmmu session plan m.gguf --context 8192 --budget 4GiB",
+        "tmmu session plan m.gguf -o m.plan.cbor",
+    )
+)
 @click.argument("model", type=existing)
 @session_options
 @FORMAT
-@click.option("-o", "--output", type=shared.output, help="Write the plan here, and its model to FILE.ir.cbor.")
+@click.option("-o", "--output", type=shared.record, help="Write the plan here, and its model to FILE.ir.cbor.")
 def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     """Say what fits: the context, the memory of a session, and the plan of its forward pass, proved.
 
@@ -112,11 +122,16 @@ PROMPT_TOKENS = click.option(
     "--prompt-tokens", "token_ids", metavar="IDS", help="Token ids, separated by commas, as they are."
 )
 FOLLOW_LOG = click.option(
-    "--follow-log", type=shared.output, help="Append each action to this log, for check-models --follow."
+    "--follow-log", type=shared.record, help="Append each action to this log, for check-models --follow."
 )
 
 
-@session.command()
+@session.command(
+    epilog=examples(
+        "tmmu session run m.gguf --prompt 'Once upon a time' --tokens 40",
+        "tmmu session run m.gguf --prompt-tokens 1,450,3118 --kv expanded",
+    )
+)
 @click.argument("model", type=existing)
 @PROMPT
 @PROMPT_TOKENS
@@ -187,7 +202,11 @@ def run(
     return 0
 
 
-@session.command()
+@session.command(
+    epilog=examples(
+        "tmmu session score m.gguf --prompt 'Once upon a time'",
+    )
+)
 @click.argument("model", type=existing)
 @PROMPT
 @PROMPT_TOKENS

@@ -6,13 +6,19 @@ import click
 
 from tmmu.cli import options
 from tmmu.core import kind
-from tmmu.core.flags import existing
+from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, examples
 from tmmu.core.output import print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
 
-@click.command()
-@click.argument("file", type=existing)
+@click.command(
+    epilog=examples(
+        "tmmu show unet.plan.cbor",
+        "tmmu show unet.plan.cbor --tensors --format csv",
+        "tmmu show unet.onnx --dim batch=1 --as text",
+    )
+)
+@click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES)))
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
 @click.option("--storages", "what", flag_value="storages", help="A row for each storage: why it lies where it does.")

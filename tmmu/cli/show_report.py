@@ -25,7 +25,7 @@ def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
             return iter(json_text(memory_pools.record(found)).split("\n"))
         return memory_pools.statistics(found)
     if style == "json":
-        return iter(json_text(_document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
+        return iter(json_text(document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
     if what is None:
         return _text(plan)
     rows = _rows(plan, what)
@@ -40,7 +40,8 @@ def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
     return metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
 
 
-def _document(plan: Plan) -> dict[str, Any]:
+def document(plan: Plan) -> dict[str, Any]:
+    """A plan for programs: what its sections state, its arenas with their ratios, and its hashes."""
     from tmmu.core.bindings import bindings_object
     from tmmu.plans import file
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import click
 
+from tmmu.core.flags import examples
 from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.progress import Doing, progress, unseen
 from tmmu.core.vocabulary import Model
@@ -62,7 +63,12 @@ class SurveyRow:
     verdict: str
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "tmmu survey chain residual",
+        "tmmu survey chain --format json",
+    )
+)
 @click.argument("networks", nargs=-1, metavar="[NETWORK]...", type=click.Choice(list(NETWORKS)))
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def survey(networks: tuple[str, ...], style: str) -> int:

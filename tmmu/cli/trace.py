@@ -13,7 +13,7 @@ import click
 from tmmu.cli import options
 from tmmu.cli.trace_training import jax, torch
 from tmmu.cli.units import plain
-from tmmu.core.flags import existing
+from tmmu.core.flags import examples, existing
 from tmmu.core.output import counted, json_text, print_lines
 
 SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
@@ -32,7 +32,12 @@ trace.add_command(torch)
 trace.add_command(jax)
 
 
-@trace.command()
+@trace.command(
+    epilog=examples(
+        "tmmu trace show run.trace",
+        "tmmu trace show run.trace --format json",
+    )
+)
 @click.argument("file", type=existing)
 @options.style
 def show(file: str, style: str) -> int:
@@ -48,7 +53,11 @@ def show(file: str, style: str) -> int:
     return 0
 
 
-@trace.command()
+@trace.command(
+    epilog=examples(
+        "tmmu trace diff run.trace again.trace",
+    )
+)
 @click.argument("first", type=existing)
 @click.argument("second", type=existing)
 def diff(first: str, second: str) -> int:

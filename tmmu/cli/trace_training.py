@@ -17,25 +17,33 @@ from typing import Any
 
 import click
 
+from tmmu.cli import options
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import install
-from tmmu.core.output import counted, print_lines
+from tmmu.core.flags import examples
+from tmmu.core.output import STANDARD, counted, print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
 
 
 def _command(framework: str, returns: str) -> click.Command:
     """One command of the group."""
 
-    @click.command(framework, help=f"Trace the training step that MODULE:CALLABLE describes.\n\n{returns}")
+    @click.command(
+        framework,
+        help=f"Trace the training step that MODULE:CALLABLE describes.\n\n{returns}",
+        epilog=examples(
+            f"tmmu trace {framework} steps:training", f"tmmu trace {framework} steps:training -o s.ir.cbor"
+        ),
+    )
     @click.argument("callable_", metavar="MODULE:CALLABLE")
-    @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where it goes [CALLABLE.ir.cbor].")
+    @click.option("-o", "--output", type=options.output, help="Where it goes [CALLABLE.ir.cbor].")
     @click.option("--traceback", "loud", is_flag=True, help="Show where the callable or the framework failed.")
     def command(callable_: str, output: str | None, loud: bool) -> int:
         module, colon, name = callable_.rpartition(":")
         if not colon or not module or not name:
             raise click.BadParameter(f"{callable_!r} is not MODULE:CALLABLE", param_hint="MODULE:CALLABLE")
         target = f"{name}.ir.cbor" if output is None else output
-        if not target.endswith(".ir.cbor"):
+        if not target.endswith(".ir.cbor") and target != STANDARD:
             raise click.BadParameter(f"{target!r} does not end in .ir.cbor", param_hint="-o")
         from tmmu.importers.conversion import convert
         from tmmu.ir import files

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import stat
 import tempfile
@@ -22,6 +23,7 @@ from typing import Any, BinaryIO
 import cbor2
 import numpy as np
 
+from tmmu.core import output
 from tmmu.core.errors import TmmuError
 
 TYPED_ARRAYS: dict[int, np.dtype[Any]] = {
@@ -188,7 +190,7 @@ def commitment(tag: str, value: Any) -> bytes:
     return hashlib.sha256(encode([tag, value])).digest()
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """The system's errors where a folder may be written to, and there is no room."""
 
 
@@ -210,9 +212,16 @@ def written_atomically(
     `observe` is called with each of the three as soon as it is done: "written", "synced", "renamed".
 
     A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
-    folder cannot be written, or `path` is a device or folder; nothing is left behind then, nor after another error.
+    folder cannot be written, or `path` is a device or folder, and OSError with the name of the file where the disk is
+    full; nothing is left behind then, nor after another error. Within `output.taken_by_a_file`, `-` is the standard
+    output, which is written at the end. spec: C5.4, C5.9
     """
     observe = observe or _silent
+    if os.fspath(path) == output.STANDARD and output.is_taken():
+        with io.BytesIO() as held:
+            yield held
+            output.write_bytes(held.getvalue())
+        return
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not target.is_file():
         raise TmmuError(
@@ -239,14 +248,12 @@ def written_atomically(
             os.close(folder)
         observe("renamed")
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise TmmuError(
-            "TMMU_ALLOCATION_FAILURE",
-            f"cannot be written ({error.strerror})",
-            file=str(path),
-            fix="make room there, or choose another place"
-            if error.errno in _NO_ROOM
-            else "choose a folder that exists and that you may write to",
-        ) from error
+            "TMMU_ALLOCATION_FAILURE", f"cannot be written ({error.strerror})", file=str(path),
+            fix="choose a folder that exists and that you may write to",
+        ) from error  # fmt: skip
 
 
 def remove(path: str | os.PathLike[str]) -> None:

@@ -11,43 +11,102 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from tmmu.core.output import read_size
+from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
 from tmmu.core.vocabulary import UINT64_END
 
 existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
 PLAN_SUFFIXES = (".plan.cbor", ".plan.txt")
 """How the plans in a folder are known."""
+MODEL_SUFFIXES = (".onnx", ".ir.cbor", ".ir.txt")
+"""And the models."""
 
 
-class Plans(click.Path):
-    """A plan, `-` for standard input, or a folder of plans: a list of files, those of a folder in the order of their
-    names, at any depth. `is_plan` is asked of each of these.
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+"""Of each command, and of those below it: the defaults of all options are shown."""
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: command lines that a test runs. spec: C5.6"""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+class File(click.Path):
+    """A file that is there, of any name. A shell completes folders, and files with one of the suffixes."""
+
+    def __init__(self, suffixes: tuple[str, ...], *, folder: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=folder)
+        self.suffixes = suffixes
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The files that have begun so, if any, and else what the shell completes by itself. spec: C5.10"""
+        folder, begun = os.path.split(incomplete)
+        try:
+            names = sorted(name for name in os.listdir(folder or ".") if name.startswith(begun))
+        except OSError:
+            names = []
+        fitting = [name for name in names if name.endswith(self.suffixes)]
+        if not fitting or any(os.path.isdir(os.path.join(folder, name)) for name in names):
+            return super().shell_complete(ctx, param, incomplete)
+        return [CompletionItem(os.path.join(folder, name)) for name in fitting]
+
+
+class Files(File):
+    """A file, or a folder: a list of files, those of a folder in the order of their names, at any depth.
+
+    Of a folder these are the files with one of the suffixes, and with `belongs`, for which also `-` is the standard
+    input, those of which it holds, called `other`.
     """
 
-    def __init__(self, is_plan: Callable[[str], bool]) -> None:
-        super().__init__(exists=True, allow_dash=True)
-        self.is_plan = is_plan
+    def __init__(
+        self, suffixes: tuple[str, ...], belongs: Callable[[str], bool] | None = None, other: str = ""
+    ) -> None:
+        super().__init__(suffixes, folder=True)
+        self.allow_dash, self.belongs, self.other = belongs is not None, belongs, other
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The files. Raises BadParameter for a folder without plans."""
+        """The files. Raises BadParameter for a folder without any."""
         found = str(super().convert(value, param, ctx))
         if not os.path.isdir(found):
             return [found]
-        plans = sorted(
+        files = sorted(
             os.path.join(folder, name)
             for folder, _, names in os.walk(found)
             for name in names
-            if self.is_plan(os.path.join(folder, name))
+            if name.endswith(self.suffixes) or (self.belongs is not None and self.belongs(os.path.join(folder, name)))
         )
-        if not plans:
-            self.fail(
-                f"{found!r} has no file that ends with {' or '.join(PLAN_SUFFIXES)}, and no plan of another compiler",
-                param,
-                ctx,
-            )
-        return plans
+        if not files:
+            other = f", and no {self.other}" if self.other else ""
+            self.fail(f"{found!r} has no file that ends with {' or '.join(self.suffixes)}{other}", param, ctx)
+        return files
+
+
+plan_file, model_file = File(PLAN_SUFFIXES), File(MODEL_SUFFIXES)
+"""A plan, or a model, that is read."""
+
+
+class Output(click.Path):
+    """A file that is written, or with `folder` a folder. With `standard`, `-` is the standard output, and what is
+    printed goes to the other one.
+
+    Else `-` is refused: a file of this name is `./-`. spec: C5.4
+    """
+
+    def __init__(self, *, standard: bool = False, folder: bool = False) -> None:
+        super().__init__(dir_okay=folder)
+        self.standard = standard
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Raises BadParameter for a folder, and for `-` where that is not the standard output."""
+        if value != STANDARD:
+            return super().convert(value, param, ctx)
+        if not self.standard:
+            self.fail("the standard output takes no file here; name one (./- if it is to be called so)", param, ctx)
+        if ctx is not None and not ctx.resilient_parsing and not is_taken():
+            ctx.with_resource(taken_by_a_file())
+        return value
 
 
 class MemorySize(click.ParamType[int]):

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout
 from itertools import islice
 from typing import Any, TextIO
 
@@ -126,6 +126,35 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
     near = difflib.get_close_matches(name, list(islice(known, COMPARED)), 3, 0.5)
     return f"did you mean {', '.join(near)}?" if near else otherwise
+
+
+STANDARD = "-"
+"""The name of the standard output among names of files."""
+_taken: list[TextIO] = []
+
+
+@contextmanager
+def taken_by_a_file() -> Iterator[None]:
+    """Keep the standard output for the bytes of a file: what is printed meanwhile goes to the standard error."""
+    _taken.append(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _taken.pop()
+
+
+def is_taken() -> bool:
+    """Whether the standard output is kept for the bytes of a file."""
+    return bool(_taken)
+
+
+def write_bytes(data: bytes) -> None:
+    """Write the bytes for which the standard output was kept."""
+    stream = _taken[-1]
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
 
 
 def print_text(text: str) -> None:

@@ -17,6 +17,8 @@ from typing import NoReturn
 
 INTERNAL = 70
 """The exit code of what is no answer at all."""
+WORST_FIRST = (INTERNAL, 1, 2, 4, 3, 0)
+"""Which exit code counts where several files have different ones: the first of these that occurred. spec: C1.2, C5.7"""
 INTERRUPTED = 130
 """That of a command which the user has interrupted, as shells have it."""
 
@@ -80,8 +82,9 @@ def explain(error: BaseException) -> int:
         pass
     if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line
         return INTERNAL
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-        print_error(f"error: the output cannot be written ({error.strerror})")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+        file = repr(error.filename or "the output")[1:-1]
+        print_error(f"error: {file}: cannot be written ({error.strerror}); make room, or choose another place")
         return INTERNAL
     print_error("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
     return INTERNAL

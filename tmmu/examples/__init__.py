@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmmu.core import canonical
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import STANDARD, did_you_mean
 from tmmu.examples import traced
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
         canonical.write_atomically(target, found.encode())
         return [str(target)]
     if name in traced.DIGESTS:
-        if not target.name.endswith(".ir.cbor"):
+        if not target.name.endswith(".ir.cbor") and str(target) != STANDARD:
             raise ValueError(f"{name} is an IR file; choose a path that ends in .ir.cbor")
         canonical.write_atomically(target, traced.read(name))
         return [str(target)]
@@ -127,17 +127,25 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
     made = kind.build()
     written = []
     if made.model is not None:
+        _check_named(target)
         beside = target.with_suffix(".onnx")
         if beside == target:
             raise ValueError(f"{target} would be both the plan and its model; choose a path that does not end in .onnx")
         canonical.write_atomically(beside, made.model)
         written.append(str(beside))
     for k, other in enumerate(made.others):
+        _check_named(target)
         beside = target.with_name(f"{target.stem}.other{k}{target.suffix}")
         file.save(other, beside)
         written.append(str(beside))
     canonical.write_atomically(target, made.encode())
     return [str(target), *written]
+
+
+def _check_named(target: Path) -> None:
+    """ValueError where a second file would lie beside the standard output."""
+    if str(target) == STANDARD:
+        raise ValueError("it is more than one file; name one with -o FILE")
 
 
 def _llama(name: str, target: Path, seed: int | None, file_type: str | None) -> list[str]:
@@ -160,6 +168,7 @@ def _model(made: onnx.ModelProto, target: Path, seed: int | None) -> list[str]:
         beside = target.with_name(f"{target.name}.data")
         made, data = weights.with_weights(made, seed, beside.name)
         if data is not None:
+            _check_named(target)
             canonical.write_atomically(beside, data)
             written.append(str(beside))
     canonical.write_atomically(target, made.SerializeToString(deterministic=True))
