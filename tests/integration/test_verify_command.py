@@ -27,7 +27,6 @@ import proofs.verify.entry
 import tmmu.cli.entry
 from proofs.kernel import installed
 from proofs.verify import judge as verify_plan
-from proofs.verify.command import ORDER
 from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import Verdict
@@ -37,7 +36,7 @@ from tests.support.text_models import text_model
 from tmmu.core import process as entry
 from tmmu.core import progress
 from tmmu.core.errors import TmmuError
-from tmmu.core.process import explain
+from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
@@ -78,7 +77,7 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
 ) -> None:
     names = {0: "right.cbor", 1: "wrong.cbor", 4: "none.cbor", 3: "open.cbor"}
     (folder / "open.cbor").write_bytes((folder / "right.cbor").read_bytes())
-    assert ORDER == (70, 1, 4, 3, 0)
+    assert WORST_FIRST == (70, 1, 4, 3, 0)
 
     def judge(path: str, *_: object) -> Verdict:
         code = next(code for code, name in names.items() if name == path)
@@ -103,7 +102,7 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
     for count in (1, 2, 3):
         for codes in product(names, repeat=count):
             code, out, err = ran(capsys, *(names[code] for code in codes))
-            assert code == next(first for first in ORDER if first in codes)
+            assert code == next(first for first in WORST_FIRST if first in codes)
             lines = [line for line in (out + err).splitlines() if not line.startswith("  ")]
             assert len(lines) == count
 

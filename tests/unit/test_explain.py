@@ -15,7 +15,9 @@ from tests.support.commands import ran
 from tests.support.synthetic import training_plan
 from tmmu import Graph
 from tmmu import plan as planned
+from tmmu.cli import explain as explain_command
 from tmmu.core.errors import REGISTRY
+from tmmu.core.output import size as shown
 from tmmu.core.pages import failure_page
 from tmmu.plans import file
 from tmmu.report.arena_map import ArenaMap, arena_maps
@@ -110,9 +112,68 @@ def test_a_model_of_another_plan_is_refused_and_one_in_ir_is_read(
         assert ran(capsys, "plan", str(model), *layout, "-o", plan)[0] == 0
         code, out, err = ran(capsys, "explain", plan, "--model", str(model))
         assert (code, err) == (0, "")
-        assert "in-place hints refused: 1\n  relu: y in place of x: " in out
+        refusal = "  1 hint: the operand is kept: it is a graph input that is not donated\n    relu: y in place of x\n"
+        assert f"in-place hints refused: 1\n{refusal}" in out
         code, _, err = ran(capsys, "explain", plan, "--model", str(other))
         assert (code, "the plan is not of this model" in err) == (2, True)
+
+
+def test_what_in_place_reuse_saves_is_what_the_plans_without_it_and_with_more_of_it_need(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: RP3.3"""
+    sizes = {
+        "x": (16, "input"),
+        "w": (128, "input"),
+        "a": (256, ""),
+        "b": (256, ""),
+        "c": (128, ""),
+        "y": (16, "output"),
+    }
+    head = "".join(f"tensor {name} f32 {count} {role}\n" for name, (count, role) in sizes.items())
+    nodes = (
+        "node one Gemm x -> a", "node two Relu a -> b inplace b a", "node three Relu w -> c inplace c w",
+        "node four Gemm b c -> y",
+    )  # fmt: skip
+    model, plan, other = (str(tmp_path / name) for name in ("m.ir.txt", "p.plan.cbor", "q.plan.cbor"))
+    Path(model).write_text(f"tmmu-ir-text 1\n{head}" + "\n".join(nodes) + "\n")
+    bare = str(tmp_path / "bare.ir.txt")
+    Path(bare).write_text(f"tmmu-ir-text 1\n{head}" + "\n".join(node.partition(" inplace")[0] for node in nodes) + "\n")
+    assert ran(capsys, "plan", model, "-o", plan)[0] == 0
+    out = ran(capsys, "explain", plan, "--model", model)[1]
+    now = footprint_of(Path(plan))
+    for what, arguments in (("without in-place reuse", (bare,)), ("--donate x and 1 more", (model, "--donate", "*"))):
+        assert ran(capsys, "plan", *arguments, "-o", other)[0] == 0
+        needs = footprint_of(Path(other))
+        assert needs != now
+        assert f"  {what}: {shown(needs)} ({(needs - now) / now:+.1%})\n" in out
+    assert ran(capsys, "plan", model, "--donate", "*", "-o", plan)[0] == 0
+    assert "--donate" not in ran(capsys, "explain", plan, "--model", model)[1]
+
+
+def test_what_is_not_tried_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: RP3.5"""
+    model, plan = str(tmp_path / "m.onnx"), str(tmp_path / "p.plan.cbor")
+    assert ran(capsys, "example", "mico-mlp", "-o", model)[0] == 0
+    for mode in ("inference", "backward"):
+        assert ran(capsys, "plan", model, "--mode", mode, "-o", plan)[0] == 0
+        assert "not tried without --model: " in ran(capsys, "explain", plan)[1]
+        tried = ran(capsys, "explain", plan, "--model", model)[1]
+        assert "--order memory: not tried" not in tried
+        assert ("computing again: not tried" in tried) == (mode == "inference")
+        assert "without --model" not in tried
+        with monkeypatch.context() as patched:
+            patched.setattr(explain_command, "MOST_NODES", 3)
+            few = ran(capsys, "explain", plan, "--model", model)[1]
+        assert "--order memory: not tried, as the model has more than 3 nodes" in few
+        assert ("--preset remat_enabled: not tried" in few) == (mode == "backward")
+        assert "--order given --layout slots: " in few
+
+
+def footprint_of(path: Path) -> int:
+    return sum(arena.footprint for arena in arena_changes_of(path))
 
 
 def arena_changes_of(path: Path) -> list[ArenaMap]:

@@ -1,9 +1,9 @@
-"""`tmmu explain`: why a plan needs its memory, or what a failure code means. spec: RP3.1 to RP3.4"""
+"""`tmmu explain`: why a plan needs its memory, or what a failure code means. spec: RP3.1 to RP3.5"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,15 +14,21 @@ from tmmu.cli.options import TrainingOptions
 from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.flags import examples, model_file, plan_file
 from tmmu.core.output import counted, did_you_mean, print_lines, size
-from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings
+from tmmu.core.progress import Doing, progress
+from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings, Model
 
 if TYPE_CHECKING:
     from tmmu.cli.planning import PlanningTask
+    from tmmu.planner.aliasing import Refused
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import ArenaMap
 
 SHOWN = 10
-"""As many storages are named, and as many hints."""
+"""As many storages are named."""
+SHOWN_OF_REASON = 3
+"""As many hints are named that were refused for one reason."""
+MOST_NODES = 20_000
+"""Of a larger model no other order is tried, and nothing computed again: each takes minutes."""
 
 
 def _completed(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -43,8 +49,8 @@ def explain(what: str, model: str | None) -> int:
     """Say why a plan needs its memory, or what a failure code means and how to fix it.
 
     Of a plan: the peak of each arena, what is live there, and which tensors' absence would lower it most. With its
-    model also what other orders, layouts and, in training, computing again would need, and why in-place hints were
-    refused.
+    model also what other orders and layouts would need, no in-place reuse, inputs that are given up and, in training,
+    computing again; and why in-place hints were refused. What is not tried is named.
     """
     if not os.path.exists(what):
         return _code(what)
@@ -59,7 +65,12 @@ def explain(what: str, model: str | None) -> int:
     if model is not None:
         if not isinstance(plan, Plan):
             raise click.UsageError("--model: the plan states lifetimes and no steps, so that there is nothing to try")
-        print_lines(*_others(plan, model))
+        with progress(what) as doing:
+            for line in _others(plan, model, doing):
+                print_lines(line)
+    elif isinstance(plan, Plan):
+        tried = "other orders and layouts, other in-place reuse and computing again"
+        print_lines(f"not tried without --model: {tried}, and why hints were refused")
     return 0
 
 
@@ -106,7 +117,7 @@ def _name(one: ArenaMap, row: int) -> str:
     return first if not others else f"{first} (and {counted(others.count(chr(10)) + 1, 'other tensor')} in its bytes)"
 
 
-def _others(plan: Plan, model: str) -> Iterator[str]:
+def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
     """What the model would need otherwise, and which hints were refused."""
     from tmmu.cli.planning import task
     from tmmu.core.kind import is_ir
@@ -120,29 +131,71 @@ def _others(plan: Plan, model: str) -> Iterator[str]:
         raise click.UsageError("--model: the plan is of one rank; give a plan of the whole model")
     arenas = (configured(plan), plan.configuration.policy)
     bindings = Bindings(donated=plan.bindings.donated) if is_ir(model) else plan.bindings
+    doing("reading the model")
     asked = task(model, bindings, TrainingOptions(origin.mode), PlanOptions(order=origin.order), arenas)
     if digest(asked.graph) != origin.ir_hash:
         raise click.UsageError("--model: the plan is not of this model, or was made within a budget")
-    needs = sum(metrics.footprints(plan.allocation))
-    yield f"the model otherwise (now {size(needs)} in all, layout {origin.layout}, order {origin.order}):"
-    for order in ORDERS:
-        for layout in LAYOUTS:
-            if layout == "hashed" or (layout, order) == (origin.layout, origin.order):
-                continue
-            other = replace(asked, options=replace(asked.options, layout=layout, order=order))
-            try:
-                found = sum(metrics.footprints(other.planned(asked.graph).plan.allocation))
-            except TmmuError as error:
-                yield f"  --order {order} --layout {layout}: {error.what}"
-                continue
-            yield f"  --order {order} --layout {layout}: {size(found)} ({(found - needs) / max(needs, 1):+.1%})"
-    if origin.mode == "backward":
-        yield _computed_again(asked)
     layout = "packed" if origin.layout == "hashed" else origin.layout
-    refused = replace(asked, options=replace(asked.options, layout=layout)).planned(asked.graph).refused
+    own = replace(asked, options=replace(asked.options, layout=layout))
+    now = sum(metrics.footprints(plan.allocation))
+    yield f"the model otherwise (now {size(now)} in all, layout {origin.layout}, order {origin.order}):"
+    large = len(asked.graph.nodes) > MOST_NODES
+
+    def needs(what: str, other: PlanningTask, graph: Model) -> str:
+        doing(f"trying {what}")
+        try:
+            found = sum(metrics.footprints(other.planned(graph).plan.allocation))
+        except TmmuError as error:
+            return f"  {what}: {error.what}"
+        return f"  {what}: {size(found)} ({(found - now) / max(now, 1):+.1%})"
+
+    for order in ORDERS:
+        if large and order not in ("given", origin.order):
+            yield f"  --order {order}: not tried, as the model has more than {MOST_NODES} nodes"
+            continue
+        for choice in LAYOUTS:
+            if choice != "hashed" and (choice, order) != (origin.layout, origin.order):
+                other = replace(asked, options=replace(asked.options, layout=choice, order=order))
+                yield needs(f"--order {order} --layout {choice}", other, asked.graph)
+    yield "  --layout hashed: not tried, as it needs an address token"
+    refused = own.planned(asked.graph).refused
+    yield needs("without in-place reuse", own, _without_hints(asked.graph))
+    if inputs := [t for t in _inputs(asked.graph) if t not in asked.graph.bindings.donated]:
+        given_up = replace(asked.graph.bindings, donated=tuple(sorted({*asked.graph.bindings.donated, *inputs})))
+        more = f" and {len(inputs) - 1} more" if len(inputs) > 1 else ""
+        yield needs(f"--donate {inputs[0]}{more}", own, replace(asked.graph, bindings=given_up))
+    if origin.mode != "backward":
+        yield "  computing again: not tried, as nothing is kept for backward steps"
+    elif large:
+        yield f"  --preset remat_enabled: not tried, as the model has more than {MOST_NODES} nodes"
+    else:
+        doing("trying --preset remat_enabled")
+        yield _computed_again(asked)
     yield f"in-place hints refused: {len(refused)}"
-    for one in refused[:SHOWN]:
-        yield f"  {one.node}: {one.result} in place of {one.operand}: {one.reason}"
+    for reason, hints in _by_reason(refused):
+        yield f"  {counted(len(hints), 'hint')}: {reason}"
+        shown = hints[:SHOWN_OF_REASON]
+        yield from (f"    {one.node}: {one.result} in place of {one.operand}" for one in shown)
+        if len(hints) > len(shown):
+            yield f"    and {len(hints) - len(shown)} more (tmmu plan --why lists them)"
+
+
+def _without_hints(graph: Model) -> Model:
+    """The graph with a result of its own for every node that could work in place."""
+    return replace(graph, nodes=tuple(replace(node, in_place=()) for node in graph.nodes))
+
+
+def _inputs(graph: Model) -> list[str]:
+    """The graph's inputs that hold anything."""
+    return [graph.tensors[t].name for t in graph.inputs if graph.tensors[t].bytes]
+
+
+def _by_reason(refused: Sequence[Refused]) -> list[tuple[str, list[Refused]]]:
+    """The hints of each reason, the most frequent reason first."""
+    found: dict[str, list[Refused]] = {}
+    for one in refused:
+        found.setdefault(one.reason, []).append(one)
+    return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def _computed_again(asked: PlanningTask) -> str:
