@@ -1,19 +1,19 @@
 """The library in four words: `plan` a model, `load` a plan, look into it, `verify` it.
 
 What a command does is done here by the same functions, with the same defaults.
-spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.3
+spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.3, LIB5.1, LIB5.2
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from proofs.readers.plans import formats as plan_formats
-from proofs.verify import formats
+from proofs.verify import formats, picture
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
@@ -22,6 +22,7 @@ from tmmu.cli.planning import task
 from tmmu.core import canonical
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import did_you_mean, one_line
 from tmmu.core.vocabulary import ANYWHERE, Bindings
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
@@ -29,7 +30,7 @@ from tmmu.plans import configuration_file, file, metrics
 from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.places import TensorPlaces, places
-from tmmu.plans.sections import Plan
+from tmmu.plans.sections import BufferPlan, Plan
 
 FilePath = str | os.PathLike[str]
 Size = int | tuple[int, int]
@@ -119,6 +120,8 @@ class MemoryPlan:
 
     def __getitem__(self, name: str) -> PlannedTensor:
         """Where a tensor lies; O(1) after the first."""
+        if name not in self._rows:
+            raise KeyError(f"{name}: {did_you_mean(name, self._rows, 'the plan has no such tensor')}")
         row, of, plan = self._rows[name], self._places, self.stated.plan
         found = PlannedTensor(
             name, plan.placement.arenas[int(of.arena[row])].name, int(of.offset[row]), int(of.bytes[row]),
@@ -147,6 +150,13 @@ class MemoryPlan:
         held = ", ".join(f"{arena.name} {arena.footprint}" for arena in self.arenas if arena.footprint)
         return f"<MemoryPlan {self.name}: {len(self)} tensors; bytes: {held or 'none'}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table of the arenas, and a map of each that changes with time. spec: LIB5.1"""
+        from tmmu.report.arena_map import arena_maps
+        from tmmu.report.notebook import plan_html
+
+        return plan_html(self.name, arena_maps(self.stated.plan))
+
     def encoded(self) -> bytes:
         """The bytes of the plan as a file has them."""
         return file.encode(self.stated.plan, self.stated.hashes)
@@ -169,6 +179,8 @@ class VerificationResult:
     """What `verify-plan` answers: printed, it is the command's text; `verdict` has the fields of its JSON output."""
 
     verdict: Verdict
+    plan: Plan | BufferPlan | None = field(default=None, repr=False, compare=False)
+    """What it is about, which a notebook draws."""
 
     @property
     def proved(self) -> bool:
@@ -192,6 +204,10 @@ class VerificationResult:
 
     def __str__(self) -> str:
         return "\n".join(formats.text(self.verdict))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text, and the picture of a refutation. spec: LIB5.2"""
+        return picture.part(self.verdict, list(map(one_line, formats.text(self.verdict))), self.plan)
 
 
 def plan(
@@ -322,9 +338,10 @@ def verify(
     )  # fmt: skip
     try:
         if isinstance(model, Graph):
-            return VerificationResult(verify_plan.judge_against(found.name, found.stated, model.model(), options))
+            judged = verify_plan.judge_against(found.name, found.stated, model.model(), options)
+            return VerificationResult(judged, found.sections)
         options = replace(options, model=None if model is None else os.fspath(model))
-        return VerificationResult(verify_plan.judge(found.name, found.stated, options))
+        return VerificationResult(verify_plan.judge(found.name, found.stated, options), found.sections)
     except Disagreement as error:
         raise TmmuError(
             "INVALID_BINDING", str(error), file=found.name, fix="give what the plan was made with", binding=""

@@ -62,18 +62,19 @@ def _ruler(
 
 def page(verdicts: Sequence[tuple[Verdict, Sequence[str], Plan | BufferPlan | None]]) -> str:
     """The page for some files: each verdict with its lines of text, and of a refuted plan the picture. O(plans)."""
-    parts = []
-    for verdict, text, plan in verdicts:
-        colour = {PROVED: "#11734b", REFUTED: "#b3261e"}.get(verdict.verdict, "#8a5a00")
-        lines = [html.escape(line) for line in text]
-        parts.append(f"<h2 style='color:{colour}'>{lines[0]}</h2><pre>{chr(10).join(lines[1:])}</pre>")
-        if verdict.witness is not None and plan is not None:
-            parts.append(_drawing(verdict.witness, plan))
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>verify-plan</title><style>"
         "body{font-family:sans-serif;margin:1em}pre{white-space:pre-wrap}text{font-size:12px}</style></head><body>"
-        f"{''.join(parts)}</body></html>\n"
+        f"{''.join(part(*one) for one in verdicts)}</body></html>\n"
     )
+
+
+def part(verdict: Verdict, text: Sequence[str], plan: Plan | BufferPlan | None) -> str:
+    """One verdict as a part of a page. spec: C1.12, LIB5.2"""
+    colour = {PROVED: "#11734b", REFUTED: "#b3261e"}.get(verdict.verdict, "#8a5a00")
+    lines = [html.escape(line) for line in text]
+    drawing = "" if verdict.witness is None or plan is None else _drawing(verdict.witness, plan)
+    return f"<h2 style='color:{colour}'>{lines[0]}</h2><pre>{chr(10).join(lines[1:])}</pre>{drawing}"
 
 
 SIZE = 900, 420

@@ -14,6 +14,7 @@ import pytest
 import tmmu
 from tmmu.cli.entry import run
 from tmmu.plans import file
+from tmmu.report.notebook import MOST
 
 
 def layer() -> tmmu.Graph:
@@ -219,3 +220,38 @@ def test_an_import_loads_little_and_every_name_is_there() -> None:
     assert tmmu.__version__
     with pytest.raises(AttributeError, match="no attribute 'planned'"):
         _ = tmmu.planned
+
+
+def test_a_notebook_shows_a_plan_as_a_table_and_a_map(tmp_path: Path) -> None:
+    """Names are names in it too, and it does not grow with the plan. spec: LIB5.1"""
+    g = tmmu.Graph("<b>&g")
+    last = g.input("x", (16,))
+    for k in range(400):
+        last = g.node("Make", last, g.tensor(f"<script>t{k}", (16 + k % 3,)))
+    g.output(last)
+    plan = tmmu.plan(g)
+    shown = plan._repr_html_()
+    assert shown.count("<rect") == MOST
+    assert f"{len(plan) - MOST} smaller ones are not drawn" in shown
+    assert "<td>activations</td>" in shown
+    assert not any(word in shown for word in ("<script", "http", "src=", "href="))
+    (tensor,) = (name for name in plan if name.endswith("t399"))
+    few = tmmu.Graph("few")
+    few.output(few.node("Make", few.node("Make", few.input("x", (8,)), few.tensor("y", (8,))), few.tensor("z", (4,))))
+    small = tmmu.plan(few)._repr_html_()
+    assert small.count("<rect") == 3
+    assert "y: 32 B, steps 0 to 1" in small
+    with pytest.raises(KeyError, match=r"did you mean .*t399"):
+        plan[tensor.replace("script", "scrpit")]
+
+
+def test_a_notebook_shows_a_verdict_with_the_picture_of_a_refutation(tmp_path: Path) -> None:
+    """spec: LIB5.2"""
+    proved = tmmu.verify(tmmu.plan(layer()))._repr_html_()
+    assert "PROVED plan.cbor" in proved
+    assert "<svg" not in proved
+    assert run(["example", "broken/in-place-read-later", "-o", str(tmp_path / "b.plan.cbor")]) == 0
+    refuted = tmmu.verify(tmmu.load(tmp_path / "b.plan.cbor"))._repr_html_()
+    assert "REFUTED " in refuted
+    assert refuted.count("<rect") >= 2
+    assert "the step and the bytes of the witness" in refuted

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tmmu.core.extras import needed
 from tmmu.core.output import counted, size
 from tmmu.report.arena_map import ArenaMap
+from tmmu.report.notebook import arena_table
 
 with needed("bokeh", "a map as a page", code="INVALID_SETTING", extra="report"):
     from bokeh.embed import file_html
@@ -137,23 +138,9 @@ def _plan(name: str, maps: Sequence[ArenaMap], steps: list[str], *, narrow: bool
     listed = ColumnDataSource({"name": steps if len(steps) <= NAMED_STEPS else []})
     panels = [TabPanel(child=_arena(one, listed, narrow=narrow), title=one.name) for one in maps]
     return column(
-        Div(text=_table(name, maps), sizing_mode="stretch_width"), Tabs(tabs=panels, sizing_mode="stretch_width"),
+        Div(text=arena_table(name, maps), sizing_mode="stretch_width"), Tabs(tabs=panels, sizing_mode="stretch_width"),
         sizing_mode="stretch_width",
     )  # fmt: skip
-
-
-def _table(name: str, maps: Sequence[ArenaMap]) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(one.name)}</td><td>{size(one.footprint)}</td><td>{size(one.peak)}</td>"
-        f"<td>{one.footprint / one.peak if one.peak else 1:.3f}</td><td>{one.peak_step}</td>"
-        f"<td>{len(one.names)}</td></tr>"
-        for one in maps
-    )
-    head = "".join(
-        f"<th style='text-align:left;padding-right:1em'>{word}</th>"
-        for word in ("arena", "footprint", "peak live (lower bound)", "ratio", "peak at step", "storages")
-    )
-    return f"<b>{html.escape(name)}</b><table style='font-family:sans-serif'><tr>{head}</tr>{rows}</table>"
 
 
 def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM:
