@@ -52,7 +52,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     epilog=flags.examples(
         "verify-plan unet.plan.cbor --model unet.onnx",
         "verify-plan plans --require slot-count --format junit",
-        "verify-plan mlp.plan.cbor --model mlp.onnx --solver both -q",
+        "tmmu plan mlp.onnx -o - | verify-plan - --model mlp.onnx --solver both -q",
     ),
 )
 @click.argument(

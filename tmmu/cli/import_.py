@@ -6,20 +6,27 @@ import shlex
 
 import click
 
+from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import MemorySize, Plans
-from tmmu.core.output import print_lines
+from tmmu.core.flags import Files, MemorySize, examples
+from tmmu.core.output import did_you_mean, print_lines
 
 
-@click.command("import")
+@click.command(
+    "import",
+    epilog=examples(
+        "tmmu import minimalloc buffers.csv -o buffers.plan.txt",
+        "tmmu import minimalloc buffers.csv -o - > b.plan.cbor",
+    ),
+)
 @click.argument("kind")
-@click.argument("source", type=Plans(lambda path: True), metavar="SRC")
+@click.argument("source", type=Files(("",), lambda path: True), metavar="SRC")
 @click.option(
     "-o",
     "--output",
     required=True,
     metavar="PLAN",
-    type=click.Path(dir_okay=False),
+    type=options.output,
     help="The file to write: text if its name ends with .txt, else binary.",
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
@@ -35,7 +42,8 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
     from tmmu.plans import file, text_writer
 
     if kind not in BY_KIND:
-        raise click.BadParameter(f"{kind!r} is not one of {', '.join(BY_KIND)}", param_hint="KIND")
+        hint = did_you_mean(kind, BY_KIND, f"the kinds are {', '.join(BY_KIND)}")
+        raise click.BadParameter(f"{kind!r} is no kind of plan; {hint}", param_hint="KIND")
     form = BY_KIND[kind]
     found = [path for path in source if len(source) == 1 or path.endswith((*form.suffixes, *form.shared))]
     if len(found) != 1:
