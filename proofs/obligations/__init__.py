@@ -84,6 +84,8 @@ PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in MODULES.values(
 """All that rows call; its first part is the text that the lemmas are about."""
 PATIENCE_S, PATIENCE = 10.0, 20
 """A solver is given up on the definition after so many seconds, or times what another took that has proved it."""
+LATE_S, LATE = 60.0, 100
+"""And on a query about rows, or a lemma, after so many seconds, or times what another took for all of an obligation."""
 MANY = 10_000
 """Storages and accesses above which a second solver process is worthwhile."""
 
@@ -117,15 +119,20 @@ def prove_with(
 
     `solvers` are names of `proofs.solvers.process.SOLVERS`; the rest is as for `prove`. Where they do not agree, the
     obligation is UNKNOWN and its note has the verdict of each. The definition alone is proved where one proves it: what
-    it says is proved by each of them from rows, and once one has it, another is given up early. spec: V4.6, V4.7, V4.10
+    it says is proved by each of them from rows. What one solver has answered another is given less time for.
+    spec: V4.6, V4.7, V4.10, V4.15
     """
     found: dict[str, list[Outcome]] = {}
-    patience = timeout_s
+    patience = rows_s = timeout_s
     for name in solvers:
         found[name] = prove(
-            context, solver=name, timeout_s=timeout_s, workers=workers, definition_limit=definition_limit,
+            context, solver=name, timeout_s=rows_s, workers=workers, definition_limit=definition_limit,
             definition_timeout_s=patience, progress=progress,
         )  # fmt: skip
+        others = [outcome for outcome in found[name] if outcome.name != promises.NAME]
+        if all(outcome.verdict == PROVED for outcome in others):
+            longest = max((outcome.seconds for outcome in others), default=0.0)
+            rows_s = min(rows_s, max(LATE_S, LATE * longest))
         for outcome in found[name]:
             if outcome.name == promises.NAME and outcome.verdict == PROVED:
                 patience = min(patience, max(PATIENCE_S, PATIENCE * outcome.seconds))

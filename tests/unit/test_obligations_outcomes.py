@@ -161,6 +161,25 @@ def test_of_several_solvers_each_has_to_prove_an_obligation(monkeypatch: pytest.
     ]
 
 
+@pytest.mark.parametrize(
+    ("verdict", "seconds", "timeout", "given"),
+    [(PROVED, 0.1, 600.0, 60.0), (PROVED, 2.0, 600.0, 200.0), (PROVED, 0.1, 20.0, 20.0), (UNKNOWN, 0.1, 600.0, 600.0)],
+)
+def test_a_solver_has_less_time_for_what_another_has_proved(
+    monkeypatch: pytest.MonkeyPatch, verdict: str, seconds: float, timeout: float, given: float
+) -> None:
+    """The first has all of it, and so has another after one that left something open. spec: V4.15"""
+    times: list[float] = []
+
+    def prove(_context: object, *, timeout_s: float, **_: object) -> list[Outcome]:
+        times.append(timeout_s)
+        return [Outcome("alignment", PROVED, 3, 0.1), Outcome("capacity", verdict, 3, seconds)]
+
+    monkeypatch.setattr(obligations, "prove", prove)
+    obligations.prove_with(("z3", "cvc5"), context_of(chain(), Permissions()), timeout_s=timeout)
+    assert times == [timeout, given]
+
+
 def test_sizes_over_an_envelope_are_proved_false_or_open(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is false or open is the first tensor's, or the reason why the largest sizes suffice. spec: R6.5"""
     cases = {
