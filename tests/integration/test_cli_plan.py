@@ -219,10 +219,12 @@ def test_a_plan_with_a_false_hash_is_not_written(
 def test_no_flag_goes_around_the_check() -> None:
     """Whatever the flags, `plan` calls `check` before it saves."""
     source = (ROOT / "tmmu/cli/plan.py").read_text()
-    body = source[source.index("def plan(") : source.index("def _target(")]
-    assert body.count("asked.check(one") == 1
-    assert body.index("asked.check(one") < body.index("file.save(")
-    assert "if " not in body[body.index("asked.check(one") : body.index("file.save(")]
+    command = source[source.index("def plan(") : source.index("@dataclass")]
+    assert command.index("made = _planned(") < command.index("_written(made")
+    assert "if " not in command[command.index("made = _planned(") : command.index("_written(made")]
+    planned = source[source.index("def _planned(") : source.index("def _targets(")]
+    assert "if " not in planned[planned.index("for number, one in") : planned.index("asked.check(one)")]
+    assert (source.count("asked.check(one)"), source.count("file.save("), source.count("_written(")) == (1, 1, 2)
 
 
 def test_an_alias_group_that_the_model_does_not_keep_is_not_written(
@@ -277,7 +279,7 @@ def test_a_disk_that_is_full_leaves_the_old_plan(
     monkeypatch.setattr(os, "fsync", full_disk)
     code, out, err = ran(capsys, "plan", "m.ir.cbor")
     monkeypatch.undo()
-    assert (code, out) == (4, "")
+    assert (code, out) == (70, "")
     assert "m.plan.cbor: cannot be written (No space left on device)" in err
     assert (entries(folder), (folder / "m.plan.cbor").read_bytes()) == (before, b"old")
 

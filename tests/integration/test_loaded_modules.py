@@ -73,7 +73,7 @@ def test_verifying_a_plan_file_loads_neither_onnx_nor_the_planner(tmp_path: Path
     loaded = done.stderr.split("LOADED", 1)[1].split()
     assert "tmmu.plans.gate" in loaded
     assert "proofs.checker.execute" in loaded
-    for name in ("onnx", "tmmu.planner", "tmmu.importers", "tmmu.cli", "tmmu.examples", "hypothesis"):
+    for name in ("onnx", "rich", "cvc5", "tmmu.planner", "tmmu.importers", "tmmu.cli", "tmmu.examples", "hypothesis"):
         assert name not in loaded
 
 
@@ -91,7 +91,7 @@ def test_what_prints_no_plan_loads_neither_numpy_nor_the_planner(arguments: tupl
     loaded = done.stderr.split("LOADED", 1)[1].split()
     assert done.returncode == 0
     assert ("tmmu.cli.plan" in loaded) == (arguments != ("--version",))
-    assert not {"numpy", "onnx", "z3", "tmmu.planner", "proofs"} & set(loaded)
+    assert not {"numpy", "onnx", "rich", "z3", "tmmu.planner", "proofs"} & set(loaded)
 
 
 @pytest.mark.parametrize(

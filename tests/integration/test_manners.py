@@ -28,6 +28,7 @@ from tmmu import examples
 from tmmu.cli.commands import tmmu
 from tmmu.cli.entry import run
 from tmmu.core.process import code_of
+from tmmu.core.progress import progress
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "foreign"
 Captured = pytest.CaptureFixture[str]
@@ -288,3 +289,31 @@ def test_a_shell_completes_names_and_files(folder: Path, capsys: Captured) -> No
     assert completed(tmmu, "plan", "ml") == ["mlp.onnx"]
     (folder / "mlps").mkdir()  # the shell itself completes what may be a folder
     assert completed(verify_plan, "ml") == completed(verify_plan, "none/x") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "phases"),
+    [
+        ("tmmu plan mlp.onnx", ["reading", "planning", "checking"]),
+        ("tmmu plan mlp.onnx -o - | verify-plan -", ["reading", "checking", "proving with z3", "asking the kernel"]),
+        ("tmmu run mlp.onnx --batches 2", ["seed 0, step", "seed 1, step"]),
+        ("tmmu survey chain", ["preparing chain", "planning chain, slots", "proving chain, packed"]),
+        ("tmmu plan mlp.onnx -o m.plan.cbor | tmmu explain m.plan.cbor --model mlp.onnx", ["reading the model"]),
+        ("prove-lemmas zeroing", ["proving"]),
+    ],
+)
+def test_long_commands_report_what_they_do(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, line: str, phases: list[str]
+) -> None:
+    """In this order, and never more done than there is. spec: C5.1"""
+    found: list[tuple[str, int, int]] = []
+
+    def noted(_self: object, phase: str, done: int = 0, total: int = 0) -> None:
+        found.append((phase, done, total))
+
+    monkeypatch.setattr(progress, "__call__", noted)
+    assert answer(line) == 0
+    named = iter(phase for phase, _, _ in found)
+    assert all(phase in named for phase in phases), found
+    assert all(0 <= done <= total or total == 0 for _, done, total in found)
+    assert any(total > 0 for _, _, total in found) or line.startswith("tmmu plan mlp.onnx -o m")

@@ -154,7 +154,7 @@ def _planned(
         begun.append(time.perf_counter_ns())
         count = sum(len(plans) for _, _, plans in found.stages)
         for number, one in enumerate(one for _, _, plans in found.stages for one in plans):
-            doing("checking", number, count if count > 1 else 0)
+            doing("checking", number, count)
             asked.check(one)
         begun.append(time.perf_counter_ns())
     except TmmuError as error:
