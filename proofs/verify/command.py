@@ -206,9 +206,7 @@ def command(
         except Disagreement as error:
             raise click.UsageError(one_line(f"{path}: {error}")) from error
         except OSError as error:
-            if error.errno in canonical.NO_ROOM:
-                raise
-            raise click.UsageError(f"{path}: {error.strerror}") from error
+            raise click.UsageError(one_line(f"{error.filename or path}: {error.strerror}")) from error
         verdicts.append(verdict)
         if report is not None:
             drawn.append((verdict, list(formats.text(verdict)), plan))
@@ -225,7 +223,10 @@ def command(
         if style == "text":
             print_lines(*islice(formats.text(verdict), 1 if quiet else None))
     if report is not None:
-        canonical.write_atomically(report, picture.page(drawn).encode())
+        try:
+            canonical.write_atomically(report, picture.page(drawn).encode())
+        except OSError as error:
+            raise click.BadParameter(one_line(f"{report}: {error.strerror}"), param_hint="--report") from error
     if style != "text":
         print_text(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}

@@ -154,7 +154,8 @@ def test_a_disk_without_room_is_one_line_and_leaves_all_as_it_was(size: int, fol
         )
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1), done.stderr
         assert "File too large" in done.stderr
-        assert done.stderr.endswith("[TMMU_ALLOCATION_FAILURE]\n")
+        named = "make room, or choose another place" if arguments[0] == "get" else "[TMMU_ALLOCATION_FAILURE]"
+        assert done.stderr.endswith(f"{named}\n")
         assert content(folder) == before
 
 

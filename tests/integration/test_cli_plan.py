@@ -279,7 +279,7 @@ def test_a_disk_that_is_full_leaves_the_old_plan(
     monkeypatch.setattr(os, "fsync", full_disk)
     code, out, err = ran(capsys, "plan", "m.ir.cbor")
     monkeypatch.undo()
-    assert (code, out) == (70, "")
+    assert (code, out) == (4, "")
     assert "m.plan.cbor: cannot be written (No space left on device)" in err
     assert (entries(folder), (folder / "m.plan.cbor").read_bytes()) == (before, b"old")
 

@@ -227,11 +227,15 @@ def raising(error: BaseException) -> Callable[..., None]:
 def test_a_failure_in_the_middle_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """spec: P1.4"""
+    """A full disk is the system's error, with the name of the file, and any other a refusal. spec: P1.4, C5.9"""
     target = tmp_path / "plan"
     target.write_bytes(b"old")
     monkeypatch.setattr(os, call, raising(OSError(28, "No space left on device")))
-    with pytest.raises(TmmuError, match="No space left on device") as refused:
+    with pytest.raises(OSError, match="No space left on device") as full:
+        canonical.write_atomically(target, b"new")
+    assert (full.value.errno, full.value.filename) == (28, str(target))
+    monkeypatch.setattr(os, call, raising(OSError(13, "Permission denied")))
+    with pytest.raises(TmmuError, match="Permission denied") as refused:
         canonical.write_atomically(target, b"new")
     monkeypatch.undo()
     assert (refused.value.code_id, refused.value.file) == ("TMMU_ALLOCATION_FAILURE", str(target))

@@ -109,7 +109,7 @@ def plan(
 
 
 @dataclass
-class Made:
+class PlannedModel:
     """What was planned of one model: its task, for each stage its model and the plan of each rank, and the times."""
 
     task: PlanningTask
@@ -129,7 +129,7 @@ def _planned(
     sharding: ShardOptions,
     spec: dict[str, Any] | None,
     doing: Doing,
-) -> Made:
+) -> PlannedModel:
     """The plans of one model, checked. Raises `TmmuError`, which names the file."""
     from tmmu.cli import ranks
     from tmmu.cli.planning import task
@@ -141,7 +141,7 @@ def _planned(
         asked = task(model, bindings, training, options, arenas, divided=spec is not None)
         log = None if events is None else EventLog(events)
         begun.append(time.perf_counter_ns())
-        found = Made(asked, [])
+        found = PlannedModel(asked, [])
 
         def timed(graph: Model) -> Planned:
             before = time.perf_counter_ns()
@@ -199,7 +199,7 @@ def _stem(model: str) -> str:
     return Path(model).name.removesuffix(".cbor").removesuffix(".txt").removesuffix(".ir").removesuffix(".onnx")
 
 
-def _written(made: Made, target: str) -> list[str]:
+def _written(made: PlannedModel, target: str) -> list[str]:
     """Write the plans; the paths."""
     from tmmu.cli import ranks
     from tmmu.plans import file
@@ -212,7 +212,9 @@ def _written(made: Made, target: str) -> list[str]:
     return paths
 
 
-def _text(made: Made, paths: list[str], spec: dict[str, Any] | None, *, why: bool, phases: bool) -> Iterator[str]:
+def _text(
+    made: PlannedModel, paths: list[str], spec: dict[str, Any] | None, *, why: bool, phases: bool
+) -> Iterator[str]:
     """What is printed of one model."""
     from tmmu.cli import ranks, storages, summary
 
@@ -231,7 +233,7 @@ def _text(made: Made, paths: list[str], spec: dict[str, Any] | None, *, why: boo
     yield f"  success, planned in {seconds(made.allocation_time_ns)}"
 
 
-def _line(model: str, made: Made, paths: list[str]) -> str:
+def _line(model: str, made: PlannedModel, paths: list[str]) -> str:
     """One of several models."""
     from tmmu.plans import metrics
 
@@ -240,7 +242,7 @@ def _line(model: str, made: Made, paths: list[str]) -> str:
     return f"{model}: wrote {where}, {size(needs)} in all, planned in {seconds(made.allocation_time_ns)}"
 
 
-def _document(model: str, made: Made, paths: list[str]) -> dict[str, Any]:
+def _document(model: str, made: PlannedModel, paths: list[str]) -> dict[str, Any]:
     """The same for programs: each plan as `tmmu show --format json` has it."""
     from tmmu.cli.show_report import document
 

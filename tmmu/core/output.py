@@ -117,7 +117,7 @@ COMPARED = 10_000
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The names that are nearest to one that there is not, as a question; `otherwise` where none is near.
+    """The names that are nearest to one that there is not, as a question; `otherwise` where none is near. spec: C5.5
 
     >>> did_you_mean("gtp2", ["gpt2", "unet"], "--list prints the names")
     'did you mean gpt2?'

@@ -19,6 +19,8 @@ INTERNAL = 70
 """The exit code of what is no answer at all."""
 WORST_FIRST = (INTERNAL, 1, 2, 4, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred. spec: C1.2, C5.7"""
+REFUSED = 4
+"""That of what cannot be read, planned or written."""
 INTERRUPTED = 130
 """That of a command which the user has interrupted, as shells have it."""
 
@@ -74,7 +76,7 @@ def explain(error: BaseException) -> int:
             return 2
         if isinstance(error, TmmuError):
             print_error(f"error: {error}")
-            return 2 if error.code_id in ("INVALID_BINDING", "INVALID_SETTING", "INVALID_KEY") else 4
+            return 2 if error.code_id in ("INVALID_BINDING", "INVALID_SETTING", "INVALID_KEY") else REFUSED
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
             print_error("interrupted")
             return INTERRUPTED
@@ -83,9 +85,12 @@ def explain(error: BaseException) -> int:
     if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line
         return INTERNAL
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
-        file = repr(error.filename or "the output")[1:-1]
+        if error.filename is None:
+            print_error(f"error: the output cannot be written ({error.strerror})")
+            return INTERNAL
+        file = repr(error.filename)[1:-1]
         print_error(f"error: {file}: cannot be written ({error.strerror}); make room, or choose another place")
-        return INTERNAL
+        return REFUSED
     print_error("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
     return INTERNAL
 
