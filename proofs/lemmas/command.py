@@ -89,7 +89,7 @@ def command(
             export.write_lemmas(Path(smt2), [report.name for report in reports])
     except ValueError as error:
         raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
-    except TmmuError as error:  # it reads no file: it could not write one
+    except (TmmuError, OSError) as error:  # it reads no file: it could not write one
         flag = " or ".join(name for name, given in (("--smt2", smt2), ("--proofs", proofs)) if given is not None)
         raise click.BadParameter(str(error), param_hint=flag) from error
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)

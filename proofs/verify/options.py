@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.readers import donation
+from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import Bindings
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import Plan
@@ -60,7 +61,8 @@ def check_agreement(plan: Plan, options: Options) -> None:
     origin = plan.provenance
     if origin is None or not origin.shard_spec:  # of a rank's plan, all plans that are given must be asked
         for name in donation.unfit(options.donated, donation.given_up(plan, options.donated)):
-            raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
+            near = did_you_mean(name, sorted(donation.callers(plan)), "tmmu show lists its tensors with --tensors")
+            raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name; {near}")
     if origin is None:
         return
     bindings, stated_mode = origin.bindings, [("--mode", "", options.mode, origin.mode)] if options.mode else []

@@ -159,7 +159,7 @@ def test_a_failure_while_saving_leaves_the_old_plan(tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full_disk)
-    with pytest.raises(TmmuError, match="No space left"):
+    with pytest.raises(OSError, match="No space left"):
         file.save(plan_memory(text_model("node relu Relu x -> y")).plan, path)
     monkeypatch.undo()
     assert path.read_bytes() == PLAN

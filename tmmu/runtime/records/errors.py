@@ -43,6 +43,7 @@ def emit(
         try:
             data = canonical.encode(of_error(error, replay_token=replay_token, t=t, rank=rank))
             canonical.write_atomically(path, data)
-        except TmmuError as second:
-            error.what += f" (and its record {os.fspath(path)} {second.what})"
+        except (TmmuError, OSError) as second:
+            why = second.what if isinstance(second, TmmuError) else f"cannot be written ({second.strerror})"
+            error.what += f" (and its record {os.fspath(path)} {why})"
     raise error
