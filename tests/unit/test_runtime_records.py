@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -202,7 +203,9 @@ def refused_any(code_id: str) -> Any:
     return pytest.raises(TmmuError, match=rf"\[{code_id}\]")
 
 
-def test_the_failure_comes_out_also_where_its_record_cannot_be_written(tmp_path: Path) -> None:
+def test_the_failure_comes_out_also_where_its_record_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     error = TmmuError("MODE_VIOLATION", "no", mode="x")
     with refused_any("MODE_VIOLATION") as caught:
         errors.emit(error, tmp_path / "no" / "e")
@@ -210,6 +213,15 @@ def test_the_failure_comes_out_also_where_its_record_cannot_be_written(tmp_path:
     assert "cannot be written" in str(caught.value)
     with refused_any("MODE_VIOLATION"):
         errors.emit(error, None)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with refused_any("MODE_VIOLATION") as caught:
+        errors.emit(TmmuError("MODE_VIOLATION", "no", mode="x"), tmp_path / "e")
+    assert "its record" in str(caught.value)
+    assert "(No space left on device)" in str(caught.value)
 
 
 # Traces.
