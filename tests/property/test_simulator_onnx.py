@@ -9,8 +9,12 @@ import onnx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.onnx_models import models
+from tests.support.onnx_files import written
+from tests.support.onnx_models import build, models
 from tests.support.simulations import Simulated, evaluated, same
+from tmmu.importers.onnx import import_onnx
+from tmmu.planner import plan_memory
+from tmmu.plans.metrics import footprints
 
 layouts = st.sampled_from(("packed", "slots", "pools"))
 orders = st.sampled_from(("given", "memory"))
@@ -27,3 +31,18 @@ def test_a_run_in_the_arenas_gives_what_the_model_gives(
     assert run.report.corruption is None
     assert same(run.outputs, evaluated(model, run.written))
     assert all(used <= footprint for used, footprint in zip(run.report.touched, run.report.footprints, strict=True))
+
+
+@given(st.integers(0, 215), st.lists(st.integers(0, (1 << 16) - 1), max_size=10))
+def test_constants_are_planned_as_if_they_were_stored(first: int, numbers: list[int]) -> None:
+    """Whether an exporter writes `Constant` nodes or initializers. spec: T10.12, T10.13"""
+    found = []
+    for nodes in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            model = import_onnx(written(Path(folder), build([first + 216 * nodes, *numbers])))
+        assert all(node.op != "Constant" for node in model.nodes)
+        plan = plan_memory(model).plan
+        names = [arena.name for arena in plan.allocation.arenas]
+        sizes = dict(zip(names, footprints(plan.allocation), strict=True))
+        found.append(([node.op for node in model.nodes], sizes["activations"]))
+    assert found[0] == found[1]

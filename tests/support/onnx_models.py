@@ -65,6 +65,11 @@ class _Maker:
         else:
             self.other(OTHERS[kind % len(OTHERS)], name, shape, rest)
 
+    def numbers(self, values: list[int], rest: int) -> str:
+        """A constant, or what follows from two."""
+        made = self.graph.constant(values)
+        return made if rest % 3 else self.graph.node("Mul", made, self.graph.constant(1))
+
     def other(self, op: str, name: str, shape: Shape, rest: int) -> None:
         g, size = self.graph, 1
         for dim in shape:
@@ -72,7 +77,7 @@ class _Maker:
         if op == "Transpose":
             self.add(g.node(op, name, perm=list(reversed(range(len(shape))))), shape[::-1])
         elif op == "Reshape":
-            self.add(g.node(op, name, g.constant([size])), (size,))
+            self.add(g.node(op, name, self.numbers([size], rest)), (size,))
         elif op == "Flatten":
             self.add(g.node(op, name, axis=0), (1, size))
         elif op == "Unsqueeze" and len(shape) < 4:
@@ -94,7 +99,7 @@ class _Maker:
         elif op == "Slice" and shape[0] > 1:
             self.add(g.node(op, name, g.constant([1]), g.constant([shape[0]])), (shape[0] - 1, *shape[1:]))
         elif op == "Gather":
-            self.add(g.node(op, name, g.constant([0, shape[0] - 1]), axis=0), (2, *shape[1:]))
+            self.add(g.node(op, name, self.numbers([0, shape[0] - 1], rest), axis=0), (2, *shape[1:]))
         elif op == "MatMul" and len(shape) == 2 and shape[0] == shape[1]:
             self.add(g.node(op, name, self.like(shape, rest)), shape)
         elif op == "Clip":
@@ -105,7 +110,7 @@ class _Maker:
             scale = g.constant([1.0] * shape[-1], "float32")
             self.add(g.node(op, name, scale, axis=-1), shape)
         elif op == "Expand" and 2 * size <= MOST and len(shape) < 4:
-            self.add(g.node(op, name, g.constant([2, *shape])), (2, *shape))
+            self.add(g.node(op, name, self.numbers([2, *shape], rest)), (2, *shape))
         elif op == "Where":
             positive = g.node("Greater", name, g.constant(0.0, "float32"))
             self.add(g.node(op, positive, name, self.like(shape, rest)), shape)
@@ -179,8 +184,8 @@ class _Maker:
 
 def build(numbers: list[int]) -> onnx.ModelProto:
     """The model that integers say, the first for its inputs, the others for its nodes."""
-    graph = OnnxGraph("random")
     first, *nodes = numbers or [0]
+    graph = OnnxGraph("random", constants_as_nodes=bool(first // 216 % 2))
     values = [
         (graph.input(f"x{k}", shape) if k % 2 == 0 else graph.weight(f"w{k}", shape), shape)
         for k, shape in enumerate((SHAPES[first % 6], SHAPES[first // 6 % 6], SHAPES[first // 36 % 6]))

@@ -124,7 +124,6 @@ def test_nothing_is_computed_for_results_without_elements() -> None:
         (node("LayerNormalization", X, Operand("s", (1,), "float32")), "broadcast to 3"),
         (node("MaxPool", Operand("x", (1, 1, 4, 4), "float32"), results=2, storage_order=1), "columns"),
         (node("DequantizeLinear", Operand("x", (2,), "int8"), Operand("s", (2,), "float32"), block_size=1), "blocks"),
-        (node("Constant", sparse_value=None), "sparse"),
     ],
 )  # fmt: skip
 def test_what_has_no_kernel_is_refused_with_a_reason(case: NodeCall, words: str) -> None:

@@ -1,9 +1,9 @@
 """ONNX files as models: every node of the user's own graph, with the sizes that `shapes` establishes.
 
-Nodes, tensors and bodies follow the file: nothing is folded, fused or reordered. What the file does not state is
-added from the operators' definitions: which results are views, and which may be computed in place. Both stay
-within one body, since what enters or leaves a body is a copy.
-spec: T8.6, T8.12, T9.1, T10.1, T10.5, M3.2
+Nodes, tensors and bodies follow the file: nothing is fused or reordered, and only what follows from constants alone
+has no node. What the file does not state is added from the operators' definitions: which results are views, and which
+may be computed in place. Both stay within one body, since what enters or leaves a body is a copy.
+spec: T8.6, T8.12, T9.1, T10.1, T10.5, T10.12, T10.13, M3.2
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import onnx
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
+from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
 from tmmu.importers.operators import VIEWS, iterates, takeable
 from tmmu.importers.shapes import Resolved, resolve
@@ -51,8 +52,9 @@ def import_onnx(
     Returns
     -------
     Model
-        Tensors are the graph inputs, the initializers and the results in step order; nodes stand in step order, a
-        node with bodies before theirs. Branches that the bindings rule out are left out.
+        Tensors are the graph inputs, the initializers and the results in step order, a constant before the first
+        that reads it; nodes stand in step order, a node with bodies before theirs. Branches that the bindings rule
+        out are left out, and what follows from constants alone.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def import_onnx(
 
     Notes
     -----
-    O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, M3.2.
+    O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, T10.12, M3.2.
     """
     resolved = resolve(path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes)
     return import_resolved(resolved, donate)
@@ -91,7 +93,9 @@ class _Import:
     """A model in the making: rows are added in the order in which a run comes by them."""
 
     def __init__(self, resolved: Resolved) -> None:
-        self.resolved, self.main = resolved, structure(resolved.graph.graph).main
+        found = structure(resolved.graph.graph)
+        self.resolved, self.main = resolved, found.main
+        self.constant = constant_nodes(found, resolved.sizes, resolved.ruled_out)
         self.operators = Operators(resolved.graph)
         self.tensors: list[Tensor] = []
         self.rows: dict[str, int] = {}
@@ -108,6 +112,8 @@ class _Import:
             if n >= 0:  # the bodies of node n are done
                 self.nodes[n] = replace(self.nodes[n], writes=self._results(scope, position))
                 continue
+            if scope.ids[position] in self.constant:
+                continue
             n = len(self.nodes)
             self.nodes.append(self._node(scope, b, position))
             bodies = [body for body in scope.bodies.get(position, ()) if body.name not in self.resolved.ruled_out]
@@ -117,11 +123,12 @@ class _Import:
             work.append((scope, b, position, n))
             for inner, body in reversed([(self._open(body, n), body) for body in bodies]):
                 work.extend((body, inner, k, -1) for k in reversed(range(body.end)))
+        bodies = tuple(map(self._body, self.scopes, self.owners))  # before `tensors`: one may return a constant
         return Model(
             self.resolved.graph.graph.name.replace("\0", "") or "main_graph",
             tuple(self.tensors),
             tuple(self.nodes),
-            tuple(map(self._body, self.scopes, self.owners)),
+            bodies,
             unproduced=tuple(sorted(self.resolved.unproduced)),
             bindings=replace(self.resolved.bindings, donated=donated),
             source_digest=self.resolved.source_digest,
@@ -155,7 +162,9 @@ class _Import:
     def _row(self, scope: GraphScope, position: int, name: str) -> int:
         home = scope.find(name, position)
         assert home is not None  # `resolve` has read the same graph
-        return self.rows[home.scoped(name)]
+        if (key := home.scoped(name)) not in self.rows:  # a constant that is read for the first time
+            self._tensor(key, Role.PARAMETER)
+        return self.rows[key]
 
     def _finish(self, scope: GraphScope, position: int) -> None:
         """Add the results of the node that was added last, with what they may share."""
@@ -183,11 +192,16 @@ class _Import:
         if node.op_type not in VIEWS or domain_of(node):
             return None
         name = node.input[0]
-        if scope.find(name, position) is not scope or (scope.parent is not None and scope.defined[name] == GIVEN):
+        if scope.find(name, position) is not scope or (scope.parent is not None and self._stored(scope, name)):
             return None
         if node.op_type == "Dropout" and not self._at_inference(scope, position):
             return None
         return self._row(scope, position, name)
+
+    def _stored(self, scope: GraphScope, name: str) -> bool:
+        """Whether no step of its own graph writes a value: it is an input, stored or a constant."""
+        at = scope.defined[name]
+        return at == GIVEN or scope.ids[at] in self.constant
 
     def _at_inference(self, scope: GraphScope, position: int) -> bool:
         """Whether a Dropout certainly passes its operand on: `training_mode` is absent, or a constant that is false.

@@ -186,7 +186,7 @@ def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdi
     allocation = plan.allocation
     tensors = allocation.tensors.name.list()
     rows = {tensor: row for row, tensor in enumerate(tensors)}
-    weights = [rows[each] for each in network.main.initializers if each in rows]
+    weights = [row for row, each in enumerate(tensors) if network.is_weight(each)]
     shown = _shown(plan, weights)
     _check_weights(plan, tensors, shown)
     blocks, places = blocks_of(plan, shown)

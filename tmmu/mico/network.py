@@ -16,6 +16,7 @@ from onnx import external_data_helper, numpy_helper
 from tmmu.core.dims.expressions import closed
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
+from tmmu.importers.constants import constant_nodes
 from tmmu.importers.shapes import resolve
 from tmmu.importers.shapes.folding import BY_SHAPE, compute, dimensions, fits, is_folded
 from tmmu.importers.shapes.functions import inlined
@@ -49,7 +50,9 @@ class OnnxNetwork:
         self.sizes: dict[str, Size] = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
         model = onnx.ModelProto.FromString(data)
         self.model = inlined(model) if model.functions else model
-        self.main = structure(self.model.graph).main
+        found_scopes = structure(self.model.graph)
+        self.main = found_scopes.main
+        self.constant = constant_nodes(found_scopes, resolved.sizes, resolved.ruled_out)
         self.nodes = dict(zip(self.main.ids, self.main.nodes, strict=True))
         self.version = next((each.version for each in self.model.opset_import if domain_of(each) == ""), 1)
         self.stored = {tensor.name: tensor for tensor in self.model.graph.initializer}
@@ -57,8 +60,15 @@ class OnnxNetwork:
         self.outputs = list(self.main.outputs)
         self._known: dict[str, Array | None] = {}
 
+    def is_weight(self, name: str) -> bool:
+        """Whether a tensor is stored or a constant, so that no step writes it. spec: T10.12"""
+        at = self.main.defined.get(name)
+        return name in self.main.initializers or (at is not None and at >= 0 and self.main.ids[at] in self.constant)
+
     def weight(self, name: str) -> Array:
-        """The elements of an initializer. Raises INVALID_IR where they are not there."""
+        """The elements of an initializer or of a constant. Raises INVALID_IR where they are not there."""
+        if self._writer(name) is not None:
+            return self._constant(name)
         tensor = self.stored.get(name)
         if tensor is None:
             raise self._refusal(name, "it is stored sparsely, for which there is no C", "store it densely")
@@ -88,6 +98,28 @@ class OnnxNetwork:
     def _refusal(self, name: str, what: str, fix: str) -> TmmuError:
         place = f"initializer {name!r}"
         return TmmuError("INVALID_IR", what, file=self.path, place=place, fix=fix, node_id=name)
+
+    def _constant(self, name: str) -> Array:
+        """What a node without a step gives, by those that it reads from."""
+        work, found = [name], dict[str, Array]()
+        while work:
+            here = work[-1]
+            node = self._writer(here)
+            if node is None:
+                found[here] = self.weight(here)
+            waiting = [] if node is None else [each for each in node.input if each and each not in found]
+            if waiting:
+                work.extend(waiting)
+                continue
+            work.pop()
+            if node is not None and here not in found:
+                made = compute(node, [found[each] if each else None for each in node.input], self.version)
+                found.update(zip(filter(None, node.output), made or (), strict=False))
+                if here not in found or (found[here].shape, found[here].dtype.name) != self.sizes[here]:
+                    raise self._refusal(
+                        here, f"its {node.op_type} gives no dense value", "store the value in the model"
+                    )
+        return found[name]
 
     def known(self, name: str) -> Array | None:
         """The value that a tensor has in every run, None where it depends on the inputs or is large.

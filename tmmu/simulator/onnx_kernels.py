@@ -18,7 +18,7 @@ from tmmu.simulator.elements import Array, decode, encode, numpy_type
 from tmmu.simulator.machine import Rounds
 from tmmu.simulator.memories import Raw
 from tmmu.simulator.onnx_bodies import ROUNDS, unknown
-from tmmu.simulator.onnx_model import OnnxModel
+from tmmu.simulator.onnx_model import OnnxModel, ScopedNode
 from tmmu.simulator.onnx_node import NodeKernel
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.values import drawn, stored
@@ -57,11 +57,40 @@ class OnnxKernels:
         for n, step in enumerate(program.steps):
             place = model.nodes[step.node]
             if step.part is NodePart.WHOLE:
-                sizes = [model.size(program, t) for t in step.operands]
-                results = [None if name is None else model.sizes[name] for name in model.writes(place)]
-                self.kernels[n] = make(step.node, place.node, model.proto.opset_import, sizes, results)
+                self.kernels[n] = self._kernel(place, make)
             elif step.op[0] or step.op[1] not in ROUNDS:
                 raise unknown(step.node, step.op[1])
+
+        self.constants = self._evaluated(make)
+
+    def _kernel(self, place: ScopedNode, make: Callable[..., NodeKernel]) -> NodeKernel:
+        model = self.model
+        sizes = [model.sizes[name] for name in model.reads(place) if name is not None]
+        results = [None if name is None else model.sizes[name] for name in model.writes(place)]
+        return make(place.name, place.node, model.proto.opset_import, sizes, results)
+
+    def _evaluated(self, make: Callable[..., NodeKernel]) -> dict[str, Array]:
+        """The values of the constants that are tensors, computed by the nodes without a step. spec: T10.12"""
+        wanted, chosen, found = set(self.model.constants), list[ScopedNode](), dict[str, Array]()
+        for place in reversed(self.model.folded.values()):
+            if not wanted.isdisjoint(self.model.writes(place)):
+                chosen.append(place)
+                wanted.update(name for name in self.model.reads(place) if name is not None)
+        for place in reversed(chosen):
+            operands = []
+            for name in self.model.reads(place):
+                if name is not None:
+                    operands.append(found[name] if name in found else self._stored(name))
+            made = iter(self._kernel(place, make).run(operands))
+            found.update((name, next(made)) for name in self.model.writes(place) if name is not None)
+        return {name: found[name] for name in self.model.constants}
+
+    def _stored(self, name: str) -> Array:
+        """The elements of an initializer, drawn where they are not there."""
+        tensor = self.model.stored[name]
+        array = stored(tensor, self.model.folder) if isinstance(tensor, onnx.TensorProto) else _dense(tensor)
+        size = self.model.sizes[name]
+        return array if array is not None else decode(drawn(self.seed, name, size), size)
 
     def given(self, t: int) -> Raw:
         """What the caller writes: an input, a bound value, a stored weight, or what is drawn for want of them."""
@@ -70,6 +99,8 @@ class OnnxKernels:
         tensor = self.model.stored.get(name)
         if name in self.inputs:
             array = self.inputs[name]
+        elif name in self.constants:
+            array = self.constants[name]
         elif isinstance(tensor, onnx.TensorProto):
             array = stored(tensor, self.model.folder)
         elif tensor is not None:

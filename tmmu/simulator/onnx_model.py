@@ -1,7 +1,8 @@
 """A plan bound to the ONNX model that it is of: which node each step runs, and what the caller gives and takes.
 
 Names, captured values and bodies are read from the graph itself. A plan that has other steps, reads or sizes than the
-model is not run at all: the first difference is its corruption. spec: SIM5.1, SIM5.6, SIM5.7, V3.1, V3.2
+model is not run at all: the first difference is its corruption.
+spec: SIM5.1, SIM5.6, SIM5.7, T10.12, T10.13, V3.1, V3.2
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tmmu.core.dims.expressions import closed
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart
+from tmmu.importers.constants import constant_nodes
 from tmmu.importers.shapes import Resolved
 from tmmu.importers.shapes.functions import inlined
 from tmmu.importers.shapes.structure import GraphScope, structure
@@ -54,25 +56,41 @@ class OnnxModel:
         with open(resolved.path, "rb") as file:
             graph = onnx.ModelProto.FromString(file.read())
         self.proto = inlined(graph) if graph.functions else graph
-        self.main = structure(self.proto.graph).main
+        found = structure(self.proto.graph)
+        self.main = found.main
+        self.constant = constant_nodes(found, resolved.sizes, resolved.ruled_out)
         self.nodes: dict[str, ScopedNode] = {}
+        self.folded: dict[str, ScopedNode] = {}
+        """The nodes that have no step, in an order in which each stands after those that it reads from."""
         self.stored: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
-        self._walk()
+        self._walk(found.scopes)
+        self.constants = self._constants()
         self.inputs = [name for name in self.main.inputs if name not in self.main.initializers]
         self.outputs = [self.value(self.main, self.main.end, name) for name in self.main.outputs]
 
-    def _walk(self) -> None:
-        """Take in every graph that has steps."""
-        work = [self.main]
-        while work:
-            scope = work.pop()
+    def _walk(self, scopes: list[GraphScope]) -> None:
+        """Take in every graph that has steps; `scopes` has outer ones first."""
+        ran = {id(self.main)}
+        for scope in scopes:
+            if id(scope) not in ran:
+                continue
             for name, tensor in scope.initializers.items():
                 self.stored[scope.scoped(name)] = tensor
             for sparse in scope.graph.sparse_initializer:
                 self.stored[scope.scoped(sparse.values.name)] = sparse
             for position in range(scope.end):
-                self.nodes[scope.ids[position]] = ScopedNode(scope, position)
-                work.extend(self.bodies(ScopedNode(scope, position)))
+                name, place = scope.ids[position], ScopedNode(scope, position)
+                (self.folded if name in self.constant else self.nodes)[name] = place
+                ran.update(map(id, self.bodies(place)))
+
+    def _constants(self) -> frozenset[str]:
+        """The tensors that the caller writes because no step does: what is read of results of nodes without a step."""
+        made = {name for place in self.folded.values() for name in self.writes(place) if name is not None}
+        read = {name for place in self.nodes.values() for name in self.reads(place) if name is not None}
+        graphs = {id(place.scope): place.scope for place in (*self.nodes.values(), *self.folded.values())}
+        bodies = [body for place in self.nodes.values() for body in self.bodies(place)]
+        graphs |= {id(scope): scope for scope in (self.main, *bodies)}
+        return frozenset(made & read.union(*map(self.returned, graphs.values())))
 
     def bodies(self, place: ScopedNode) -> list[GraphScope]:
         """The bodies of a node that have steps."""
@@ -137,12 +155,12 @@ class OnnxModel:
         self._check_steps(program)
         self._check_bodies(program)
         rows = {name: t for t, name in enumerate(program.names)}
-        kept = frozenset(rows[name] for name in self.stored if name not in program.donated)
+        kept = frozenset(rows[name] for name in (*self.stored, *self.constants) if name not in program.donated)
         program.with_caller(kept, sorted({*kept, *(rows[name] for name in (*self.outputs, *saved))}))
 
     def _check_tensors(self, program: PlanProgram, saved: Collection[str]) -> None:
         rows = {name: t for t, name in enumerate(program.names)}
-        for name in (*self.inputs, *self.stored, *self.outputs, *saved):
+        for name in (*self.inputs, *self.stored, *self.constants, *self.outputs, *saved):
             if name not in rows:
                 raise _other(f"it has no tensor {name}", name)
         copies = {copy for inner in _bodies(program.items) for _, copy in inner.returns}
@@ -156,7 +174,7 @@ class OnnxModel:
                 stated = f"{program.sizes[t]} bytes of {program.dtypes[t]}"
                 raise _other(f"{name} has {stated}, in the model {nbytes(shape, dtype)} of {dtype}", name)
         given = {program.names[t] for t in program.given}
-        for name in sorted(given.symmetric_difference({*self.inputs, *self.stored})):
+        for name in sorted(given.symmetric_difference({*self.inputs, *self.stored, *self.constants})):
             raise _other(f"plan and model differ on whether the caller writes {name}", name)
 
     def _check_steps(self, program: PlanProgram) -> None:

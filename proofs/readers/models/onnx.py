@@ -29,13 +29,18 @@ from proofs.readers.models.onnx_graph import (
 )
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.models.sizes import encodings
+from proofs.readers.models.sizes.evaluator import EVALUATED
 from proofs.readers.models.sizes.reading import Formal, SizeReading
 from proofs.readers.models.sizes.stored import value_of
 from proofs.readers.operators import OLD_DROPOUT_ASSUMED, is_floating, is_view, iterates, overwritable, plain
+from tmmu.core.dims.maxima import maximum
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, NodePart, Role
 from tmmu.importers import shapes
+
+FOLDED_BYTES = 1 << 20
+"""The most bytes of a result for which a node on constants has no step."""
 
 DROPOUT_TRAINS_SINCE = 12
 """The version since which a Dropout's operand states whether it trains; before, the caller decided by its mode."""
@@ -64,7 +69,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
 
     Notes
     -----
-    Implements spec: T8.1, T8.2, T8.6 to T8.12, T9.1, T10.1, T10.5, M3.2, V3.7 and V3.8.
+    Implements spec: T8.1, T8.2, T8.6 to T8.12, T9.1, T10.1, T10.5, T10.12, T10.13, M3.2, V3.7 and V3.8.
     O(nodes + accesses), times the nesting depth for captured values.
     """
     resolved = shapes.resolve(
@@ -120,6 +125,7 @@ class _Reading:
         self.nodes: set[str] = set()
         self.unproduced: set[str] = set()
         self.constants: dict[str, TensorProto] = {}
+        self.known: set[str] = set()
         self.work: list[Callable[[], None]] = []
 
     def run(self) -> None:
@@ -134,7 +140,7 @@ class _Reading:
         self.work.append(partial(self._open, main))
         while self.work:
             self.work.pop()()
-        outputs = [self._look_up(main, value.name, "the graph's outputs") for value in self.graph.output]
+        outputs = [self._read(main, value.name, "the graph's outputs") for value in self.graph.output]
         self.reference.size_differences = tuple(self.sizes.differences)
         self.reference.assumed_sizes = dict(sorted(self.sizes.assumed.items()))
         for name, count in Counter(outputs).items():
@@ -153,6 +159,8 @@ class _Reading:
             has_value = name not in overridable or name in self.resolved.bindings.defaults
             self.sizes.stored(scope.scoped(name), tensor, has_value)
             self._define(scope, name, Role.PARAMETER)
+            if name not in overridable and not is_floating(self.sizes.sizes[scope.scoped(name)].dtype):
+                self.known.add(scope.scoped(name))
         for tensor in scope.graph.initializer:
             if tensor.name not in overridable:
                 self.constants[scope.scoped(tensor.name)] = tensor
@@ -168,6 +176,15 @@ class _Reading:
         self.nodes.add(name)
         domain = short_domain(node.domain)
         operands = [self._look_up(scope, value, name) if value else None for value in node.input]
+        if self._has_no_step(scope, node, operands):
+            self.sizes.node(name, node, operands, self._results(scope, node))
+            self._note_constant(scope, node)
+            for value in filter(None, node.output):
+                self._name(scope, value, name)
+                scope.pending.discard(value)
+                self.known.add(scope.values[value])
+            return
+        operands = [self._read(scope, value, name) if value else None for value in node.input]
         reads = tuple(operand for operand in operands if operand is not None)
         if is_opaque(node, self.opset):
             self.reference.opaque.add(name)
@@ -219,7 +236,7 @@ class _Reading:
         """Emit a node's leave: it reads what the bodies hand out and writes the node's outputs."""
         handed, given, domain = [], [], short_domain(node.domain)
         for within in inner:
-            outputs = [self._look_up(within, value.name, name) for value in within.graph.output]
+            outputs = [self._read(within, value.name, name) for value in within.graph.output]
             given.append(outputs)
             made = {within.values[value] for value in within.made}
             for output in handed_out(within.body, outputs, made):
@@ -260,13 +277,29 @@ class _Reading:
 
     def _define(self, scope: _Scope, value: str, role: Role, place: str | None = None) -> str:
         """Give a value of a scope its tensor."""
+        self._name(scope, value, place)
+        self._tensor(scope.scoped(value), role)
+        return scope.values[value]
+
+    def _name(self, scope: _Scope, value: str, place: str | None) -> None:
+        """Let a name of a scope stand for what it defines."""
         if value in scope.values:
             raise _invalid(
                 f"value {value!r} is defined twice", place or scope.scoped(value), "give each value one writer"
             )
         scope.values[value] = scope.scoped(value)
-        self._tensor(scope.scoped(value), role)
-        return scope.values[value]
+
+    def _has_no_step(self, scope: _Scope, node: NodeProto, operands: list[str | None]) -> bool:
+        """Whether what a node gives is known before a run: it is a Constant, or reads constants alone (T10.12)."""
+        if plain(node.domain) or node.op_type not in EVALUATED or bodies_of(node):
+            return False
+        if node.op_type == "Constant":
+            return True
+        if any(operand is not None and operand not in self.known for operand in operands):
+            return False
+        found = map(self.resolved.sizes.get, map(scope.scoped, filter(None, node.output)))
+        most = [maximum(nbytes(*size)) for size in found if size is not None]
+        return all(size is not None and size.value <= FOLDED_BYTES for size in most)
 
     def _tensor(self, name: str, role: Role, like: str | None = None) -> None:
         """Record a tensor's size and role."""
@@ -289,6 +322,13 @@ class _Reading:
                 place=name,
                 fix="bind its dims with --dim or --shape",
             )
+
+    def _read(self, scope: _Scope, value: str, reader: str) -> str:
+        """The tensor that a step or the caller reads; a constant becomes one by that (T10.13)."""
+        name = self._look_up(scope, value, reader)
+        if name in self.known and name not in self.reference.roles:
+            self._tensor(name, Role.PARAMETER)
+        return name
 
     def _look_up(self, scope: _Scope, value: str, reader: str) -> str:
         """The tensor that a name stands for: this graph's own, or one captured from a graph around it."""

@@ -326,16 +326,6 @@ def _stored(node: NodeCall, array: Array) -> list[KernelCall]:
     return [KernelCall("memcpy", (), (node.y.code, node.literal(array), str(array.nbytes)))]
 
 
-def constant(node: NodeCall) -> list[KernelCall]:
-    """Constant: its value is stored among the weights and copied."""
-    for name, dtype in (("value_float", "f4"), ("value_floats", "f4"), ("value_int", "i8"), ("value_ints", "i8")):
-        if name in node.attributes:
-            return _stored(node, np.array(node.attributes[name], dtype))
-    if "value" not in node.attributes:
-        raise NoKernel("it has no kernel for a value that is sparse or text")
-    return _stored(node, numpy_helper.to_array(node.attributes["value"]))
-
-
 def by_shape(node: NodeCall) -> list[KernelCall]:
     """Shape and Size, which are known when the code is made."""
     if node.op == "Size":
@@ -358,7 +348,6 @@ RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
     "Trilu": trilu,
     "Range": counted,
     "ConstantOfShape": constant_of_shape,
-    "Constant": constant,
     "Shape": by_shape,
     "Size": by_shape,
 }
