@@ -214,7 +214,7 @@ def plan(
     model: FilePath | Graph,
     dims: Mapping[str, Size] | None = None,
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int] | str] | None = None,
     values: Mapping[str, object] | None = None,
     donate: Sequence[str] = (),
     trust_shapes: bool = False,
@@ -238,7 +238,8 @@ def plan(
     dims
         The size of each symbolic dimension, or the pair of its smallest and largest.
     shapes, values
-        The shape of an input; the value of one that decides a shape or a branch.
+        The shape of an input, or the size to assume of a tensor of which the model gives none (`"float32:1x10"`,
+        `"bytes:40"`); the value of an input that decides a shape or a branch.
     donate
         Inputs and parameters whose bytes results may take; `*` is any text.
     trust_shapes
@@ -263,10 +264,11 @@ def plan(
     sizes = dims or {}
     bound = Bindings(
         {name: size for name, size in sizes.items() if isinstance(size, int)},
-        {name: tuple(shape) for name, shape in (shapes or {}).items()},
+        {name: tuple(shape) for name, shape in (shapes or {}).items() if not isinstance(shape, str)},
         {name: str(value) for name, value in (values or {}).items()},
         donated=tuple(donate), trust_shapes=trust_shapes,
         ranges={name: size for name, size in sizes.items() if not isinstance(size, int)},
+        stated={name: shape for name, shape in (shapes or {}).items() if isinstance(shape, str)},
     )  # fmt: skip
     options = PlanOptions(
         layout=layout, order=order, replay_token=replay_token(seed), address_token=address_token, fallback=fallback,
@@ -303,6 +305,8 @@ def verify(
     *,
     require: Sequence[str] = (),
     donate: Sequence[str] = (),
+    shapes: Mapping[str, str] | None = None,
+    trust_shapes: bool = False,
     mode: str | None = None,
     arenas: FilePath | None = None,
     solver: str = "z3",
@@ -317,6 +321,8 @@ def verify(
         A plan, or the file of one.
     model
         The model that the plan must be of; without one the verdict is for the steps that the plan states.
+    shapes, trust_shapes
+        What is to be assumed of sizes that nothing gives, as for `plan`: what the plan states of it does not count.
     require, donate, mode, arenas, timeout, workers
         As the options of `verify-plan` of these names; `solver` is "z3", "cvc5" or "both".
 
@@ -332,7 +338,8 @@ def verify(
     """
     found = plan if isinstance(plan, MemoryPlan) else load(plan)
     options = Options(
-        donated=frozenset(donate), require=tuple(require), timeout=timeout, workers=workers, mode=mode,
+        donated=frozenset(donate), require=tuple(require), stated=dict(shapes or {}),
+        trust_shapes=trust_shapes, timeout=timeout, workers=workers, mode=mode,
         solvers=("z3", "cvc5") if solver == "both" else (solver,),
         arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)),
     )  # fmt: skip

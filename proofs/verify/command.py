@@ -64,7 +64,8 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 )
 @click.option("--model", type=model_file, help="The model of the plan (ONNX, or IR as .ir.cbor or .ir.txt).")
 @bound("--dim", "A binding that the plan must have been made with.")
-@bound("--shape", "The same for a whole input shape.")
+@bound("--shape", "The same for a whole input shape; of another tensor a shape to assume: y=1x10, y=float32:1x10.")
+@bound("--bytes", "How many bytes to assume that a tensor has of which nothing gives the shape.")
 @bound("--value", "The same for an input's value.")
 @click.option(
     "--donate",
@@ -138,6 +139,7 @@ def command(
     model: str | None,
     dim: dict[str, str],
     shape: dict[str, str],
+    bytes: dict[str, str],
     value: dict[str, str],
     donate: tuple[str, ...],
     arenas: Configuration | None,
@@ -172,9 +174,10 @@ def command(
         if name not in REQUIRABLE:
             raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
     known, ranges = dims(dim)
+    given_shapes, sizes = shapes(shape, bytes)
     options = Options(
-        model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq,
+        model, known, given_shapes, value, frozenset(donate), trust_shapes, required, timeout,
+        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")

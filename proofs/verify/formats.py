@@ -54,6 +54,9 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
         yield f"  donated: {_few(verdict.assumptions['donated'])}"
     if verdict.assumptions["believed_operators"]:
         yield f"  assumed operators: {', '.join(verdict.assumptions['believed_operators'])}"
+    if verdict.assumptions["stated_sizes"]:
+        stated = verdict.assumptions["stated_sizes"]
+        yield f"  assumed sizes, as they are given here: {', '.join(f'{name}={stated[name]}' for name in stated)}"
     if verdict.assumptions["assumed_sizes"]:
         sizes = (f"{operator} ({reason})" for operator, reason in verdict.assumptions["assumed_sizes"].items())
         yield f"  assumed sizes of results: {', '.join(sizes)}"

@@ -104,6 +104,7 @@ def judge(
         return result
     subject = Subject(stated, model, options.donated, mode_of(plan, options), options.arenas)
     result.assumptions["believed_operators"] = _assumed_operators(subject)
+    result.assumptions["stated_sizes"] = {} if model is None else dict(model.reference.bindings.stated)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
     progress("checking")
     if not _refuted(result, violations(subject), plan, options):
@@ -205,8 +206,8 @@ def _model(plan: Plan, options: Options) -> RankModel | None:
     if options.model is None:
         return None
     bindings, origin = bound_by(plan, options), plan.provenance
-    given = bindings.dims, bindings.shapes, bindings.values
-    trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges)
+    given = bindings.dims, {**bindings.shapes, **options.shapes}, bindings.values
+    trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges, options.stated)
     try:
         mode = mode_of(plan, options)
         whole = with_recomputation(in_mode(read_model(options.model, trusted), mode), plan, mode)
@@ -253,6 +254,7 @@ def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> 
         "donated": sorted(options.donated),
         "trusted_shapes": options.trust_shapes,
         "believed_operators": [],
+        "stated_sizes": {},
         "assumed_sizes": {},
         **(_configuration(plan) if options.arenas is None else {"arenas": [], "devices": [], "rules": []}),
     }

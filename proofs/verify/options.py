@@ -44,6 +44,8 @@ class Options:
     """The bytes of the memory, of formats that state none."""
     coq: str | None = None
     """The folder for a file in which Coq itself proves the plan."""
+    stated: dict[str, str] = field(default_factory=dict)
+    """Sizes of tensors that the user states; what the plan states of them does not count."""
 
 
 DEFAULTS = Options()
@@ -65,6 +67,7 @@ def check_agreement(plan: Plan, options: Options) -> None:
             raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name; {near}")
     if origin is None:
         return
+    others = origin.bindings.stated
     bindings, stated_mode = origin.bindings, [("--mode", "", options.mode, origin.mode)] if options.mode else []
     given: list[tuple[str, str, Any, Any]] = [
         *(
@@ -72,7 +75,16 @@ def check_agreement(plan: Plan, options: Options) -> None:
             for name, value in options.dims.items()
         ),
         *(("--dim", f" {name}", _range(ends), ranges_text(plan).get(name)) for name, ends in options.ranges.items()),
-        *(("--shape", f" {name}", value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
+        *(
+            ("--shape", f" {name}", value, bindings.shapes.get(name))
+            for name, value in options.shapes.items()
+            if name not in others
+        ),
+        *(
+            ("--shape", f" {name}", size, bindings.stated.get(name, size))
+            for name, size in stated_by(options).items()
+            if name in others
+        ),
         *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in options.values.items()),
         *stated_mode,
     ]
@@ -95,6 +107,11 @@ def _range(ends: tuple[int, int]) -> str:
 def mode_of(plan: Plan, options: Options) -> str:
     """What is run of the model: by the plan's provenance, else by the user."""
     return plan.provenance.mode if plan.provenance is not None else options.mode or "inference"
+
+
+def stated_by(options: Options) -> dict[str, str]:
+    """What the user states of tensors, as texts."""
+    return {**{name: "x".join(map(str, shape)) or "scalar" for name, shape in options.shapes.items()}, **options.stated}
 
 
 def bound_by(plan: Plan, options: Options) -> Bindings:

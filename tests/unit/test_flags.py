@@ -64,7 +64,7 @@ def test_a_name_is_bound_once() -> None:
 def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
     assert sizes("--dim", {"n": text}) == {"n": size}
     assert dims({"n": text}) == ({"n": size}, {})
-    assert shapes("--shape", {"x": f"{text}x1"}) == {"x": (size, 1)}
+    assert shapes({"x": f"{text}x1"}, {})[0] == {"x": (size, 1)}
 
 
 @pytest.mark.parametrize(
@@ -94,5 +94,5 @@ def test_a_range_that_ends_before_it_begins_or_has_other_than_two_ends_is_refuse
 
 
 def test_a_shape_is_sizes_with_x_between_them_and_a_scalar_has_none() -> None:
-    found = shapes("--shape", {"x": "1x3X640", "y": "7", "z": "scalar"})
+    found = shapes({"x": "1x3X640", "y": "7", "z": "scalar"}, {})[0]
     assert found == {"x": (1, 3, 640), "y": (7,), "z": ()}

@@ -525,7 +525,13 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     bindings = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, {"k": "3"}, ("x",), True)
     plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
     stated = {"dims": {"n": 4}, "ranges": {}, "shapes": {"x": [64]}, "values": {"rate": "16"}, "defaults": {"k": "3"}}
-    nothing = {"donated": [], "trusted_shapes": False, "believed_operators": [], "assumed_sizes": {}}
+    nothing = {
+        "donated": [],
+        "trusted_shapes": False,
+        "believed_operators": [],
+        "stated_sizes": {},
+        "assumed_sizes": {},
+    }
     nothing |= {"arenas": [], "devices": [], "rules": []}
     assert verify(plan, Options(arenas=AS_GIVEN)).assumptions == stated | nothing
     asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True, arenas=AS_GIVEN)

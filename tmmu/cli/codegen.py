@@ -68,7 +68,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         raise click.BadParameter(str(error), param_hint="--name") from error
     asked = Options(
         model, dict(bindings.dims), dict(bindings.shapes), dict(bindings.values), frozenset(bindings.donated),
-        bindings.trust_shapes,
+        bindings.trust_shapes, stated=dict(bindings.stated),
     )  # fmt: skip
     stated = judge.opened(plan, asked)
     if not isinstance(stated, Stated):

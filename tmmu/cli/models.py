@@ -36,7 +36,7 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
     try:
         resolved = resolve(
             path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,
-            trust_shapes=bindings.trust_shapes,
+            trust_shapes=bindings.trust_shapes, stated=bindings.stated,
         )  # fmt: skip
         model = import_resolved(resolved)
         model = replace(model, bindings=donated(model, bindings.donated, path))
@@ -50,7 +50,7 @@ def _ir(path: str, bindings: Bindings) -> Model:
     """An IR file states every shape: only donation can still be bound."""
     model = files.load(path)
     trusted = ["--trust-shapes"] if bindings.trust_shapes else []
-    given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *trusted]
+    given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *bindings.stated, *trusted]
     if given:
         raise TmmuError(
             "INVALID_BINDING",

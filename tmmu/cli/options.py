@@ -80,7 +80,9 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
     """
     usual = {
         "dim": "The size of a symbolic dimension, or a range: seq=1..4096.",
-        "shape": "The shape of an input, as in images=1x3x640x640.",
+        "shape": "The shape of an input, as in images=1x3x640x640, or one to assume of a tensor of which the model "
+        "gives none: y=float32:1x10.",
+        "bytes": "How many bytes to assume that such a tensor has.",
         "value": "The value of an input that decides a shape or a branch.",
         "donate": "The caller gives this input up: a result may take its bytes; * is any text.",
         "trust_shapes": "Use the shapes that the file states where none can be inferred.",
@@ -89,21 +91,25 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
     def make(
         dim: dict[str, str],
         shape: dict[str, str],
+        bytes: dict[str, str],
         value: dict[str, str],
         donate: tuple[str, ...] = (),
         trust_shapes: bool = False,
     ) -> Bindings:
         known, opened = dims(dim) if ranges else (sizes("--dim", dim), {})
-        return Bindings(
-            known, shapes("--shape", shape), value, donated=donate, trust_shapes=trust_shapes, ranges=opened
-        )
+        given, stated = shapes(shape, bytes)
+        return Bindings(known, given, value, donated=donate, trust_shapes=trust_shapes, ranges=opened, stated=stated)
 
     def without_dim(
-        shape: dict[str, str], value: dict[str, str], donate: tuple[str, ...] = (), trust_shapes: bool = False
+        shape: dict[str, str],
+        bytes: dict[str, str],
+        value: dict[str, str],
+        donate: tuple[str, ...] = (),
+        trust_shapes: bool = False,
     ) -> Bindings:
-        return make({}, shape, value, donate, trust_shapes)
+        return make({}, shape, bytes, value, donate, trust_shapes)
 
-    names = ("shape", "value") if batches else ("dim", "shape", "value")
+    names = ("shape", "bytes", "value") if batches else ("dim", "shape", "bytes", "value")
     given: list[Decorator] = [bound(f"--{name}", usual[name]) for name in names]
     if donates:
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))

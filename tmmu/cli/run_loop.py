@@ -148,7 +148,7 @@ class BatchLoop:
         model = OnnxModel(
             resolve(
                 self.target, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values,
-                trust_shapes=bindings.trust_shapes,
+                trust_shapes=bindings.trust_shapes, stated=bindings.stated,
             )
         )  # fmt: skip
         model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())
@@ -203,7 +203,9 @@ def prove(plan: Plan, model: str) -> None:
 
     stated = file.with_steps(file.decode(file.encode(plan)))
     bindings = plan.bindings
-    options = Options(model, donated=frozenset(bindings.donated), trust_shapes=bindings.trust_shapes)
+    options = Options(
+        model, donated=frozenset(bindings.donated), trust_shapes=bindings.trust_shapes, stated=dict(bindings.stated)
+    )
     verdict = judge("the new plan", stated, options)
     if verdict.verdict != PROVED:
         found = next((entry for entry in verdict.obligations if entry["verdict"] != PROVED), {})

@@ -35,6 +35,8 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  defaults: {few([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:
         yield f"  donated: {few(plan.bindings.donated)}"
+    if plan.bindings.stated:
+        yield f"  stated sizes: {few([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
     if plan.bindings.trust_shapes:
         yield "  trusted: the shapes that the model file states"
     for arena in metrics.arenas(plan):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tmmu.core.dtypes import TYPES
 from tmmu.core.fields import shown
 from tmmu.core.vocabulary import UINT64_END, Bindings
 
@@ -31,7 +32,7 @@ def text(value: Any, where: str) -> str:
 
 
 def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Bindings as they stand in a file; `ranges` only where there is an envelope."""
+    """Bindings as they stand in a file; `ranges` and `stated` only where there are any."""
     ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
     return {
         "dims": dict(bindings.dims),
@@ -41,12 +42,13 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
         "donated": list(bindings.donated),
         "trust_shapes": bindings.trust_shapes,
         **({"ranges": ranges} if ranges else {}),
+        **({"stated": dict(bindings.stated)} if bindings.stated else {}),
     }
 
 
 def read_bindings(value: Any) -> Bindings:
     """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names what is wrong."""
-    only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges"), "bindings")
+    only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated"), "bindings")
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
         raise expected("integers from 0 to 2^64 - 1", list(value["dims"].values()), "bindings.dims")
@@ -62,7 +64,8 @@ def read_bindings(value: Any) -> Bindings:
             raise ValueError(f"bindings.ranges: {name!r} has no range")
         if "\0" in name or name in value["dims"]:
             raise ValueError(f"bindings.ranges: {name!r} is bound already, or holds a NUL")
-    texts = [*value["values"].values(), *value["defaults"].values(), *value["donated"]]
+    stated = value.get("stated", {})
+    texts = [*stated, *stated.values(), *value["values"].values(), *value["defaults"].values(), *value["donated"]]
     for one in texts:
         text(one, "a binding")
     return Bindings(
@@ -73,4 +76,24 @@ def read_bindings(value: Any) -> Bindings:
         tuple(value["donated"]),
         value["trust_shapes"],
         {name: (low, high) for name, (low, high) in sorted(ranges.items())},
+        dict(stated),
     )
+
+
+def stated_size(text: str) -> tuple[tuple[int, ...], str | None]:
+    """A size that a user states of a tensor: `1x10`, `scalar`, `float32:1x10`, or `bytes:40`, which is uint8.
+
+    Returns the shape and the element type, None where the text states none. Raises ValueError for any other text.
+
+    >>> stated_size("1x10"), stated_size("f32:scalar"), stated_size("bytes:40")
+    (((1, 10), None), ((), 'float32'), ((40,), 'uint8'))
+    """
+    word, colon, shape = text.rpartition(":")
+    dims = [] if shape == "scalar" else shape.lower().split("x")
+    known = TYPES | {"bytes": "uint8"}
+    if (colon and word not in known) or not all(dim.isascii() and dim.isdigit() and len(dim) <= 20 for dim in dims):
+        raise ValueError(f"{text!r} is no size: write 1x10, float32:1x10 or bytes:40")
+    sizes = tuple(map(int, dims))
+    if any(dim >= UINT64_END for dim in sizes) or (word == "bytes" and len(sizes) != 1):
+        raise ValueError(f"{text!r} is no size that a tensor can have")
+    return sizes, known.get(word)

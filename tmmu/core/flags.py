@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from tmmu.core.bindings import stated_size
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
 from tmmu.core.vocabulary import UINT64_END
 
@@ -208,17 +209,28 @@ def successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def shapes(flag: str, pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
-    """The values of --shape (1x3x640x640; `scalar` for no dimension) as shapes."""
-    result = {}
-    for name, value in pairs.items():
-        dims = [] if value == "scalar" else value.lower().split("x")
-        if not all(map(_is_size, dims)):
-            raise click.BadParameter(
-                f"{name}={value}: write sizes with x between them, as in {name}=1x3x640x640", param_hint=flag
-            )
-        result[name] = tuple(map(int, dims))
-    return result
+def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """The values of --shape (1x3x640x640; `scalar` for no dimension), and what --shape with a type and --bytes state.
+
+    >>> shapes({"x": "1x3", "y": "f32:1x10"}, {"z": "40"})
+    ({'x': (1, 3)}, {'y': 'float32:1x10', 'z': 'bytes:40'})
+    """
+    plain, stated = {}, {}
+    for name, value in given.items():
+        try:
+            shape, dtype = stated_size(value)
+        except ValueError:
+            what = f"{name}={value}: write sizes with x between them, as in {name}=1x3x640x640 or {name}=float32:1x10"
+            raise click.BadParameter(what, param_hint="--shape") from None
+        if dtype is None:
+            plain[name] = shape
+        else:
+            stated[name] = value if value.startswith("bytes:") else f"{dtype}:{value.rpartition(':')[2].lower()}"
+    for name, size in sizes("--bytes", in_bytes).items():
+        if name in given:
+            raise click.BadParameter(f"{name!r} has a --shape", param_hint="--bytes")
+        stated[name] = f"bytes:{size}"
+    return plain, stated
 
 
 def bound(flag: str, text: str) -> Callable[[Any], Any]:

@@ -175,7 +175,8 @@ class Bindings:
 
     `ranges` is the envelope: (low, high), both included, of each dimension that is left open (R6).
     `defaults` are initializers that are graph inputs too and decided a shape or a branch. Values are text:
-    a plan holds no float.
+    a plan holds no float. `stated` are the sizes of tensors that the user states where nothing gives them, as
+    `[TYPE:]1x10` or `bytes:40`; those of them that were needed, in what is resolved.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -185,6 +186,7 @@ class Bindings:
     donated: tuple[str, ...] = ()
     trust_shapes: bool = False
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    stated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def import_onnx(
     ranges: Mapping[str, tuple[int, int]] | None = None,
     donate: Sequence[str] = (),
     trust_shapes: bool = False,
+    stated: Mapping[str, str] | None = None,
 ) -> Model:
     """The model in the ONNX file at `path`, under the given bindings.
 
@@ -44,7 +45,7 @@ def import_onnx(
     ----------
     path
         The file; weights may be absent, external or larger than memory.
-    dims, shapes, values, ranges, trust_shapes
+    dims, shapes, values, ranges, trust_shapes, stated
         What fixes the shapes that the file leaves open: see `tmmu.importers.shapes.resolve`.
     donate
         Graph inputs and initializers whose bytes the caller gives up.
@@ -65,7 +66,9 @@ def import_onnx(
     -----
     O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, T10.12, M3.2.
     """
-    resolved = resolve(path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes)
+    resolved = resolve(
+        path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes, stated=stated
+    )
     return import_resolved(resolved, donate)
 
 
@@ -123,12 +126,12 @@ class _Import:
             work.append((scope, b, position, n))
             for inner, body in reversed([(self._open(body, n), body) for body in bodies]):
                 work.extend((body, inner, k, -1) for k in reversed(range(body.end)))
-        bodies = tuple(map(self._body, self.scopes, self.owners))  # before `tensors`: one may return a constant
+        made = tuple(map(self._body, self.scopes, self.owners))  # before `tensors`: one may return a constant
         return Model(
             self.resolved.graph.graph.name.replace("\0", "") or "main_graph",
             tuple(self.tensors),
             tuple(self.nodes),
-            bodies,
+            made,
             unproduced=tuple(sorted(self.resolved.unproduced)),
             bindings=replace(self.resolved.bindings, donated=donated),
             source_digest=self.resolved.source_digest,

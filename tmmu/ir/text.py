@@ -30,7 +30,7 @@ OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "
 GRAPH = ("node", "begin", "arm", "end")
 STATEMENTS = (
     "tensor", *GRAPH, "alias", "apart", "order", "inputs", "outputs", "unproduced", "dim", "shape", "value",
-    "default", "trusted", "model", "source",
+    "default", "stated", "trusted", "model", "source",
 )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ class _Reading:
             name = statement.new(shapes, "shape")
             shapes[name] = closed(_shape(statement, Shapes({})))
             statement.end()
-        texts: dict[str, dict[str, str]] = {"value": {}, "default": {}}
+        texts: dict[str, dict[str, str]] = {"value": {}, "default": {}, "stated": {}}
         for word, known in texts.items():
             for statement in self.found[word]:
                 name = statement.new(known, word)
@@ -112,8 +112,9 @@ class _Reading:
             trusted.expect("shapes")
             trusted.end()
         return Bindings(
-            dims, shapes, texts["value"], texts["default"], (), trusted is not None, dict(sorted(ranges.items()))
-        )
+            dims, shapes, texts["value"], texts["default"], (), trusted is not None, dict(sorted(ranges.items())),
+            texts["stated"],
+        )  # fmt: skip
 
     def declare(self, shapes: Shapes) -> None:
         """The tensors; views and groups name tensors of any line, so that rows are given out first. spec: X3.2"""

@@ -35,7 +35,12 @@ class OnnxNetwork:
 
     def __init__(self, path: str, bindings: Bindings, digests: Collection[bytes]) -> None:
         resolved = resolve(
-            path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, trust_shapes=bindings.trust_shapes
+            path,
+            dims=bindings.dims,
+            shapes=bindings.shapes,
+            values=bindings.values,
+            trust_shapes=bindings.trust_shapes,
+            stated=bindings.stated,
         )
         with open(path, "rb") as file:
             data = file.read()

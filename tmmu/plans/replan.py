@@ -21,10 +21,11 @@ NO_SHAPE: Mapping[str, int] = {}
 
 
 def shape_envelope_hash(bindings: Bindings) -> bytes:
-    """The digest of everything that fixes or bounds a shape: single sizes, ranges, shapes and values. spec: R6.9"""
+    """The digest of all that fixes or bounds a shape: sizes, ranges, shapes, values, what is stated. spec: R6.9"""
     known = bindings_object(bindings)
+    stated = [known["stated"]] if "stated" in known else []
     return canonical.digest(
-        [known["dims"], known.get("ranges", {}), known["shapes"], known["values"], known["defaults"]]
+        [known["dims"], known.get("ranges", {}), known["shapes"], known["values"], known["defaults"], *stated]
     )
 
 

@@ -54,7 +54,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
     path
         The model file; the data of its weights is not needed.
     plan_bindings
-        Dimensions, shapes and values to bind, and whether the shapes that the file states are trusted.
+        Dimensions, shapes and values to bind, what is stated of tensors, and whether the file's shapes are trusted.
         Its `donated` is not read: what the plan states of donation does not count.
 
     Returns
@@ -79,6 +79,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
         values=plan_bindings.values,
         ranges=plan_bindings.ranges,
         trust_shapes=plan_bindings.trust_shapes,
+        stated=plan_bindings.stated,
     )
     return reference_of(resolved)
 

@@ -17,6 +17,7 @@ import onnx
 from tmmu.core.dims.expressions import Dim, show, symbol
 from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
+from tmmu.importers.shapes.stated import StatedSize
 from tmmu.importers.shapes.structure import GraphScope
 
 LARGEST = (1 << 63) - 1
@@ -44,6 +45,7 @@ def bind(
     values: Mapping[str, str],
     further_names: Iterable[str] = (),
     ranges: Mapping[str, tuple[int, int]] = {},
+    stated: Mapping[str, StatedSize] = {},
 ) -> Bound:
     """The sizes of all graph inputs of the main graph, initializers among them excepted.
 
@@ -55,6 +57,8 @@ def bind(
         What the user bound: dimensions by name, shapes and values by graph input.
     ranges
         The envelope: the range of each dimension that is left open, both ends included.
+    stated
+        What the user states of tensors; of an input that is no tensor of numbers its bytes.
     further_names
         Names of dimensions that occur elsewhere in the file and may be bound too.
 
@@ -64,12 +68,12 @@ def bind(
         INVALID_BINDING for a binding that names nothing or contradicts something; INVALID_IR_SHAPES for an input
         that is still open.
     """
-    inputs = {value.name: value for value in main.graph.input}
-    stated = {name: _stated_shape(value) for name, value in inputs.items()}
+    inputs = {value.name: value for value in main.graph.input if value.name not in stated}
+    open_inputs = {name: _stated_shape(value) for name, value in inputs.items()}
     defaults = {name: main.initializers[name] for name in inputs if name in main.initializers}
-    open_shapes: dict[str, Open] = stated | {name: list(default.dims) for name, default in defaults.items()}
+    open_shapes: dict[str, Open] = open_inputs | {name: list(default.dims) for name, default in defaults.items()}
     dtypes = {name: _dtype(value, main.initializers.get(name)) for name, value in inputs.items()}
-    known = _dims(dims, ranges, {*_names(stated), *further_names})
+    known = _dims(dims, ranges, {*_names(open_inputs), *further_names})
     arrays: dict[str, Array] = {}
     for name, shape in shapes.items():
         _named("--shape", name, inputs)
@@ -83,7 +87,7 @@ def bind(
             _agreed("--value", name, open_shapes[name], arrays[name].shape, known, {**dims, **ranges})
         )
     for name, default in defaults.items():
-        if name not in shapes and name not in values and _closed(stated[name], known) != list(default.dims):
+        if name not in shapes and name not in values and _closed(open_inputs[name], known) != list(default.dims):
             bound = "x".join(map(str, default.dims)) or "scalar"
             what = f"it has a default of the shape [{bound}], and what a caller gives may have another"
             raise refuse("INVALID_IR_SHAPES", f"input {name!r}", what, f"bind it with --shape {name}={bound}")
@@ -99,6 +103,11 @@ def bind(
         name: checked((tuple(dim for dim in found or () if dim is not None), dtypes[name]), f"input {name!r}")
         for name, found in closed.items()
     }
+    for name, size in (
+        (value.name, stated[value.name].type.size()) for value in main.graph.input if value.name in stated
+    ):
+        if size is not None:
+            sizes[name] = checked(size, f"input {name!r}")
     return Bound(sizes, arrays, known)
 
 

@@ -26,6 +26,7 @@ from tmmu.importers.shapes.sizes import (
     Size,
     Type,
     from_proto,
+    is_numeric,
     is_open,
     refuse,
     to_proto,
@@ -77,10 +78,16 @@ class Operators:
         )
 
     def infer(
-        self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], values: Mapping[str, Array]
+        self,
+        node: onnx.NodeProto,
+        place: str,
+        sizes: Mapping[str, Size],
+        values: Mapping[str, Array],
+        in_bytes: frozenset[str] = frozenset(),
     ) -> list[Type]:
         """The type of each output, unknown where the operands' types and these `values` do not decide it.
 
+        Those `in_bytes` may be of a kind of which no plan holds values, and are unknown then.
         Raises INVALID_IR_SHAPES where the operands do not fit the operator.
         """
         schema = self.schema(node)
@@ -89,7 +96,7 @@ class Operators:
         if any(map(is_open, sizes.values())) or any(value.dtype == object for value in values.values()):
             return self._infer_open(node, place, sizes, values)
         types = {name: self._protos(size) for name, size in sizes.items()}
-        types_found = self._through_inference(schema, node, place, types, values)
+        types_found = self._through_inference(schema, node, place, types, values, in_bytes=in_bytes)
         if node.op_type in SAME_ELEMENTS and domain_of(node) == "" and (size := types_found[0].size()) is not None:
             given = sizes[node.input[0]][0]
             if math.prod(given) != math.prod(size[0]):
@@ -132,6 +139,7 @@ class Operators:
         types: dict[str, onnx.TypeProto],
         values: Mapping[str, Array],
         dims: Mapping[str, Dim] = {},
+        in_bytes: frozenset[str] = frozenset(),
     ) -> list[Type]:
         """The type of each output by ONNX's own inference; `dims` are the dimensions that stand there as names."""
         _refuse_what_the_library_does_not(node, place)
@@ -150,7 +158,9 @@ class Operators:
             what = " ".join(str(error).replace("[ShapeInferenceError]", "").split()) or type(error).__name__
             raise _unfit(place, f"{node.op_type}: {what}") from error
         return [
-            from_proto(found[name], f"tensor {name!r} of {place}", dims) if name in found else UNKNOWN
+            from_proto(found[name], f"tensor {name!r} of {place}", dims)
+            if name in found and (name not in in_bytes or is_numeric(found[name]))
+            else UNKNOWN
             for name in node.output
         ]
 

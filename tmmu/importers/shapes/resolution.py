@@ -20,7 +20,7 @@ from tmmu.importers.shapes.binding import bind
 from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.reading import read
 from tmmu.importers.shapes.sizes import Array, Size, at, refuse
-from tmmu.importers.shapes.stated import StatedShapes
+from tmmu.importers.shapes.stated import StatedShapes, StatedSize, divided
 from tmmu.importers.shapes.structure import Structure, structure
 from tmmu.importers.shapes.walk import Walk
 
@@ -52,6 +52,7 @@ def resolve(
     values: Mapping[str, str] | None = None,
     ranges: Mapping[str, tuple[int, int]] | None = None,
     trust_shapes: bool = False,
+    stated: Mapping[str, str] | None = None,
 ) -> Resolved:
     """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
 
@@ -65,6 +66,9 @@ def resolve(
     ranges
         The envelope: dimensions that are left open, with the least and the largest size of each. Sizes are then
         expressions over them, the same as the sizes at `corners` of the envelope, which are worked out as well.
+    stated
+        The sizes of tensors by scoped name (`1x10`, `float32:1x10`, `bytes:40`), used where nothing gives them; a
+        shape in `shapes` of what is no graph input is one as well. In the result those that were needed.
     trust_shapes
         Use a shape that the file states where it cannot be inferred.
 
@@ -81,7 +85,8 @@ def resolve(
     try:
         model, digest = read(path)
         found = structure(model.graph)
-        given = dims or {}, shapes or {}, values or {}
+        of_inputs, of_others = divided(found, shapes or {}, stated or {})
+        given = dims or {}, of_inputs, values or {}, of_others
         walk = _walked(model, found, *given, ranges or {}, trust_shapes)
         for corner in corners(ranges or {}):
             _agree(walk, _at_corner(model, found, given, corner, trust_shapes), corner)
@@ -91,12 +96,13 @@ def resolve(
     used = walk.stated is not None and walk.stated.used
     bindings = Bindings(
         dict(dims or {}),
-        dict(shapes or {}),
+        dict(of_inputs),
         dict(values or {}),
         defaults,
         (),
         used,
         dict(sorted((ranges or {}).items())),
+        {name: of_others[name].text for name in sorted(walk.given)},
     )
     return Resolved(
         os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), bindings
@@ -109,12 +115,13 @@ def _walked(
     dims: Mapping[str, int],
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, str],
+    others: Mapping[str, StatedSize],
     ranges: Mapping[str, tuple[int, int]],
     trust_shapes: bool,
 ) -> Walk:
     further = StatedShapes.names(found) if trust_shapes else ()
-    bound = bind(found.main, dims, shapes, values, further, ranges)
-    walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None)
+    bound = bind(found.main, dims, shapes, values, further, ranges, others)
+    walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None, others)
     walk.run()
     return walk
 
@@ -138,14 +145,14 @@ def corners(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
 def _at_corner(
     model: onnx.ModelProto,
     found: Structure,
-    given: tuple[Mapping[str, int], Mapping[str, tuple[int, ...]], Mapping[str, str]],
+    given: tuple[Mapping[str, int], Mapping[str, tuple[int, ...]], Mapping[str, str], Mapping[str, StatedSize]],
     corner: Mapping[str, int],
     trust_shapes: bool,
 ) -> Walk:
     """The sizes at one shape of the envelope, by ONNX's inference alone."""
-    dims, shapes, values = given
+    dims, shapes, values, others = given
     try:
-        return _walked(model, found, {**dims, **corner}, shapes, values, {}, trust_shapes)
+        return _walked(model, found, {**dims, **corner}, shapes, values, others, {}, trust_shapes)
     except TmmuError as error:
         error.what = f"{error.what} (at {at(corner)}, which the envelope holds)"
         raise

@@ -73,7 +73,7 @@ def dtype_of(number: int, place: str) -> str | None:
     if number not in DTYPES:
         word = TensorProto.DataType.Name(number) if number in TensorProto.DataType.values() else str(number)
         what = f"its element type is {word}, which no plan holds"
-        raise refuse("INVALID_IR_SHAPES", place, what, "use another element type")
+        raise refuse("INVALID_IR_SHAPES", place, what, "use another element type, or state its bytes: --bytes NAME=N")
     return DTYPES[number]
 
 
@@ -84,13 +84,24 @@ def from_proto(proto: TypeProto, place: str, dims: Mapping[str, Dim] = {}) -> Ty
         return UNKNOWN
     if kind != "tensor_type":
         word = kind.removesuffix("_type").replace("_", " ")
-        raise refuse("INVALID_IR_SHAPES", place, f"it is a {word}, not a dense tensor", "use tensors alone")
+        raise refuse(
+            "INVALID_IR_SHAPES",
+            place,
+            f"it is a {word}, not a dense tensor",
+            "use tensors alone, or state its bytes: --bytes NAME=N",
+        )
     tensor = proto.tensor_type
     dtype = dtype_of(tensor.elem_type, place)
     if not tensor.HasField("shape"):
         return Type(None, dtype)
     found = (dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param) for dim in tensor.shape.dim)
     return _type(tuple(found), dtype, place)
+
+
+def is_numeric(proto: TypeProto) -> bool:
+    """Whether a type is that of a tensor that a plan can hold, as far as it is known."""
+    kind = proto.WhichOneof("value")
+    return kind is None or (kind == "tensor_type" and proto.tensor_type.elem_type in (TensorProto.UNDEFINED, *DTYPES))
 
 
 def to_proto(size: Size) -> TypeProto:

@@ -1,17 +1,80 @@
-"""The shapes that a file states of its own results: used only with `--trust-shapes`, and only for what is unknown.
+"""The sizes that a file, or the user, states of tensors: used only for what is unknown.
 
-spec: T10.6
+Those of the file only with `--trust-shapes`; those of the user (`--shape`, `--bytes`) tensor by tensor.
+spec: T10.6, T10.14
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import onnx
 
+from tmmu.core.bindings import stated_size
 from tmmu.core.dims.expressions import Dim
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.sizes import Size, Type, from_proto, refuse
 from tmmu.importers.shapes.structure import GraphScope, Structure
+
+
+class StatedSize(NamedTuple):
+    """What the user states of one tensor; `is_bytes` where that is how many bytes it has, whatever is in them."""
+
+    text: str
+    type: Type
+    is_bytes: bool
+
+    def fill(self, name: str, known: Type) -> Size | None:
+        """The size of the tensor `name` of which `known` is known already, None where nothing needs to be stated.
+
+        Raises INVALID_BINDING where the two contradict each other, or no element type is known.
+        """
+        if known.size() is not None and not self.is_bytes and _agree(known, self.type):
+            return None
+        if known.size() is not None or not (self.is_bytes or _agree(known, self.type)):
+            raise _refusal(name, f"the model gives it {known}, and not {self.text}", "leave the flag out")
+        size = self.type if self.is_bytes else Type(self.type.dims, known.dtype or self.type.dtype)
+        if size.dtype is None:
+            what = "its element type is not known"
+            raise _refusal(name, what, f"state it, as in --shape {name}=float32:{self.text}, or --bytes {name}=N")
+        return size.size()
+
+
+def divided(
+    found: Structure, shapes: Mapping[str, tuple[int, ...]], stated: Mapping[str, str]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, StatedSize]]:
+    """The shapes of graph inputs, and what is stated of other tensors (or of an input: its bytes).
+
+    Raises INVALID_BINDING for a name of no tensor, or of one that is stored, and for a text that is no size.
+    """
+    inputs = found.main.listed
+    texts = {name: "x".join(map(str, shape)) or "scalar" for name, shape in shapes.items() if name not in inputs}
+    tensors = {scope.scoped(name) for scope in found.scopes for name in scope.defined}
+    stored = {scope.scoped(name) for scope in found.scopes for name in scope.initializers}
+    of_inputs = {name: shape for name, shape in shapes.items() if name in inputs}
+    for name in {**texts, **stated}:
+        if name not in tensors or name in stored:
+            what = "its size is stored" if name in stored else f"no tensor is named {name!r}"
+            given = f"the graph inputs are {', '.join(sorted(inputs)[:12])}"
+            raise _refusal(name, what, f"name a graph input, or a result of a node ({given})")
+    sizes = {}
+    for name, text in {**texts, **stated}.items():
+        try:
+            shape, dtype = stated_size(text)
+        except ValueError as error:
+            raise _refusal(name, str(error), "write it so") from None
+        is_bytes = text.startswith("bytes:")
+        if name in inputs and not is_bytes:
+            raise _refusal(
+                name, "the element type of a graph input is the model's", f"--shape {name}={text.split(':')[1]}"
+            )
+        sizes[name] = StatedSize(text, Type(shape, dtype), is_bytes)
+    return of_inputs, sizes
+
+
+def _refusal(name: str, what: str, fix: str) -> TmmuError:
+    return TmmuError("INVALID_BINDING", what, place=f"--shape or --bytes {name}", fix=fix, binding=name)
 
 
 class StatedShapes:

@@ -3,7 +3,7 @@
 When a node is reached, the sizes of all its operands are known; its own follow from the operator alone, or, where
 an operand's value decides them, from that value, worked out on demand. So each size is established once, nothing that
 the file states of a result is used unchecked, and the first tensor that stays unknown is refused by name.
-spec: T9.1, T10.1, T10.2, T10.5, T10.6
+spec: T9.1, T10.1, T10.2, T10.5, T10.6, T10.14
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tmmu.importers.shapes.sizes import (
     stored_type,
     unshown,
 )
-from tmmu.importers.shapes.stated import StatedShapes
+from tmmu.importers.shapes.stated import StatedShapes, StatedSize
 from tmmu.importers.shapes.structure import GIVEN, GraphScope, Structure
 from tmmu.importers.shapes.values import KnownValue, ScopedName, Values, locate
 
@@ -47,8 +47,16 @@ MOST_GIVEN = 64
 class Walk:
     """One execution of the model with sizes in the place of tensors."""
 
-    def __init__(self, operators: Operators, found: Structure, bound: Bound, stated: StatedShapes | None) -> None:
-        self.operators, self.structure, self.stated = operators, found, stated
+    def __init__(
+        self,
+        operators: Operators,
+        found: Structure,
+        bound: Bound,
+        stated: StatedShapes | None,
+        others: Mapping[str, StatedSize] = {},
+    ) -> None:
+        self.operators, self.structure, self.stated, self.others = operators, found, stated, others
+        self.given: set[str] = {name for name in others if name in bound.sizes}
         self.sizes: dict[str, Size] = dict(bound.sizes)
         self.values = Values(operators, self.sizes, bound.values)
         self.ruled_out: set[str] = set()
@@ -170,7 +178,7 @@ class Walk:
         node, place = scope.nodes[position], _place(scope, position)
         places = {name: locate(scope, position, name) for name in names_of(node)}
         sizes = {name: self.sizes[where.key] for name, where in places.items()}
-        types = self.operators.infer(node, place, sizes, {})
+        types = self.operators.infer(node, place, sizes, {}, self._in_bytes(scope, node))
         if self._enough(scope, node, types):
             return types
         # What decides a shape is a number or a list of them; larger operands are not worth working out.
@@ -178,7 +186,7 @@ class Walk:
         values = {name: value for name, value in small.items() if value is not None}
         if values:
             arrays = {name: value.array for name, value in values.items()}
-            types = self.operators.infer(node, place, sizes, arrays)
+            types = self.operators.infer(node, place, sizes, arrays, self._in_bytes(scope, node))
             if self._enough(scope, node, types):
                 self._decide(scope, position, sizes, values)
         if node.op_type in COUNTING and is_folded(node):
@@ -187,6 +195,11 @@ class Walk:
                 self._decided_by(counted)
                 return [Type(counted.array.shape, counted.array.dtype.name)]
         return types
+
+    def _in_bytes(self, scope: GraphScope, node: onnx.NodeProto) -> frozenset[str]:
+        """The results of which the user states the bytes: they may be of any kind."""
+        keys = {name: self.others.get(scope.scoped(name)) for name in node.output if name}
+        return frozenset(name for name, size in keys.items() if size is not None and size.is_bytes)
 
     def _enough(self, scope: GraphScope, node: onnx.NodeProto, types: Sequence[Type]) -> bool:
         """Whether all outputs are known that have to be."""
@@ -224,7 +237,7 @@ class Walk:
             if not name:
                 continue
             tensor = f"tensor {scope.scoped(name)!r} of {place}"
-            size = type_.size()
+            size = self._given(scope.scoped(name), type_) or type_.size()
             if size is None and self.stated is not None:
                 size = self.stated.fill(scope, name, type_, tensor)
             if size is not None:
@@ -232,14 +245,21 @@ class Walk:
             elif self._needless(scope, node, k):
                 self.unproduced.add(scope.scoped(name))
             else:
-                raise self._unknown(scope, position, tensor)
+                raise self._unknown(scope, position, tensor, scope.scoped(name))
 
-    def _unknown(self, scope: GraphScope, position: int, tensor: str) -> TmmuError:
+    def _given(self, name: str, known: Type) -> Size | None:
+        """The size that the user states of a tensor and that is needed. spec: T10.14"""
+        size = self.others[name].fill(name, known) if name in self.others else None
+        if size is not None:
+            self.given.add(name)
+        return size
+
+    def _unknown(self, scope: GraphScope, position: int, tensor: str, name: str) -> TmmuError:
         """The refusal of a tensor of unknown shape, with the reason and the flag that would help."""
         node, schema = scope.nodes[position], self.operators.schema(scope.nodes[position])
         operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
         if schema is None:
-            return refuse("INVALID_IR_SHAPES", tensor, f"the operator {operator} is not known", self._trust())
+            return refuse("INVALID_IR_SHAPES", tensor, f"the operator {operator} is not known", self._trust(name))
         if node.op_type in ("If", "Loop"):
             asked = [locate(scope, position, name) for name in node.input[:2] if name]
             if len(node.input) > 1 and node.input[1]:
@@ -256,14 +276,14 @@ class Walk:
             if not unknown:
                 return unshown(tensor, f"no rule of {operator} gives its shape for every shape of the envelope")
         if not unknown:
-            return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust())
+            return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust(name))
         reasons = self.values.reasons(unknown[0])
         flags = self._flags(reasons)
         why = next((place for place in reasons if self._flag(place) is None), reasons[0])
         what, at = f"its shape depends on the value of {why.key!r}", why.home.defined[why.name]
         if at != GIVEN:
             what += f", a result of {why.home.nodes[at].op_type}"
-        return refuse("INVALID_IR_SHAPES", tensor, what, f"bind it with {flags}" if flags else self._trust())
+        return refuse("INVALID_IR_SHAPES", tensor, what, f"bind it with {flags}" if flags else self._trust(name))
 
     def _flags(self, reasons: Sequence[ScopedName]) -> str:
         """The flags that would give all values that are the `reasons`; none where one of them cannot be given."""
@@ -288,18 +308,20 @@ class Walk:
                     return flags
         return ""
 
-    def _trust(self) -> str:
+    def _trust(self, name: str) -> str:
         if self.stated is None:
-            return "--trust-shapes takes the shape that the file states"
-        return "the file states none either; export the model with fixed shapes"
+            return f"state it (--shape {name}=float32:1x10, --bytes {name}=40), or take the file's with --trust-shapes"
+        return f"the file states none either; state it: --shape {name}=float32:1x10 or --bytes {name}=40"
 
     def _stated_input(self, body: GraphScope, value: onnx.ValueInfoProto) -> Size:
         """The size of a formal input of an operator that is not known: what the file states, if it is trusted."""
         place = f"input {value.name!r} of body {body.name!r}"
-        size = self.stated.fill(body, value.name, UNKNOWN, place) if self.stated is not None else None
+        size = self._given(body.scoped(value.name), UNKNOWN)
+        if size is None and self.stated is not None:
+            size = self.stated.fill(body, value.name, UNKNOWN, place)
         if size is None:
             what = "its shape is not known, as the operator that holds the body is not"
-            raise refuse("INVALID_IR_SHAPES", place, what, self._trust())
+            raise refuse("INVALID_IR_SHAPES", place, what, self._trust(body.scoped(value.name)))
         return checked(size, place)
 
 
