@@ -20,10 +20,11 @@ from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tmmu.cli.options import TrainingOptions
 from tmmu.cli.planning import task
 from tmmu.core import canonical
+from tmmu.core.bindings import stepped
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean, one_line
-from tmmu.core.vocabulary import ANYWHERE, Bindings
+from tmmu.core.vocabulary import ANYWHERE, Bindings, Step
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
 from tmmu.plans import configuration_file, file, metrics
@@ -33,8 +34,8 @@ from tmmu.plans.places import TensorPlaces, places
 from tmmu.plans.sections import BufferPlan, Plan
 
 FilePath = str | os.PathLike[str]
-Size = int | tuple[int, int]
-"""A dimension: its size, or the smallest and the largest that it may have."""
+Size = int | tuple[int, int] | tuple[int, int, int]
+"""A dimension: its size, or the smallest and the largest that it may have, with the step between its sizes if not 1."""
 
 PLAN_NAME = "plan.cbor"
 """What a plan is called in a verdict that is in no file."""
@@ -236,7 +237,7 @@ def plan(
     model
         A file (ONNX, or IR as .ir.cbor or .ir.txt) or a `Graph`.
     dims
-        The size of each symbolic dimension, or the pair of its smallest and largest.
+        The size of each symbolic dimension, or its smallest and largest, with the step between its sizes if not 1.
     shapes, values
         The shape of an input, or the size to assume of a tensor of which the model gives none (`"float32:1x10"`,
         `"bytes:40"`); the value of an input that decides a shape or a branch.
@@ -262,12 +263,24 @@ def plan(
     O(n log n) for n tensors and nodes, beside what onnx's inference takes. For ranks of a shard spec use the command.
     """
     sizes = dims or {}
+    ranges: dict[str, tuple[int, int]] = {}
+    steps: dict[str, Step] = {}
+    for name, size in sizes.items():
+        if not isinstance(size, int):
+            try:
+                of, ends = stepped(name, *size) if len(size) == 3 else (None, size)
+            except ValueError as error:
+                raise TmmuError(
+                    "INVALID_BINDING", str(error), place=f"dims[{name!r}]", fix="give other ends", binding=name
+                ) from None
+            steps |= {} if of is None else {name: of}
+            ranges[name if of is None else of.unit] = ends
     bound = Bindings(
         {name: size for name, size in sizes.items() if isinstance(size, int)},
         {name: tuple(shape) for name, shape in (shapes or {}).items() if not isinstance(shape, str)},
         {name: str(value) for name, value in (values or {}).items()},
         donated=tuple(donate), trust_shapes=trust_shapes,
-        ranges={name: size for name, size in sizes.items() if not isinstance(size, int)},
+        ranges=ranges, steps=steps,
         stated={name: shape for name, shape in (shapes or {}).items() if isinstance(shape, str)},
     )  # fmt: skip
     options = PlanOptions(

@@ -173,11 +173,11 @@ def command(
     for name in required:
         if name not in REQUIRABLE:
             raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
-    known, ranges = dims(dim)
+    known, ranges, steps = dims(dim)
     given_shapes, sizes = shapes(shape, bytes)
     options = Options(
         model, known, given_shapes, value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes,
+        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")

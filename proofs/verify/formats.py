@@ -15,8 +15,9 @@ from xml.etree import ElementTree as Xml
 
 from proofs.verify import picture
 from proofs.verify.verdict import Verdict
+from tmmu.core.bindings import ranges_text
 from tmmu.core.output import counted, json_text, one_line
-from tmmu.core.vocabulary import UINT64_END
+from tmmu.core.vocabulary import UINT64_END, Bindings, Step
 
 SHOWN = 8
 """Donated inputs that text output names; JSON has all of them."""
@@ -45,7 +46,8 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
         yield from (f"  {line}" for line in _reading(verdict.reading, verdict.witness is not None))
     if "mode" in verdict.assumptions:
         yield f"  mode: {verdict.assumptions['mode']}"
-    ranges = {name: f"{low}..{high}" for name, (low, high) in verdict.assumptions["ranges"].items()}
+    steps = {name: Step(*step) for name, step in verdict.assumptions["steps"].items()}
+    ranges = ranges_text(Bindings(ranges=verdict.assumptions["ranges"], steps=steps))
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
         if value:

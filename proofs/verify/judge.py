@@ -207,7 +207,7 @@ def _model(plan: Plan, options: Options) -> RankModel | None:
         return None
     bindings, origin = bound_by(plan, options), plan.provenance
     given = bindings.dims, {**bindings.shapes, **options.shapes}, bindings.values
-    trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges, options.stated)
+    trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges, options.stated, bindings.steps)
     try:
         mode = mode_of(plan, options)
         whole = with_recomputation(in_mode(read_model(options.model, trusted), mode), plan, mode)
@@ -250,7 +250,7 @@ def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
 def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> dict[str, Any]:
     bindings = bindings_object(bound)
     return {
-        **{key: bindings.get(key, {}) for key in ("dims", "ranges", "shapes", "values", "defaults")},
+        **{key: bindings.get(key, {}) for key in ("dims", "ranges", "steps", "shapes", "values", "defaults")},
         "donated": sorted(options.donated),
         "trusted_shapes": options.trust_shapes,
         "believed_operators": [],

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.readers import donation
+from tmmu.core.bindings import ranges_text as written
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import Bindings, Step
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import Plan
 
@@ -46,6 +47,8 @@ class Options:
     """The folder for a file in which Coq itself proves the plan."""
     stated: dict[str, str] = field(default_factory=dict)
     """Sizes of tensors that the user states; what the plan states of them does not count."""
+    steps: dict[str, Step] = field(default_factory=dict)
+    """Of which multiples of their units dimensions are; `ranges` holds the units."""
 
 
 DEFAULTS = Options()
@@ -74,7 +77,10 @@ def check_agreement(plan: Plan, options: Options) -> None:
             ("--dim", f" {name}", value, bindings.dims.get(name, ranges_text(plan).get(name)))
             for name, value in options.dims.items()
         ),
-        *(("--dim", f" {name}", _range(ends), ranges_text(plan).get(name)) for name, ends in options.ranges.items()),
+        *(
+            ("--dim", f" {name}", text, ranges_text(plan).get(name))
+            for name, text in written(Bindings(ranges=options.ranges, steps=options.steps)).items()
+        ),
         *(
             ("--shape", f" {name}", value, bindings.shapes.get(name))
             for name, value in options.shapes.items()
@@ -97,11 +103,7 @@ def check_agreement(plan: Plan, options: Options) -> None:
 
 def ranges_text(plan: Plan) -> dict[str, str]:
     """The ranges of a plan's envelope, as they are written on a command line."""
-    return {name: _range(ends) for name, ends in plan.ranges.items()}
-
-
-def _range(ends: tuple[int, int]) -> str:
-    return f"{ends[0]}..{ends[1]}"
+    return written(plan.bindings)
 
 
 def mode_of(plan: Plan, options: Options) -> str:
@@ -119,5 +121,13 @@ def bound_by(plan: Plan, options: Options) -> Bindings:
     if plan.provenance is not None:
         return plan.bindings
     return Bindings(
-        options.dims, options.shapes, options.values, {}, (), options.trust_shapes, plan.ranges or options.ranges
+        options.dims,
+        options.shapes,
+        options.values,
+        {},
+        (),
+        options.trust_shapes,
+        plan.ranges or options.ranges,
+        options.stated,
+        options.steps,
     )

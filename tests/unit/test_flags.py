@@ -63,7 +63,7 @@ def test_a_name_is_bound_once() -> None:
 @pytest.mark.parametrize(("text", "size"), [("0", 0), ("7", 7), ("0" * 19 + "7", 7), (str(LARGEST), LARGEST)])
 def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
     assert sizes("--dim", {"n": text}) == {"n": size}
-    assert dims({"n": text}) == ({"n": size}, {})
+    assert dims({"n": text}) == ({"n": size}, {}, {})
     assert shapes({"x": f"{text}x1"}, {})[0] == {"x": (size, 1)}
 
 
@@ -77,15 +77,17 @@ def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
     assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: {text!r} is not a size"
     for value in (text, f"{text}x1", f"1x{text}"):
-        assert "write sizes with x between them" in refusal(shapes, "--shape", {"x": value})
+        assert "write sizes with x between them" in refusal(shapes, {"x": value}, {})
     for value in (f"{text}..4", f"1..{text}", f"{text}..{text}"):
         said = refusal(dims, {"n": value})
-        assert said == f"Invalid value for --dim: n={value}: write a range as in n=1..4096"
+        assert (
+            said == f"Invalid value for --dim: n={value}: write a range as in n=1..4096, or with a step n=320..640:32"
+        )
 
 
 def test_a_range_has_both_ends_and_one_of_one_number_is_that_size() -> None:
     found = dims({"m": "1..8", "n": "8..8", "k": "0..1", "a": "3", "b": f"0..{LARGEST}"})
-    assert found == ({"n": 8, "a": 3}, {"m": (1, 8), "k": (0, 1), "b": (0, LARGEST)})
+    assert found == ({"n": 8, "a": 3}, {"m": (1, 8), "k": (0, 1), "b": (0, LARGEST)}, {})
 
 
 @pytest.mark.parametrize("text", ["2..1", "..", "1...2", "1..2..3"])

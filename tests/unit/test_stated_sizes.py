@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from proofs.verify.command import command
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, refusal, resolved, written
+from tests.support.verdicts import judged
 from tmmu.core.bindings import bindings_object, read_bindings, stated_size
-from tmmu.core.process import explain
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import text, text_writer
@@ -28,13 +26,6 @@ MORE = ', "com.example" : 1'
 
 def own(body: str = OWN):  # type: ignore[no-untyped-def]
     return model_of(body, more=MORE)
-
-
-def judged(plan: str, model: str, given: list[str]) -> tuple[int, str]:
-    """The exit code of verify-plan and what it prints."""
-    result = CliRunner().invoke(command, [plan, "--model", model, *given], standalone_mode=False)
-    code = explain(result.exception) if result.exception is not None else result.return_value
-    return int(code), result.stdout
 
 
 def test_what_is_stated_gives_the_sizes_that_nothing_else_gives(tmp_path: Path) -> None:

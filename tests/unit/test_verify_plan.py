@@ -530,6 +530,7 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
         "trusted_shapes": False,
         "believed_operators": [],
         "stated_sizes": {},
+        "steps": {},
         "assumed_sizes": {},
     }
     nothing |= {"arenas": [], "devices": [], "rules": []}

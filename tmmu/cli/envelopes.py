@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tmmu.core.bindings import in_sizes, ranges_text
 from tmmu.core.dims.expressions import show
 from tmmu.core.output import counted
 from tmmu.plans.sections import Plan
@@ -15,7 +16,7 @@ SHOWN = 3
 
 def ranges(plan: Plan) -> str:
     """The open dimensions with their ranges, for people."""
-    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in plan.ranges.items())
+    return ", ".join(f"{name}={ends}" for name, ends in sorted(ranges_text(plan.bindings).items()))
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -45,7 +46,7 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
         tensors = [
             {"name": plan.allocation.tensors.name[t], "bytes": planned[t], "size": show(sizes_[t])} for t in first
         ]
-        shape = dict(zip(names, plan.envelope.point(rows[0]), strict=True))
+        shape = in_sizes(plan.bindings, dict(zip(names, plan.envelope.point(rows[0]), strict=True)))
         found.append({"shape": shape, "tensors": len(rows), "largest": tensors})
     return found
 

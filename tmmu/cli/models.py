@@ -36,7 +36,7 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
     try:
         resolved = resolve(
             path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,
-            trust_shapes=bindings.trust_shapes, stated=bindings.stated,
+            trust_shapes=bindings.trust_shapes, stated=bindings.stated, steps=bindings.steps,
         )  # fmt: skip
         model = import_resolved(resolved)
         model = replace(model, bindings=donated(model, bindings.donated, path))

@@ -79,7 +79,7 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
     `batches` --dim is not: the command has one of its own, for sizes that change from batch to batch.
     """
     usual = {
-        "dim": "The size of a symbolic dimension, or a range: seq=1..4096.",
+        "dim": "The size of a symbolic dimension, or a range: seq=1..4096, h=320..640:32.",
         "shape": "The shape of an input, as in images=1x3x640x640, or one to assume of a tensor of which the model "
         "gives none: y=float32:1x10.",
         "bytes": "How many bytes to assume that such a tensor has.",
@@ -96,9 +96,11 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         donate: tuple[str, ...] = (),
         trust_shapes: bool = False,
     ) -> Bindings:
-        known, opened = dims(dim) if ranges else (sizes("--dim", dim), {})
+        known, opened, steps = dims(dim) if ranges else (sizes("--dim", dim), {}, {})
         given, stated = shapes(shape, bytes)
-        return Bindings(known, given, value, donated=donate, trust_shapes=trust_shapes, ranges=opened, stated=stated)
+        return Bindings(
+            known, given, value, donated=donate, trust_shapes=trust_shapes, ranges=opened, stated=stated, steps=steps
+        )
 
     def without_dim(
         shape: dict[str, str],

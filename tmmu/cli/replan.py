@@ -61,7 +61,10 @@ def replan(
     for target in (output, record):
         if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):
             raise click.UsageError(f"{target} is an input of this command; choose another file")
-    old, shape = file.load(plan).plan, sizes("--dim", dim)
+    from tmmu.plans.replan import in_units
+
+    old = file.load(plan).plan
+    shape = in_units(old, sizes("--dim", dim))
     if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
     made, change = replanned(plan, old, model, shape, policy, iteration, budget=budget, address_token=address_token)

@@ -16,11 +16,13 @@ from tmmu.cli.replan import replanned
 from tmmu.cli.run_envelope import at_shape, shape_of
 from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
+from tmmu.core.bindings import in_sizes
 from tmmu.core.errors import TmmuError
 from tmmu.core.kind import is_plan
 from tmmu.core.progress import Doing, unseen
 from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
 from tmmu.plans import file, metrics
+from tmmu.plans.replan import in_units
 from tmmu.plans.sections import Plan
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 
@@ -98,15 +100,16 @@ class BatchLoop:
                     return
                 report, arrays = self.batch(batches, runnable, number, doing)
                 record.corruption = report.corruption
-                yield BatchResult(report, arrays, self.plan, shape, change, record)
+                yield BatchResult(report, arrays, self.plan, in_sizes(self.plan.bindings, shape), change, record)
                 if not report.identical:
                     return
             if record.refused is not None:
                 raise record.refused
 
     def asked(self, number: int) -> dict[str, int]:
-        """The sizes that are asked for in a batch."""
-        return {name: each[number % len(each)] for name, each in self.sizes.items()}
+        """The sizes that are asked for in a batch, of a dimension with a step in its units."""
+        shape = {name: each[number % len(each)] for name, each in self.sizes.items()}
+        return in_units(self.plan, shape)
 
     def beyond(self, number: int) -> bool:
         """Whether the plan in force does not hold for a batch; INVALID_BINDING for a dimension that it does not have.
@@ -148,7 +151,7 @@ class BatchLoop:
         model = OnnxModel(
             resolve(
                 self.target, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values,
-                trust_shapes=bindings.trust_shapes, stated=bindings.stated,
+                trust_shapes=bindings.trust_shapes, stated=bindings.stated, steps=bindings.steps,
             )
         )  # fmt: skip
         model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tmmu.core.dtypes import TYPES
 from tmmu.core.fields import shown
-from tmmu.core.vocabulary import UINT64_END, Bindings
+from tmmu.core.vocabulary import UINT64_END, Bindings, Step
 
 
 def expected(what: str, value: Any, where: str) -> ValueError:
@@ -32,7 +32,7 @@ def text(value: Any, where: str) -> str:
 
 
 def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Bindings as they stand in a file; `ranges` and `stated` only where there are any."""
+    """Bindings as they stand in a file; `ranges`, `steps` and `stated` only where there are any."""
     ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
     return {
         "dims": dict(bindings.dims),
@@ -42,13 +42,18 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
         "donated": list(bindings.donated),
         "trust_shapes": bindings.trust_shapes,
         **({"ranges": ranges} if ranges else {}),
+        **({"steps": {name: list(step) for name, step in bindings.steps.items()}} if bindings.steps else {}),
         **({"stated": dict(bindings.stated)} if bindings.stated else {}),
     }
 
 
 def read_bindings(value: Any) -> Bindings:
     """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names what is wrong."""
-    only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated"), "bindings")
+    only(
+        value,
+        ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps"),
+        "bindings",
+    )
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
         raise expected("integers from 0 to 2^64 - 1", list(value["dims"].values()), "bindings.dims")
@@ -65,6 +70,14 @@ def read_bindings(value: Any) -> Bindings:
         if "\0" in name or name in value["dims"]:
             raise ValueError(f"bindings.ranges: {name!r} is bound already, or holds a NUL")
     stated = value.get("stated", {})
+    steps = value.get("steps", {})
+    for name, step in steps.items():
+        if type(step) is not list or len(step) != 3 or not all(map(integer, step[1:])) or step[1] >= step[2]:
+            raise ValueError(f"bindings.steps: {name!r} has no unit, first size and step")
+        if name in value["dims"] or name in ranges:
+            raise ValueError(f"bindings.steps: {name!r} is bound already")
+    if len({text(step[0], "bindings.steps") for step in steps.values()}) < len(steps):
+        raise ValueError("bindings.steps: two dimensions have one unit")
     texts = [*stated, *stated.values(), *value["values"].values(), *value["defaults"].values(), *value["donated"]]
     for one in texts:
         text(one, "a binding")
@@ -77,7 +90,48 @@ def read_bindings(value: Any) -> Bindings:
         value["trust_shapes"],
         {name: (low, high) for name, (low, high) in sorted(ranges.items())},
         dict(stated),
+        {name: Step(*step) for name, step in sorted(steps.items())},
     )
+
+
+def stepped(name: str, low: int, high: int, step: int) -> tuple[Step | None, tuple[int, int]]:
+    """The range of a dimension of every `step`-th size from `low` to `high`: of its unit, but for a step of 1.
+
+    Raises ValueError where no number of steps leads from one end to the other.
+
+    >>> stepped("h", 321, 641, 32)
+    (Step(unit='(h-1)/32', first=1, step=32), (10, 20))
+    """
+    if step < 1 or low >= high or (high - low) % step:
+        raise ValueError(f"no number of steps of {step} leads from {low} up to {high}")
+    if step == 1:
+        return None, (low, high)
+    first = low % step
+    return Step(f"({name}-{first})/{step}" if first else f"{name}/{step}", first, step), (low // step, high // step)
+
+
+def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
+    """A shape with each unit as the dimension that is made of it."""
+    of = {step.unit: (name, step) for name, step in bindings.steps.items()}
+    return {
+        of[name][0] if name in of else name: of[name][1].first + of[name][1].step * size if name in of else size
+        for name, size in point.items()
+    }
+
+
+def ranges_text(bindings: Bindings) -> dict[str, str]:
+    """The ranges as they are written on a command line: `1..4096`, `320..640:32`.
+
+    >>> ranges_text(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": Step("h/32", 0, 32)}))
+    {'n': '1..8', 'h': '320..640:32'}
+    """
+    units = {step.unit for step in bindings.steps.values()}
+    found = {name: f"{low}..{high}" for name, (low, high) in bindings.ranges.items() if name not in units}
+    for name, (unit, first, step) in bindings.steps.items():
+        if unit in bindings.ranges:
+            low, high = bindings.ranges[unit]
+            found[name] = f"{first + step * low}..{first + step * high}:{step}"
+    return found
 
 
 def stated_size(text: str) -> tuple[tuple[int, ...], str | None]:

@@ -13,9 +13,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tmmu.core.bindings import stated_size
+from tmmu.core.bindings import stated_size, stepped
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
-from tmmu.core.vocabulary import UINT64_END
+from tmmu.core.vocabulary import UINT64_END, Step
 
 existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
@@ -166,28 +166,38 @@ def _is_size(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < UINT64_END
 
 
-def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
-    """The values of --dim: sizes, and ranges with both ends included (`seq=1..4096`).
+def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, Step]]:
+    """The values of --dim: sizes, ranges with both ends included (`seq=1..4096`), and those with a step.
 
-    A range of one number is that size.
+    A range of one number is that size. One with a step is that of its unit, of which the dimension is a multiple.
 
-    >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8"})
-    ({'batch': 1, 'heads': 8}, {'seq': (1, 4096)})
+    >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
+    ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': Step(unit='h/32', first=0, step=32)})
     """
     known: dict[str, int] = {}
     ranges: dict[str, tuple[int, int]] = {}
+    steps: dict[str, Step] = {}
     for name, value in pairs.items():
-        low, dots, high = value.partition("..")
+        low, dots, rest = value.partition("..")
+        high, colon, by = rest.partition(":")
         if not dots:
             known |= sizes("--dim", {name: value})
             continue
-        if not _is_size(low) or not _is_size(high) or int(low) > int(high):
-            raise click.BadParameter(f"{name}={value}: write a range as in {name}=1..4096", param_hint="--dim")
+        if not _is_size(low) or not _is_size(high) or int(low) > int(high) or (colon and not _is_size(by)):
+            what = f"{name}={value}: write a range as in {name}=1..4096, or with a step {name}=320..640:32"
+            raise click.BadParameter(what, param_hint="--dim")
         if int(low) == int(high):
             known[name] = int(low)
-        else:
-            ranges[name] = int(low), int(high)
-    return known, ranges
+            continue
+        try:
+            of, ends = stepped(name, int(low), int(high), int(by or 1))
+        except ValueError as error:
+            raise click.BadParameter(f"{name}={value}: {error}", param_hint="--dim") from None
+        if of is not None and of.unit in pairs:
+            raise click.BadParameter(f"{of.unit!r} is the unit of {name!r}: bind one of the two", param_hint="--dim")
+        steps |= {} if of is None else {name: of}
+        ranges[name if of is None else of.unit] = ends
+    return known, ranges, steps
 
 
 def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:

@@ -169,6 +169,14 @@ class Body:
     iterates: bool = False
 
 
+class Step(NamedTuple):
+    """A dimension of every `step`-th size alone: `first + step * n`, where `unit` is the name of the dimension n."""
+
+    unit: str
+    first: int
+    step: int
+
+
 @dataclass(frozen=True, slots=True)
 class Bindings:
     """What the user fixed so that every shape is known (T10): the plan holds for these and no others.
@@ -177,6 +185,7 @@ class Bindings:
     `defaults` are initializers that are graph inputs too and decided a shape or a branch. Values are text:
     a plan holds no float. `stated` are the sizes of tensors that the user states where nothing gives them, as
     `[TYPE:]1x10` or `bytes:40`; those of them that were needed, in what is resolved.
+    `steps` gives dimensions that have a step by their units, which `ranges` or `dims` holds in their place.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -187,6 +196,7 @@ class Bindings:
     trust_shapes: bool = False
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stated: Mapping[str, str] = field(default_factory=dict)
+    steps: Mapping[str, Step] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import onnx
 
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
+from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Step, Tensor, View
 from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
 from tmmu.importers.operators import VIEWS, iterates, takeable
@@ -38,6 +38,7 @@ def import_onnx(
     donate: Sequence[str] = (),
     trust_shapes: bool = False,
     stated: Mapping[str, str] | None = None,
+    steps: Mapping[str, Step] | None = None,
 ) -> Model:
     """The model in the ONNX file at `path`, under the given bindings.
 
@@ -45,7 +46,7 @@ def import_onnx(
     ----------
     path
         The file; weights may be absent, external or larger than memory.
-    dims, shapes, values, ranges, trust_shapes, stated
+    dims, shapes, values, ranges, trust_shapes, stated, steps
         What fixes the shapes that the file leaves open: see `tmmu.importers.shapes.resolve`.
     donate
         Graph inputs and initializers whose bytes the caller gives up.
@@ -67,8 +68,9 @@ def import_onnx(
     O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, T10.12, M3.2.
     """
     resolved = resolve(
-        path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes, stated=stated
-    )
+        path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes, stated=stated,
+        steps=steps,
+    )  # fmt: skip
     return import_resolved(resolved, donate)
 
 

@@ -14,7 +14,7 @@ from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Unwieldy, closed
 from tmmu.core.dims.text import Shapes
 from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
-from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
+from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Step, Tensor, View
 from tmmu.ir import order
 from tmmu.ir.columns import MAX_RANK
 
@@ -30,7 +30,7 @@ OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "
 GRAPH = ("node", "begin", "arm", "end")
 STATEMENTS = (
     "tensor", *GRAPH, "alias", "apart", "order", "inputs", "outputs", "unproduced", "dim", "shape", "value",
-    "default", "stated", "trusted", "model", "source",
+    "default", "stated", "step", "trusted", "model", "source",
 )  # fmt: skip
 
 
@@ -97,6 +97,11 @@ class _Reading:
                 dims[name] = low
             else:
                 ranges[name] = low, high
+        steps: dict[str, Step] = {}
+        for statement in self.found["step"]:
+            name = statement.new(steps, "step")
+            steps[name] = Step(statement.take("a name"), statement.integer("a size"), statement.integer("a step", 1))
+            statement.end()
         shapes: dict[str, tuple[int, ...]] = {}
         for statement in self.found["shape"]:
             name = statement.new(shapes, "shape")
@@ -113,7 +118,7 @@ class _Reading:
             trusted.end()
         return Bindings(
             dims, shapes, texts["value"], texts["default"], (), trusted is not None, dict(sorted(ranges.items())),
-            texts["stated"],
+            texts["stated"], steps,
         )  # fmt: skip
 
     def declare(self, shapes: Shapes) -> None:

@@ -45,6 +45,7 @@ def _lines(model: Model) -> Iterator[str]:
     bound = model.bindings
     yield from (f"dim {_name(name)} {size}" for name, size in bound.dims.items())
     yield from (f"dim {_name(name)} {low} {high}" for name, (low, high) in bound.ranges.items())
+    yield from (f"step {_name(name)} {_name(unit)} {first} {step}" for name, (unit, first, step) in bound.steps.items())
     yield from (f"shape {_name(name)} {shape_text(shape)}" for name, shape in bound.shapes.items())
     for word, values in (("value", bound.values), ("default", bound.defaults), ("stated", bound.stated)):
         yield from (f"{word} {_name(name)} {_name(value)}" for name, value in values.items())

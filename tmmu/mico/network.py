@@ -41,6 +41,7 @@ class OnnxNetwork:
             values=bindings.values,
             trust_shapes=bindings.trust_shapes,
             stated=bindings.stated,
+            steps=bindings.steps,
         )
         with open(path, "rb") as file:
             data = file.read()

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmmu.core import canonical
-from tmmu.core.bindings import bindings_object
+from tmmu.core.bindings import bindings_object, ranges_text
+from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.plans import file
 from tmmu.plans.gate import SPEC_VERSION
@@ -23,7 +24,7 @@ NO_SHAPE: Mapping[str, int] = {}
 def shape_envelope_hash(bindings: Bindings) -> bytes:
     """The digest of all that fixes or bounds a shape: sizes, ranges, shapes, values, what is stated. spec: R6.9"""
     known = bindings_object(bindings)
-    stated = [known["stated"]] if "stated" in known else []
+    stated = [known[name] for name in ("stated", "steps") if name in known]
     return canonical.digest(
         [known["dims"], known.get("ranges", {}), known["shapes"], known["values"], known["defaults"], *stated]
     )
@@ -49,6 +50,28 @@ def replan_key(plan: Plan) -> bytes:
 def envelope(bindings: Bindings) -> dict[str, tuple[int, int]]:
     """Every dimension that has a name, with its range: of one size where it is bound."""
     return {**{name: (size, size) for name, size in bindings.dims.items()}, **bindings.ranges}
+
+
+def in_units(plan: Plan, shape: Mapping[str, int]) -> dict[str, int]:
+    """A shape with each dimension that has a step in its units, which the plan's envelope holds.
+
+    Raises CONTRACT_VIOLATION for a size on no step, under every policy. spec: R6.14
+    """
+    steps, found = plan.bindings.steps, dict[str, int]()
+    for name, size in shape.items():
+        if name not in steps:
+            found[name] = size
+            continue
+        unit, first, step = steps[name]
+        if size < first or (size - first) % step:
+            held = ranges_text(plan.bindings).get(name, f"multiples of {step}")
+            raise TmmuError(
+                "CONTRACT_VIOLATION", f"{name} is {size}, the envelope holds {held}",
+                place="the shape", fix=f"pad it to {first + max(0, -(-(size - first) // step)) * step}",
+                operator="UML_OS.TMMU.PrepareMemory_v2", failure_operator="UML_OS.TMMU.PrepareMemory_v2",
+            )  # fmt: skip
+        found[unit] = (size - first) // step
+    return found
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def _bindings(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
     """
     if plan.provenance is None:  # what it was bound to is the user's to say
         return
-    for kind in ("dims", "ranges", "shapes", "values", "defaults"):
+    for kind in ("dims", "ranges", "steps", "shapes", "values", "defaults"):
         ours, theirs = _texts(getattr(plan.bindings, kind)), _texts(getattr(reference.bindings, kind))
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):

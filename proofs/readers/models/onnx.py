@@ -80,6 +80,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
         ranges=plan_bindings.ranges,
         trust_shapes=plan_bindings.trust_shapes,
         stated=plan_bindings.stated,
+        steps=plan_bindings.steps,
     )
     return reference_of(resolved)
 

@@ -16,6 +16,7 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim, show, symbol
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Step
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
 from tmmu.importers.shapes.stated import StatedSize
 from tmmu.importers.shapes.structure import GraphScope
@@ -46,6 +47,7 @@ def bind(
     further_names: Iterable[str] = (),
     ranges: Mapping[str, tuple[int, int]] = {},
     stated: Mapping[str, StatedSize] = {},
+    steps: Mapping[str, Step] = {},
 ) -> Bound:
     """The sizes of all graph inputs of the main graph, initializers among them excepted.
 
@@ -59,6 +61,8 @@ def bind(
         The envelope: the range of each dimension that is left open, both ends included.
     stated
         What the user states of tensors; of an input that is no tensor of numbers its bytes.
+    steps
+        Dimensions that are multiples of their units, which `ranges` or `dims` holds in their place.
     further_names
         Names of dimensions that occur elsewhere in the file and may be bound too.
 
@@ -73,18 +77,18 @@ def bind(
     defaults = {name: main.initializers[name] for name in inputs if name in main.initializers}
     open_shapes: dict[str, Open] = open_inputs | {name: list(default.dims) for name, default in defaults.items()}
     dtypes = {name: _dtype(value, main.initializers.get(name)) for name, value in inputs.items()}
-    known = _dims(dims, ranges, {*_names(open_inputs), *further_names})
+    known = _dims(dims, ranges, {*_names(open_inputs), *further_names}, steps)
     arrays: dict[str, Array] = {}
     for name, shape in shapes.items():
         _named("--shape", name, inputs)
         if any(not 0 <= dim <= LARGEST for dim in shape):
             raise _contradiction("--shape", name, f"{_shown(shape)} has a dimension that no tensor can have")
-        open_shapes[name] = list(_agreed("--shape", name, open_shapes[name], shape, known, {**dims, **ranges}))
+        open_shapes[name] = list(_agreed("--shape", name, open_shapes[name], shape, known, {**dims, **ranges, **steps}))
     for name, text in values.items():
         _named("--value", name, inputs)
         arrays[name] = _parsed(name, text, dtypes[name], _closed(open_shapes[name], known))
         open_shapes[name] = list(
-            _agreed("--value", name, open_shapes[name], arrays[name].shape, known, {**dims, **ranges})
+            _agreed("--value", name, open_shapes[name], arrays[name].shape, known, {**dims, **ranges, **steps})
         )
     for name, default in defaults.items():
         if name not in shapes and name not in values and _closed(open_inputs[name], known) != list(default.dims):
@@ -138,8 +142,13 @@ def _dtype(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> 
     return dtype
 
 
-def _dims(dims: Mapping[str, int], ranges: Mapping[str, tuple[int, int]], names: set[str]) -> dict[str, Dim]:
-    for name, size in [*dims.items(), *((name, end) for name, ends in ranges.items() for end in ends)]:
+def _dims(
+    dims: Mapping[str, int], ranges: Mapping[str, tuple[int, int]], names: set[str], steps: Mapping[str, Step]
+) -> dict[str, Dim]:
+    of = {step.unit: (name, step) for name, step in steps.items()}
+    sizes = [*dims.items(), *((name, end) for name, ends in ranges.items() for end in ends)]
+    sizes = [(of[u][0], of[u][1].first + of[u][1].step * n) if u in of else (u, n) for u, n in sizes]
+    for name, size in sizes:
         if name not in names:
             fix = _listed("the names are", sorted(names))
             raise _bad_binding("--dim", name, f"no dimension is named {name!r}", fix)
@@ -148,7 +157,14 @@ def _dims(dims: Mapping[str, int], ranges: Mapping[str, tuple[int, int]], names:
     for name, (low, high) in ranges.items():
         if low > high or name in dims:
             raise _contradiction("--dim", name, f"no number from {low} to {high}, or bound twice")
-    return {**dims, **{name: symbol(name, *ranges[name]) for name in ranges}}
+    known: dict[str, Dim] = {**dims, **{name: symbol(name, *ranges[name]) for name in ranges}}
+    for name, step in steps.items():
+        if name in known or step.unit not in known:
+            raise _contradiction("--dim", name, "bound twice" if name in known else f"no range of {step.unit!r}")
+        known[name] = step.step * known[step.unit] + step.first
+    for step in steps.values():
+        del known[step.unit]
+    return known
 
 
 def _names(shapes: Mapping[str, Open]) -> set[str]:

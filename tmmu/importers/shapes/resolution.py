@@ -10,12 +10,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx
 
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import Bindings, Step
 from tmmu.importers.shapes.binding import bind
 from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.reading import read
@@ -53,6 +54,7 @@ def resolve(
     ranges: Mapping[str, tuple[int, int]] | None = None,
     trust_shapes: bool = False,
     stated: Mapping[str, str] | None = None,
+    steps: Mapping[str, Step] | None = None,
 ) -> Resolved:
     """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
 
@@ -69,6 +71,8 @@ def resolve(
     stated
         The sizes of tensors by scoped name (`1x10`, `float32:1x10`, `bytes:40`), used where nothing gives them; a
         shape in `shapes` of what is no graph input is one as well. In the result those that were needed.
+    steps
+        Dimensions that are multiples of their units; `ranges`, or `dims`, holds the units.
     trust_shapes
         Use a shape that the file states where it cannot be inferred.
 
@@ -86,8 +90,8 @@ def resolve(
         model, digest = read(path)
         found = structure(model.graph)
         of_inputs, of_others = divided(found, shapes or {}, stated or {})
-        given = dims or {}, of_inputs, values or {}, of_others
-        walk = _walked(model, found, *given, ranges or {}, trust_shapes)
+        given = Given(dims or {}, of_inputs, values or {}, of_others, steps or {})
+        walk = _walked(model, found, given, ranges or {}, trust_shapes)
         for corner in corners(ranges or {}):
             _agree(walk, _at_corner(model, found, given, corner, trust_shapes), corner)
     except TmmuError as error:
@@ -103,25 +107,33 @@ def resolve(
         used,
         dict(sorted((ranges or {}).items())),
         {name: of_others[name].text for name in sorted(walk.given)},
+        dict(sorted((steps or {}).items())),
     )
     return Resolved(
         os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), bindings
     )
 
 
+class Given(NamedTuple):
+    """What the user binds and states, but for the envelope."""
+
+    dims: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    values: Mapping[str, str]
+    others: Mapping[str, StatedSize]
+    steps: Mapping[str, Step]
+
+
 def _walked(
     model: onnx.ModelProto,
     found: Structure,
-    dims: Mapping[str, int],
-    shapes: Mapping[str, tuple[int, ...]],
-    values: Mapping[str, str],
-    others: Mapping[str, StatedSize],
+    given: Given,
     ranges: Mapping[str, tuple[int, int]],
     trust_shapes: bool,
 ) -> Walk:
     further = StatedShapes.names(found) if trust_shapes else ()
-    bound = bind(found.main, dims, shapes, values, further, ranges, others)
-    walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None, others)
+    bound = bind(found.main, given.dims, given.shapes, given.values, further, ranges, given.others, given.steps)
+    walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None, given.others)
     walk.run()
     return walk
 
@@ -145,14 +157,13 @@ def corners(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
 def _at_corner(
     model: onnx.ModelProto,
     found: Structure,
-    given: tuple[Mapping[str, int], Mapping[str, tuple[int, ...]], Mapping[str, str], Mapping[str, StatedSize]],
+    given: Given,
     corner: Mapping[str, int],
     trust_shapes: bool,
 ) -> Walk:
     """The sizes at one shape of the envelope, by ONNX's inference alone."""
-    dims, shapes, values, others = given
     try:
-        return _walked(model, found, {**dims, **corner}, shapes, values, others, {}, trust_shapes)
+        return _walked(model, found, given._replace(dims={**given.dims, **corner}), {}, trust_shapes)
     except TmmuError as error:
         error.what = f"{error.what} (at {at(corner)}, which the envelope holds)"
         raise

@@ -18,10 +18,12 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 def dimensions(inputs: Iterable[ValueInfoProto], bindings: Bindings) -> dict[str, Dim]:
     """What each named dimension is: bound by itself, a range, or bound as a part of an input's whole shape.
 
-    A name without a letter is what exporters write on dimensions that have nothing in common.
+    One with a step is made of its unit. A name without a letter is what exporters write on dimensions that have nothing
+    in common.
     """
     known: dict[str, Dim] = dict(bindings.dims)
     known.update((name, symbol(name, *ends)) for name, ends in bindings.ranges.items())
+    known.update((name, step * known[unit] + first) for name, (unit, first, step) in bindings.steps.items())
     for value in inputs:
         dims = value.type.tensor_type.shape.dim
         bound = bindings.shapes.get(value.name) or (_value_shape(value, bindings) if _is_bound(value, bindings) else ())
