@@ -57,7 +57,7 @@ def joint(*nodes: Thing, out: list[tuple[Thing | None, Thing]], trainable: dict[
     results, descs = zip(*out, strict=True)
     output = Thing(op="output", name="output", args=(results,), kwargs={}, meta={"desc": descs})
     reader = TorchReader(TrainingTrace("hand"))
-    reader.joint(Thing(nodes=[*nodes, output]), trainable)
+    reader.joint(Thing(graph=Thing(nodes=[*nodes, output]), c=tensor(99, 3)), trainable)
     return reader.trace
 
 
@@ -141,7 +141,7 @@ def test_the_gradients_of_tied_weights_are_added() -> None:
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        (Thing(op="get_attr", name="c", target="c", args=(), kwargs={}, meta={}), "get_attr of c: a constant"),
+        (Thing(op="get_attr", name="g", target="graph", args=(), kwargs={}, meta={}), "get_attr of graph: a constant"),
         (Thing(op="call_function", name="c", target=max, args=(), kwargs={}, meta={}), "arithmetic on sizes"),
         (given("c", "SubclassAOTInput", tensor(9, 4)), r"input 'c': what it is \(SubclassAOTInput\) is not known"),
         (called("c", "f", tensor(9, "s0")), "value 'c': its size is not a number"),  # type: ignore[arg-type]  # symbolic size
@@ -153,6 +153,17 @@ def test_what_is_not_understood_is_refused_by_name(node: Thing, message: str) ->
     """spec: I2.7"""
     with pytest.raises(TmmuError, match=message):
         joint(W, X, SEED, node, out=[(W, LOSS)], trainable={})
+
+
+def test_a_tensor_of_numbers_is_a_parameter_without_a_gradient() -> None:
+    """spec: I2.14"""
+    held = Thing(op="get_attr", name="two", target="c", args=(), kwargs={}, meta={})
+    product = called("product", "mul", tensor(5, 4, 4), X, held)
+    trace = joint(X, held, product, out=[(product, LOSS)], trainable={})
+    assert trace.given["two"] is Role.PARAMETER
+    assert not trace.gradients
+    model = convert(trace)
+    assert [model.tensors[t].name for t in model.nodes[0].reads] == ["input0", "two"]
 
 
 @pytest.mark.parametrize("made", [3, None, (1, 2), (Thing(named_parameters=list), 3), ()])
@@ -240,6 +251,63 @@ def test_an_update_changes_parameters_and_states_in_place(make: Any, tensors: in
     files.save(model, tmp_path / "m.ir.cbor")
     file.save(plan_memory(model, options=PlanOptions(mode="backward")).plan, tmp_path / "p.cbor")
     assert verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.ir.cbor"))).verdict == "REFUTED"
+
+
+def network(kind: str) -> Any:
+    """A step of a module whose backward kernels, constants or shapes are unlike those of `mlp`."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as f
+
+    made: dict[str, tuple[Any, Any, tuple[int, ...]]] = {
+        "lstm": (nn.LSTM(4, 8, 2), lambda m, x: m(x)[0].sum(), (5, 3, 4)),
+        "bilstm": (nn.LSTM(4, 8, bidirectional=True), lambda m, x: m(x)[1][0].mean(), (5, 3, 4)),
+        "lstm_bare": (nn.LSTM(4, 8, bias=False), lambda m, x: m(x)[0].sum(), (5, 3, 4)),
+        "gru": (nn.GRU(4, 8), lambda m, x: m(x)[0].sum(), (3, 2, 4)),
+        "conv": (
+            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.MaxPool2d(2)),
+            lambda m, x: m(x).sum(), (2, 3, 8, 8),
+        ),
+        "upwards": (nn.ConvTranspose1d(3, 2, 3), lambda m, x: m(x).mean(), (2, 3, 8)),
+        "attention": (nn.MultiheadAttention(8, 2, batch_first=True), lambda m, x: m(x, x, x)[0].sum(), (2, 5, 8)),
+        "causal": (
+            nn.Linear(8, 24),
+            lambda m, x: f.scaled_dot_product_attention(*m(x).chunk(3, -1), is_causal=True).sum(), (2, 5, 8),
+        ),
+        "number": (nn.Linear(4, 4), lambda m, x: (m(x) * torch.tensor(2.0)).sum(), (3, 4)),
+        "numbers": (nn.Linear(4, 2), lambda m, x: (m(x) * torch.tensor([2.0, 3.0])).sum(), (3, 4)),
+        "rows": (nn.Linear(4, 2), lambda m, x: m(x), (3, 4)),
+        "pair": (nn.Linear(4, 2), lambda m, x: (m(x).sum(), m(x)), (3, 4)),
+    }  # fmt: skip
+    module, loss, shape = made[kind]
+
+    class Step(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.ones = module, torch.ones(1)
+
+        def forward(self, x: Any) -> Any:
+            return loss(self.inner, x * self.ones)
+
+    return Step(), (torch.zeros(shape),)
+
+
+@with_torch
+@pytest.mark.parametrize(
+    "kind",
+    ["lstm", "bilstm", "lstm_bare", "gru", "conv", "upwards", "attention", "causal", "number", "numbers"],
+)
+def test_recurrent_convolving_and_attending_modules_are_traced_planned_and_proved(kind: str, tmp_path: Path) -> None:
+    """spec: I2.1, I2.13, I2.14"""
+    proved(convert(tracer.trace(lambda: network(kind), kind)), tmp_path)
+
+
+@with_torch
+@pytest.mark.parametrize("kind", ["rows", "pair"])
+def test_a_loss_that_is_no_number_is_refused(kind: str) -> None:
+    """spec: I2.12"""
+    with pytest.raises(TmmuError, match="a loss is one number"):
+        convert(tracer.trace(lambda: network(kind), kind))
 
 
 @with_torch

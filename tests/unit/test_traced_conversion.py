@@ -231,7 +231,7 @@ def test_names_inside_a_body_of_a_body_begin_with_both(tmp_path: Path) -> None:
 
 
 def test_the_body_of_a_backward_loop_is_backward(tmp_path: Path) -> None:
-    values = {name: dense(4) for name in ("x", "w", "seed", "y", "h", "f", "k", "dw")}
+    values = {name: dense(4) for name in ("x", "w", "y", "h", "f", "k", "dw")} | {"seed": dense()}
     trace = traced(
         values,
         op("make", "x w", "y"),
@@ -282,3 +282,46 @@ def test_the_name_of_a_gradient_is_left_where_it_is_taken() -> None:
     trace.values["w.grad"] = dense(1)
     trace.given["w.grad"] = Role.INPUT
     assert tensor(convert(trace), "dw").role is Role.GRADIENT
+
+
+def twice(**more: Any) -> TrainingTrace:
+    """A backward kernel that returns the gradients of two biases in one storage, as that of an LSTM does."""
+    names = ("x", "w", "v", "y", "dx")
+    values = {name: dense(4) for name in names} | {"seed": dense()}
+    values |= {"dw": dense(4, storage="both", of=16), "dv": dense(4, storage="both", of=16)}
+    return traced(
+        values,
+        op("layer", "x w v", "y"),
+        op("layer_backward", "seed y", "dx dw dv"),
+        op("scale", "dv", "used"),
+        **{
+            "outputs": ["y", "dw", "dv", "used"], "seeds": {"seed"}, "gradients": {"w": "dw", "v": "dv"},
+            "given": {"x": Role.INPUT, "w": Role.PARAMETER, "v": Role.PARAMETER, "seed": Role.INPUT},
+        } | more,
+    )  # fmt: skip
+
+
+def test_results_of_one_operation_in_one_storage_are_one_tensor(tmp_path: Path) -> None:
+    """spec: I2.13"""
+    trace = twice()
+    trace.values["used"] = dense(4)
+    model = convert(trace)
+    assert lines(model)[1:] == ["b layer_backward: seed y -> dx w.grad", "b scale: w.grad -> used"]
+    proved(model, tmp_path)
+    trace = twice()
+    trace.values |= {"used": dense(4), "dw": dense(2, storage="both", of=16)}  # the halves of one storage
+    trace.values["dv"] = dense(2, storage="both", of=16, offset=2)
+    model = convert(trace)
+    assert tensor(model, "w.grad").bytes == 16
+    proved(model, tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 1), (0,)])
+def test_a_gradient_that_begins_at_more_or_less_than_one_number_is_refused(shape: tuple[int, ...]) -> None:
+    """spec: I2.12"""
+    trace = step()
+    trace.values["seed"] = dense(*shape)
+    with pytest.raises(TmmuError, match="a loss is one number"):
+        convert(trace)
+    trace.values["seed"] = dense(1, 1)
+    convert(trace)

@@ -160,6 +160,8 @@ class BatchLoop:
         from tmmu.simulator.onnx_kernels import OnnxKernels
         from tmmu.simulator.values import read_inputs
 
+        if not self.computing.random_weights:
+            model.check_weights()
         path, given = self.computing.inputs, {name: model.sizes[name] for name in model.inputs}
         inputs = {} if path is None else read_inputs(path, given)
         return Runnable(program, model, OnnxKernels(program, model, inputs, make=self.computing.node_kernel()))

@@ -32,6 +32,7 @@ class RunOptions:
     seed: int
     batches: int | None
     inputs: str | None
+    random_weights: bool = False
 
     @property
     def count(self) -> int:
@@ -78,4 +79,7 @@ compute_options = options.gathered(
         "branches or loops, which reach every branch].",
     ),
     click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz)."),
+    click.option(
+        "--random-weights", is_flag=True, help="Draw weights from --seed where the file of their data is missing."
+    ),
 )

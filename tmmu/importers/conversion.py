@@ -4,11 +4,12 @@ A value whose storage is new is a tensor of its own. One that shows an older sto
 came from: the same bytes where it is dense, else the flat window that it spans (a slice of columns, an expansion).
 Where any operation changes a storage there are no views of it: what reads one reads the changed tensor itself, as
 an older view would be stale. What then does nothing (a view that is left out) has no node.
-spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.11, I2.1, I2.2, I2.3, I2.6
+spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.8, I1.11, I2.1, I2.2, I2.3, I2.6, I2.12, I2.13
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role,
 from tmmu.importers.phases import phases
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.importers.windows import Window, row_major, window
+from tmmu.ir import order
 from tmmu.ir.validate import validate
 
 
@@ -41,7 +43,8 @@ def convert(trace: TrainingTrace) -> Model:
     Raises
     ------
     TmmuError
-        INVALID_IR where a trainable parameter has no gradient or an operation names an unknown value;
+        INVALID_IR where a trainable parameter has no gradient, an operation names an unknown value, or a seed is not
+        of one number; LIVENESS_CYCLE where operations wait for each other;
         INVALID_IR_SHAPES where strides fit no storage; else as `tmmu.ir.validate`.
 
     Notes
@@ -53,10 +56,16 @@ def convert(trace: TrainingTrace) -> Model:
         if gradient is None:
             what = "it has no gradient: no output depends on it, or the trace lost its backward half"
             raise bad(f"parameter {parameter!r}", what, "use it in the loss, or freeze it")
+    for seed in sorted(trace.seeds):
+        shape = trace.values[seed].shape
+        if math.prod(shape) != 1:
+            what = f"the gradient of an output of the shape {list(shape)} would begin here: a loss is one number"
+            raise bad(f"input {seed!r}", what, "return the sum or the mean of it, and other outputs detached")
     converting = _Conversion(trace)
     converting.run()
     model = converting.model()
     validate(model)
+    order.stable_topological(model)  # every order of it is refused here that a planner would refuse
     return model
 
 
@@ -195,7 +204,9 @@ class _Conversion:
         role = Role.GRADIENT if op.name in self.late else Role.ACTIVATION
         for result in op.results:
             root = self.root.get(self._storage(result))
-            if root is None:
+            if root in writes:  # it returns one storage twice: there is one tensor, and no view of it in its own step
+                self.row[result] = root
+            elif root is None:
                 writes.append(self._own(result, role, op.region))
                 hints += self._hints(op, result) if op.elementwise else ()
             elif self._storage(result) in self.changed:

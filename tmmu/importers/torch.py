@@ -102,15 +102,24 @@ def trace(make: Callable[[], TorchTraining | Sequence[Any]], name: str) -> Train
                 if tensor.device.type == "meta":
                     what = "it is on the device meta, on which a trace loses its backward half"
                     raise bad(f"{kind} {place!r}", what, "build the module on the CPU: its tensors are fake already")
-        graph = aot_export_joint_with_descriptors(stack, module, arguments).graph_module.graph
+        _register(torch, module)
+        joint = aot_export_joint_with_descriptors(stack, module, arguments).graph_module
         reader = TorchReader(
             TrainingTrace(name=f"{name} ({training.note + '; ' if training.note else ''}torch {torch.__version__})")
         )
         trainable = {place: id(tensor) for place, tensor in parameters.items() if tensor.requires_grad}
-        reader.joint(graph, trainable)
+        reader.joint(joint, trainable)
         if training.update is not None:
             Optimizer(reader, training.update).run()
     return reader.trace
+
+
+def _register(torch: Any, module: Any) -> None:
+    """Make buffers of the tensors that modules hold as plain attributes, which an export takes for its own."""
+    for part in module.modules():
+        for name, held in [(name, held) for name, held in vars(part).items() if isinstance(held, torch.Tensor)]:
+            delattr(part, name)
+            part.register_buffer(name, held, persistent=False)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Graphs of torch.fx as plain traces: the joint graph of AOTAutograd, and the update of each parameter.
 
 Which tensors share bytes is read from the storages of the fake tensors, which operations change an operand from their
-schemas, what an input is from the descriptors that AOTAutograd gives. spec: M2.2, I2.4, I2.7
+schemas, what an input is from the descriptors that AOTAutograd gives. spec: M2.2, I2.4, I2.7, I2.14
 """
 
 from __future__ import annotations
@@ -48,13 +48,15 @@ class TorchReader:
         self.trace = trace
         self.parameter: dict[str, Any] = {}
 
-    def joint(self, graph: Any, trainable: dict[str, int]) -> None:
-        """Read a joint graph; descriptors state what its placeholders and outputs are."""
+    def joint(self, module: Any, trainable: dict[str, int]) -> None:
+        """Read the joint graph of a module; descriptors state what its placeholders and outputs are."""
         known: dict[str, str] = {}
         gradients: dict[str, str | None] = {}
-        for node in graph.nodes:
+        for node in module.graph.nodes:
             if node.op == "placeholder":
                 known[node.name] = self._given(node)
+            elif node.op == "get_attr" and hasattr(held := getattr(module, node.target, None), "untyped_storage"):
+                known[node.name] = self._constant(node.name, node.meta.get("val", held))
             elif node.op == "output":
                 for result, desc in zip(node.args[0], node.meta["desc"], strict=True):
                     if result is not None:
@@ -97,6 +99,12 @@ class TorchReader:
             raise bad(f"input {node.name!r}", f"what it is ({kind}) is not known", "trace a module of plain tensors")
         self.trace.values[name] = _value(name, node.meta["val"])
         self.trace.given[name] = role
+        return name
+
+    def _constant(self, name: str, tensor: Any) -> str:
+        """A tensor that the module makes of numbers: a parameter that is not trained. spec: I2.14"""
+        self.trace.values[name] = _value(name, tensor)
+        self.trace.given[name] = Role.PARAMETER
         return name
 
     def operation(self, node: Any, known: dict[str, str], template: Template | None = None) -> None:

@@ -2,7 +2,7 @@
 
 Names, captured values and bodies are read from the graph itself. A plan that has other steps, reads or sizes than the
 model is not run at all: the first difference is its corruption.
-spec: SIM5.1, SIM5.6, SIM5.7, T10.12, T10.13, V3.1, V3.2
+spec: SIM5.1, SIM5.6, SIM5.7, SIM5.9, T10.12, T10.13, V3.1, V3.2
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tmmu.simulator.bodies import Holder, Inner
 from tmmu.simulator.elements import Size
 from tmmu.simulator.onnx_bodies import Sizes
 from tmmu.simulator.program import PlanProgram
+from tmmu.simulator.values import missing
 from tmmu.simulator.witness import Corrupted, Corruption
 
 
@@ -91,6 +92,16 @@ class OnnxModel:
         bodies = [body for place in self.nodes.values() for body in self.bodies(place)]
         graphs |= {id(scope): scope for scope in (self.main, *bodies)}
         return frozenset(made & read.union(*map(self.returned, graphs.values())))
+
+    def check_weights(self) -> None:
+        """Raise INVALID_IR with the first weight of which the file of its data is missing. spec: SIM5.9"""
+        for name, tensor in self.stored.items():
+            if isinstance(tensor, onnx.TensorProto) and (location := missing(tensor, self.folder)) is not None:
+                raise TmmuError(
+                    "INVALID_IR", f"its data are not there: {location} does not exist", place=f"initializer {name!r}",
+                    fix="put the file beside the model (of an example: tmmu example NAME --weights SEED), or give "
+                    "--random-weights", node_id=name,
+                )  # fmt: skip
 
     def bodies(self, place: ScopedNode) -> list[GraphScope]:
         """The bodies of a node that have steps."""

@@ -46,14 +46,21 @@ def drawn(seed: int, name: str, size: Size) -> Raw:
         return encode(numbers.astype(numpy_type(dtype)), dtype)
 
 
+def missing(tensor: onnx.TensorProto, folder: str) -> str | None:
+    """The name of the file in which a tensor's data should be, and which is not there; else None."""
+    if not external_data_helper.uses_external_data(tensor):
+        return None
+    location: str = external_data_helper.ExternalDataInfo(tensor).location
+    return None if os.path.exists(os.path.join(folder, location)) else location
+
+
 def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
     """The elements of an initializer, read from its weight file where it names one; None where there are none."""
     place = f"initializer {tensor.name!r}"
     try:
+        if missing(tensor, folder) is not None:
+            return None
         if external_data_helper.uses_external_data(tensor):
-            location = external_data_helper.ExternalDataInfo(tensor).location
-            if not os.path.exists(os.path.join(folder, location)):
-                return None
             copy = onnx.TensorProto()
             copy.CopyFrom(tensor)
             external_data_helper.load_external_data_for_tensor(copy, folder)
