@@ -17,7 +17,7 @@ from proofs.verify import picture
 from proofs.verify.verdict import Verdict
 from tmmu.core.bindings import ranges_text
 from tmmu.core.output import counted, json_text, one_line
-from tmmu.core.vocabulary import UINT64_END, Bindings, Step
+from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
 
 SHOWN = 8
 """Donated inputs that text output names; JSON has all of them."""
@@ -46,7 +46,7 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
         yield from (f"  {line}" for line in _reading(verdict.reading, verdict.witness is not None))
     if "mode" in verdict.assumptions:
         yield f"  mode: {verdict.assumptions['mode']}"
-    steps = {name: Step(*step) for name, step in verdict.assumptions["steps"].items()}
+    steps = {name: SteppedDim(*step) for name, step in verdict.assumptions["steps"].items()}
     ranges = ranges_text(Bindings(ranges=verdict.assumptions["ranges"], steps=steps))
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):

@@ -11,7 +11,7 @@ from typing import Any
 from proofs.readers import donation
 from tmmu.core.bindings import ranges_text as written
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import Bindings, Step
+from tmmu.core.vocabulary import Bindings, Step, SteppedDim
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import Plan
 
@@ -47,7 +47,7 @@ class Options:
     """The folder for a file in which Coq itself proves the plan."""
     stated: dict[str, str] = field(default_factory=dict)
     """Sizes of tensors that the user states; what the plan states of them does not count."""
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[str, SteppedDim] = field(default_factory=dict)
     """Of which multiples of their units dimensions are; `ranges` holds the units."""
 
 

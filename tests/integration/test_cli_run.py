@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_model_is_run_in_the_plan_that_is_given(folder: Path, capsys: Captured) -> None:
     assert ran(capsys, "plan", "m.onnx", "-o", "m.plan.cbor", "--layout", "slots")[0] == 0
-    code, out, _ = ran(capsys, "run", "m.onnx", "--plan", "m.plan.cbor", "--format", "json")
+    code, out, _ = ran(capsys, "run", "--random-weights", "m.onnx", "--plan", "m.plan.cbor", "--format", "json")
     answer = json.loads(out)
     assert (code, answer["file"], answer["verdict"], answer["kernels"]) == (0, "m.plan.cbor", "IDENTICAL", "onnx")
     assert (answer["exit"], answer["witness"], answer["batches"], answer["sanitize"]) == (0, None, 1, False)
@@ -86,20 +86,29 @@ def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Capture
 def test_inputs_are_read_and_outputs_written(folder: Path, capsys: Captured) -> None:
     """spec: SIM5.3, SIM6.2"""
     np.savez("x.npz", x=np.zeros((1, 256), np.float32))
-    code, _, err = ran(capsys, "run", "m.onnx", "--inputs", "x.npz", "-o", "y.npz")
+    code, _, err = ran(capsys, "run", "--random-weights", "m.onnx", "--inputs", "x.npz", "-o", "y.npz")
     assert (code, err) == (0, "wrote y.npz\n")
     first = np.load("y.npz")["output"]
     assert first.shape == (1, 10)
-    assert ran(capsys, "run", "m.onnx", "-o", "z.npz")[0] == 0
+    assert ran(capsys, "run", "--random-weights", "m.onnx", "-o", "z.npz")[0] == 0
     assert np.load("z.npz")["output"].tolist() != first.tolist()
-    assert ran(capsys, "run", "m.onnx", "--inputs", "x.npz", "-o", "y.npz")[0] == 0
+    assert ran(capsys, "run", "--random-weights", "m.onnx", "--inputs", "x.npz", "-o", "y.npz")[0] == 0
     assert np.load("y.npz")["output"].tobytes() == first.tobytes()
+
+
+def test_a_model_without_its_weights_is_not_run_unless_that_is_asked_for(folder: Path, capsys: Captured) -> None:
+    """Stand-in kernels need none. spec: SIM5.10"""
+    code, out, err = ran(capsys, "run", "m.onnx")
+    assert (code, out) == (4, "")
+    assert "does not exist; put the file beside the model" in err
+    assert ran(capsys, "run", "m.onnx", "--random-weights")[0] == 0
+    assert ran(capsys, "run", "m.onnx", "--kernels", "hash", "--batches", "1")[0] == 0
 
 
 def test_no_outputs_are_written_where_the_run_was_not_identical(folder: Path, capsys: Captured) -> None:
     """spec: SIM6.2"""
     plan, model = examples.write("broken/operator-renamed", "renamed.cbor")
-    code, out, err = ran(capsys, "run", model, "--plan", plan, "-o", "y.npz")
+    code, out, err = ran(capsys, "run", model, "--plan", plan, "-o", "y.npz", "--random-weights")
     assert (code, err) == (1, "")
     assert "computes changed over first" in out
     assert not (folder / "y.npz").exists()

@@ -17,7 +17,8 @@ from tmmu.core.output import print_lines
 
 NOTHING: dict[str, Any] = {
     "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
-    "believed_operators": [], "assumed_sizes": {}, "arenas": [], "devices": [], "rules": [],
+    "believed_operators": [], "stated_sizes": {}, "assumed_sizes": {}, "steps": {},
+    "arenas": [], "devices": [], "rules": [],
 }  # fmt: skip
 
 
@@ -25,7 +26,7 @@ def proved(file: str = "a.cbor") -> Verdict:
     assumed = {
         "dims": {"n": 4}, "ranges": {"m": [1, 8]}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"},
         "defaults": {"k": "3"}, "donated": ["x"], "trusted_shapes": True, "believed_operators": ["own::Op"],
-        "assumed_sizes": {"own::Op": "it has no rule"},
+        "assumed_sizes": {"own::Op": "it has no rule"}, "stated_sizes": {}, "steps": {},
         "arenas": [
             {"name": "one", "capacity": 2**64 - 1, "alignment": 128}, {"name": "two", "capacity": 64, "alignment": 1},
             {"name": "three", "capacity": 2**64 - 1, "alignment": 128},

@@ -52,14 +52,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def traced(capsys: Captured, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
     """The trace of a run."""
-    assert ran(capsys, "run", *arguments, "--trace", "t")[0] == code
+    assert ran(capsys, "run", *arguments, "--random-weights", "--trace", "t")[0] == code
     return traces.load("t")
 
 
 def compared(capsys: Captured, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[int, str]:
     """How two runs' traces compare."""
-    assert ran(capsys, "run", *first, "--trace", "one")[0] == 0
-    assert ran(capsys, "run", *second, "--trace", "two")[0] == 0
+    assert ran(capsys, "run", *first, "--random-weights", "--trace", "one")[0] == 0
+    assert ran(capsys, "run", *second, "--random-weights", "--trace", "two")[0] == 0
     code, out, _ = ran(capsys, "trace", "diff", "one", "two")
     return code, out
 
@@ -233,7 +233,7 @@ def test_two_runs_of_the_same_inputs_have_the_same_chain(folder: Path, capsys: C
     chain_ = traces.load("one")[-1]["trace_final_hash"]
     for seed in ("1", "77"):
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}
-        arguments = [sys.executable, "-m", "tmmu.cli.entry", "run", *command, "--trace", "other"]
+        arguments = [sys.executable, "-m", "tmmu.cli.entry", "run", *command, "--random-weights", "--trace", "other"]
         subprocess.run(arguments, env=environment, check=True, capture_output=True)
         assert traces.load("other")[-1]["trace_final_hash"] == chain_
     assert untimed(traces.load("other")) == untimed(traces.load("one"))

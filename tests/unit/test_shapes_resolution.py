@@ -417,7 +417,9 @@ print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and
     envelope = {f"tmmu.core.dims{module}" for module in ("", ".expressions", ".maxima", ".operations")}
     assert set(eval(out)) == {
         "tmmu",
+        "tmmu.core.bindings",
         "tmmu.core.errors",
+        "tmmu.core.fields",
         "tmmu.core.output",
         "tmmu.core",
         "tmmu.core.dtypes",

@@ -13,7 +13,7 @@ from tmmu import library
 from tmmu.core.bindings import bindings_object, ranges_text, read_bindings, stepped
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Step
+from tmmu.core.vocabulary import Bindings, SteppedDim
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import text, text_writer
 
@@ -26,7 +26,7 @@ UP_AND_DOWN = """main (float[1, 3, h, w] x) => (y) {
 }"""
 """The two halves fit where h and w are multiples of 4 (or one more, or two)."""
 
-H, W = Step("h/4", 0, 4), Step("(w-2)/8", 2, 8)
+H, W = SteppedDim("h/4", 0, 4), SteppedDim("(w-2)/8", 2, 8)
 OPEN = {"ranges": {"h/4": (2, 5), "(w-2)/8": (1, 3)}, "steps": {"h": H, "w": W}}
 
 
@@ -88,7 +88,7 @@ def test_a_range_that_no_number_of_steps_fills_is_refused(
 
 def test_a_step_of_one_is_a_range_and_one_size_no_range() -> None:
     assert stepped("n", 3, 9, 1) == (None, (3, 9))
-    assert stepped("n", 3, 9, 2) == (Step("(n-1)/2", 1, 2), (1, 4))
+    assert stepped("n", 3, 9, 2) == (SteppedDim("(n-1)/2", 1, 2), (1, 4))
     with pytest.raises(ValueError, match="no number of steps"):
         stepped("n", 3, 3, 2)
 
@@ -96,7 +96,7 @@ def test_a_step_of_one_is_a_range_and_one_size_no_range() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"ranges": {"n/4": (2, 5)}, "steps": {"n": Step("n/4", 0, 4)}}, "no dimension is named 'n'"),
+        ({"ranges": {"n/4": (2, 5)}, "steps": {"n": SteppedDim("n/4", 0, 4)}}, "no dimension is named 'n'"),
         ({"ranges": {}, "steps": {"h": H}, "dims": {"w": 8}}, "no range of 'h/4'"),
         ({"ranges": {"h/4": (2, 5)}, "steps": {"h": H}, "dims": {"w": 8, "h": 8}}, "bound twice"),
         ({"ranges": {"h/4": (2, 1 << 62)}, "steps": {"h": H}, "dims": {"w": 8}}, "no dimension can be"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from tmmu.core.dtypes import TYPES
 from tmmu.core.fields import shown
-from tmmu.core.vocabulary import UINT64_END, Bindings, Step
+from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
 
 
 def expected(what: str, value: Any, where: str) -> ValueError:
@@ -90,24 +90,27 @@ def read_bindings(value: Any) -> Bindings:
         value["trust_shapes"],
         {name: (low, high) for name, (low, high) in sorted(ranges.items())},
         dict(stated),
-        {name: Step(*step) for name, step in sorted(steps.items())},
+        {name: SteppedDim(*step) for name, step in sorted(steps.items())},
     )
 
 
-def stepped(name: str, low: int, high: int, step: int) -> tuple[Step | None, tuple[int, int]]:
+def stepped(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | None, tuple[int, int]]:
     """The range of a dimension of every `step`-th size from `low` to `high`: of its unit, but for a step of 1.
 
     Raises ValueError where no number of steps leads from one end to the other.
 
     >>> stepped("h", 321, 641, 32)
-    (Step(unit='(h-1)/32', first=1, step=32), (10, 20))
+    (SteppedDim(unit='(h-1)/32', first=1, step=32), (10, 20))
     """
     if step < 1 or low >= high or (high - low) % step:
         raise ValueError(f"no number of steps of {step} leads from {low} up to {high}")
     if step == 1:
         return None, (low, high)
     first = low % step
-    return Step(f"({name}-{first})/{step}" if first else f"{name}/{step}", first, step), (low // step, high // step)
+    return SteppedDim(f"({name}-{first})/{step}" if first else f"{name}/{step}", first, step), (
+        low // step,
+        high // step,
+    )
 
 
 def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
@@ -122,7 +125,7 @@ def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
 def ranges_text(bindings: Bindings) -> dict[str, str]:
     """The ranges as they are written on a command line: `1..4096`, `320..640:32`.
 
-    >>> ranges_text(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": Step("h/32", 0, 32)}))
+    >>> ranges_text(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": SteppedDim("h/32", 0, 32)}))
     {'n': '1..8', 'h': '320..640:32'}
     """
     units = {step.unit for step in bindings.steps.values()}

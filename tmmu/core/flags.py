@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from tmmu.core.bindings import stated_size, stepped
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
-from tmmu.core.vocabulary import UINT64_END, Step
+from tmmu.core.vocabulary import UINT64_END, Step, SteppedDim
 
 existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
@@ -166,17 +166,17 @@ def _is_size(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < UINT64_END
 
 
-def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, Step]]:
+def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, SteppedDim]]:
     """The values of --dim: sizes, ranges with both ends included (`seq=1..4096`), and those with a step.
 
     A range of one number is that size. One with a step is that of its unit, of which the dimension is a multiple.
 
     >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
-    ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': Step(unit='h/32', first=0, step=32)})
+    ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': SteppedDim(unit='h/32', first=0, step=32)})
     """
     known: dict[str, int] = {}
     ranges: dict[str, tuple[int, int]] = {}
-    steps: dict[str, Step] = {}
+    steps: dict[str, SteppedDim] = {}
     for name, value in pairs.items():
         low, dots, rest = value.partition("..")
         high, colon, by = rest.partition(":")

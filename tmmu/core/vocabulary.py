@@ -169,7 +169,7 @@ class Body:
     iterates: bool = False
 
 
-class Step(NamedTuple):
+class SteppedDim(NamedTuple):
     """A dimension of every `step`-th size alone: `first + step * n`, where `unit` is the name of the dimension n."""
 
     unit: str
@@ -196,7 +196,7 @@ class Bindings:
     trust_shapes: bool = False
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stated: Mapping[str, str] = field(default_factory=dict)
-    steps: Mapping[str, Step] = field(default_factory=dict)
+    steps: Mapping[str, SteppedDim] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import onnx
 
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Step, Tensor, View
+from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, SteppedDim, Tensor, View
 from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
 from tmmu.importers.operators import VIEWS, iterates, takeable
@@ -38,7 +38,7 @@ def import_onnx(
     donate: Sequence[str] = (),
     trust_shapes: bool = False,
     stated: Mapping[str, str] | None = None,
-    steps: Mapping[str, Step] | None = None,
+    steps: Mapping[str, SteppedDim] | None = None,
 ) -> Model:
     """The model in the ONNX file at `path`, under the given bindings.
 

@@ -14,7 +14,7 @@ from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Unwieldy, closed
 from tmmu.core.dims.text import Shapes
 from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
-from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Step, Tensor, View
+from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, SteppedDim, Tensor, View
 from tmmu.ir import order
 from tmmu.ir.columns import MAX_RANK
 
@@ -97,10 +97,12 @@ class _Reading:
                 dims[name] = low
             else:
                 ranges[name] = low, high
-        steps: dict[str, Step] = {}
+        steps: dict[str, SteppedDim] = {}
         for statement in self.found["step"]:
             name = statement.new(steps, "step")
-            steps[name] = Step(statement.take("a name"), statement.integer("a size"), statement.integer("a step", 1))
+            steps[name] = SteppedDim(
+                statement.take("a name"), statement.integer("a size"), statement.integer("a step", 1)
+            )
             statement.end()
         shapes: dict[str, tuple[int, ...]] = {}
         for statement in self.found["shape"]:

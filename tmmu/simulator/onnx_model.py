@@ -2,7 +2,7 @@
 
 Names, captured values and bodies are read from the graph itself. A plan that has other steps, reads or sizes than the
 model is not run at all: the first difference is its corruption.
-spec: SIM5.1, SIM5.6, SIM5.7, SIM5.9, T10.12, T10.13, V3.1, V3.2
+spec: SIM5.1, SIM5.6, SIM5.7, SIM5.10, T10.12, T10.13, V3.1, V3.2
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class OnnxModel:
         return frozenset(made & read.union(*map(self.returned, graphs.values())))
 
     def check_weights(self) -> None:
-        """Raise INVALID_IR with the first weight of which the file of its data is missing. spec: SIM5.9"""
+        """Raise INVALID_IR with the first weight of which the file of its data is missing. spec: SIM5.10"""
         for name, tensor in self.stored.items():
             if isinstance(tensor, onnx.TensorProto) and (location := missing(tensor, self.folder)) is not None:
                 raise TmmuError(

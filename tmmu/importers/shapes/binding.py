@@ -16,7 +16,7 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim, show, symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Step
+from tmmu.core.vocabulary import SteppedDim
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
 from tmmu.importers.shapes.stated import StatedSize
 from tmmu.importers.shapes.structure import GraphScope
@@ -47,7 +47,7 @@ def bind(
     further_names: Iterable[str] = (),
     ranges: Mapping[str, tuple[int, int]] = {},
     stated: Mapping[str, StatedSize] = {},
-    steps: Mapping[str, Step] = {},
+    steps: Mapping[str, SteppedDim] = {},
 ) -> Bound:
     """The sizes of all graph inputs of the main graph, initializers among them excepted.
 
@@ -143,7 +143,7 @@ def _dtype(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> 
 
 
 def _dims(
-    dims: Mapping[str, int], ranges: Mapping[str, tuple[int, int]], names: set[str], steps: Mapping[str, Step]
+    dims: Mapping[str, int], ranges: Mapping[str, tuple[int, int]], names: set[str], steps: Mapping[str, SteppedDim]
 ) -> dict[str, Dim]:
     of = {step.unit: (name, step) for name, step in steps.items()}
     sizes = [*dims.items(), *((name, end) for name, ends in ranges.items() for end in ends)]

@@ -16,7 +16,7 @@ import onnx
 
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Step
+from tmmu.core.vocabulary import Bindings, SteppedDim
 from tmmu.importers.shapes.binding import bind
 from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.reading import read
@@ -54,7 +54,7 @@ def resolve(
     ranges: Mapping[str, tuple[int, int]] | None = None,
     trust_shapes: bool = False,
     stated: Mapping[str, str] | None = None,
-    steps: Mapping[str, Step] | None = None,
+    steps: Mapping[str, SteppedDim] | None = None,
 ) -> Resolved:
     """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
 
@@ -90,7 +90,7 @@ def resolve(
         model, digest = read(path)
         found = structure(model.graph)
         of_inputs, of_others = divided(found, shapes or {}, stated or {})
-        given = Given(dims or {}, of_inputs, values or {}, of_others, steps or {})
+        given = GivenBindings(dims or {}, of_inputs, values or {}, of_others, steps or {})
         walk = _walked(model, found, given, ranges or {}, trust_shapes)
         for corner in corners(ranges or {}):
             _agree(walk, _at_corner(model, found, given, corner, trust_shapes), corner)
@@ -114,20 +114,20 @@ def resolve(
     )
 
 
-class Given(NamedTuple):
+class GivenBindings(NamedTuple):
     """What the user binds and states, but for the envelope."""
 
     dims: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     values: Mapping[str, str]
     others: Mapping[str, StatedSize]
-    steps: Mapping[str, Step]
+    steps: Mapping[str, SteppedDim]
 
 
 def _walked(
     model: onnx.ModelProto,
     found: Structure,
-    given: Given,
+    given: GivenBindings,
     ranges: Mapping[str, tuple[int, int]],
     trust_shapes: bool,
 ) -> Walk:
@@ -157,7 +157,7 @@ def corners(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
 def _at_corner(
     model: onnx.ModelProto,
     found: Structure,
-    given: Given,
+    given: GivenBindings,
     corner: Mapping[str, int],
     trust_shapes: bool,
 ) -> Walk:

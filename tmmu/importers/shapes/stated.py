@@ -33,7 +33,9 @@ class StatedSize(NamedTuple):
         if known.size() is not None and not self.is_bytes and _agree(known, self.type):
             return None
         if known.size() is not None or not (self.is_bytes or _agree(known, self.type)):
-            raise _refusal(name, f"the model gives it {known}, and not {self.text}", "leave the flag out")
+            raise _refusal(
+                name, f"the model gives it {known}, and not {self.text}", "leave the flag out", {name: self.text}
+            )
         size = self.type if self.is_bytes else Type(self.type.dims, known.dtype or self.type.dtype)
         if size.dtype is None:
             what = "its element type is not known"
@@ -56,14 +58,16 @@ def divided(
     for name in {**texts, **stated}:
         if name not in tensors or name in stored:
             what = "its size is stored" if name in stored else f"no tensor is named {name!r}"
-            given = f"the graph inputs are {', '.join(sorted(inputs)[:12])}"
-            raise _refusal(name, what, f"name a graph input, or a result of a node ({given})")
+            listed = ", ".join(map(repr, sorted(inputs)[:12])) or "none"
+            raise _refusal(
+                name, what, f"the inputs are {listed}, and a result of a node can be named", {**texts, **stated}
+            )
     sizes = {}
     for name, text in {**texts, **stated}.items():
         try:
             shape, dtype = stated_size(text)
         except ValueError as error:
-            raise _refusal(name, str(error), "write it so") from None
+            raise _refusal(name, str(error), "write it so", {name: text}) from None
         is_bytes = text.startswith("bytes:")
         if name in inputs and not is_bytes:
             raise _refusal(
@@ -73,8 +77,9 @@ def divided(
     return of_inputs, sizes
 
 
-def _refusal(name: str, what: str, fix: str) -> TmmuError:
-    return TmmuError("INVALID_BINDING", what, place=f"--shape or --bytes {name}", fix=fix, binding=name)
+def _refusal(name: str, what: str, fix: str, given: Mapping[str, str] = {}) -> TmmuError:
+    flag = "--bytes" if given.get(name, "").startswith("bytes:") else "--shape"
+    return TmmuError("INVALID_BINDING", what, place=f"{flag} {name}", fix=fix, binding=name)
 
 
 class StatedShapes:

@@ -309,9 +309,10 @@ class Walk:
         return ""
 
     def _trust(self, name: str) -> str:
+        flags = f"--shape {name}=float32:1x10 or --bytes {name}=40"
         if self.stated is None:
-            return f"state it (--shape {name}=float32:1x10, --bytes {name}=40), or take the file's with --trust-shapes"
-        return f"the file states none either; state it: --shape {name}=float32:1x10 or --bytes {name}=40"
+            return f"--trust-shapes takes the shape that the file states, {flags} one that you state"
+        return f"the file states none either; state it: {flags}"
 
     def _stated_input(self, body: GraphScope, value: onnx.ValueInfoProto) -> Size:
         """The size of a formal input of an operator that is not known: what the file states, if it is trusted."""
