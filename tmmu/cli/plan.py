@@ -216,13 +216,15 @@ def _text(
     made: PlannedModel, paths: list[str], spec: dict[str, Any] | None, *, why: bool, phases: bool
 ) -> Iterator[str]:
     """What is printed of one model."""
-    from tmmu.cli import ranks, storages, summary
+    from tmmu.cli import alternatives, ranks, storages, summary
 
     path = iter(paths)
     for local, planned, plans in made.stages:
         yield from (f"wrote {next(path)}" for _ in plans)
         yield from (*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan))
         yield from _added(made.task)
+        if spec is None:
+            yield from alternatives.remarks(made.task, planned.plan)
         if spec is not None:
             yield from ranks.summary(spec, local, planned.plan)
         yield summary.hints(planned.plan, planned.refused)
