@@ -202,7 +202,16 @@ CASES = (
     Case("LabelEncoder", 5, (f(2),), {"values_floats": [1.0], "values_int64s": [1]}, domain="ai.onnx.ml"),
     Case("Normalizer", 5, (f(1, 2, 3),), domain="ai.onnx.ml"), Case("TreeEnsemble", 5, (f(2),), domain="ai.onnx.ml"),
     Case("FeatureVectorizer", 5, (f(2, 3), f(3)), domain="ai.onnx.ml"),
-    Case("ArrayFeatureExtractor", 5, (f(3), ints(2)), domain="ai.onnx.ml"),
+    Case("ArrayFeatureExtractor", 5, (f(), ints(2)), domain="ai.onnx.ml"),
+    Case("TreeEnsembleRegressor TreeEnsembleClassifier", 5, (), domain="ai.onnx.ml"),
+    Case("TreeEnsembleClassifier", 5, (f(2, 3),), {"classlabels_int64s": [1], "classlabels_strings": ["a"]},
+         domain="ai.onnx.ml"),
+    Case("Attention BiasGelu DequantizeLinear DynamicQuantizeLSTM DynamicQuantizeMatMul EmbedLayerNormalization "
+         "FastGelu FusedMatMul Gelu MatMulIntegerToFloat MatMulNBits MultiHeadAttention QLinearAdd "
+         "QLinearLeakyRelu QLinearMul QLinearSigmoid QuantizeLinear QuickGelu SkipLayerNormalization "
+         "SkipSimplifiedLayerNormalization", 1, (),
+         domain="com.microsoft"),
+    Case("SimplifiedLayerNormalization", 21, ()),
     Case("Adagrad Adam Momentum", 1, (f(), ints(), f(2), f(2), f(3), f(2)), domain="ai.onnx.preview.training"),
 )  # fmt: skip
 

@@ -42,7 +42,7 @@ def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
 
 
 def _others(options: PlanOptions) -> Iterator[tuple[str, PlanOptions]]:
-    """The flags and options that are to be tried: what slots leave to packed is said of each arena elsewhere."""
+    """The flags and options that are to be tried: what packed would need in place of slots stands elsewhere."""
     if options.layout != "hashed" and options.order == "given":
         yield "--order memory", replace(options, order="memory")
     if options.layout == "pools":

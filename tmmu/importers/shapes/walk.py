@@ -14,13 +14,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, Expression, upper
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper
 from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes import bodies as rules
 from tmmu.importers.shapes.binding import Bound
 from tmmu.importers.shapes.folding import COUNTING, is_folded
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.operators import Operators, names_of
+from tmmu.importers.shapes.rules import NodeFacts, Unfit
+from tmmu.importers.shapes.runtimes import RULES as RUNTIMES
 from tmmu.importers.shapes.sizes import (
     UNKNOWN,
     Array,
@@ -179,6 +181,7 @@ class Walk:
         places = {name: locate(scope, position, name) for name in names_of(node)}
         sizes = {name: self.sizes[where.key] for name, where in places.items()}
         types = self.operators.infer(node, place, sizes, {}, self._in_bytes(scope, node))
+        types = self._by_runtime(node, place, sizes, types)
         if self._enough(scope, node, types):
             return types
         # What decides a shape is a number or a list of them; larger operands are not worth working out.
@@ -195,6 +198,20 @@ class Walk:
                 self._decided_by(counted)
                 return [Type(counted.array.shape, counted.array.dtype.name)]
         return types
+
+    def _by_runtime(self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], types: list[Type]) -> list[Type]:
+        """The types with what inference leaves open of operators that have a rule of our own. spec: T10.15"""
+        rule = RUNTIMES.get((domain_of(node), node.op_type))
+        if rule is None or all(type_.size() is not None for type_ in types):
+            return types
+        try:
+            found = rule(NodeFacts(node, sizes, {}, self.operators.version(node)))
+        except (Unfit, Unwieldy, ValueError, IndexError, TypeError, KeyError) as error:
+            raise refuse("INVALID_IR_SHAPES", place, f"{node.op_type}: {error}", "correct the model") from error
+        return [
+            type_ if type_.size() is not None or k >= len(found) or (own := found[k]) is None else Type(*own)
+            for k, type_ in enumerate(types)
+        ]
 
     def _in_bytes(self, scope: GraphScope, node: onnx.NodeProto) -> frozenset[str]:
         """The results of which the user states the bytes: they may be of any kind."""

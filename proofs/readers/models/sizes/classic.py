@@ -1,7 +1,7 @@
 """Operators of ai.onnx.ml whose texts state how large their results are. Strings are in no plan.
 
-Those whose texts leave it open have no rule: classifiers of two classes, which may score one or both, and regressions
-of support vectors.
+Those whose texts leave it open have no rule: linear classifiers and those of support vectors, which may score one or
+both of two classes, and regressions of support vectors.
 """
 
 from __future__ import annotations
@@ -44,12 +44,25 @@ def label(call: Call) -> list[TensorSize]:
 
 
 def targets(call: Call) -> list[TensorSize]:
-    """LinearRegressor, TreeEnsemble: a number for each target and row."""
+    """LinearRegressor, TreeEnsembleRegressor, TreeEnsemble: a number for each target and row."""
     linear = call.node.op_type == "LinearRegressor"
     count = call.attribute("targets" if linear else "n_targets", 1)
     if count < 1:
         raise Misfit(f"{count} targets")
-    return [TensorSize((call.shape(0, 2)[0], count), "float32" if linear else call.dtype(0))]
+    return [
+        TensorSize((call.shape(0, 2)[0], count), call.dtype(0) if call.node.op_type == "TreeEnsemble" else "float32")
+    ]
+
+
+def classes(call: Call) -> list[TensorSize]:
+    """TreeEnsembleClassifier: a label for each row, and a score for each label."""
+    rows = call.shape(0, 2)[0]
+    numbers, texts = call.attribute("classlabels_int64s", []), call.attribute("classlabels_strings", [])
+    if bool(numbers) == bool(texts):
+        raise Misfit("it has no list of labels, or two")
+    if texts:
+        raise NotKnown("its labels are strings")
+    return [TensorSize((rows,), "int64"), TensorSize((rows, len(numbers)), "float32")]
 
 
 def vectorized(call: Call) -> list[TensorSize]:
@@ -64,15 +77,17 @@ def vectorized(call: Call) -> list[TensorSize]:
 
 
 def extracted(call: Call) -> list[TensorSize]:
-    """ArrayFeatureExtractor: the indices are applied to the last axis."""
-    if len(call.shape(0)) < 2:
-        raise Misfit(f"{shown(call.shape(0))} has no rows")
-    return [TensorSize((*call.shape(0)[:-1], product(call.shape(1))), call.dtype(0))]
+    """ArrayFeatureExtractor: the indices are applied to the last axis; a vector is a matrix of one row."""
+    if not call.shape(0):
+        raise Misfit("a scalar has no features")
+    rows = call.shape(0)[:-1] or (1,)
+    return [TensorSize((*rows, product(call.shape(1))), call.dtype(0))]
 
 
 ROWS: Rows = (
     ("Binarizer", like, (1,)), ("Imputer", like, (1,)), ("Normalizer", as_floats, (1,)), ("Scaler", as_floats, (1,)),
     ("OneHotEncoder", one_hot, (1,)), ("LabelEncoder", label, (4,)), ("LinearRegressor", targets, (1,)),
+    ("TreeEnsembleRegressor", targets, (1, 3, 5)), ("TreeEnsembleClassifier", classes, (1, 3, 5)),
     ("TreeEnsemble", targets, (5,)), ("FeatureVectorizer", vectorized, (1,)),
     ("ArrayFeatureExtractor", extracted, (1,)),
 )  # fmt: skip

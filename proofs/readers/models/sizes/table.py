@@ -19,6 +19,7 @@ from proofs.readers.models.sizes import (
     normalization,
     products,
     reductions,
+    runtimes,
     sequences,
     windows,
 )
@@ -38,6 +39,7 @@ _FAMILIES = (elementwise, moving, reductions, products, windows, normalization, 
 RULES: Mapping[Key, Rule] = {
     **{key: rule for family in _FAMILIES for key, rule in _keyed("", family.ROWS).items()},
     **_keyed("ai.onnx.ml", classic.ROWS),
+    **{(*key, 1): rule for key, rule in runtimes.RULES.items()},
     **_keyed("ai.onnx.preview", sequences.PREVIEW),
     **_keyed("ai.onnx.preview.training", normalization.TRAINING),
 }
@@ -45,10 +47,12 @@ RULES: Mapping[Key, Rule] = {
 
 
 def version_of(domain: str, op: str, opsets: Mapping[str, int]) -> int | None:
-    """The version of an operator that a model of these operator sets uses; None where onnx does not know it."""
+    """The version of an operator that a model of these operator sets uses; None where nothing states it."""
     domain = plain(domain)
     if domain not in opsets:
         return None
+    if (domain, op) in runtimes.RULES:
+        return 1 if opsets[domain] == 1 or not domain else None
     # Constants had no number types but floats at first; exporters wrote any, and the form is the same.
     return _since(domain, op, max(opsets[domain], 9 if (domain, op) == ("", "Constant") else 0))
 

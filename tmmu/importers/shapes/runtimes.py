@@ -1,0 +1,168 @@
+"""Operators of which ONNX's inference gives no size: classical machine learning, and those of onnxruntime.
+
+Each rule gives the sizes of the results that its text states, from the sizes of the operands and from attributes; what
+it leaves open is None. Operands that do not fit are `Unfit`. spec: T10.15
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tmmu.core.dims.expressions import Dim
+from tmmu.core.dims.operations import divided
+from tmmu.importers.shapes.rules import NodeFacts, Shape, Unfit, broadcast
+from tmmu.importers.shapes.sizes import Size
+
+Found = list[Size | None]
+Rule = Callable[[NodeFacts], Found]
+
+
+def _dtype(facts: NodeFacts, k: int) -> str:
+    return facts.sizes[facts.node.input[k]][1]
+
+
+def _like(facts: NodeFacts) -> Found:
+    return [(facts.shape(0), _dtype(facts, 0))]
+
+
+def _floats(facts: NodeFacts) -> Found:
+    return [(facts.shape(0), "float32")]
+
+
+def _rank(facts: NodeFacts, k: int, rank: int) -> Shape:
+    shape = facts.shape(k)
+    if len(shape) != rank:
+        raise Unfit(f"operand {k} has {len(shape)} dimensions, not {rank}")
+    return shape
+
+
+def _targets(facts: NodeFacts) -> Found:
+    name = "targets" if facts.node.op_type == "LinearRegressor" else "n_targets"
+    kept = facts.node.op_type == "TreeEnsemble"
+    return [((_rank(facts, 0, 2)[0], facts.attribute(name, 1)), _dtype(facts, 0) if kept else "float32")]
+
+
+def _classes(facts: NodeFacts) -> Found:
+    """A label and a score for each class: of trees alone, as others may score one of two."""
+    rows = _rank(facts, 0, 2)[0]
+    numbers, texts = facts.attribute("classlabels_int64s", []), facts.attribute("classlabels_strings", [])
+    if bool(numbers) == bool(texts):
+        return [None, None]
+    return [((rows,), "int64") if numbers else None, ((rows, len(numbers or texts)), "float32")]
+
+
+def _extracted(facts: NodeFacts) -> Found:
+    count: Dim = 1
+    for dim in facts.shape(1):
+        count = count * dim
+    if not facts.shape(0):
+        raise Unfit("a scalar has no features")
+    return [((*(facts.shape(0)[:-1] or (1,)), count), _dtype(facts, 0))]  # a vector is a matrix of one row
+
+
+def _vectorized(facts: NodeFacts) -> Found:
+    shapes: list[Shape] = [shape if len(shape) == 2 else (1, *shape) for shape in facts.shapes()]
+    if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
+        raise Unfit("its operands are not matrices of as many rows")
+    width: Dim = 0
+    for shape in shapes:
+        width = width + shape[1]
+    return [((shapes[0][0], width), "float32")]
+
+
+def _normalized(facts: NodeFacts) -> Found:
+    """The sum of the operands is the last of four results; mean and deviation of each row are what training keeps."""
+    own: Size = (facts.shape(0), _dtype(facts, 0))
+    return [own, None, None, own]
+
+
+def _product(a: Shape, b: Shape) -> Shape:
+    if len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
+        raise Unfit(f"{list(a)} and {list(b)} have no product")
+    return (*broadcast(a[:-2], b[:-2]), a[-2], b[-1])
+
+
+def _fused_product(facts: NodeFacts) -> Found:
+    if facts.attribute("transBatchA", 0) or facts.attribute("transBatchB", 0):
+        return [None]
+    turned = [facts.attribute(name, 0) for name in ("transA", "transB")]
+    a, b = (
+        (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
+        for turn, shape in zip(turned, (facts.shape(0), facts.shape(1)), strict=True)
+    )
+    return [(_product(a, b), _dtype(facts, 0))]
+
+
+def _quantized_product(facts: NodeFacts) -> Found:
+    return [(_product(facts.shape(0), facts.shape(1)), "float32")]
+
+
+def _packed_product(facts: NodeFacts) -> Found:
+    return [((*facts.shape(0)[:-1], facts.attribute("N")), _dtype(facts, 0))]
+
+
+def _both(facts: NodeFacts) -> Found:
+    return [(broadcast(facts.shape(0), facts.shape(3)), _dtype(facts, 0))]
+
+
+def _attention(facts: NodeFacts) -> Found:
+    batch, length, _ = _rank(facts, 0, 3)
+    sizes = facts.attribute("qkv_hidden_sizes", [])
+    width = sizes[2] if len(sizes) == 3 else divided(_rank(facts, 1, 2)[1], 3)
+    return [None if width is None else ((batch, length, width), _dtype(facts, 0)), None]
+
+
+def _attention_of_many(facts: NodeFacts) -> Found:
+    if not facts.has(2) or len(facts.shape(0)) != 3 or len(facts.shape(2)) != 3:
+        return [None, None, None]
+    batch, length, _ = facts.shape(0)
+    return [((batch, length, facts.shape(2)[2]), _dtype(facts, 0)), None, None]
+
+
+def _embedded(facts: NodeFacts) -> Found:
+    batch, length = _rank(facts, 0, 2)
+    own: Size = ((batch, length, _rank(facts, 2, 2)[1]), _dtype(facts, 2))
+    return [own, ((batch,), "int32"), own]
+
+
+def _recurrent(facts: NodeFacts) -> Found:
+    steps, batch, _ = _rank(facts, 0, 3)
+    ways = 2 if facts.attribute("direction", b"forward") == b"bidirectional" else 1
+    width, kind = facts.attribute("hidden_size"), _dtype(facts, 0)
+    if type(width) is not int or width < 1:
+        raise Unfit("it has no hidden_size")
+    last: Size = ((ways, batch, width), kind)
+    return [((steps, ways, batch, width), kind), last, last]
+
+
+def _quantized(facts: NodeFacts) -> Found:
+    return [(facts.shape(0), _dtype(facts, 2) if facts.has(2) else "uint8")]
+
+
+def _dequantized(facts: NodeFacts) -> Found:
+    return [(facts.shape(0), _dtype(facts, 1))]
+
+
+_ML, _MS = "ai.onnx.ml", "com.microsoft"
+RULES: Mapping[tuple[str, str], Rule] = {
+    **{(_ML, op): _like for op in ("Binarizer", "Imputer")},
+    **{(_ML, op): _floats for op in ("Normalizer", "Scaler")},
+    **{(_ML, op): _targets for op in ("LinearRegressor", "TreeEnsembleRegressor", "TreeEnsemble")},
+    (_ML, "TreeEnsembleClassifier"): _classes,
+    (_ML, "ArrayFeatureExtractor"): _extracted,
+    (_ML, "FeatureVectorizer"): _vectorized,
+    **{(_MS, op): _like for op in ("BiasGelu", "FastGelu", "Gelu", "QLinearLeakyRelu", "QLinearSigmoid", "QuickGelu")},
+    **{(_MS, op): _normalized for op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")},
+    ("", "SimplifiedLayerNormalization"): _like,
+    (_MS, "FusedMatMul"): _fused_product,
+    **{(_MS, op): _quantized_product for op in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat")},
+    (_MS, "MatMulNBits"): _packed_product,
+    **{(_MS, op): _both for op in ("QLinearAdd", "QLinearMul")},
+    (_MS, "Attention"): _attention,
+    (_MS, "MultiHeadAttention"): _attention_of_many,
+    (_MS, "EmbedLayerNormalization"): _embedded,
+    (_MS, "DynamicQuantizeLSTM"): _recurrent,
+    (_MS, "QuantizeLinear"): _quantized,
+    (_MS, "DequantizeLinear"): _dequantized,
+}
+"""By domain and operator, whatever version the model imports: each text has been the same in all of them."""
