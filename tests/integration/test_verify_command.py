@@ -91,6 +91,8 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
             "donated",
             "believed_operators",
             "assumed_sizes",
+            "stated_sizes",
+            "steps",
             "arenas",
             "devices",
             "rules",
