@@ -24,7 +24,7 @@ from tmmu.core.bindings import stepped
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean, one_line
-from tmmu.core.vocabulary import ANYWHERE, Bindings, Step, SteppedDim
+from tmmu.core.vocabulary import ANYWHERE, Bindings, SteppedDim
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
 from tmmu.plans import configuration_file, file, metrics

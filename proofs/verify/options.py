@@ -11,7 +11,7 @@ from typing import Any
 from proofs.readers import donation
 from tmmu.core.bindings import ranges_text as written
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import Bindings, Step, SteppedDim
+from tmmu.core.vocabulary import Bindings, SteppedDim
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import Plan
 

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from tmmu.core.bindings import stated_size, stepped
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
-from tmmu.core.vocabulary import UINT64_END, Step, SteppedDim
+from tmmu.core.vocabulary import UINT64_END, SteppedDim
 
 existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
