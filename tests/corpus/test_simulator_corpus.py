@@ -129,7 +129,7 @@ def test_a_wrong_plan_corrupts_or_has_a_reason_not_to(
     plan, *others = examples.write(f"broken/{name}", tmp_path / "b.cbor")
     model = [path for path in others if path.endswith(".onnx") and "rank" not in name and "shard" not in name]
     beside = [model[0], "--plan", plan] if model else [plan]
-    code, out, err = ran(capsys, "run", *beside, "--sanitize", "--format", "json")
+    code, out, err = ran(capsys, "run", *beside, "--random-weights", "--sanitize", "--format", "json")
     if name in REFUSED:
         assert (code, out) == (4, "")
         assert f"[{REFUSED[name]}]" in err

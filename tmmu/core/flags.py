@@ -13,7 +13,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tmmu.core.bindings import stated_size, stepped
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
 from tmmu.core.vocabulary import UINT64_END, SteppedDim
 
@@ -174,6 +173,8 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
     >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
     ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': SteppedDim(unit='h/32', first=0, step=32)})
     """
+    from tmmu.core.bindings import stepped  # which loads NumPy
+
     known: dict[str, int] = {}
     ranges: dict[str, tuple[int, int]] = {}
     steps: dict[str, SteppedDim] = {}
@@ -225,6 +226,8 @@ def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, t
     >>> shapes({"x": "1x3", "y": "f32:1x10"}, {"z": "40"})
     ({'x': (1, 3)}, {'y': 'float32:1x10', 'z': 'bytes:40'})
     """
+    from tmmu.core.bindings import stated_size  # which loads NumPy
+
     plain, stated = {}, {}
     for name, value in given.items():
         try:
