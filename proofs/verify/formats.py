@@ -88,7 +88,7 @@ def _arenas(assumptions: dict[str, Any]) -> Iterator[str]:
     """The arenas with what is assumed of each, equal figures once, and how many devices and rules there are."""
     figures = {arena["name"]: (arena["capacity"], arena["alignment"]) for arena in assumptions["arenas"]}
     for capacity, alignment in dict.fromkeys(figures.values()):
-        names = " ".join(name for name, stated in figures.items() if stated == (capacity, alignment))
+        names = _few([name for name, stated in figures.items() if stated == (capacity, alignment)], " ")
         limit = "unlimited" if capacity == UINT64_END - 1 else capacity
         yield f"{names} (capacity {limit}, alignment {alignment})"
     yield from (counted(len(assumptions[f"{what}s"]), what) for what in ("device", "rule") if assumptions[f"{what}s"])
@@ -103,9 +103,9 @@ def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"{entry['name']}: {entry['verdict']}{rows}{f', {solvers}' if solvers else ''}{detail}"
 
 
-def _few(items: Sequence[str]) -> str:
+def _few(items: Sequence[str], separator: str = ", ") -> str:
     """The first of them, and how many more there are."""
-    shown = ", ".join(items[:SHOWN])
+    shown = separator.join(items[:SHOWN])
     return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
 
 

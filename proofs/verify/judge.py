@@ -83,13 +83,13 @@ def judge(
     if isinstance(stated, StatedBuffers):
         return _judge_buffers(path, stated, options, progress)
     plan = stated.plan
-    if stated.reading is not None:  # what the file itself states to be given up. spec: FP1.10
-        options = replace(options, donated=options.donated.union(stated.reading.donated))
     check_agreement(plan, options)
     scope = "against the model" if options.model is not None else "for the steps it states"
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, model=options.model, reading=_reading(stated))
     # From here on names, those that this plan has: a rank has what its stage touches.
-    options = replace(options, donated=donation.given_up(plan, options.donated))
+    # What the file itself states to be given up counts as well (spec: FP1.10), by name: it has no patterns.
+    stated_donated = frozenset(() if stated.reading is None else stated.reading.donated)
+    options = replace(options, donated=donation.given_up(plan, options.donated) | stated_donated)
     origin = plan.provenance
     result.assumptions = _assumptions(plan, bound_by(plan, options), options)
     result.claims = claims_of(plan)

@@ -50,7 +50,14 @@ def _is_csv(head: bytes) -> bool:
     return not CSV_ID.isdisjoint(first) and b"size" in first
 
 
-FORMATS = (PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),)
+def _is_xla(head: bytes) -> bool:
+    return head.startswith(b"BufferAssignment:")
+
+
+FORMATS = (
+    PlanFormat("xla", "XLA buffer assignment", ("-buffer-assignment.txt",), (), _is_xla, "xla", has_capacity=True),
+    PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),
+)
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}
 
