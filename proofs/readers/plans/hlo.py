@@ -39,7 +39,7 @@ OPCODE = re.compile(r" ([a-z][\w\-]*)\(")
 ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
 NAME = re.compile(r"%([\w.\-]+)")
 PIECE = re.compile(r'"(?:[^"\\]|\\.)*+"|[(){}]|[^"(){}]++')
-PAIR = re.compile(r"\(\s*(\d+),\s*\{([\d,\s]*)\}")
+PAIR = re.compile(r"(?:\{([\d,\s]*)\}:\s*)?\(\s*(\d+),\s*\{([\d,\s]*)\}")
 WIDTH = re.compile(r"E\((\d+)\)")
 
 
@@ -79,13 +79,20 @@ class Computation:
         return {each.number: each for each in self.instructions if each.op == "parameter"}
 
 
+Parameter = tuple[int, Index]
+
+
 @dataclass
 class Module:
-    """A module: its computations by name, the entry, and the parameters that the caller gives up: number and index."""
+    """A module: its computations by name, the entry, and the parameters that the caller gives up.
+
+    `donated` are those, number and index; `aliased` has for places in the result the one whose bytes it takes.
+    """
 
     computations: dict[str, Computation]
     entry: str
-    donated: list[tuple[int, Index]]
+    donated: list[Parameter]
+    aliased: dict[Index, Parameter]
 
 
 CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
@@ -128,24 +135,28 @@ class _Parsing:
                 self.instruction(current, text)
         if current is not None or not entry:
             raise self.refuse("the module ends before its entry does", "the dump is not whole")
-        return Module(found, entry, self.donated(lines[0]))
+        aliased = {out: parameter for out, parameter in self.pairs(lines[0], "input_output_alias={") if out is not None}
+        donors = [parameter for _, parameter in self.pairs(lines[0], "buffer_donor={")]
+        return Module(found, entry, [*aliased.values(), *donors], aliased)
 
-    def donated(self, title: str) -> list[tuple[int, Index]]:
-        """The parameters in `input_output_alias` and `buffer_donor`, of the title line. spec: FP4.8"""
-        found: list[tuple[int, Index]] = []
-        for word in ("input_output_alias={", "buffer_donor={"):
-            at = title.find(word)
-            if at < 0:
-                continue
-            depth = end = 0
-            for piece in PIECE.finditer(title, at + len(word) - 1):
-                depth += {"{": 1, "}": -1}.get(piece[0], 0)
-                if depth == 0:
-                    end = piece.end()
-                    break
-            for pair in PAIR.finditer(title, at, end):
-                found.append((self.number(pair[1]), tuple(self.number(n) for n in pair[2].split(",") if n.strip())))
-        return found
+    def pairs(self, title: str, word: str) -> list[tuple[Index | None, Parameter]]:
+        """`{OUT}: (NUMBER, {INDEX}, …)`, or without what is before the colon, of the title line. spec: FP4.8"""
+        at, depth, end = title.find(word), 0, 0
+        if at < 0:
+            return []
+        for piece in PIECE.finditer(title, at + len(word) - 1):
+            depth += {"{": 1, "}": -1}.get(piece[0], 0)
+            if depth == 0:
+                end = piece.end()
+                break
+        found = (pair.groups() for pair in PAIR.finditer(title, at, end))
+        return [
+            (None if out is None else self.index(out), (self.number(number), self.index(index)))
+            for out, number, index in found
+        ]
+
+    def index(self, text: str) -> Index:
+        return tuple(self.number(word) for word in text.split(",") if word.strip())
 
     def instruction(self, computation: Computation, text: str) -> None:
         head = INSTRUCTION.match(text)

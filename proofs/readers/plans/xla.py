@@ -12,7 +12,8 @@ assignment states and lives from its definition to its last use *in the program*
   run is a part of this but for names: an iteration begins with what the operand or the iteration before left, and after
   each condition all that is carried must be whole, in the slices of the result.
 - The arms of a `conditional` stand one after the other, at the end of each its results, whole and in the slices of the
-  conditional. A run leaves arms out, and what is left out writes nothing.
+  conditional. What an arm is given and an arm before has overwritten is written anew before it: a run has one of them,
+  which begins with what there was before the conditional. What is read after it must be whole in spite of all arms.
 - What a start begins may be read and written until its done.
 
 spec: FP4.1 to FP4.10
@@ -21,6 +22,7 @@ spec: FP4.1 to FP4.10
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -45,6 +47,8 @@ VALUE = re.compile(
     r" value: <\d+ ([\w.\-]+)(?:\{([\d,]*)\})?(?: \(\w+\))? @(\d{1,9})> \(size=(\d{1,19}),offset=(\d{1,19})\): .*"
 )
 COLOR = re.compile(r", color (\d{1,9})")
+KEPT = re.compile(r", (?:parameter|constant|maybe-live-out)\b")
+"""What an allocation is that is not given back when the module ends."""
 ENDS = ("Total bytes used:", "Used values:", "Peak buffers:")
 """What follows the allocations in some versions."""
 
@@ -67,11 +71,15 @@ class Slice(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """Allocations as arenas, the slice of each value by instruction and index, and how many values threads own."""
+    """Allocations as arenas, the slice of each value by instruction and index, and how many values threads own.
+
+    `temporary` are the rows of allocations that are neither the caller's nor constant: they end with the module.
+    """
 
     arenas: list[Arena]
     slices: dict[Key, Slice]
     thread_local: int
+    temporary: list[int]
 
 
 class _Pending(NamedTuple):
@@ -101,6 +109,7 @@ def assigned(source: Source) -> Assignment:
     arenas: list[Arena] = []
     slices: dict[Key, Slice] = {}
     numbers: set[str] = set()
+    temporary: list[int] = []
     thread_local, color, is_local = 0, "0", False
     for number, text in enumerate(lines[1:], 2):
         if not text.strip():
@@ -119,6 +128,8 @@ def assigned(source: Source) -> Assignment:
             color = stated[1] if stated else "0"
             space = f" in memory space {color}" if color != "0" else ""
             if not is_local:
+                if not KEPT.search(attributes):
+                    temporary.append(len(arenas))
                 arenas.append(Arena(f"allocation {found[1]}{space}", int(found[2])))
             continue
         value = VALUE.fullmatch(text)
@@ -133,7 +144,7 @@ def assigned(source: Source) -> Assignment:
         if key in slices:
             raise source.refuse(f"{value[1]}{{{value[2] or ''}}} has two slices", at)
         slices[key] = Slice(len(arenas) - 1, int(value[5]), int(value[4]))
-    return Assignment(arenas, slices, thread_local)
+    return Assignment(arenas, slices, thread_local, temporary)
 
 
 class _Flattening:
@@ -141,6 +152,7 @@ class _Flattening:
 
     def __init__(self, source: Source, assignment: Assignment, module: Module) -> None:
         self.source, self.slices, self.module = source, assignment.slices, module
+        self.temporary = assignment.temporary
         self.thread_local = assignment.thread_local
         self.building = Building()
         self.building.arenas += assignment.arenas
@@ -168,10 +180,10 @@ class _Flattening:
                     binding[leaf.at] = row
                     donated += [self.building.tensors[row].name] if given_up else []
             parameters.append(binding)
+        # Parameters come before all other instructions, so that one that is never read is gone when the first runs.
+        self.building.step(f"parameters of {entry.name}", (DOMAIN, "parameter"), (), ())
         root = self.run(entry, parameters, "", 0)
-        for row in root.values():
-            tensor = self.building.tensors[row]
-            self.building.tensors[row] = tensor._replace(flags=tensor.flags | IS_OUTPUT | IS_RETURNED)
+        self.returned(entry, root, parameters)
         try:
             plan = Plan(self.building.allocation())
         except Misplaced as error:  # a slice beyond 64 bits
@@ -194,12 +206,45 @@ class _Flattening:
         if donated:
             assumptions.append("the caller gives up the parameters that the module's title names as aliased or donated")
         approximations = []
-        if "conditional" in self.ops:
-            approximations.append("the arms of a conditional count as one after the other")
         if any(op.endswith("-start") or op in STARTS for op in self.ops):
             approximations.append("what is started is read and written until it is done")
         return Reading("XLA buffer assignment", ACCESSES_WORKED_OUT, tuple(assumptions), outside, tuple(approximations),
                        donated)  # fmt: skip
+
+    def returned(self, entry: Computation, root: Binding, parameters: list[Binding]) -> None:
+        """What the caller reads at the end, where it looks for it, after all temporary memory is given back.
+
+        spec: FP4.10
+        """
+        last = next(each for each in entry.instructions if each.name == entry.root)
+        result, moved = dict(root), dict[int, int]()
+        for index, (number, at) in self.module.aliased.items():
+            row, parameter = root.get(index), parameters[number].get(at) if number < len(parameters) else None
+            if row is None or parameter is None:
+                raise self.refuse(f"the title aliases {_shown(index)} with what has no bytes", last)
+            if self.place(row) == self.place(parameter):
+                continue
+            there, tensor = self.building.tensors[parameter], self.building.tensors[row]
+            name = fresh(f"{tensor.name} for the caller", self.taken)
+            self.taken.add(name)
+            self.building.tensors.append(
+                tensor._replace(name=name, arena=there.arena, offset=there.offset, shares=Shares.VIEW, of=row, shift=0)
+            )
+            result[index] = len(self.building.tensors) - 1
+            moved[row] = result[index]
+        if moved:  # which is refuted: nothing moves them
+            self.step(last, "for the caller: ", moved.keys(), moved.values())
+        freed = []
+        for arena in self.temporary:
+            memory = self.building.arenas[arena]
+            if memory.capacity:
+                self.building.tensors.append(StatedTensor(f"{memory.name} given back", memory.capacity, arena, 0))
+                freed.append(len(self.building.tensors) - 1)
+        if freed:
+            self.building.step("temporary memory is given back", (DOMAIN, "free"), (), freed)
+        for row in result.values():
+            tensor = self.building.tensors[row]
+            self.building.tensors[row] = tensor._replace(flags=tensor.flags | IS_OUTPUT | IS_RETURNED)
 
     # Computations
 
@@ -252,12 +297,20 @@ class _Flattening:
         """spec: FP4.5"""
         condition = self.computation(self.callee(each, "condition"), each)
         body = self.computation(self.callee(each, "body"), each)
+        if 0 not in condition.parameters() or 0 not in body.parameters():
+            raise self.refuse(f"the condition or the body of {each.name} has no parameter", each)
         for k in range(ITERATIONS + 1):
             inside = f"{prefix}{each.name}[{k}]/"
             proceeds = self.run(condition, [carried], f"{inside}condition/", depth + 1)
             left = self.passed(each, carried, inside, also=proceeds.values(), always=True)
-            if k < ITERATIONS:
-                carried = self.run(body, [carried], inside, depth + 1)
+            if k == ITERATIONS:
+                break
+            was, carried = carried, self.run(body, [carried], inside, depth + 1)
+            for leaf in each.shape:
+                names = (each.name, *(one.parameters()[0].name for one in (condition, body)))
+                placed = all((name, leaf.at) in self.slices for name in names)
+                if not placed and was.get(leaf.at) != carried.get(leaf.at):
+                    raise self.refuse(f"{each.name}{_shown(leaf.at)} changes in the loop, and has no slice", each)
         return left
 
     def branches(self, each: Instruction, operands: list[Binding], prefix: str, depth: int) -> Binding:
@@ -267,16 +320,36 @@ class _Flattening:
         )
         if not names or len(operands) != len(names) + 1:
             raise self.refuse(f"expected a branch for each of {len(operands) - 1} operands, got {len(names)}", each)
-        self.step(each, f"{prefix}{each.name}/", operands[0].values(), ())
-        ends = []
+        self.step(each, f"{prefix}{each.name}/", (row for operand in operands for row in operand.values()), ())
+        first, ends = len(self.building.steps), []
         for k, (name, operand) in enumerate(zip(names, operands[1:], strict=True)):
             inside = f"{prefix}{each.name}/{k}/"
-            result = self.run(self.computation(name, each), [operand], inside, depth + 1)
+            given = self.restored(each, operand, first, inside)
+            result = self.run(self.computation(name, each), [given], inside, depth + 1)
             ends.append(self.passed(each, result, inside, always=True))
         for leaf in each.shape:
             if (each.name, leaf.at) not in self.slices and len({end.get(leaf.at) for end in ends}) > 1:
                 raise self.refuse(f"the arms of {each.name}{_shown(leaf.at)} differ, and it has no slice", each)
         return ends[-1]
+
+    def restored(self, each: Instruction, given: Binding, first: int, prefix: str) -> Binding:
+        """What an arm is given: in place of what steps from `first` on, the arms before, have overwritten, the same
+        written anew. It was whole before the arms, which a step has read. spec: FP4.6
+        """
+        written = _Extents(self.place(row) for step in self.building.steps[first:] for row in step.access.writes)
+        self.source.spend(len(self.building.steps) - first + len(given), f"line {each.line}")
+        again: dict[int, int] = {}
+        for row in given.values():
+            if row not in again and written.meet(*self.place(row)):
+                tensor = self.building.tensors[row]
+                name = fresh(f"{tensor.name} in {prefix}", self.taken)
+                self.taken.add(name)
+                again[row] = len(self.building.tensors)
+                plain = StatedTensor(name, tensor.bytes, tensor.arena, tensor.offset, Role.ACTIVATION, 0, tensor.dtype)
+                self.building.tensors.append(plain._replace(alignment=tensor.alignment))
+        if again:
+            self.step(each, f"{prefix}begins ", (), again.values())
+        return {index: again.get(row, row) for index, row in given.items()}
 
     def callee(self, each: Instruction, *keys: str) -> str:
         found = [name for key in keys for name in each.called.get(key, ())]
@@ -380,11 +453,11 @@ class _Flattening:
             parts |= {(0, k, *index): row for k, operand in enumerate(operands) for index, row in operand.items()}
         parts = {index: row for index, row in parts.items() if (each.name, index) not in self.slices}
         made = self.computed(each, reads, prefix, [leaf for leaf in each.shape if leaf.at not in parts])
-        steps = self.building.steps[first:]
-        views = {row for row in range(len(self.building.tensors)) if self.building.tensors[row].shares is Shares.VIEW}
+        accesses = [step.access for step in self.building.steps[first:]]
+        written = dict.fromkeys(row for access in accesses for row in access.writes)
         pending[each.name] = _Pending(
-            tuple(dict.fromkeys(row for step in steps for row in step.access.reads)),
-            tuple(dict.fromkeys(row for step in steps for row in step.access.writes if row not in views)),
+            tuple(dict.fromkeys(row for access in accesses for row in access.reads)),
+            tuple(row for row in written if self.building.tensors[row].shares is not Shares.VIEW),
         )
         return {**parts, **made}
 
@@ -484,6 +557,27 @@ class _Flattening:
 
     def refuse(self, what: str, each: Instruction | None, fix: str | None = None) -> Exception:
         return self.source.refuse(what, None if each is None else f"line {each.line}", fix)
+
+
+class _Extents:
+    """The bytes of some places: (arena, offset, bytes)."""
+
+    def __init__(self, places: Iterable[tuple[int, int, int]]) -> None:
+        self.starts: dict[int, list[int]] = {}
+        self.ends: dict[int, list[int]] = {}
+        for arena, offset, size in sorted(places):
+            starts, ends = self.starts.setdefault(arena, []), self.ends.setdefault(arena, [])
+            if ends and offset <= ends[-1]:
+                ends[-1] = max(ends[-1], offset + size)
+            else:
+                starts.append(offset)
+                ends.append(offset + size)
+
+    def meet(self, arena: int, offset: int, size: int) -> bool:
+        """Whether a byte of a place is among them."""
+        k = bisect_right(self.ends.get(arena, []), offset)
+        starts = self.starts.get(arena, [])
+        return k < len(starts) and starts[k] < offset + size
 
 
 def _shown(index: Index) -> str:
