@@ -98,7 +98,12 @@ def read(source: Source) -> ForeignPlan:
     if source.path is None or not source.path.name.endswith(SUFFIX):
         raise source.refuse(f"the schedule is in the file beside it, which the name ending {SUFFIX} gives", None)
     beside = source.beside(source.path.name.removesuffix(SUFFIX) + ".txt")
-    return _Flattening(beside, assignment, parse(beside)).plan()
+    return flattened(beside, assignment)
+
+
+def flattened(source: Source, assignment: Assignment) -> ForeignPlan:
+    """The plan of the scheduled HLO in `source` at the slices of an assignment. Raises and costs as `read`."""
+    return _Flattening(source, assignment, parse(source)).plan()
 
 
 def assigned(source: Source) -> Assignment:
