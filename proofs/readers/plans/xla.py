@@ -115,7 +115,7 @@ def assigned(source: Source) -> Assignment:
     slices: dict[Key, Slice] = {}
     numbers: set[str] = set()
     temporary: list[int] = []
-    thread_local, color, is_local = 0, "0", False
+    thread_local, color, is_local, size = 0, "0", False, 0
     for number, text in enumerate(lines[1:], 2):
         if not text.strip():
             continue
@@ -135,7 +135,8 @@ def assigned(source: Source) -> Assignment:
             if not is_local:
                 if not KEPT.search(attributes):
                     temporary.append(len(arenas))
-                arenas.append(Arena(f"allocation {found[1]}{space}", int(found[2])))
+                arenas.append(Arena(f"allocation {found[1]}{space}", max(1, int(found[2]))))
+                size = int(found[2])
             continue
         value = VALUE.fullmatch(text)
         if value is None or not numbers:
@@ -149,6 +150,8 @@ def assigned(source: Source) -> Assignment:
         if key in slices:
             raise source.refuse(f"{value[1]}{{{value[2] or ''}}} has two slices", at)
         slices[key] = Slice(len(arenas) - 1, int(value[5]), int(value[4]))
+        if size == 0 and slices[key].size:
+            raise source.refuse(f"{value[1]} has bytes, and its allocation has none", at)
     return Assignment(arenas, slices, thread_local, temporary)
 
 
