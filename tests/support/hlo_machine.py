@@ -88,7 +88,13 @@ class Machine:
         if each.op in PASSES:
             return self.placed(each, operands[0])
         token = self.token(each.op, [self.read(operand) for operand in operands])
-        return self.written(each, f"{token}")
+        result = self.written(each, f"{token}")
+        for _, place in result.values():
+            for operand in operands:
+                for _, other in operand.values():
+                    if _overlap(place, other):  # a kernel may write an element before it reads another one
+                        raise Corrupted
+        return result
 
     def placed(self, each: Instruction, values: Values) -> Values:
         """What is passed on, where the program looks for it from now on."""
@@ -125,3 +131,10 @@ class Machine:
 
     def token(self, what: str, parts: Sequence[object]) -> int:
         return zlib.crc32(f"{what} {parts}".encode()) | 1 << 40
+
+
+def _overlap(one: Slice | None, other: Slice | None) -> bool:
+    """Whether two places have a byte in common without being the same bytes."""
+    if one is None or other is None or one.arena != other.arena or one == other:
+        return False
+    return max(one.offset, other.offset) < min(one.offset + one.size, other.offset + other.size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -21,9 +21,9 @@ from tmmu.plans.sections import BufferPlan, Plan
 
 MAX_BYTES = 1 << 28
 """The largest file, or pipe, that is read."""
-MAX_ROWS = 1 << 21
+MAX_ROWS = 1 << 20
 """The most rows that a plan is given: tensors or buffers, and steps."""
-MAX_WORK = 1 << 26
+MAX_WORK = 1 << 24
 """The most elementary visits of a reading: an instruction, an operand, a table's row; about a minute."""
 MAX_DEPTH = MAX_BODY_DEPTH
 """How deep programs call and types nest."""
@@ -98,14 +98,16 @@ class Source:
             raise self.refuse(f"{name} is not beside it ({error.strerror})", None, "keep both in one folder") from error
 
 
-def fresh(name: str, taken: Container[str]) -> str:
+def fresh(name: str, taken: Collection[str]) -> str:
     """A name that is not taken: the file's own, numbered where it repeats; never empty and without a NUL.
 
-    >>> fresh("add", ()), fresh("add", ("add", "add #2")), fresh("", ())
+    The number is above that of all names, so that it is free at once however often a name repeats.
+
+    >>> fresh("add", ()), fresh("add", ("add", "mul")), fresh("", ())
     ('add', 'add #3', 'unnamed')
     """
     plain = name.replace("\0", "_") or "unnamed"
-    found, k = plain, 1
+    found, k = plain, len(taken)
     while found in taken:
         k += 1
         found = f"{plain} #{k}"

@@ -57,6 +57,9 @@ PASSES = ("bitcast", "optimization-barrier", "add-dependency", "domain", "opt-ba
 STARTS = ("send", "recv")
 """What begins like a start, without the name of one."""
 
+NAME_PER_VISIT = 32
+"""Characters of a name that count as a visit: names grow with what they are in."""
+
 Binding = Mapping[Index, int]
 """The rows of the tensors that hold a result, by place in it; none for what has no bytes."""
 Key = tuple[str, Index]
@@ -541,6 +544,7 @@ class _Flattening:
         dtype = TYPES.get(leaf.dtype, "uint8")
         name = fresh(f"{prefix}{each.name}{_shown(leaf.at) if len(each.shape) > 1 else ''}", self.taken)
         self.taken.add(name)
+        self.source.spend(len(name) // NAME_PER_VISIT, f"line {each.line}")
         shares = Shares.NONE if of == NONE else Shares.VIEW
         rows = self.building.tensors
         rows.append(
@@ -558,9 +562,8 @@ class _Flattening:
     ) -> None:
         name = fresh(f"{prefix}{each.name}", self.nodes)
         self.nodes.add(name)
-        lists = (tuple(dict.fromkeys(rows)) for rows in (reads, writes, changes))
-        reads, writes, changes = lists
-        self.source.spend(len(reads) + len(writes))
+        reads, writes, changes = (tuple(dict.fromkeys(rows)) for rows in (reads, writes, changes))
+        self.source.spend(1 + len(reads) + len(writes) + len(name) // NAME_PER_VISIT, f"line {each.line}")
         self.building.step(name, (DOMAIN, each.op), reads, writes, changes)
 
     def refuse(self, what: str, each: Instruction | None, fix: str | None = None) -> Exception:
