@@ -56,6 +56,6 @@ def flat(text: str, assigned: str) -> Stated:
     return found
 
 
-def parsed(text: str) -> hlo.Module:
+def parsed(text: str) -> hlo.HloModule:
     """The module of a text."""
     return hlo.parse(Source("m.txt", text.encode()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 
-from proofs.readers.plans.hlo import Computation, Index, Instruction, Module
+from proofs.readers.plans.hlo import Computation, HloModule, Index, Instruction
 from proofs.readers.plans.xla import Assignment, Slice
 
 Value = tuple[int, Slice | None]
@@ -26,7 +26,7 @@ class Corrupted(Exception):
 class Machine:
     """Memory by arena and byte; `choices` are the arms and numbers of iterations, in the order in which they come."""
 
-    def __init__(self, module: Module, assignment: Assignment, choices: Iterator[int]) -> None:
+    def __init__(self, module: HloModule, assignment: Assignment, choices: Iterator[int]) -> None:
         self.module, self.assignment, self.choices = module, assignment, choices
         self.memory: dict[tuple[int, int], tuple[int, int]] = {}
         self.constants: dict[str, Values] = {}

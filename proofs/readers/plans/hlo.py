@@ -83,7 +83,7 @@ Parameter = tuple[int, Index]
 
 
 @dataclass
-class Module:
+class HloModule:
     """A module: its computations by name, the entry, and the parameters that the caller gives up.
 
     `donated` are those, number and index; `aliased` has for places in the result the one whose bytes it takes.
@@ -100,7 +100,7 @@ CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_
 WITH_ATTRIBUTES = ("get-tuple-element", "while", "conditional", "call", "fusion", "async-start", "async-update")
 
 
-def parse(source: Source) -> Module:
+def parse(source: Source) -> HloModule:
     """The module of a dump. Raises INVALID_PLAN with file and line. O(bytes)."""
     lines = source.text().split("\n")
     if not lines[0].startswith("HloModule "):
@@ -115,7 +115,7 @@ class _Parsing:
         self.source, self.line = source, 1
         self.names: set[str] = set()
 
-    def module(self, lines: list[str]) -> Module:
+    def module(self, lines: list[str]) -> HloModule:
         found: dict[str, Computation] = {}
         entry, current = "", None
         for self.line, text in enumerate(lines[1:], 2):
@@ -137,7 +137,7 @@ class _Parsing:
             raise self.refuse("the module ends before its entry does", "the dump is not whole")
         aliased = {out: parameter for out, parameter in self.pairs(lines[0], "input_output_alias={") if out is not None}
         donors = [parameter for _, parameter in self.pairs(lines[0], "buffer_donor={")]
-        return Module(found, entry, [*aliased.values(), *donors], aliased)
+        return HloModule(found, entry, [*aliased.values(), *donors], aliased)
 
     def pairs(self, title: str, word: str) -> list[tuple[Index | None, Parameter]]:
         """`{OUT}: (NUMBER, {INDEX}, …)`, or without what is before the colon, of the title line. spec: FP4.8"""

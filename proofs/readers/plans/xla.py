@@ -26,7 +26,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from proofs.readers.plans.hlo import TYPES, Computation, Index, Instruction, Leaf, Module, parse
+from proofs.readers.plans.hlo import TYPES, Computation, HloModule, Index, Instruction, Leaf, parse
 from proofs.readers.plans.source import ForeignPlan, Source, fresh
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import element_alignment
@@ -161,7 +161,7 @@ def assigned(source: Source) -> Assignment:
 class _Flattening:
     """The flat program in the making."""
 
-    def __init__(self, source: Source, assignment: Assignment, module: Module) -> None:
+    def __init__(self, source: Source, assignment: Assignment, module: HloModule) -> None:
         self.source, self.slices, self.module = source, assignment.slices, module
         self.temporary = assignment.temporary
         self.thread_local = assignment.thread_local
