@@ -1,7 +1,7 @@
 """Write the CSV files of the corpus: `python -m tests.corpus.foreign.make.minimalloc [DIR]`.
 
 Each is what its name says. DIR has MiniMalloc's challenging sets (A.1048576.csv, …): our solution of each is written
-with the lifetimes of the set, in the layout packed, which needs up to 2 % more than the capacity in their names.
+with the lifetimes of the set, in the layout packed, which needs up to a quarter more than the capacity in their names.
 """
 
 from __future__ import annotations
