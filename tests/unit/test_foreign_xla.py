@@ -282,6 +282,21 @@ def test_arms_begin_with_what_the_conditional_is_given() -> None:
     assert "differ" in refusal(text, hlo.assignment(differ, KINDS)).what
 
 
+def test_tables_that_hold_the_same_places_may_be_one() -> None:
+    """XLA keeps the tables that two arms are given, and return, in the same bytes. spec: FP4.6"""
+    arm = "arm{0}: ROOT %x{0} = (u8[4]) parameter(0)"
+    main = (
+        "main: %p = u8[4] parameter(0); %s = (u8[4]) tuple(%p); %a = u8[4] sine(%p); %t = (u8[4]) tuple({}); "
+        "%k = (u8[4]) conditional(%a, %s, %t), branch_computations={{%arm0, %arm1}}; "
+        "%g = u8[4] get-tuple-element(%k), index=0; ROOT %r = u8[4] sine(%g)"
+    )
+    table = (2, 8, 8)
+    places = {"p": (0, 0, 4), "a": (2, 0, 4), "r": (1, 0, 4), "s{}": table, "t{}": table, "k{}": table}
+    assert refuted(hlo.module(arm.format(0), arm.format(1), main.format("%p")), places) == ""
+    differ = hlo.module(arm.format(0), arm.format(1), main.format("%a"))
+    assert refuted(differ, places | {"k{0}": (0, 0, 4)})
+
+
 def test_what_the_caller_gave_up_may_be_overwritten_and_nothing_else_of_it() -> None:
     """spec: FP4.8, FP1.10"""
     places = PLACES | {"a": (0, 0, 4)}

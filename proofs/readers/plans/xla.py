@@ -33,7 +33,7 @@ from tmmu.core.dtypes import element_alignment
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import Building, Misplaced, StatedTensor
-from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 from tmmu.plans.sections import Plan
 
@@ -331,6 +331,7 @@ class _Flattening:
         )
         if not names or len(operands) != len(names) + 1:
             raise self.refuse(f"expected a branch for each of {len(operands) - 1} operands, got {len(names)}", each)
+        operands = [operands[0], *self.with_equal_tables(operands[1:])]
         self.step(each, f"{prefix}{each.name}/", (row for operand in operands for row in operand.values()), ())
         first, ends = len(self.building.steps), []
         for k, (name, operand) in enumerate(zip(names, operands[1:], strict=True)):
@@ -342,6 +343,26 @@ class _Flattening:
             if (each.name, leaf.at) not in self.slices and len({end.get(leaf.at) for end in ends}) > 1:
                 raise self.refuse(f"the arms of {each.name}{_shown(leaf.at)} differ, and it has no slice", each)
         return ends[-1]
+
+    def with_equal_tables(self, given: Sequence[Binding]) -> list[Binding]:
+        """What arms are given, with one table for all that hold the same: XLA may keep them in the same bytes.
+
+        A table holds the places of what is in it. Where those are equal the tables are, byte for byte, so that the one
+        that is written last stands for all of them. All are written before the conditional, on each way to it.
+        """
+        last: dict[tuple[object, ...], int] = {}
+        keys: list[dict[Index, tuple[object, ...]]] = []
+        for operand in given:
+            keys.append({})
+            for index in {i[:n] for i in operand for n in range(len(i))}.intersection(operand):
+                self.source.spend(len(operand))
+                held = ((i[len(index) :], self.place(row)) for i, row in operand.items() if i[: len(index)] == index)
+                key = keys[-1][index] = tuple(sorted(held))
+                last[key] = max(last.get(key, 0), operand[index])
+        return [
+            {index: last[tables[index]] if index in tables else row for index, row in operand.items()}
+            for operand, tables in zip(given, keys, strict=True)
+        ]
 
     def restored(self, each: Instruction, given: Binding, first: int, prefix: str) -> Binding:
         """What an arm is given: in place of what steps from `first` on, the arms before, have overwritten, the same
@@ -547,9 +568,8 @@ class _Flattening:
         self.source.spend(len(name) // NAME_PER_VISIT, f"line {each.line}")
         shares = Shares.NONE if of == NONE else Shares.VIEW
         rows = self.building.tensors
-        rows.append(
-            StatedTensor(name, size, found.arena, found.offset, role, 0, dtype, element_alignment(dtype), shares, of)
-        )
+        flags, alignment = IS_INPUT if role is Role.INPUT else 0, element_alignment(dtype)
+        rows.append(StatedTensor(name, size, found.arena, found.offset, role, flags, dtype, alignment, shares, of))
         self.source.bound(len(rows) + len(self.building.steps))
         return len(rows) - 1
 
