@@ -22,7 +22,7 @@ spec: FP4.1 to FP4.10
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -333,12 +333,16 @@ class _Flattening:
             raise self.refuse(f"expected a branch for each of {len(operands) - 1} operands, got {len(names)}", each)
         operands = [operands[0], *self.with_equal_tables(operands[1:])]
         self.step(each, f"{prefix}{each.name}/", (row for operand in operands for row in operand.values()), ())
-        first, ends = len(self.building.steps), []
+        written, ends = _Extents(), []
         for k, (name, operand) in enumerate(zip(names, operands[1:], strict=True)):
             inside = f"{prefix}{each.name}/{k}/"
-            given = self.restored(each, operand, first, inside)
+            first = len(self.building.steps)
+            given = self.restored(each, operand, written, inside)
             result = self.run(self.computation(name, each), [given], inside, depth + 1)
             ends.append(self.passed(each, result, inside, always=True))
+            for step in self.building.steps[first:]:
+                for row in step.access.writes:
+                    written.add(*self.place(row))
         for leaf in each.shape:
             if (each.name, leaf.at) not in self.slices and len({end.get(leaf.at) for end in ends}) > 1:
                 raise self.refuse(f"the arms of {each.name}{_shown(leaf.at)} differ, and it has no slice", each)
@@ -364,12 +368,11 @@ class _Flattening:
             for operand, tables in zip(given, keys, strict=True)
         ]
 
-    def restored(self, each: Instruction, given: Binding, first: int, prefix: str) -> Binding:
-        """What an arm is given: in place of what steps from `first` on, the arms before, have overwritten, the same
-        written anew. It was whole before the arms, which a step has read. spec: FP4.6
+    def restored(self, each: Instruction, given: Binding, written: _Extents, prefix: str) -> Binding:
+        """What an arm is given: in place of what the arms before have overwritten, `written`, the same written anew.
+
+        It was whole before the arms, which a step has read. spec: FP4.6
         """
-        written = _Extents(self.place(row) for step in self.building.steps[first:] for row in step.access.writes)
-        self.source.spend(len(self.building.steps) - first + len(given), f"line {each.line}")
         again: dict[int, int] = {}
         for row in given.values():
             if row not in again and written.meet(*self.place(row)):
@@ -591,21 +594,24 @@ class _Flattening:
 
 
 class _Extents:
-    """The bytes of some places: (arena, offset, bytes)."""
+    """The bytes of some places, (arena, offset, bytes), as ranges that do not meet, in order."""
 
-    def __init__(self, places: Iterable[tuple[int, int, int]]) -> None:
+    def __init__(self) -> None:
         self.starts: dict[int, list[int]] = {}
         self.ends: dict[int, list[int]] = {}
-        for arena, offset, size in sorted(places):
-            starts, ends = self.starts.setdefault(arena, []), self.ends.setdefault(arena, [])
-            if ends and offset <= ends[-1]:
-                ends[-1] = max(ends[-1], offset + size)
-            else:
-                starts.append(offset)
-                ends.append(offset + size)
+
+    def add(self, arena: int, offset: int, size: int) -> None:
+        """Add a place. O(log n) and what it joins."""
+        starts, ends = self.starts.setdefault(arena, []), self.ends.setdefault(arena, [])
+        first, last = bisect_left(ends, offset), bisect_right(starts, offset + size)
+        if first < last:
+            offset, end = min(offset, starts[first]), max(offset + size, ends[last - 1])
+        else:
+            end = offset + size
+        starts[first:last], ends[first:last] = [offset], [end]
 
     def meet(self, arena: int, offset: int, size: int) -> bool:
-        """Whether a byte of a place is among them."""
+        """Whether a byte of a place is among them. O(log n)."""
         k = bisect_right(self.ends.get(arena, []), offset)
         starts = self.starts.get(arena, [])
         return k < len(starts) and starts[k] < offset + size
