@@ -2,7 +2,7 @@
 
 An oracle for the reader of XLA's plans. It shares the parsing with it and nothing else: control flow is run, with arms
 and numbers of iterations that are chosen beforehand, nothing is laid out flat, and no lifetimes are worked out. A
-result is a number made of the operation and of what was read, so that two machines agree exactly where reads do.
+result is a number made of the instruction and of what was read, so that two machines agree exactly where reads do.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Machine:
             return self.placed(each, part)
         if each.op in PASSES:
             return self.placed(each, operands[0])
-        token = self.token(each.op, [self.read(operand) for operand in operands])
+        token = self.token(f"{each.op} {each.name}", [self.read(operand) for operand in operands])
         result = self.written(each, f"{token}")
         for _, place in result.values():
             for operand in operands:
