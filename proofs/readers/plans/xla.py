@@ -63,6 +63,8 @@ NAME_PER_VISIT = 32
 Binding = Mapping[Index, int]
 """The rows of the tensors that hold a result, by place in it; none for what has no bytes."""
 Key = tuple[str, Index]
+ABSENT = -1
+"""In the place of a row: a constant that has no buffer, since it is part of the code."""
 
 
 class Slice(NamedTuple):
@@ -177,6 +179,9 @@ class _Flattening:
 
     def plan(self) -> ForeignPlan:
         entry = self.computation(self.module.entry, None)
+        for each in (each for one in self.module.computations.values() for each in one.instructions):
+            if each.op == "constant" and any((each.name, leaf.at) in self.slices for leaf in each.shape):
+                self.constant(each)  # also where it is a kernel that reads it
         donated: list[str] = []
         parameters: list[Binding] = []
         for number, parameter in sorted(entry.parameters().items()):
@@ -228,6 +233,8 @@ class _Flattening:
         spec: FP4.10
         """
         last = next(each for each in entry.instructions if each.name == entry.root)
+        if ABSENT in root.values():
+            raise self.refuse("the module returns a constant that has no buffer", last)
         result, moved = dict(root), dict[int, int]()
         for index, (number, at) in self.module.aliased.items():
             row, parameter = root.get(index), parameters[number].get(at) if number < len(parameters) else None
@@ -462,9 +469,13 @@ class _Flattening:
     def constant(self, each: Instruction) -> Binding:
         """A constant: written before the module runs, once however often its computation runs. spec: FP4.8"""
         if each.name not in self.constants:
-            rows = {leaf.at: self.made(each, leaf, "", role=Role.PARAMETER, is_needed=False) for leaf in each.shape}
-            if any(rows[leaf.at] is None and leaf.bytes for leaf in each.shape):
-                self.unassigned.add(each.name)
+            rows: dict[Index, int | None] = {
+                leaf.at: self.made(each, leaf, "", role=Role.PARAMETER, is_needed=False) for leaf in each.shape
+            }
+            for leaf in each.shape:
+                if rows[leaf.at] is None and leaf.bytes:
+                    self.unassigned.add(each.name)
+                    rows[leaf.at] = ABSENT
             self.constants[each.name] = {index: row for index, row in rows.items() if row is not None}
         return self.constants[each.name]
 
@@ -531,10 +542,14 @@ class _Flattening:
         for leaf in each.shape:
             base = parts.get(leaf.at)
             if base is None:
-                if leaf.bytes and is_whole and not self.may_be_absent(each):
+                if leaf.bytes and is_whole:
                     raise self.refuse(f"{each.name}{_shown(leaf.at)} has no buffer", each)
                 continue
             found[leaf.at] = base
+            if base == ABSENT:
+                if (each.name, leaf.at) in self.slices:
+                    raise self.refuse(f"{each.name}{_shown(leaf.at)} has a slice, and its constant none", each)
+                continue
             row = self.made(each, leaf, prefix, is_needed=False, of=base)
             if row is not None:
                 found[leaf.at] = row
@@ -544,10 +559,6 @@ class _Flattening:
         if reads:
             self.step(each, prefix, reads, writes)
         return found
-
-    def may_be_absent(self, each: Instruction) -> bool:
-        """Whether an instruction may pass on a constant that has no buffer."""
-        return bool(self.unassigned)
 
     def made(
         self, each: Instruction, leaf: Leaf, prefix: str, *, role: Role = Role.ACTIVATION, is_needed: bool = True,
@@ -577,6 +588,8 @@ class _Flattening:
         return len(rows) - 1
 
     def place(self, row: int) -> tuple[int, int, int]:
+        if row == ABSENT:
+            return ABSENT, 0, 0
         tensor = self.building.tensors[row]
         return tensor.arena, tensor.offset, tensor.bytes
 
@@ -585,7 +598,9 @@ class _Flattening:
     ) -> None:
         name = fresh(f"{prefix}{each.name}", self.nodes)
         self.nodes.add(name)
-        reads, writes, changes = (tuple(dict.fromkeys(rows)) for rows in (reads, writes, changes))
+        reads, writes, changes = (
+            tuple(row for row in dict.fromkeys(rows) if row != ABSENT) for rows in (reads, writes, changes)
+        )
         self.source.spend(1 + len(reads) + len(writes) + len(name) // NAME_PER_VISIT, f"line {each.line}")
         self.building.step(name, (DOMAIN, each.op), reads, writes, changes)
 
