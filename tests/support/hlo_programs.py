@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -201,3 +202,25 @@ def program(rng: random.Random) -> tuple[str, str]:
     slices = {key: (*where[key], p.size[key]) for key in p.parent}
     title = f", buffer_donor={{ {', '.join(f'({n}, {{}})' for n in donated)} }}" if donated else ""
     return hlo.module(*p.computations, title=title), hlo.assignment(slices, kinds)
+
+
+def edited(rng: random.Random, dump: tuple[str, str]) -> tuple[str, str]:
+    """A dump with an edit or two: a line lost, repeated or moved, or a name or a number that is another's."""
+    texts = list(dump)
+    for _ in range(rng.randint(1, 2)):
+        which, kind = rng.randrange(2), rng.random()
+        lines = texts[which].split("\n")
+        k, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+        if kind < 0.25:
+            del lines[k]
+        elif kind < 0.4:
+            lines.insert(other, lines[k])
+        elif kind < 0.55:
+            lines[k], lines[other] = lines[other], lines[k]
+        else:
+            word = re.compile(r"\d+" if which else r"%[\w.]+")
+            if found := list(word.finditer(lines[k])):
+                place = rng.choice(found)
+                lines[k] = lines[k][: place.start()] + rng.choice(word.findall(texts[which])) + lines[k][place.end() :]
+        texts[which] = "\n".join(lines)
+    return texts[0], texts[1]

@@ -309,6 +309,26 @@ def test_what_the_caller_gave_up_may_be_overwritten_and_nothing_else_of_it() -> 
     assert refuted(hlo.module(constant), PLACES | {"k": (3, 0, 4), "a": (3, 0, 4)}, KINDS | {3: "constant"})
 
 
+def test_constants_that_a_kernel_reads_have_bytes_of_their_own() -> None:
+    """spec: FP4.8"""
+    kernel = (
+        "f: %f0 = u8[4] parameter(0); %k = u8[4] constant({1}); %l = u8[4] constant({2}); ROOT %f = u8[4] g(%k, %l)"
+    )
+    text = hlo.module(kernel, CHAIN.replace("sine(%a)", "fusion(%a), kind=kLoop, calls=%f"))
+    constants = {"k": (3, 0, 4), "l": (3, 4, 4)}
+    assert refuted(text, PLACES | constants, KINDS | {3: "constant"}) == ""
+    assert refuted(text, PLACES | constants | {"l": (3, 2, 4)}, KINDS | {3: "constant"})
+
+
+def test_a_constant_without_a_buffer_is_passed_on_and_never_returned() -> None:
+    """spec: FP4.9"""
+    chain = "main: %p = u8[4]{0} parameter(0); %k = u8[4] constant({1}); %a = u8[4] bitcast(%k); ROOT %r = u8[4] "
+    places = {"p": (0, 0, 4), "r": (1, 0, 4)}
+    assert refuted(hlo.module(f"{chain}sine(%a)"), places) == ""
+    for root, slices in (("bitcast(%a)", {"p": (0, 0, 4)}), ("bitcast(%a)", places)):
+        refusal(hlo.module(chain + root), hlo.assignment(slices, KINDS))
+
+
 def test_what_is_outside_of_the_plan_is_listed_with_its_number() -> None:
     """spec: FP4.9"""
     text = hlo.module(CHAIN.replace("%a =", "%k = u8[] constant(1); %a =").replace("(%b, %p)", "(%b, %p, %k)"))
