@@ -50,7 +50,14 @@ def _is_csv(head: bytes) -> bool:
     return not CSV_ID.isdisjoint(first) and b"size" in first
 
 
-FORMATS = (PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),)
+def _is_relax(head: bytes) -> bool:
+    return b"tvm.script" in head and b"I.ir_module" in head
+
+
+FORMATS = (
+    PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),
+    PlanFormat("relax", "TVM Relax script", (".relax",), (".py",), _is_relax, "relax", has_capacity=True),
+)
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}
 
