@@ -19,6 +19,9 @@ from tmmu.plans.building import Building, Misplaced, StatedTensor
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.sections import Plan
 
+WHOLE = "the first write of a buffer writes all of it"
+"""What no program in buffers states: which bytes a kernel leaves as they were."""
+
 
 @dataclass
 class Cell:
@@ -105,7 +108,9 @@ class CellMemory:
                 continue
             if held is not None and cell in keeps:
                 read[held] = None
-                found.of = held
+                old = self.cells[held]
+                same = (old.arena, old.offset, old.bytes) == (found.arena, found.offset, found.bytes)
+                found.of = held if same else None
         for cell in written:
             self.cells[cell].written = True
         label = self._fresh("step", name)

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.cells import CellMemory
+from proofs.readers.plans.cells import WHOLE, CellMemory
 from proofs.readers.plans.script import Names, Pointer, Value, bits, dotted, extent, integer, integers, parsed, string
 from proofs.readers.plans.source import ForeignPlan, Source
 from tmmu.core.vocabulary import Role
@@ -54,7 +54,7 @@ class _Module:
         self.functions: dict[str, ast.FunctionDef] = {}
         self.prefix = ""
         self.approximations: dict[str, None] = {}
-        self.believed: dict[str, None] = {}
+        self.believed: dict[str, None] = {WHOLE: None}
         self.outside: dict[str, str] = {}
         self.storages: dict[int, int] = {}
         self.killed: dict[str, int] = {}
