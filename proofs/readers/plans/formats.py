@@ -58,10 +58,15 @@ def _is_inductor(head: bytes) -> bool:
     return b"# AOT ID: " in head[:2048] and b"torch._inductor" in head
 
 
+def _is_iree(head: bytes) -> bool:
+    return b"// -----// IR Dump" in head and b"LayoutSlices" in head
+
+
 FORMATS = (
     PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),
     PlanFormat("relax", "TVM Relax script", (".relax",), (".py",), _is_relax, "relax", has_capacity=True),
     PlanFormat("inductor", "Inductor wrapper", (".inductor",), (".py",), _is_inductor, "inductor", has_capacity=True),
+    PlanFormat("iree", "IREE stream dump", (".iree",), (".mlir",), _is_iree, "iree", has_capacity=True),
 )
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}

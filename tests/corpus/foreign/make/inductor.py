@@ -79,7 +79,7 @@ if __name__ == "__main__":
         "overlap": changed(block, "buf5 = alloc_from_pool(pool1, 8192,", "buf5 = alloc_from_pool(pool1, 4096,"),
         "small-pool": changed(block, "pool2 = empty_strided_cpu((40960, )", "pool2 = empty_strided_cpu((40832, )"),
         "view-beyond": changed(
-            block, "reinterpret_tensor(buf26, (32, 64), (128, 1), 64)", "reinterpret_tensor(buf26, (32, 64), (128, 1), 96)"
+            block, "tensor(buf26, (32, 64), (128, 1), 64)", "tensor(buf26, (32, 64), (128, 1), 96)"
         ),
         # A product over its own operand.
         "over-operand": changed(sort, "buf7 = buf0  # alloc", "buf7 = buf4  # alloc"),
