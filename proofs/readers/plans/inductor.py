@@ -125,7 +125,7 @@ class _Wrapper:
                 kinds.append(KEPT)
             elif in_c:
                 kinds.append(WRITTEN if "*" in words and "const" not in words else READ)
-            else:
+            elif "constexpr" not in parameter:  # those are of the configuration that is launched
                 kinds.append(WRITTEN if name.startswith(("out_ptr", "ws_ptr")) else READ)
         return kinds
 

@@ -87,7 +87,8 @@ class _Dump:
         marks = list(SECTION.finditer(text))
         self.source.spend(len(text) // 8)
         line, reached = 1, 0
-        for mark, until in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
+        for k, mark in enumerate(marks):
+            until = marks[k + 1].start() if k + 1 < len(marks) else len(text)
             body = text[mark.end() : until]
             line, reached = line + text.count("\n", reached, mark.end()), mark.end()
             named = FUNCTION.search(body)
