@@ -28,16 +28,35 @@ def command(*operands: str, name: str = "k") -> str:
     return f"stream.cmd.dispatch @{name}::@{name} {{\n" + ",\n".join(lines) + "\n}"
 
 
-def function(*commands: str, offsets: tuple[int, int, int] = (0, 64, 0), size: int = 128, close: str = "", name: str = "main",
-             top: str = "", ret: str = "%0") -> str:  # fmt: skip
+def function(
+    *commands: str,
+    offsets: tuple[int, int, int] = (0, 64, 0),
+    size: int = 128,
+    close: str = "",
+    name: str = "main",
+    top: str = "",
+    ret: str = "%0",
+) -> str:
     """A dump of both sides: three slices of 64 bytes in one allocation, and commands in one execute."""
-    body = "\n".join((
-        f"util.func public @{name}(%0: {T}) -> {T} {{", "%c0 = arith.constant 0 : index", "%c64 = arith.constant 64 : index",
-        "%c32 = arith.constant 32 : index", "PACK",
-        f"%r, %t = stream.resource.alloca uninitialized on(#hal.device) : {T}{{%s}} {TIME}", top,
-        f"%e = stream.cmd.execute await(%t) => with(%0 as %x: {T}{{%c64}}, %r as %a: {T}{{%s}}) {{", *commands,
-        f"}} {TIME}", close, f"util.return {ret} : {T}",
-    )).replace("\n", "\n  ") + "\n}\n"  # fmt: skip
+    body = (
+        "\n".join(
+            (
+                f"util.func public @{name}(%0: {T}) -> {T} {{",
+                "%c0 = arith.constant 0 : index",
+                "%c64 = arith.constant 64 : index",
+                "%c32 = arith.constant 32 : index",
+                "PACK",
+                f"%r, %t = stream.resource.alloca uninitialized on(#hal.device) : {T}{{%s}} {TIME}",
+                top,
+                f"%e = stream.cmd.execute await(%t) => with(%0 as %x: {T}{{%c64}}, %r as %a: {T}{{%s}}) {{",
+                *commands,
+                f"}} {TIME}",
+                close,
+                f"util.return {ret} : {T}",
+            )
+        ).replace("\n", "\n  ")
+        + "\n}\n"
+    )
     before, after = body.replace("PACK", PACK), body.replace("  PACK\n", "")
     for k, offset in enumerate(offsets, 1):
         before = before.replace(f"%o{k}", f"%p#{k}")
@@ -79,12 +98,27 @@ def serial(*commands: str) -> str:
         # A dispatch changes a slice; a copy of half of one to the other half of another; a fill; a flush.
         (function(CHAIN[0], command("rw 1"), *CHAIN[1:]), set()),
         (function(CHAIN[0], f"stream.cmd.copy %a[%o1], %a[%o2], %c64 : {T}{{%s}} -> {T}{{%s}}", *CHAIN[2:]), set()),
-        (function(CHAIN[0], f"stream.cmd.fill %v, %a[%o2 for %c64] : i8 -> {T}{{%s}}",
-                  f"stream.cmd.flush to(#hal.device) %a[%o2 for %c64] : {T}{{%s}}", *CHAIN[2:]), set()),
+        (
+            function(
+                CHAIN[0],
+                f"stream.cmd.fill %v, %a[%o2 for %c64] : i8 -> {T}{{%s}}",
+                f"stream.cmd.flush to(#hal.device) %a[%o2 for %c64] : {T}{{%s}}",
+                *CHAIN[2:],
+            ),
+            set(),
+        ),
         # What a region holds is one step: slice 3 is written while slice 1 may be read.
         (function(CHAIN[0], region(CHAIN[1], command("ro 0", "wo 3")), command("ro 2", "ro 3", "rw 0")), LIVE),
-        (function(CHAIN[0], region(CHAIN[1], command("ro 0", "wo 3")), command("ro 2", "ro 3", "rw 0"),
-                  offsets=(0, 64, 128), size=192), set()),
+        (
+            function(
+                CHAIN[0],
+                region(CHAIN[1], command("ro 0", "wo 3")),
+                command("ro 2", "ro 3", "rw 0"),
+                offsets=(0, 64, 128),
+                size=192,
+            ),
+            set(),
+        ),
         # A race: one command reads what another writes; in one serial part it is none.
         (function(region(*CHAIN[:2]), *CHAIN[2:]), {*LIVE, "lifetimes_cover_accesses"}),
         (function(region(serial(*CHAIN[:2])), *CHAIN[2:]), set()),
@@ -96,20 +130,49 @@ def serial(*commands: str) -> str:
         (function(*CHAIN[:2], close="util.global.store %r, @state : " + T), set()),
         (function(*CHAIN, close="util.global.store %r, @state : " + T), LIVE),
         # A loop reads slice 1 in each iteration, and writes slice 3 over it.
-        (function(CHAIN[0], close=f"%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%b = %r) -> ({T}) {{\n"
-                  f"%g = stream.cmd.execute with(%b as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n" + "\n".join(CHAIN[1:])
-                  + f"\n}} {TIME}\nscf.yield %b : {T}\n}}"), LIVE),
-        (function(CHAIN[0], close=f"%l = scf.if %i -> ({T}) {{\n"
-                  f"%g = stream.cmd.execute await(%e) => with(%r as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
-                  + "\n".join(CHAIN[1:]) + f"\n}} {TIME}\nscf.yield %0 : {T}\n}} else {{\nscf.yield %0 : {T}\n}}"), set()),
-        (function(CHAIN[0], close=f"%l = scf.while (%b = %r) : ({T}) -> ({T}) {{\nscf.condition(%i) %b : {T}\n}} do {{\n^bb0(%d: {T}):\n"
-                  f"%g = stream.cmd.execute with(%d as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n" + "\n".join(CHAIN[1:])
-                  + f"\n}} {TIME}\nscf.yield %d : {T}\n}}"), LIVE),
+        (
+            function(
+                CHAIN[0],
+                close=f"%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%b = %r) -> ({T}) {{\n"
+                f"%g = stream.cmd.execute with(%b as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                + "\n".join(CHAIN[1:])
+                + f"\n}} {TIME}\nscf.yield %b : {T}\n}}",
+            ),
+            LIVE,
+        ),
+        (
+            function(
+                CHAIN[0],
+                close=f"%l = scf.if %i -> ({T}) {{\n"
+                f"%g = stream.cmd.execute await(%e) => with(%r as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                + "\n".join(CHAIN[1:])
+                + f"\n}} {TIME}\nscf.yield %0 : {T}\n}} else {{\nscf.yield %0 : {T}\n}}",
+            ),
+            set(),
+        ),
+        (
+            function(
+                CHAIN[0],
+                close=f"%l = scf.while (%b = %r) : ({T}) -> ({T}) {{\n"
+                "scf.condition(%i) %b : x\n} do {\n^bb0(%d: x):\n"
+                f"%g = stream.cmd.execute with(%d as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                + "\n".join(CHAIN[1:])
+                + f"\n}} {TIME}\nscf.yield %d : {T}\n}}",
+            ),
+            LIVE,
+        ),
         # Views of the allocation.
-        (function(*CHAIN, top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}", close="%w = stream.timepoint.await %e => %v : "
-                  f"{T}{{%c64}}\n%y = stream.tensor.export %w : tensor<16xf32> in {T}{{%c64}} -> !hal.buffer_view"), set()),
+        (
+            function(
+                *CHAIN,
+                top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}",
+                close="%w = stream.timepoint.await %e => %v : "
+                f"{T}{{%c64}}\n%y = stream.tensor.export %w : tensor<16xf32> in {T}{{%c64}} -> !hal.buffer_view",
+            ),
+            set(),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_dump_has_the_faults_of_its_slices_and_regions(text: str, broken: set[str]) -> None:
     """spec: FP9.1, FP9.3, FP9.4, FP9.5, FP9.6, FP9.7"""
     assert judged(read(text)) == broken
@@ -125,10 +188,18 @@ def test_a_dump_after_the_pass_alone_is_read_by_the_names_of_offsets() -> None:
     assert judged(read(late[late.index(AFTER) :])) == LIVE
 
 
+def test_a_dump_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: FP2.2"""
+    monkeypatch.setattr(iree, "MAX_DUMP", 100)
+    with pytest.raises(TmmuError, match="more than 100 bytes"):
+        read(function(*CHAIN))
+
+
 def test_executes_that_do_not_await_each_other_are_listed() -> None:
     """spec: FP9.8"""
     for awaits, count in (("await(%e)", 1), ("await(%t)", 2)):
-        close = (f"%g = stream.cmd.execute {awaits} => with(%r as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n{CHAIN[1]}\n}} {TIME}")
+        given = f"with(%r as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}})"
+        close = f"%g = stream.cmd.execute {awaits} => {given} {{\n{CHAIN[1]}\n}} {TIME}"
         found = read(function(CHAIN[0], close=close))
         assert (judged(found), len(found.reading.assumptions)) == (set(), count)
     host = f"%w = stream.timepoint.await %e => %r : {T}{{%s}}\n"
@@ -151,22 +222,40 @@ RIGHT = function(*CHAIN)
 @pytest.mark.parametrize(
     "text",
     [
-        "", "\xff", BEFORE, RIGHT[: RIGHT.index(AFTER)], AFTER + "util.func @f() {\n}\n",
-        RIGHT.replace("wo %a[%o3", "ro %a[%o3"), RIGHT[:-3], RIGHT.replace("%s = arith.constant 128", "%s = arith.constant -1"),
-        RIGHT.replace("%s = arith.constant 128", "%s = arith.constant " + "9" * 5000), RIGHT.replace("%c64 =", "%c65 ="),
-        function("stream.cmd.call @f(%a) : () -> ()"), function("stream.cmd.dispatch @f"), function("ro %a[%o1 for %c64] : x"),
-        function(*CHAIN, close="cf.br ^bb1"), function(*CHAIN, close="^bb1:"), function(*CHAIN, close="}"),
-        function(*CHAIN, close="%l = scf.forall (%i) in (4) {\n}"), function(*CHAIN, close="some.region {\n}"),
-        function(*CHAIN, close="scf.yield %r : x"), function(*CHAIN, top="%v = stream.resource.subview %r : x"),
-        function(*CHAIN, top=f"%v = stream.resource.alloca : {T} {TIME}"), function(*CHAIN, close="stream.cmd.execute with()"),
+        "",
+        "\xff",
+        BEFORE,
+        RIGHT[: RIGHT.index(AFTER)],
+        AFTER + "util.func @f() {\n}\n",
+        RIGHT.replace("wo %a[%o3", "ro %a[%o3"),
+        RIGHT[:-3],
+        RIGHT.replace("%s = arith.constant 128", "%s = arith.constant -1"),
+        RIGHT.replace("%s = arith.constant 128", "%s = arith.constant " + "9" * 5000),
+        RIGHT.replace("%c64 =", "%c65 ="),
+        function("stream.cmd.call @f(%a) : () -> ()"),
+        function("stream.cmd.dispatch @f"),
+        function("ro %a[%o1 for %c64] : x"),
+        function(*CHAIN, close="cf.br ^bb1"),
+        function(*CHAIN, close="^bb1:"),
+        function(*CHAIN, close="}"),
+        function(*CHAIN, close="%l = scf.forall (%i) in (4) {\n}"),
+        function(*CHAIN, close="some.region {\n}"),
+        function(*CHAIN, close="scf.yield %r : x"),
+        function(*CHAIN, top="%v = stream.resource.subview %r : x"),
+        function(*CHAIN, top=f"%v = stream.resource.alloca : {T} {TIME}"),
+        function(*CHAIN, close="stream.cmd.execute with()"),
         function(*CHAIN, top="\n".join("scf.if %i {" for _ in range(70))),
         function(*["stream.cmd.serial {"] * 70, *CHAIN, *["}"] * 70),
         RIGHT.replace("wo %a[%o2 for", "wo %a[%o1 for").replace("wo %a[%p#2", "wo %a[%p#2"),
-        function(*CHAIN, top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}\n"
-                 f"%w = stream.resource.subview %v[%c32] : x\n%z = stream.resource.subview %w[%o2] : x"),
-        function("stream.cmd.copy %a[%o1] : x"), function("stream.cmd.fill %v, %a[%o1] : x"),
+        function(
+            *CHAIN,
+            top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}\n"
+            f"%w = stream.resource.subview %v[%c32] : x\n%z = stream.resource.subview %w[%o2] : x",
+        ),
+        function("stream.cmd.copy %a[%o1] : x"),
+        function("stream.cmd.fill %v, %a[%o1] : x"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_dump_is_refused(text: str) -> None:
     """spec: FP2.3, FP2.4, FP9.1, FP9.9"""
     with pytest.raises(TmmuError) as error:

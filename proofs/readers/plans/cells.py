@@ -46,12 +46,18 @@ class CellMemory:
     arenas: list[Arena] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     steps: list[tuple[str, tuple[str, str], list[int], list[int], list[int]]] = field(default_factory=list)
+    empty: set[int] = field(default_factory=set)
     _names: dict[str, dict[str, int]] = field(default_factory=lambda: {"arena": {}, "cell": {}, "step": {}})
 
     def arena(self, name: str, capacity: int = UINT64_END - 1) -> int:
-        """A further arena; without a capacity where the file states none."""
+        """A further arena; without a capacity where the file states none. One of no bytes has room for nothing."""
         self.source.bound(len(self.arenas))
-        self.arenas.append(Arena(self._fresh("arena", name), capacity))
+        if not 0 <= capacity < UINT64_END:
+            raise self.source.refuse(f"a memory of {capacity} bytes", name)
+        if capacity == 0:
+            self.empty.add(len(self.arenas))
+        # An arena has a byte at least, as what is of no bytes takes one in footprints (T7).
+        self.arenas.append(Arena(self._fresh("arena", name), max(1, capacity)))
         return len(self.arenas) - 1
 
     def cell(
@@ -73,6 +79,8 @@ class CellMemory:
         found = self.cells[cell]
         if not 0 <= found.offset + end < UINT64_END:
             raise self.source.refuse(f"{found.name} ends beyond 64 bits", place)
+        if end and found.arena in self.empty:
+            raise self.source.refuse(f"{found.name} lies in a memory of no bytes", place)
         found.bytes = max(found.bytes, end)
 
     def held(self, cell: int) -> int | None:

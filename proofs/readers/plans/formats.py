@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from proofs.readers.plans.source import PIPE, ForeignPlan, Source
 from tmmu.core import kind
+from tmmu.core.errors import TmmuError
 from tmmu.core.flags import PLAN_SUFFIXES
 from tmmu.plans import file
 from tmmu.plans.gate import Stated, StatedBuffers
@@ -128,7 +129,11 @@ def gated(form: PlanFormat, source: Source) -> Stated | StatedBuffers:
     if form.has_capacity:
         _needs_none(source.capacity, form.title)
     plan, reading = form.read(source)
-    return file.gated(plan, reading)
+    try:
+        return file.gated(plan, reading)
+    except TmmuError as error:
+        error.in_file(source.name)
+        raise
 
 
 def _needs_none(capacity: int | None, what: str) -> None:

@@ -162,7 +162,7 @@ class _Wrapper:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
                             raise self.refuse(node, "del of what is no buffer, or deleted already")
                 case ast.Return(value=ast.expr() as value):
-                    self.memory.returns(p.cell for p in self.value(value, names, "result").every())
+                    self.memory.returns(p.cell for p in self.value(value, names, "result").every(self.source))
                 case ast.With():
                     self.block(node.body, names)
                 case ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
@@ -233,7 +233,7 @@ class _Wrapper:
                 found = self.value(base, names, name)
                 return found if k is None else self.item(found, k, name)
         parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-        return Value(tuple(p for part in parts for p in self.value(part, names, name).every()))
+        return Value(tuple(p for part in parts for p in self.value(part, names, name).every(self.source)))
 
     def item(self, value: Value, k: int, name: str) -> Value:
         """An item of a tuple; of what other code returns, memory of its own that holds what the call has made."""
@@ -271,7 +271,7 @@ class _Wrapper:
     def state(self, node: ast.Call, names: Names) -> None:
         """`assert_tensor_metadata(buf2, shape, strides, dtype, …)`: the size of what other code has returned."""
         size = self.bytes(node.args[1], node.args[2], node.args[3]) if len(node.args) > 3 else None
-        for pointer in self.value(node.args[0], names, "").every() if size is not None else ():
+        for pointer in self.value(node.args[0], names, "").every(self.source) if size is not None else ():
             if pointer.cell in self.unsized:
                 self.unsized.discard(pointer.cell)
                 self.widths[pointer.cell] = _width(node.args[3]) or 0
@@ -307,7 +307,7 @@ class _Wrapper:
         """`reinterpret_tensor(buffer, shape, strides, offset)`; the offset is in elements. spec: FP8.5"""
         base = self.value(node.args[0], names, name) if node.args else Value()
         found = []
-        for pointer in base.every():
+        for pointer in base.every(self.source):
             if pointer.cell in self.unsized:
                 found.append(pointer)
                 continue
@@ -333,7 +333,7 @@ class _Wrapper:
         if len(node.args) < len(kinds) and not any(k.arg for k in node.keywords):
             raise self.refuse(node, f"{kernel} takes {len(kinds)} operands, got {len(node.args)}")
         for k, arg in enumerate(node.args):
-            cells = [p.cell for p in self.value(arg, names, "").every()]
+            cells = [p.cell for p in self.value(arg, names, "").every(self.source)]
             kind = kinds[k] if k < len(kinds) else READ
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
         self.step(kernel, touched)
@@ -350,12 +350,12 @@ class _Wrapper:
         operands = [self.value(arg, names, "") for arg in node.args]
         operands = ([receiver] if receiver is not None else []) + operands
         for k, operand in enumerate(operands):
-            cells = [p.cell for p in operand.every()]
+            cells = [p.cell for p in operand.every(self.source)]
             (touched.keeps if inplace and k == 0 else touched.reads).extend(cells)
         for keyword in node.keywords:
-            cells = [p.cell for p in self.value(keyword.value, names, "").every()]
+            cells = [p.cell for p in self.value(keyword.value, names, "").every(self.source)]
             (touched.writes if keyword.arg == "out" or keyword.arg == "outs" else touched.reads).extend(cells)
-        pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every()))
+        pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
             return Value()
         label = callee or "a call"

@@ -29,6 +29,8 @@ WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
+MAX_DUMP = 1 << 26
+"""The largest dump that is read, in bytes."""
 LIMIT = 64
 """Of more accesses of one slice in one concurrent region, all count as at once."""
 LOOPS = "what a loop reads from before it counts as read until its end, and what arms of an If made as read"
@@ -82,6 +84,8 @@ class _Dump:
         self.prefix = ""
 
     def plan(self) -> ForeignPlan:
+        if len(self.source.data) > MAX_DUMP:
+            raise self.source.refuse(f"more than {MAX_DUMP} bytes", None, "dump fewer functions")
         text = self.source.text()
         found: dict[tuple[str, str], tuple[int, str]] = {}
         marks = list(SECTION.finditer(text))

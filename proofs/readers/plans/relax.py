@@ -185,7 +185,7 @@ class _Module:
                 self.value(call, names, "", None)
             case ast.Return(value=ast.expr() as value):
                 found = self.value(value, names, "the result", None)
-                self.memory.returns(p.cell for p in found.every())
+                self.memory.returns(p.cell for p in found.every(self.source))
             case ast.If():
                 self.arms(node, names, depth)
             case ast.With():
@@ -204,11 +204,26 @@ class _Module:
             inner = dict(names)
             self.block(body, inner, depth + 1)
             found.append(inner)
-        for name in {*found[0], *found[1]}:
+        merged: dict[tuple[int, int], Value] = {}
+        for name in found[0]:
             first, second = found[0].get(name), found[1].get(name)
             if first is not None and second is not None:
-                names[name] = first if first is second else _either(first, second)
+                names[name] = self.either(first, second, merged)
         self.source.spend(len(names))
+
+    def either(self, first: Value, second: Value, merged: dict[tuple[int, int], Value]) -> Value:
+        """What a name stands for where either arm may have bound it: items one by one where both are tuples."""
+        if first is second:
+            return first
+        key = id(first), id(second)
+        if key not in merged:
+            self.source.spend(1)
+            merged[key] = found = Value()
+            if first.items and first.items.keys() == second.items.keys():
+                found.items |= {k: self.either(first.items[k], second.items[k], merged) for k in first.items}
+            else:
+                found.pointers = tuple(dict.fromkeys((*first.every(self.source), *second.every(self.source))))
+        return merged[key]
 
     def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> Value:
         """What an expression stands for; a call in it is a step."""
@@ -226,7 +241,7 @@ class _Module:
                 return Value()
             case ast.Subscript(value=base, slice=at):
                 found, k = self.value(base, names, name, None), integer(at)
-                return found.items[k] if k in found.items else Value(found.every())
+                return found.items[k] if k in found.items else Value(found.every(self.source))
             case ast.Call():
                 return self.call(node, names, name, annotation)
             case ast.Attribute() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
@@ -272,8 +287,8 @@ class _Module:
             return Value((Pointer(cell, 0),))
         # Anything else may hand on its operands, and writes what nothing has written yet.
         what = packed or callee or "a call"
-        fresh = [p.cell for v in operands for p in v.every() if self.memory.held(p.cell) is None]
-        found = tuple(dict.fromkeys(p for v in operands for p in v.every()))
+        fresh = [p.cell for v in operands for p in v.every(self.source) if self.memory.held(p.cell) is None]
+        found = tuple(dict.fromkeys(p for v in operands for p in v.every(self.source)))
         if found:
             self.believed[f"{what} writes no operand but those that nothing has written before it"] = None
         self.touch(what, operands, fresh)
@@ -319,7 +334,7 @@ class _Module:
         declared = node.args[1] if callee == "R.match_cast" and len(node.args) > 1 else annotation
         size = _tensor_bytes(declared)
         self.believed[f"{packed or callee} shows its operand's bytes"] = None
-        for pointer in operands[0].every() if size is not None and callee != "R.memory.view" else ():
+        for pointer in operands[0].every(self.source) if size is not None and callee != "R.memory.view" else ():
             self.memory.grow(pointer.cell, pointer.start + (size or 0), _line(node))
         return operands[0]
 
@@ -329,7 +344,7 @@ class _Module:
         reads: list[int] = []
         writes: list[int] = []
         for k, operand in enumerate(operands):
-            pointers = operand.every()
+            pointers = operand.every(self.source)
             for pointer in pointers:
                 self.memory.grow(pointer.cell, pointer.start + kernel.bytes.get(k, 0), _line(node))
             cells = [p.cell for p in pointers]
@@ -341,7 +356,7 @@ class _Module:
         self.memory.step(name, (DOMAIN, name), reads, writes)
 
     def touch(self, what: str, operands: Iterable[Value], writes: Sequence[int] = ()) -> None:
-        reads = [p.cell for v in operands for p in v.every() if p.cell not in writes]
+        reads = [p.cell for v in operands for p in v.every(self.source) if p.cell not in writes]
         if reads or writes:
             self.memory.step(what, (DOMAIN, what), reads, writes)
 
@@ -358,13 +373,6 @@ def _targets(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Assign):
         return node.targets
     return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
-
-
-def _either(first: Value, second: Value) -> Value:
-    """What a name stands for where either arm may have bound it: items one by one where both are tuples."""
-    if first.items.keys() == second.items.keys() and first.items:
-        return Value(items={k: _either(first.items[k], second.items[k]) for k in first.items})
-    return Value(tuple(dict.fromkeys((*first.every(), *second.every()))))
 
 
 def _listed(node: ast.expr | None) -> tuple[int, ...] | None:

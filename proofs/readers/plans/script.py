@@ -1,7 +1,7 @@
 """Programs as Python text, read without running any of it: what Relax and Inductor have in common.
 
 A name stands for a `Value`: pointers to cells, a tuple of values, or what the file does not place. Bounds: the text is
-at most `MAX_SCRIPT` bytes, so that its syntax tree is at most some 100 times that. spec: FP2.2, FP2.3, FP7.1, FP8.1
+at most `MAX_SCRIPT` bytes and `MAX_TOKENS` words and signs, so that its syntax tree is some 500 MiB at most. spec: FP2.2, FP2.3, FP7.1, FP8.1
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from tmmu.core.vocabulary import UINT64_END
 
 MAX_SCRIPT = 1 << 22
 """The largest text of a program in Python that is read, in bytes."""
+MAX_TOKENS = 1 << 20
+"""The most words and signs of such a text; a syntax tree takes about a kilobyte for each."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _BITS = re.compile(r"(?:u?int|float|bfloat|complex)(\d{1,3})(?:_?e\d+m\d+\w*)?(?:x(\d{1,3}))?", re.ASCII)
 
 
@@ -40,13 +43,14 @@ class Value:
     items: dict[int, Value] = field(default_factory=dict)
     opaque: str = ""
 
-    def every(self) -> tuple[Pointer, ...]:
+    def every(self, source: Source) -> tuple[Pointer, ...]:
         """The pointers of a value and of all its items."""
         found: dict[Pointer, None] = {}
         seen: set[int] = set()
         left = [self]
         while left:
             value = left.pop()
+            source.spend(1 + len(value.pointers) + len(value.items))
             if id(value) not in seen:
                 seen.add(id(value))
                 found |= dict.fromkeys(value.pointers)
@@ -62,7 +66,10 @@ def parsed(source: Source) -> ast.Module:
     if len(source.data) > MAX_SCRIPT:
         raise source.refuse(f"more than {MAX_SCRIPT} bytes of Python", None, "use a smaller module")
     text = source.text()
-    source.spend(len(text) // 8)
+    tokens = sum(1 for _ in _TOKEN.finditer(text))
+    source.spend(tokens)
+    if tokens > MAX_TOKENS:
+        raise source.refuse(f"more than {MAX_TOKENS} words and signs of Python", None, "use a smaller module")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of strings with odd escapes: nothing of the text is run
