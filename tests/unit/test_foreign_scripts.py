@@ -227,7 +227,8 @@ def test_arms_of_nested_tuples_are_merged_in_linear_time() -> None:
 
 def test_a_memory_of_no_bytes_holds_nothing() -> None:
     """spec: FP7.2, FP2.4"""
-    empty = f"e = {STORAGE.replace('16', '0')}\nf = R.memory.alloc_tensor(e, 0, R.shape([0, 4]), R.dtype('int8'))\n{{}}return x"
+    empty = f"e = {STORAGE.replace('16', '0')}\n"
+    empty += "f = R.memory.alloc_tensor(e, 0, R.shape([0, 4]), R.dtype('int8'))\n{}return x"
     assert judged(read(module(empty.format("R.call_packed('g', x, f)\n")))) == set()
     for wrong in ("f = R.memory.alloc_tensor(e, 0, R.shape([1]), R.dtype('int8'))\n", "cls.copy(x, f)\n"):
         with pytest.raises(TmmuError, match="a memory of no bytes"):

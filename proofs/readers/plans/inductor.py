@@ -12,7 +12,18 @@ import re
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import WHOLE, CellMemory
-from proofs.readers.plans.script import Names, Pointer, Value, bits, dotted, extent, integer, integers, parsed, string
+from proofs.readers.plans.script import (
+    Names,
+    Pointer,
+    ScriptValue,
+    bits,
+    dotted,
+    extent,
+    integer,
+    integers,
+    parsed,
+    string,
+)
 from proofs.readers.plans.source import ForeignPlan, Source
 from tmmu.core.vocabulary import Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
@@ -60,9 +71,9 @@ class _Wrapper:
         self.sizes: dict[str, tuple[int, int]] = {}
         self.widths: dict[int, int] = {}
         self.unsized: set[int] = set()
-        self.items: dict[tuple[int, int], Value] = {}
+        self.items: dict[tuple[int, int], ScriptValue] = {}
         self.has_pools = False
-        self.believed: dict[str, None] = {WHOLE: None}
+        self.assumed: dict[str, None] = {WHOLE: None}
         self.outside: dict[str, str] = {}
         self.prefix = ""
 
@@ -91,8 +102,8 @@ class _Wrapper:
             self.outside["calls between partitions"] = "each is a run of its own"
         given = self.memory.donated()
         if given:
-            self.believed["what the wrapper writes of its arguments is meant to change"] = None
-        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.believed), self.outside, (), given)
+            self.assumed["what the wrapper writes of its arguments is meant to change"] = None
+        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (), given)
         return ForeignPlan(self.memory.plan(), reading)
 
     def define(self, node: ast.stmt) -> None:
@@ -176,7 +187,7 @@ class _Wrapper:
     def unpack(self, node: ast.Assign, targets: list[ast.expr], value: ast.expr, names: Names) -> None:
         """`arg0_1, arg1_1 = args`, or the items of what other code returns."""
         given = isinstance(value, ast.Name) and value.id not in names
-        found = Value() if given else self.value(value, names, "result")
+        found = ScriptValue() if given else self.value(value, names, "result")
         for k, target in enumerate(targets):
             if not isinstance(target, ast.Name):
                 raise self.refuse(node, "expected names")
@@ -189,9 +200,9 @@ class _Wrapper:
             if name not in self.sizes:
                 self.unsized.add(cell)
                 self.outside["sizes of arguments"] = "the file states no numbers"
-            names[name] = Value((Pointer(cell, 0),))
+            names[name] = ScriptValue((Pointer(cell, 0),))
 
-    def assigned(self, node: ast.Assign, name: str, value: ast.expr, names: Names) -> Value:
+    def assigned(self, node: ast.Assign, name: str, value: ast.expr, names: Names) -> ScriptValue:
         """A name for a value, or for a further buffer in its bytes where the line ends so. spec: FP8.2, FP8.3"""
         found = self.value(value, names, name)
         comment = self.lines[(node.end_lineno or 1) - 1].rstrip()
@@ -212,9 +223,9 @@ class _Wrapper:
         self.widths[cell] = self.widths.get(pointer.cell, 0)
         if pointer.cell in self.unsized:
             self.unsized.add(cell)
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
-    def value(self, node: ast.expr, names: Names, name: str) -> Value:
+    def value(self, node: ast.expr, names: Names, name: str) -> ScriptValue:
         """What an expression stands for; a call in it may be a step."""
         self.source.spend(1)
         match node:
@@ -223,33 +234,33 @@ class _Wrapper:
                     return names[used]
                 if used not in self.globals:
                     raise self.refuse(node, f"no {used} is there: not assigned before, or deleted")
-                return Value()
+                return ScriptValue()
             case ast.Call():
                 return self.call(node, names, name)
             case ast.Tuple(elts=items) | ast.List(elts=items):
-                return Value(items={k: self.value(item, names, name) for k, item in enumerate(items)})
+                return ScriptValue(items={k: self.value(item, names, name) for k, item in enumerate(items)})
             case ast.Subscript(value=base, slice=at):
                 k = integer(at)
                 found = self.value(base, names, name)
                 return found if k is None else self.item(found, k, name)
         parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-        return Value(tuple(p for part in parts for p in self.value(part, names, name).every(self.source)))
+        return ScriptValue(tuple(p for part in parts for p in self.value(part, names, name).every(self.source)))
 
-    def item(self, value: Value, k: int, name: str) -> Value:
+    def item(self, value: ScriptValue, k: int, name: str) -> ScriptValue:
         """An item of a tuple; of what other code returns, memory of its own that holds what the call has made."""
         if k in value.items:
             return value.items[k]
         if not value.pointers:
-            return Value()
+            return ScriptValue()
         key = value.pointers[0].cell, k
         if key not in self.items:
             cell = self.memory.own(self.prefix + name, 0)
             self.memory.cells[cell].before = key[0]
             self.unsized.add(cell)
-            self.items[key] = Value((Pointer(cell, 0),))
+            self.items[key] = ScriptValue((Pointer(cell, 0),))
         return self.items[key]
 
-    def call(self, node: ast.Call, names: Names, name: str) -> Value:
+    def call(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         callee = dotted(node.func)
         if callee.startswith("empty_strided"):
             return self.pool(node, name)
@@ -259,13 +270,13 @@ class _Wrapper:
             return self.view(node, names, name)
         if callee == "assert_tensor_metadata":
             self.state(node, names)
-            return Value()
+            return ScriptValue()
         if IGNORED.fullmatch(callee):
-            return Value()
+            return ScriptValue()
         kernel = callee.removesuffix(".run")
         if kernel in self.kernels:
             self.kernel_call(node, kernel, names)
-            return Value()
+            return ScriptValue()
         return self.other(node, callee, names, name)
 
     def state(self, node: ast.Call, names: Names) -> None:
@@ -277,7 +288,7 @@ class _Wrapper:
                 self.widths[pointer.cell] = _width(node.args[3]) or 0
                 self.memory.grow(pointer.cell, pointer.start + (size or 0), _line(node))
 
-    def pool(self, node: ast.Call, name: str) -> Value:
+    def pool(self, node: ast.Call, name: str) -> ScriptValue:
         """`empty_strided_cpu(shape, strides, dtype)`: memory of its own, a pool or a buffer."""
         options = {k.arg: k.value for k in node.keywords}
         dtype = node.args[2] if len(node.args) > 2 else options.get("dtype")
@@ -287,9 +298,9 @@ class _Wrapper:
         label = self.prefix + (name or "buffer")
         cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=_line(node))
         self.widths[cell] = _width(dtype) or 0
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
-    def buffer(self, node: ast.Call, names: Names, name: str) -> Value:
+    def buffer(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`alloc_from_pool(pool, offset, dtype, shape, strides)`; the offset is in bytes. spec: FP8.1"""
         base = self.value(node.args[0], names, name).pointers if len(node.args) == 5 else ()
         offset = integer(node.args[1]) if base else None
@@ -301,11 +312,11 @@ class _Wrapper:
         at = pool.offset + base[0].start + offset
         cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=_line(node))
         self.widths[cell] = _width(node.args[2]) or 0
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
-    def view(self, node: ast.Call, names: Names, name: str) -> Value:
+    def view(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`reinterpret_tensor(buffer, shape, strides, offset)`; the offset is in elements. spec: FP8.5"""
-        base = self.value(node.args[0], names, name) if node.args else Value()
+        base = self.value(node.args[0], names, name) if node.args else ScriptValue()
         found = []
         for pointer in base.every(self.source):
             if pointer.cell in self.unsized:
@@ -314,7 +325,7 @@ class _Wrapper:
             start, end = self.viewed(node, self.widths[pointer.cell])
             self.memory.grow(pointer.cell, pointer.start + end, _line(node))
             found.append(Pointer(pointer.cell, pointer.start + start))
-        return Value(tuple(found))
+        return ScriptValue(tuple(found))
 
     def viewed(self, node: ast.Call, width: int) -> tuple[int, int]:
         """The bytes of its operand at which a view begins and ends."""
@@ -338,7 +349,7 @@ class _Wrapper:
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
         self.step(kernel, touched)
 
-    def other(self, node: ast.Call, callee: str, names: Names, name: str) -> Value:
+    def other(self, node: ast.Call, callee: str, names: Names, name: str) -> ScriptValue:
         """A call of other code: it reads its operands, writes `out=`, and changes the first where its name says so.
         spec: FP8.6
         """
@@ -357,22 +368,22 @@ class _Wrapper:
             (touched.writes if keyword.arg == "out" or keyword.arg == "outs" else touched.reads).extend(cells)
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
-            return Value()
+            return ScriptValue()
         label = callee or "a call"
         if op in VIEWS:
-            self.believed[f"{label} shows its operand's bytes"] = None
-            return Value(pointers)
-        self.believed[
+            self.assumed[f"{label} shows its operand's bytes"] = None
+            return ScriptValue(pointers)
+        self.assumed[
             f"{label} writes {'its first operand' if inplace else 'what out= names'} and returns memory of its own"
         ] = None
         if not name or inplace:
             self.step(label, touched)
-            return Value(pointers[:1]) if inplace else Value()
+            return ScriptValue(pointers[:1]) if inplace else ScriptValue()
         cell = self.memory.own(self.prefix + name, 0)
         self.unsized.add(cell)
         touched.writes.append(cell)
         self.step(label, touched)
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
     def step(self, what: str, touched: _Touched) -> None:
         self.memory.step(what, (DOMAIN, what), touched.reads, touched.writes, touched.keeps)

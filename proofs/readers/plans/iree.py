@@ -79,7 +79,7 @@ class _Dump:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.memory = CellMemory(source)
-        self.believed: dict[str, None] = {WHOLE: None}
+        self.assumed: dict[str, None] = {WHOLE: None}
         self.approximations: dict[str, None] = {}
         self.prefix = ""
 
@@ -110,7 +110,7 @@ class _Dump:
             _Function(self, found[name, "After"], found.get((name, "Before"))).read()
         outside = {"alignment of slices": "the dump does not state it"}
         reading = Reading(
-            "IREE stream dump", ACCESSES_WORKED_OUT, tuple(self.believed), outside, tuple(self.approximations),
+            "IREE stream dump", ACCESSES_WORKED_OUT, tuple(self.assumed), outside, tuple(self.approximations),
             self.memory.donated(),
         )  # fmt: skip
         return ForeignPlan(self.memory.plan(), reading)
@@ -142,7 +142,7 @@ class _Function:
                     "the dumps before and after LayoutSlices have other lengths", f"line {after[0]}"
                 )
         else:
-            self.dump.believed[
+            self.dump.assumed[
                 "each slice has a name of its own for its offset: the dump before the pass is missing"
             ] = None
         self.references: dict[str, set[_Reference]] = {}
@@ -414,7 +414,7 @@ class _Function:
             all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
             unordered = ~(self.current | bit)
             if (all_of if writes else written) & unordered:
-                self.dump.believed["executes that do not await each other run in the order of the file"] = None
+                self.dump.assumed["executes that do not await each other run in the order of the file"] = None
             self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
 
     def step(self) -> None:

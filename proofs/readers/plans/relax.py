@@ -12,7 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import WHOLE, CellMemory
-from proofs.readers.plans.script import Names, Pointer, Value, bits, dotted, extent, integer, integers, parsed, string
+from proofs.readers.plans.script import (
+    Names,
+    Pointer,
+    ScriptValue,
+    bits,
+    dotted,
+    extent,
+    integer,
+    integers,
+    parsed,
+    string,
+)
 from proofs.readers.plans.source import ForeignPlan, Source
 from tmmu.core.vocabulary import Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
@@ -54,7 +65,7 @@ class _Module:
         self.functions: dict[str, ast.FunctionDef] = {}
         self.prefix = ""
         self.approximations: dict[str, None] = {}
-        self.believed: dict[str, None] = {WHOLE: None}
+        self.assumed: dict[str, None] = {WHOLE: None}
         self.outside: dict[str, str] = {}
         self.storages: dict[int, int] = {}
         self.killed: dict[str, int] = {}
@@ -81,7 +92,7 @@ class _Module:
         if len(self.functions) > 1:
             self.outside["calls between functions"] = "each function is a run of its own"
         reading = Reading(
-            TITLE, ACCESSES_WORKED_OUT, tuple(self.believed), self.outside, tuple(self.approximations),
+            TITLE, ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations),
             self.memory.donated(),
         )  # fmt: skip
         return ForeignPlan(self.memory.plan(), reading)
@@ -154,17 +165,17 @@ class _Module:
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
         self.block(node.body, names, 0)
 
-    def parameter(self, name: str, annotation: ast.expr | None) -> Value:
+    def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What the caller gives: tensors in memory of their own, also those of a tuple."""
         size = _tensor_bytes(annotation)
         if isinstance(annotation, ast.Call) and dotted(annotation.func) == "R.Tuple":
             parts = annotation.args[0].elts if len(annotation.args) == 1 and isinstance(
                 annotation.args[0], ast.Tuple | ast.List) else annotation.args  # fmt: skip
-            return Value(items={k: self.parameter(f"{name}[{k}]", part) for k, part in enumerate(parts)})
+            return ScriptValue(items={k: self.parameter(f"{name}[{k}]", part) for k, part in enumerate(parts)})
         if size is None:
             self.outside["sizes of parameters"] = "they have symbols, or are no tensors"
         cell = self.memory.own(self.prefix + name, size or 0, role=Role.INPUT)
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
     def block(self, body: list[ast.stmt], names: Names, depth: int) -> None:
         self.source.descend(depth)
@@ -204,28 +215,30 @@ class _Module:
             inner = dict(names)
             self.block(body, inner, depth + 1)
             found.append(inner)
-        merged: dict[tuple[int, int], Value] = {}
+        merged: dict[tuple[int, int], ScriptValue] = {}
         for name in found[0]:
             first, second = found[0].get(name), found[1].get(name)
             if first is not None and second is not None:
                 names[name] = self.either(first, second, merged)
         self.source.spend(len(names))
 
-    def either(self, first: Value, second: Value, merged: dict[tuple[int, int], Value]) -> Value:
+    def either(
+        self, first: ScriptValue, second: ScriptValue, merged: dict[tuple[int, int], ScriptValue]
+    ) -> ScriptValue:
         """What a name stands for where either arm may have bound it: items one by one where both are tuples."""
         if first is second:
             return first
         key = id(first), id(second)
         if key not in merged:
             self.source.spend(1)
-            merged[key] = found = Value()
+            merged[key] = found = ScriptValue()
             if first.items and first.items.keys() == second.items.keys():
                 found.items |= {k: self.either(first.items[k], second.items[k], merged) for k in first.items}
             else:
                 found.pointers = tuple(dict.fromkeys((*first.every(self.source), *second.every(self.source))))
         return merged[key]
 
-    def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> Value:
+    def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What an expression stands for; a call in it is a step."""
         self.source.spend(1)
         match node:
@@ -236,41 +249,43 @@ class _Module:
                     raise self.refuse(node, f"no binding of {used} before")
                 return names[used]
             case ast.Tuple(elts=items) | ast.List(elts=items):
-                return Value(items={k: self.value(item, names, f"{name}[{k}]", None) for k, item in enumerate(items)})
+                return ScriptValue(
+                    items={k: self.value(item, names, f"{name}[{k}]", None) for k, item in enumerate(items)}
+                )
             case ast.Subscript(value=ast.Name(id="metadata")) | ast.Constant():
-                return Value()
+                return ScriptValue()
             case ast.Subscript(value=base, slice=at):
                 found, k = self.value(base, names, name, None), integer(at)
-                return found.items[k] if k in found.items else Value(found.every(self.source))
+                return found.items[k] if k in found.items else ScriptValue(found.every(self.source))
             case ast.Call():
                 return self.call(node, names, name, annotation)
             case ast.Attribute() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
-                return Value()
+                return ScriptValue()
         raise self.refuse(node, f"an expression of Relax was expected, got {type(node).__name__}")
 
-    def call(self, node: ast.Call, names: Names, name: str, annotation: ast.expr | None) -> Value:
+    def call(self, node: ast.Call, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         callee = dotted(node.func)
         if callee in IGNORED:
-            return Value()
+            return ScriptValue()
         if callee in KILLS:
             for arg in node.args:
                 if not isinstance(arg, ast.Name) or arg.id not in names or arg.id in self.killed:
                     raise self.refuse(node, f"{callee} of what is bound to no name, or killed already")
                 self.killed[arg.id] = node.lineno
-            return Value()
+            return ScriptValue()
         if callee in ("R.memory.alloc_storage", "R.vm.alloc_storage"):
             return self.storage(node, name)
         if callee in ("R.memory.alloc_tensor", "R.vm.alloc_tensor"):
             return self.tensor(node, names, name)
         if callee in ("R.tuple", "R.TupleGetItem"):
-            return Value(items={k: self.value(item, names, name, None) for k, item in enumerate(node.args)})
+            return ScriptValue(items={k: self.value(item, names, name, None) for k, item in enumerate(node.args)})
         if callee in ("R.shape", "R.prim_value", "R.const", "R.dtype", "R.str", "R.Tensor", "R.null_value"):
-            return Value()
+            return ScriptValue()
         if callee == "R.builtin.alloc_tensor":
             size = _shaped(node.args)
             if size is None:
                 self.outside["sizes of tensors in memory of their own"] = "they have symbols"
-            return Value((Pointer(self.memory.own(self.prefix + name, size or 0), 0),))
+            return ScriptValue((Pointer(self.memory.own(self.prefix + name, size or 0), 0),))
         packed = string(node.args[0]) if callee in PACKED and node.args else None
         operands = [self.value(arg, names, "", None) for arg in (node.args[1:] if packed is not None else node.args)]
         if callee in SAME or packed in SAME_PACKED:
@@ -278,25 +293,25 @@ class _Module:
         local = callee.partition(".")[2] if callee.startswith(("cls.", "Module.")) else ""
         if local in self.kernels:
             self.kernel_call(node, local, operands)
-            return Value()
+            return ScriptValue()
         if local and local not in self.functions:
             raise self.refuse(node, f"{callee} is no function of this module", "print the whole module: mod.script()")
         if callee in UNPLANNED:
             cell = self.memory.own(self.prefix + (name or callee), _tensor_bytes(annotation) or 0)
             self.touch(callee, operands, [cell])
-            return Value((Pointer(cell, 0),))
+            return ScriptValue((Pointer(cell, 0),))
         # Anything else may hand on its operands, and writes what nothing has written yet.
         what = packed or callee or "a call"
         fresh = [p.cell for v in operands for p in v.every(self.source) if self.memory.held(p.cell) is None]
         found = tuple(dict.fromkeys(p for v in operands for p in v.every(self.source)))
         if found:
-            self.believed[f"{what} writes no operand but those that nothing has written before it"] = None
+            self.assumed[f"{what} writes no operand but those that nothing has written before it"] = None
         self.touch(what, operands, fresh)
         if name and found:
             self.approximations["the result of a call of other code keeps all its operands"] = None
-        return Value(found)
+        return ScriptValue(found)
 
-    def storage(self, node: ast.Call, name: str) -> Value:
+    def storage(self, node: ast.Call, name: str) -> ScriptValue:
         """`R.memory.alloc_storage(R.shape([bytes]), …)`: an arena, which a name points to as a cell of no bytes."""
         size = _listed(node.args[0]) if node.args else None
         if size is None or len(size) != 1 or size[0] < 0:
@@ -305,11 +320,11 @@ class _Module:
         arena = self.memory.arena(self.prefix + (name or "storage"), size[0])
         cell = self.memory.cell(f"{self.prefix}{name or 'storage'}", arena, 0, 0)
         self.storages[cell] = arena
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
-    def tensor(self, node: ast.Call, names: Names, name: str) -> Value:
+    def tensor(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`R.memory.alloc_tensor(storage, offset, R.shape([…]), R.dtype("…"), …)`: a cell."""
-        base = self.value(node.args[0], names, name, None) if node.args else Value()
+        base = self.value(node.args[0], names, name, None) if node.args else ScriptValue()
         storage = [self.storages[p.cell] for p in base.pointers if p.cell in self.storages]
         offset = integer(node.args[1]) if len(node.args) > 1 else None
         if len(storage) != 1 or offset is None or offset < 0:
@@ -323,22 +338,22 @@ class _Module:
                 raise self.refuse(node, "expected a shape and an element type of known width")
             size = found
         cell = self.memory.cell(self.prefix + (name or "tensor"), storage[0], offset, size, place=_line(node))
-        return Value((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),))
 
     def same(
-        self, node: ast.Call, operands: list[Value], callee: str, packed: str | None, annotation: ast.expr | None
-    ) -> Value:
+        self, node: ast.Call, operands: list[ScriptValue], callee: str, packed: str | None, annotation: ast.expr | None
+    ) -> ScriptValue:
         """A result in its operand's bytes; a cast states how many of them are used."""
         if not operands:
             raise self.refuse(node, f"{callee} without an operand")
         declared = node.args[1] if callee == "R.match_cast" and len(node.args) > 1 else annotation
         size = _tensor_bytes(declared)
-        self.believed[f"{packed or callee} shows its operand's bytes"] = None
+        self.assumed[f"{packed or callee} shows its operand's bytes"] = None
         for pointer in operands[0].every(self.source) if size is not None and callee != "R.memory.view" else ():
             self.memory.grow(pointer.cell, pointer.start + (size or 0), _line(node))
         return operands[0]
 
-    def kernel_call(self, node: ast.Call, name: str, operands: list[Value]) -> None:
+    def kernel_call(self, node: ast.Call, name: str, operands: list[ScriptValue]) -> None:
         """`cls.kernel(x, alloc)`: a step. What the kernel declares of a buffer counts as used. spec: FP7.3, FP7.4"""
         kernel = self.kernels[name]
         reads: list[int] = []
@@ -350,12 +365,12 @@ class _Module:
             cells = [p.cell for p in pointers]
             is_written = k in kernel.writes
             if k in kernel.passes and not is_written:
-                self.believed[f"{name} hands buffers to other code, which writes those that nothing has written"] = None
+                self.assumed[f"{name} hands buffers to other code, which writes those that nothing has written"] = None
                 is_written = all(self.memory.held(cell) is None for cell in cells)
             (writes if is_written else reads).extend(cells)
         self.memory.step(name, (DOMAIN, name), reads, writes)
 
-    def touch(self, what: str, operands: Iterable[Value], writes: Sequence[int] = ()) -> None:
+    def touch(self, what: str, operands: Iterable[ScriptValue], writes: Sequence[int] = ()) -> None:
         reads = [p.cell for v in operands for p in v.every(self.source) if p.cell not in writes]
         if reads or writes:
             self.memory.step(what, (DOMAIN, what), reads, writes)

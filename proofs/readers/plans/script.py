@@ -1,7 +1,8 @@
 """Programs as Python text, read without running any of it: what Relax and Inductor have in common.
 
-A name stands for a `Value`: pointers to cells, a tuple of values, or what the file does not place. Bounds: the text is
-at most `MAX_SCRIPT` bytes and `MAX_TOKENS` words and signs, so that its syntax tree is some 500 MiB at most. spec: FP2.2, FP2.3, FP7.1, FP8.1
+A name stands for a `ScriptValue`: pointers to cells, a tuple of values, or what the file does not place. The text is
+at most `MAX_SCRIPT` bytes and `MAX_TOKENS` words and signs, so that its syntax tree is some 500 MiB at most.
+spec: FP2.2, FP2.3, FP7.1, FP8.1
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ class Pointer(NamedTuple):
 
 
 @dataclass(eq=False)
-class Value:
+class ScriptValue:
     """What a name stands for: pointers (several where arms of an If differ), or the items of a tuple.
 
     `opaque` is the name of a result that lies nowhere in the file; its items are made when they are asked for.
     """
 
     pointers: tuple[Pointer, ...] = ()
-    items: dict[int, Value] = field(default_factory=dict)
+    items: dict[int, ScriptValue] = field(default_factory=dict)
     opaque: str = ""
 
     def every(self, source: Source) -> tuple[Pointer, ...]:
@@ -58,7 +59,7 @@ class Value:
         return tuple(found)
 
 
-Names = dict[str, Value]
+Names = dict[str, ScriptValue]
 
 
 def parsed(source: Source) -> ast.Module:

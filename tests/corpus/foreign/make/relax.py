@@ -57,6 +57,23 @@ class Views:
 
 
 @I.ir_module
+class Reshapes:
+    """Reshapes and casts in a dataflow block, which become names of one tensor, and a call of other code."""
+
+    @R.function
+    def main(x: R.Tensor((16, 64), "float32")) -> R.Tensor(ndim=2, dtype="float32"):
+        a = R.exp(x)
+        with R.dataflow():
+            b = R.match_cast(R.negative(a), R.Tensor((16, 64), "float32"))
+            v = R.tanh(R.reshape(R.cos(b), (32, 32)))
+            w = R.exp(R.reshape(v, (16, 64)))
+            R.output(w)
+        y = R.call_dps_packed("others.kernel", (w, a), R.Tensor((16, 64), "float32"))
+        z = R.call_pure_packed("others.identity", y, ty_args=(R.Tensor((16, 64), "float32"),))
+        return R.exp(R.exp(R.exp(z)))
+
+
+@I.ir_module
 class Bounded:
     """Shapes with a symbol that has a bound."""
 
@@ -75,11 +92,12 @@ class Bytes:
         return R.add(R.multiply(R.add(R.multiply(x, x), x), x), x)
 
 
-def planned(module: tvm.IRModule, *, kills: bool = False) -> str:
+def planned(module: tvm.IRModule, *, kills: bool = False, fuses: bool = True) -> str:
     """The script of a module after the default passes up to the plan; `kills`: and up to where buffers are freed."""
-    steps = [
-        relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant(),
-        relax.transform.FuseOps(), relax.transform.FuseTIR(), relax.transform.RewriteDataflowReshape(),
+    steps = [relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant()]
+    steps += [relax.transform.FuseOps(), relax.transform.FuseTIR()] if fuses else []
+    steps += [
+        relax.transform.RewriteDataflowReshape(),
         relax.transform.ToNonDataflow(), relax.transform.RemovePurityChecking(), relax.transform.CallTIRRewrite(),
         relax.transform.StaticPlanBlockMemory(),
     ]  # fmt: skip
@@ -103,6 +121,7 @@ if __name__ == "__main__":
         "views": planned(Views),
         "views-kills": planned(Views, kills=True),
         "bounded": planned(Bounded),
+        "reshapes": planned(Reshapes, fuses=False),
         "bytes": planned(Bytes),
     }
     views, exps = proved["views"], "cls.tir_exp(gv2, alloc12)"
