@@ -161,6 +161,20 @@ def serial(*commands: str) -> str:
             ),
             LIVE,
         ),
+        # Allocations of one name, in regions beside each other: the second one's slice 1 is not written.
+        (
+            function(
+                CHAIN[0],
+                close="".join(
+                    f"%l = scf.if %i -> (x) {{\n%d, %u = stream.resource.alloca uninitialized : {T}{{%s}} {TIME}\n"
+                    f"%g = stream.cmd.execute await(%e) => with(%d as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                    + "\n".join(commands)
+                    + f"\n}} {TIME}\nscf.yield\n}}\n"
+                    for commands in (CHAIN, CHAIN[1:])
+                ),
+            ),
+            {"lifetimes_cover_accesses"},
+        ),
         # Views of the allocation.
         (
             function(
@@ -252,6 +266,7 @@ RIGHT = function(*CHAIN)
             top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}\n"
             f"%w = stream.resource.subview %v[%c32] : x\n%z = stream.resource.subview %w[%o2] : x",
         ),
+        RIGHT.replace("%c32 =", "%c64 = arith.constant 65 : index\n  %c32 ="),
         function("stream.cmd.copy %a[%o1] : x"),
         function("stream.cmd.fill %v, %a[%o1] : x"),
     ],

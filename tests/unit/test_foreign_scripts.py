@@ -278,6 +278,8 @@ LIVE = {"no_live_overlap", "sharing_is_sound"}
         # A kernel in place, and the same bytes without it.
         ("copies(arg0_1, buf0)\nbuf2 = buf0; del buf0  # reuse\nadds(buf2, arg0_1)\nreturn (buf2, )", set()),
         ("copies(arg0_1, buf0)\nbuf2 = buf0  # alloc\ncopies(buf0, buf2)\nreturn (buf2, )", LIVE),
+        # In place of an operand that the kernel reads by another pointer, too.
+        ("copies(arg0_1, buf0)\nbuf2 = buf0  # reuse\nadds(buf2, buf0)\nreturn (buf2, )", LIVE),
         # An operand that a reuse has overwritten.
         ("copies(arg0_1, buf0)\nbuf2 = buf0  # alloc\ncopies(arg0_1, buf2)\ncopies(buf0, buf1)\nreturn (buf1, )", LIVE),
         # What is reused and not yet written holds what it is made from; what is allocated holds nothing.

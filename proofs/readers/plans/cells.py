@@ -105,6 +105,7 @@ class CellMemory:
         for cell in reads:
             held = self.held(cell)
             read[cell if held is None else held] = None
+        apart = set(read)
         written: dict[int, None] = {}
         changed: dict[int, None] = {}
         for cell in dict.fromkeys((*writes, *keeps)):
@@ -118,7 +119,8 @@ class CellMemory:
                 read[held] = None
                 old = self.cells[held]
                 same = (old.arena, old.offset, old.bytes) == (found.arena, found.offset, found.bytes)
-                found.of = held if same else None
+                # What is read by another operand as well may be read where it is overwritten.
+                found.of = held if same and held not in apart else None
         for cell in written:
             self.cells[cell].written = True
         label = self._fresh("step", name)

@@ -167,7 +167,8 @@ class _Function:
             pack = PACK.match(line)
             if constant is not None:
                 value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
-                constants[constant[1]] = value
+                if constants.setdefault(constant[1], value) != value:
+                    raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
             elif pack is not None:
                 packing, at = pack[1], 0
             elif packing:
@@ -176,7 +177,8 @@ class _Function:
                     at += 1
                     name = f"{packing}#{at}"
                     if isinstance(slices, dict):
-                        slices[name] = part[3]
+                        # Regions beside each other have names of their own: sizes that differ are no sizes.
+                        slices[name] = part[3] if slices.get(name, part[3]) == part[3] else ""
                 elif "})" in line or line.strip().startswith("}"):
                     packing = ""
             else:
@@ -457,8 +459,11 @@ class _Function:
     # Resources.
 
     def allocate(self, name: str, size: int) -> None:
-        self.arenas[name] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
-        self.references[name] = {_Reference(name, 0, None, 0)}
+        root = name
+        if name in self.arenas:  # a region beside this one has a value of the same name
+            root = f"{name} of {len(self.arenas)}"
+        self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
+        self.references[name] = {_Reference(root, 0, None, 0)}
 
     def external_resource(self, name: str, size: int) -> None:
         """What comes from elsewhere: an import, a global, a constant."""
