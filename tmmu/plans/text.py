@@ -3,7 +3,8 @@
 
 A text states what a person decides: where each tensor lies, what it shares, and the steps. Storages and lifetimes
 follow from that (T1, T2) and are worked out here; what they come to is a plan like any other and goes through the
-gate. spec: X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7
+gate. The writer in C of the same statements is `spec/plan_text.h`.
+spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7
 """
 
 from __future__ import annotations

@@ -55,9 +55,24 @@ def _is_xla(head: bytes) -> bool:
     return head.startswith(b"BufferAssignment:")
 
 
+def _is_relax(head: bytes) -> bool:
+    return b"tvm.script" in head and b"I.ir_module" in head
+
+
+def _is_inductor(head: bytes) -> bool:
+    return b"# AOT ID: " in head[:2048] and b"torch._inductor" in head
+
+
+def _is_iree(head: bytes) -> bool:
+    return b"// -----// IR Dump" in head and b"LayoutSlices" in head
+
+
 FORMATS = (
     PlanFormat("xla", "XLA buffer assignment", ("-buffer-assignment.txt",), (), _is_xla, "xla", has_capacity=True),
     PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),
+    PlanFormat("relax", "TVM Relax script", (".relax",), (".py",), _is_relax, "relax", has_capacity=True),
+    PlanFormat("inductor", "Inductor wrapper", (".inductor",), (".py",), _is_inductor, "inductor", has_capacity=True),
+    PlanFormat("iree", "IREE stream dump", (".iree",), (".mlir",), _is_iree, "iree", has_capacity=True),
 )
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}

@@ -1,0 +1,401 @@
+"""Inductor's wrappers with `memory_planning=True`: pools, buffers in them, and calls of kernels.
+
+A pool is an arena, a buffer a cell; `b = a  # reuse` is a new buffer in the bytes of `a`, which until it is written
+holds what `a` holds, and `# alloc` one that holds nothing yet. What a kernel of the file reads and writes follows from
+its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.7
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+
+from proofs.readers.plans.cells import WHOLE, CellMemory
+from proofs.readers.plans.script import (
+    Names,
+    Pointer,
+    ScriptValue,
+    bits,
+    dotted,
+    extent,
+    integer,
+    integers,
+    parsed,
+    string,
+)
+from proofs.readers.plans.source import ForeignPlan, Source
+from tmmu.core.vocabulary import Role
+from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
+
+DOMAIN = "inductor"
+FUNCTION = re.compile(r"call|partition_\d+", re.ASCII)
+"""The functions of a wrapper that run kernels."""
+C_KERNEL = re.compile(r'extern\s+"C"\s+(?:[\w:]+\s+){0,3}?void\s+\w+\s*\(([^()]*)\)', re.ASCII)
+TRITON_KERNEL = re.compile(r"^def \w+\(([^()]*)\):", re.ASCII | re.MULTILINE)
+IGNORED = re.compile(r"assert_\w+|args\.clear|print|.*\.(?:synchronize|set_device)|get_raw_stream|_check\w*", re.ASCII)
+VIEWS = frozenset((
+    "view", "as_strided", "reshape", "slice", "select", "t", "transpose", "permute", "expand", "squeeze", "unsqueeze",
+    "detach", "alias", "view_as", "view_as_real", "view_as_complex", "split", "split_with_sizes", "unbind", "chunk",
+    "real", "imag", "diagonal", "unfold", "narrow", "_reshape_alias", "dtype",
+))  # fmt: skip
+"""Operators of ATen whose result is in their operand's bytes, or can be."""
+READ, WRITTEN, KEPT = "read", "written", "kept"
+"""What a kernel does with a parameter: `KEPT` is one that it reads and writes."""
+
+
+def read(source: Source) -> ForeignPlan:
+    """The plan of a wrapper. Raises INVALID_PLAN with FILE and line. O(bytes)."""
+    try:
+        return _Wrapper(source).plan()
+    except RecursionError as error:
+        raise source.refuse("it nests too deeply", None, "use a flatter program") from error
+
+
+@dataclass
+class _Touched:
+    """What a call reads and writes."""
+
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    keeps: list[int] = field(default_factory=list)
+
+
+class _Wrapper:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.lines = source.text().split("\n")
+        self.memory = CellMemory(source)
+        self.kernels: dict[str, list[str]] = {}
+        self.globals: set[str] = {"self", "args"}
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self.widths: dict[int, int] = {}
+        self.unsized: set[int] = set()
+        self.items: dict[tuple[int, int], ScriptValue] = {}
+        self.has_pools = False
+        self.assumed: dict[str, None] = {WHOLE: None}
+        self.outside: dict[str, str] = {}
+        self.prefix = ""
+
+    def plan(self) -> ForeignPlan:
+        functions: dict[str, ast.FunctionDef] = {}
+        for top in parsed(self.source).body:
+            self.define(top)
+            for node in top.body if isinstance(top, ast.ClassDef) else (top,):
+                if isinstance(node, ast.FunctionDef) and FUNCTION.fullmatch(node.name):
+                    if node.name in functions:
+                        raise self.refuse(node, f"a second function {node.name}")
+                    functions[node.name] = node
+                elif isinstance(node, ast.FunctionDef) and node.name in ("get_args", "benchmark_compiled_module"):
+                    self.measure(node)
+        if not functions:
+            raise self.source.refuse(
+                "no function call(args) is in it", None, "use what Inductor writes as output_code.py"
+            )
+        for name, function in functions.items():
+            self.prefix = f"{name}." if len(functions) > 1 else ""
+            self.block(function.body, {})
+        if not self.has_pools:
+            fix = "compile with torch._inductor.config.memory_planning = True"
+            raise self.source.refuse("no buffer lies in a pool: nothing is planned", None, fix)
+        if len(functions) > 1:
+            self.outside["calls between partitions"] = "each is a run of its own"
+        given = self.memory.donated()
+        if given:
+            self.assumed["what the wrapper writes of its arguments is meant to change"] = None
+        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (), given)
+        return ForeignPlan(self.memory.plan(), reading)
+
+    def define(self, node: ast.stmt) -> None:
+        """A name of the module: a kernel with its signature, or anything else."""
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            what = dotted(node.value.func)
+            text: str | None = next((t for arg in reversed(node.value.args) if (t := string(arg)) is not None), None)
+            named = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
+            if what.startswith("async_compile.") and text is not None and named:
+                self.kernels[named] = self.signature(node, text)
+        for found in ast.walk(node) if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign) else ():
+            self.source.spend(1)
+            if isinstance(found, ast.alias):
+                self.globals.add((found.asname or found.name).partition(".")[0])
+            elif isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store):
+                self.globals.add(found.id)
+
+    def signature(self, node: ast.stmt, text: str) -> list[str]:
+        """What a kernel does with each of its parameters. spec: FP8.4"""
+        self.source.spend(len(text) // 8)
+        in_c = C_KERNEL.search(text)
+        found = in_c or TRITON_KERNEL.search(text)
+        if found is None:
+            raise self.refuse(node, "a kernel without a signature in C or Triton")
+        kinds = []
+        for parameter in found[1].split(",") if found[1].strip() else ():
+            words = parameter.replace("*", " * ").replace(":", " : ").split()
+            name = words[-1] if in_c and words else words[0] if words else ""
+            if name.startswith("in_out_ptr"):
+                kinds.append(KEPT)
+            elif in_c:
+                kinds.append(WRITTEN if "*" in words and "const" not in words else READ)
+            elif "constexpr" not in parameter:  # those are of the configuration that is launched
+                kinds.append(WRITTEN if name.startswith(("out_ptr", "ws_ptr")) else READ)
+        return kinds
+
+    def measure(self, node: ast.FunctionDef) -> None:
+        """The sizes of arguments: `arg0_1 = rand_strided((64, ), (1, ), device='cpu', dtype=torch.float32)`."""
+        for line in node.body:
+            if isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 2:
+                call, target = line.value, line.targets[0]
+                dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
+                size = self.bytes(call.args[0], call.args[1], dtype)
+                if isinstance(target, ast.Name) and dotted(call.func) == "rand_strided" and size is not None:
+                    self.sizes[target.id] = size, _width(dtype) or 0
+
+    def bytes(self, shape: ast.expr, strides: ast.expr | None, dtype: ast.expr | None) -> int | None:
+        """The bytes of a shape with strides; None where one is no number."""
+        dims, steps = integers(shape), None if strides is None else integers(strides)
+        width = _width(dtype)
+        if dims is None or width is None or (strides is not None and (steps is None or len(steps) != len(dims))):
+            return None
+        return extent(dims, steps, width) if min((*dims, *(steps or ())), default=0) >= 0 else None
+
+    def block(self, body: list[ast.stmt], names: Names) -> None:
+        for node in body:
+            self.source.spend(1)
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    names[name] = self.assigned(node, name, value, names)
+                case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+                    self.unpack(node, targets, value, names)
+                case ast.Expr(value=ast.Call() as call):
+                    self.call(call, names, "")
+                case ast.Delete(targets=targets):
+                    for target in targets:
+                        if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
+                            raise self.refuse(node, "del of what is no buffer, or deleted already")
+                case ast.Return(value=ast.expr() as value):
+                    self.memory.returns(p.cell for p in self.value(value, names, "result").every(self.source))
+                case ast.With():
+                    self.block(node.body, names)
+                case ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
+                    pass
+                case _:
+                    fix = "control flow in a wrapper is not read"
+                    raise self.refuse(
+                        node, f"an assignment, a call or a del was expected, got {type(node).__name__}", fix
+                    )
+
+    def unpack(self, node: ast.Assign, targets: list[ast.expr], value: ast.expr, names: Names) -> None:
+        """`arg0_1, arg1_1 = args`, or the items of what other code returns."""
+        given = isinstance(value, ast.Name) and value.id not in names
+        found = ScriptValue() if given else self.value(value, names, "result")
+        for k, target in enumerate(targets):
+            if not isinstance(target, ast.Name):
+                raise self.refuse(node, "expected names")
+            name = target.id
+            if not given:
+                names[name] = self.item(found, k, name)
+                continue
+            size, self.widths[len(self.memory.cells)] = self.sizes.get(name, (0, 0))
+            cell = self.memory.own(self.prefix + name, size, role=Role.INPUT)
+            if name not in self.sizes:
+                self.unsized.add(cell)
+                self.outside["sizes of arguments"] = "the file states no numbers"
+            names[name] = ScriptValue((Pointer(cell, 0),))
+
+    def assigned(self, node: ast.Assign, name: str, value: ast.expr, names: Names) -> ScriptValue:
+        """A name for a value, or for a further buffer in its bytes where the line ends so. spec: FP8.2, FP8.3"""
+        found = self.value(value, names, name)
+        comment = self.lines[(node.end_lineno or 1) - 1].rstrip()
+        is_name = isinstance(value, ast.Name)
+        is_view = isinstance(value, ast.Call) and dotted(value.func) in ("reinterpret_tensor", "torch.as_strided")
+        is_reuse = is_view and comment.endswith("# reuse")
+        if not (is_name or is_reuse) or len(found.pointers) != 1:
+            return found
+        (pointer,) = found.pointers
+        old = self.memory.cells[pointer.cell]
+        size = max(0, old.bytes - pointer.start)
+        if isinstance(value, ast.Call) and pointer.cell not in self.unsized:
+            start, end = self.viewed(value, self.widths[pointer.cell])
+            size = end - start
+        before = None if comment.endswith("# alloc") else pointer.cell
+        offset = old.offset + pointer.start
+        cell = self.memory.cell(self.prefix + name, old.arena, offset, size, before=before, place=_line(node))
+        self.widths[cell] = self.widths.get(pointer.cell, 0)
+        if pointer.cell in self.unsized:
+            self.unsized.add(cell)
+        return ScriptValue((Pointer(cell, 0),))
+
+    def value(self, node: ast.expr, names: Names, name: str) -> ScriptValue:
+        """What an expression stands for; a call in it may be a step."""
+        self.source.spend(1)
+        match node:
+            case ast.Name(id=used):
+                if used in names:
+                    return names[used]
+                if used not in self.globals:
+                    raise self.refuse(node, f"no {used} is there: not assigned before, or deleted")
+                return ScriptValue()
+            case ast.Call():
+                return self.call(node, names, name)
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return ScriptValue(items={k: self.value(item, names, name) for k, item in enumerate(items)})
+            case ast.Subscript(value=base, slice=at):
+                k = integer(at)
+                found = self.value(base, names, name)
+                return found if k is None else self.item(found, k, name)
+        parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        return ScriptValue(tuple(p for part in parts for p in self.value(part, names, name).every(self.source)))
+
+    def item(self, value: ScriptValue, k: int, name: str) -> ScriptValue:
+        """An item of a tuple; of what other code returns, memory of its own that holds what the call has made."""
+        if k in value.items:
+            return value.items[k]
+        if not value.pointers:
+            return ScriptValue()
+        key = value.pointers[0].cell, k
+        if key not in self.items:
+            cell = self.memory.own(self.prefix + name, 0)
+            self.memory.cells[cell].before = key[0]
+            self.unsized.add(cell)
+            self.items[key] = ScriptValue((Pointer(cell, 0),))
+        return self.items[key]
+
+    def call(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
+        callee = dotted(node.func)
+        if callee.startswith("empty_strided"):
+            return self.pool(node, name)
+        if callee == "alloc_from_pool":
+            return self.buffer(node, names, name)
+        if callee in ("reinterpret_tensor", "torch.as_strided"):
+            return self.view(node, names, name)
+        if callee == "assert_tensor_metadata":
+            self.state(node, names)
+            return ScriptValue()
+        if IGNORED.fullmatch(callee):
+            return ScriptValue()
+        kernel = callee.removesuffix(".run")
+        if kernel in self.kernels:
+            self.kernel_call(node, kernel, names)
+            return ScriptValue()
+        return self.other(node, callee, names, name)
+
+    def state(self, node: ast.Call, names: Names) -> None:
+        """`assert_tensor_metadata(buf2, shape, strides, dtype, …)`: the size of what other code has returned."""
+        size = self.bytes(node.args[1], node.args[2], node.args[3]) if len(node.args) > 3 else None
+        for pointer in self.value(node.args[0], names, "").every(self.source) if size is not None else ():
+            if pointer.cell in self.unsized:
+                self.unsized.discard(pointer.cell)
+                self.widths[pointer.cell] = _width(node.args[3]) or 0
+                self.memory.grow(pointer.cell, pointer.start + (size or 0), _line(node))
+
+    def pool(self, node: ast.Call, name: str) -> ScriptValue:
+        """`empty_strided_cpu(shape, strides, dtype)`: memory of its own, a pool or a buffer."""
+        options = {k.arg: k.value for k in node.keywords}
+        dtype = node.args[2] if len(node.args) > 2 else options.get("dtype")
+        size = self.bytes(node.args[0], node.args[1], dtype) if len(node.args) > 1 else None
+        if size is None:
+            raise self.refuse(node, "expected a shape and strides in numbers", "compile with dynamic=False")
+        label = self.prefix + (name or "buffer")
+        cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=_line(node))
+        self.widths[cell] = _width(dtype) or 0
+        return ScriptValue((Pointer(cell, 0),))
+
+    def buffer(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
+        """`alloc_from_pool(pool, offset, dtype, shape, strides)`; the offset is in bytes. spec: FP8.1"""
+        base = self.value(node.args[0], names, name).pointers if len(node.args) == 5 else ()
+        offset = integer(node.args[1]) if base else None
+        size = self.bytes(node.args[3], node.args[4], node.args[2]) if base else None
+        if len(base) != 1 or offset is None or offset < 0 or size is None:
+            raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers")
+        self.has_pools = True
+        pool = self.memory.cells[base[0].cell]
+        at = pool.offset + base[0].start + offset
+        cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=_line(node))
+        self.widths[cell] = _width(node.args[2]) or 0
+        return ScriptValue((Pointer(cell, 0),))
+
+    def view(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
+        """`reinterpret_tensor(buffer, shape, strides, offset)`; the offset is in elements. spec: FP8.5"""
+        base = self.value(node.args[0], names, name) if node.args else ScriptValue()
+        found = []
+        for pointer in base.every(self.source):
+            if pointer.cell in self.unsized:
+                found.append(pointer)
+                continue
+            start, end = self.viewed(node, self.widths[pointer.cell])
+            self.memory.grow(pointer.cell, pointer.start + end, _line(node))
+            found.append(Pointer(pointer.cell, pointer.start + start))
+        return ScriptValue(tuple(found))
+
+    def viewed(self, node: ast.Call, width: int) -> tuple[int, int]:
+        """The bytes of its operand at which a view begins and ends."""
+        shape, strides = (integers(arg) for arg in node.args[1:3]) if len(node.args) > 2 else (None, None)
+        offset = integer(node.args[3]) if len(node.args) > 3 else 0
+        if shape is None or strides is None or offset is None or len(shape) != len(strides):
+            raise self.refuse(node, "expected a shape, strides and an offset in numbers", "compile with dynamic=False")
+        if min((*shape, *strides, offset)) < 0:
+            raise self.refuse(node, "a shape, stride or offset below 0")
+        start = offset * width // 8
+        return start, start + extent(shape, strides, width)
+
+    def kernel_call(self, node: ast.Call, kernel: str, names: Names) -> None:
+        """A call of a kernel of the file: a step. spec: FP8.4"""
+        kinds, touched = self.kernels[kernel], _Touched()
+        if len(node.args) < len(kinds) and not any(k.arg for k in node.keywords):
+            raise self.refuse(node, f"{kernel} takes {len(kinds)} operands, got {len(node.args)}")
+        for k, arg in enumerate(node.args):
+            cells = [p.cell for p in self.value(arg, names, "").every(self.source)]
+            kind = kinds[k] if k < len(kinds) else READ
+            {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
+        self.step(kernel, touched)
+
+    def other(self, node: ast.Call, callee: str, names: Names, name: str) -> ScriptValue:
+        """A call of other code: it reads its operands, writes `out=`, and changes the first where its name says so.
+        spec: FP8.6
+        """
+        touched = _Touched()
+        parts = callee.split(".")
+        op = next((part for part in reversed(parts) if part not in ("default", "Tensor", "out")), callee)
+        inplace = op.endswith("_") and not op.endswith("__")
+        receiver = names.get(parts[0]) if len(parts) > 1 else None
+        operands = [self.value(arg, names, "") for arg in node.args]
+        operands = ([receiver] if receiver is not None else []) + operands
+        for k, operand in enumerate(operands):
+            cells = [p.cell for p in operand.every(self.source)]
+            (touched.keeps if inplace and k == 0 else touched.reads).extend(cells)
+        for keyword in node.keywords:
+            cells = [p.cell for p in self.value(keyword.value, names, "").every(self.source)]
+            (touched.writes if keyword.arg == "out" or keyword.arg == "outs" else touched.reads).extend(cells)
+        pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
+        if not pointers and not touched.writes and not touched.reads:
+            return ScriptValue()
+        label = callee or "a call"
+        if op in VIEWS:
+            self.assumed[f"{label} shows its operand's bytes"] = None
+            return ScriptValue(pointers)
+        self.assumed[
+            f"{label} writes {'its first operand' if inplace else 'what out= names'} and returns memory of its own"
+        ] = None
+        if not name or inplace:
+            self.step(label, touched)
+            return ScriptValue(pointers[:1]) if inplace else ScriptValue()
+        cell = self.memory.own(self.prefix + name, 0)
+        self.unsized.add(cell)
+        touched.writes.append(cell)
+        self.step(label, touched)
+        return ScriptValue((Pointer(cell, 0),))
+
+    def step(self, what: str, touched: _Touched) -> None:
+        self.memory.step(what, (DOMAIN, what), touched.reads, touched.writes, touched.keeps)
+
+    def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
+        return self.source.refuse(what, _line(node), fix)
+
+
+def _line(node: ast.AST) -> str:
+    return f"line {getattr(node, 'lineno', 1)}"
+
+
+def _width(dtype: ast.expr | None) -> int | None:
+    """The bits of `torch.float32`."""
+    return None if dtype is None else bits(dotted(dtype).removeprefix("torch."))

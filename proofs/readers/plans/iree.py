@@ -1,0 +1,580 @@
+"""IREE's IR around `iree-stream-layout-slices`: slices of resources at offsets, and the commands that touch them.
+
+The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
+A slice is a cell of the resource that it lies in. Commands of one concurrent region are one step; what two of them
+touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.9
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proofs.readers.plans.cells import WHOLE, CellMemory
+from proofs.readers.plans.source import ForeignPlan, Source
+from tmmu.core.vocabulary import UINT64_END, Role
+from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
+
+DOMAIN = "iree"
+SECTION = re.compile(r"^// -----// IR Dump (Before|After) LayoutSlices[^\n]*\n", re.MULTILINE)
+FUNCTION = re.compile(r"^\s*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
+SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
+CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
+PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
+SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
+RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
+OPERAND = re.compile(r"\s*+(ro|wo|rw) (%[\w$.#-]++)\[(%[\w$.#-]++) for (%[\w$.#-]++)\]", re.ASCII)
+WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re.ASCII)
+BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
+GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
+SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
+MAX_DUMP = 1 << 26
+"""The largest dump that is read, in bytes."""
+LIMIT = 64
+"""Of more accesses of one slice in one concurrent region, all count as at once."""
+LOOPS = "what a loop reads from before it counts as read until its end, and what arms of an If made as read"
+REGIONS = "a concurrent region counts as one step"
+
+
+class _Reference(NamedTuple):
+    """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
+
+    `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it.
+    """
+
+    resource: str
+    offset: int
+    slice: str | None
+    shift: int
+
+
+class _Access(NamedTuple):
+    cell: int
+    start: int
+    end: int
+    reads: bool
+    writes: bool
+    path: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class _Region:
+    """An open brace: its kind, the number of its next child where it is concurrent, and what it defines."""
+
+    kind: str
+    number: int = 0
+    child: int = 0
+    results: list[str] = field(default_factory=list)
+    given: list[set[_Reference]] = field(default_factory=list)
+    step: int = 0
+
+
+def read(source: Source) -> ForeignPlan:
+    """The plan in a dump: the functions that execute commands. Raises INVALID_PLAN with FILE and line. O(bytes)."""
+    return _Dump(source).plan()
+
+
+class _Dump:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.memory = CellMemory(source)
+        self.assumed: dict[str, None] = {WHOLE: None}
+        self.approximations: dict[str, None] = {}
+        self.prefix = ""
+
+    def plan(self) -> ForeignPlan:
+        if len(self.source.data) > MAX_DUMP:
+            raise self.source.refuse(f"more than {MAX_DUMP} bytes", None, "dump fewer functions")
+        text = self.source.text()
+        found: dict[tuple[str, str], tuple[int, str]] = {}
+        marks = list(SECTION.finditer(text))
+        self.source.spend(len(text) // 8)
+        line, reached = 1, 0
+        for k, mark in enumerate(marks):
+            until = marks[k + 1].start() if k + 1 < len(marks) else len(text)
+            body = text[mark.end() : until]
+            line, reached = line + text.count("\n", reached, mark.end()), mark.end()
+            named = FUNCTION.search(body)
+            if named is not None and "stream.cmd.execute" in body:
+                found[named[1] or "initializer", mark[1]] = (
+                    line + body.count("\n", 0, named.start()),
+                    body[named.start() :],
+                )
+        names = dict.fromkeys(name for name, when in found if when == "After")
+        if not names:
+            fix = "print it with --mlir-print-ir-before and -after=iree-stream-layout-slices, --compile-to=stream"
+            raise self.source.refuse("no function that executes commands, dumped after LayoutSlices", None, fix)
+        for name in names:
+            self.prefix = f"{name}." if len(names) > 1 else ""
+            _Function(self, found[name, "After"], found.get((name, "Before"))).read()
+        outside = {"alignment of slices": "the dump does not state it"}
+        reading = Reading(
+            "IREE stream dump", ACCESSES_WORKED_OUT, tuple(self.assumed), outside, tuple(self.approximations),
+            self.memory.donated(),
+        )  # fmt: skip
+        return ForeignPlan(self.memory.plan(), reading)
+
+
+class _Function:
+    """A function, read line by line, before and after the pass at once."""
+
+    def __init__(self, dump: _Dump, after: tuple[int, str], before: tuple[int, str] | None) -> None:
+        self.dump, self.source, self.memory = dump, dump.source, dump.memory
+        self.line = after[0]
+        self.constants: dict[str, int] = {}
+        self.earlier: dict[str, int] = {}
+        self.slices: dict[str, str] = {}
+        self.stated: dict[str, int] = {}
+        self.has_both = before is not None
+        later = self.lines(after[1], self.constants, ())
+        self.pairs = [(number, text, text) for number, text in later]
+        if before is not None:
+            first = self.lines(before[1], self.earlier, self.slices)
+            self.pairs = [(n, text, old) for (n, text), (_, old) in zip(later, first, strict=False)]
+            for (n, text), (_, old) in zip(later, first, strict=False):
+                if SSA.sub("%", text) != SSA.sub("%", old):
+                    raise self.source.refuse(
+                        "the dumps before and after LayoutSlices differ", f"line {n}", "dump both of one run"
+                    )
+            if len(first) != len(later):
+                raise self.source.refuse(
+                    "the dumps before and after LayoutSlices have other lengths", f"line {after[0]}"
+                )
+        else:
+            self.dump.assumed[
+                "each slice has a name of its own for its offset: the dump before the pass is missing"
+            ] = None
+        self.references: dict[str, set[_Reference]] = {}
+        self.arenas: dict[str, int] = {}
+        self.cells: dict[tuple[str, str | None], int] = {}
+        self.external: set[str] = set()
+        self.open: list[_Region] = []
+        self.accesses: list[_Access] = []
+        self.label = ""
+        self.times: dict[str, int] = {}
+        self.host = self.current = self.executes = 0
+        self.touched: dict[int, tuple[int, int]] = {}
+        self.regions = 0
+        self.yielded: list[list[set[_Reference]]] = []
+
+    def lines(self, text: str, constants: dict[str, int], slices: dict[str, str] | tuple[()]) -> list[tuple[int, str]]:
+        """The lines of a function without constants and packs, which are noted. Ends where the function does."""
+        found, packing, at = [], "", 0
+        for number, line in enumerate(text.split("\n"), self.line):
+            self.source.spend(1 + len(line) // 64)
+            constant = CONSTANT.match(line)
+            pack = PACK.match(line)
+            if constant is not None:
+                value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
+                if constants.setdefault(constant[1], value) != value:
+                    raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
+            elif pack is not None:
+                packing, at = pack[1], 0
+            elif packing:
+                part = SLICE.match(line)
+                if part is not None:
+                    at += 1
+                    name = f"{packing}#{at}"
+                    if isinstance(slices, dict):
+                        # Regions beside each other have names of their own: sizes that differ are no sizes.
+                        slices[name] = part[3] if slices.get(name, part[3]) == part[3] else ""
+                elif "})" in line or line.strip().startswith("}"):
+                    packing = ""
+            else:
+                found.append((number, line))
+                if line == "}":
+                    break
+        return found
+
+    def read(self) -> None:
+        if self.has_both:
+            for name, size in self.slices.items():
+                if size in self.earlier:
+                    self.stated[name] = self.earlier[size]
+        for number, text, old in self.pairs:
+            self.line = number
+            self.source.spend(1 + len(text) // 64)
+            self.statement(text.strip(), old.strip())
+        if self.open:
+            raise self.refuse("the function does not end")
+
+    def statement(self, text: str, old: str) -> None:
+        """One line. Names are those after the pass; `old` is the line before it."""
+        if text.startswith(("//", "util.func", "util.initializer")) or not text:
+            if text.startswith("util."):
+                self.open.append(_Region("function"))
+            return
+        if text.startswith("}"):
+            self.close(text)
+            return
+        if text.startswith("^bb"):
+            self.block(text)
+            return
+        if any(region.kind == "execute" for region in self.open):
+            self.command(text, old)
+            return
+        match = RESULTS.fullmatch(text)
+        results = _names(match[1]) if match else []
+        body = match[2] if match else text
+        old_match = RESULTS.fullmatch(old)
+        before = old_match[2] if old_match else old
+        op = body.split(None, 1)[0].split("(")[0] if body else ""
+        operands = SSA.findall(body)
+        if op == "stream.cmd.execute":
+            self.execute(body, results)
+        elif op in ("stream.resource.alloca", "stream.resource.alloc"):
+            sizes = SIZE.findall(body)
+            if not results or len(sizes) != 1:
+                raise self.refuse("expected the size of an allocation")
+            self.allocate(results[0], self.number(sizes[0]))
+            self.timed(results, operands)
+        elif op == "stream.resource.subview":
+            window, earlier = WINDOW.search(body), WINDOW.search(before)
+            if window is None or earlier is None or len(results) != 1:
+                raise self.refuse("expected a resource and an offset in it")
+            self.references[results[0]] = self.at(window[1], window[2], earlier[2])
+        elif op == "stream.resource.dealloca":
+            self.free(body.partition(") =>")[2] or body.partition("=>")[2])
+        elif op == "stream.timepoint.await":
+            for operand in operands:
+                self.host |= self.times.get(operand, 0)
+            for result, given in zip(results, SSA.findall(body.partition("=>")[2].partition(":")[0]), strict=False):
+                self.references[result] = self.references.get(given, set())
+        elif op in ("stream.tensor.export", "util.global.store", "util.return", "stream.resource.store", "util.call"):
+            self.keep(operands)
+            self.timed(results, operands)
+        elif op == "scf.yield" or op.startswith("scf.condition"):
+            self.hand_on(body)
+        elif op.startswith(("cf.", "scf.forall", "scf.parallel", "scf.index_switch")):
+            raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
+        elif body.endswith("{"):
+            self.begin(op, body, results)
+        else:
+            self.timed(results, operands)
+            if "!stream.resource" in body:
+                same = [ref for operand in operands for ref in self.references.get(operand, ())]
+                for result in results:
+                    if same:
+                        self.references[result] = set(same)
+
+    def timed(self, results: list[str], operands: list[str]) -> None:
+        """Timepoints that follow from others: what has then been executed, as bits."""
+        mask = 0
+        for operand in operands:
+            mask |= self.times.get(operand, 0)
+        if mask:
+            self.times |= dict.fromkeys(results, mask)
+            self.source.spend(self.executes // 64)
+
+    def begin(self, op: str, body: str, results: list[str]) -> None:
+        """Control flow: what it is given stands for itself inside. spec: FP9.6"""
+        self.source.descend(len(self.open))
+        kind = op if op in ("scf.for", "scf.while", "scf.if") else ""
+        if not kind:
+            raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
+        self.dump.approximations[LOOPS] = None
+        given = []
+        inits = body.partition("iter_args" if kind == "scf.for" else "scf.while")[2] if kind != "scf.if" else ""
+        for name, value in GIVEN.findall(inits.partition(")")[0]):
+            if value in self.references:
+                self.references[name] = self.references[value]
+            self.times[name] = self.times.get(value, 0)
+            given.append(self.references.get(value, set()))
+        self.open.append(_Region(kind, results=results, given=given, step=len(self.memory.steps)))
+        self.yielded.append([])
+
+    def block(self, text: str) -> None:
+        """`^bb0(%arg3: …):` behind `do {`: what the condition hands on."""
+        if not self.open or self.open[-1].kind != "scf.while":
+            raise self.refuse(
+                "branches between blocks are not read", "control flow of scf.for, scf.while and scf.if is"
+            )
+        for name, refs in zip(SSA.findall(text), self.yielded[-1], strict=False):
+            self.references[name] = refs
+
+    def hand_on(self, body: str) -> None:
+        """`scf.yield` and `scf.condition`: the values that a region hands on. They are read there."""
+        if not self.yielded:
+            raise self.refuse("a yield outside of control flow")
+        values = SSA.findall(
+            body.partition(" : ")[0].partition(") ")[2] if "condition" in body else body.partition(" : ")[0]
+        )
+        found = [set(self.references.get(value, ())) for value in values]
+        self.touch("yield", [ref for refs in found for ref in refs])
+        merged = self.yielded[-1]
+        for k, refs in enumerate(found):
+            if k < len(merged):
+                merged[k] |= refs
+            else:
+                merged.append(refs)
+
+    def close(self, text: str) -> None:
+        if not self.open:
+            raise self.refuse("a brace closes nothing")
+        if "{" in text:  # `} else {` and `} do {`: the same region goes on
+            return
+        region = self.open.pop()
+        if region.kind in ("concurrent", "serial", "dispatch"):
+            self.leave()
+        elif region.kind == "execute":
+            self.executes += 1
+            self.times |= dict.fromkeys(region.results, self.current | 1 << (self.executes - 1))
+        elif region.kind.startswith("scf."):
+            yielded = self.yielded.pop()
+            for k, result in enumerate(region.results):
+                refs = set(yielded[k]) if k < len(yielded) else set()
+                refs |= region.given[k] if k < len(region.given) else set()
+                if refs:
+                    self.references[result] = refs
+            self.times |= dict.fromkeys(region.results, (1 << self.executes) - 1)
+            if region.kind != "scf.if":
+                made = {cell for step in self.memory.steps[region.step :] for cell in step[3]}
+                again = dict.fromkeys(c for s in self.memory.steps[region.step :] for c in s[2] if c not in made)
+                self.source.spend(sum(len(s[2]) for s in self.memory.steps[region.step :]))
+                if again:
+                    self.memory.step("next iteration", (DOMAIN, "loop"), again, ())
+
+    # Commands.
+
+    def execute(self, body: str, results: list[str]) -> None:
+        """`stream.cmd.execute … await(%t) => with(%r as %arg: …) {`. spec: FP9.4"""
+        if not body.endswith("{"):
+            raise self.refuse("expected the commands of an execute")
+        head, _, bound = body.partition("with(")
+        self.current = self.host
+        for operand in SSA.findall(head):
+            self.current |= self.times.get(operand, 0)
+        for value, name, size in BOUND.findall(bound):
+            if value not in self.references and size in self.constants:
+                self.external_resource(value, self.constants[size])
+            self.references[name] = self.known(value)
+        self.open.append(_Region("execute", results=results))
+
+    def command(self, text: str, old: str) -> None:
+        """A line in an execute."""
+        access = OPERAND.match(text)
+        earlier = OPERAND.match(old)
+        region = self.open[-1]
+        if access is not None and earlier is not None:
+            if region.kind != "dispatch":
+                raise self.refuse("an operand without its dispatch")
+            how, name, offset, length = access.groups()
+            self.access(name, offset, earlier[3], self.number(length), how[0] == "r", how[1] == "w" or how == "wo")
+            return
+        words = text.split(None, 2)
+        op = words[0] if words else ""
+        if op in ("stream.cmd.concurrent", "stream.cmd.serial") and text.endswith("{"):
+            self.source.descend(len(self.open))
+            self.enter(op.rpartition(".")[2])
+            if op == "stream.cmd.concurrent":
+                self.dump.approximations[REGIONS] = None
+            return
+        if op in ("stream.cmd.dispatch", "stream.cmd.collective") or op.startswith("stream.cmd.collective<"):
+            if not text.endswith("{"):
+                raise self.refuse("expected the operands of a dispatch")
+            self.enter("dispatch")
+            symbol = words[1] if len(words) > 1 else ""
+            self.label = symbol.rpartition("@")[2].partition("[")[0].partition("(")[0].rstrip("{") or op
+            return
+        windows, earlier_windows = WINDOW.findall(text), WINDOW.findall(old)
+        if op == "stream.cmd.copy" and len(windows) == 2:
+            length = self.number(SSA.findall(text.partition(" : ")[0])[-1])
+            ways = [(True, False, length), (False, True, length)]
+        elif op in ("stream.cmd.fill", "stream.cmd.discard") and len(windows) == 1:
+            ways = [(False, True, self.number(windows[0][2]))]
+        elif op in ("stream.cmd.flush", "stream.cmd.invalidate") and len(windows) == 1:
+            ways = [(True, False, self.number(windows[0][2]))]
+        else:
+            raise self.refuse(f"the command {op} is not read")
+        self.enter("dispatch")
+        self.label = op
+        for (name, offset, _), (_, before, _), (reads, writes, length) in zip(
+            windows, earlier_windows, ways, strict=True
+        ):
+            self.access(name, offset, before, length, reads, writes)
+        self.open.pop()
+        self.leave()
+
+    def enter(self, kind: str) -> None:
+        """A region or a command, which is the next child of what it stands in."""
+        self.open[-1].child += 1
+        self.regions += 1
+        self.open.append(_Region(kind, number=self.regions))
+
+    def leave(self) -> None:
+        """A region or command has ended; where none is open that is concurrent, what it touched is a step."""
+        if not any(region.kind == "concurrent" for region in self.open):
+            self.step()
+
+    def access(self, name: str, offset: str, before: str, length: int, reads: bool, writes: bool) -> None:
+        path = tuple((r.number, r.child) for r in self.open if r.kind == "concurrent")
+        for ref in self.at(name, offset, before):
+            cell = self.cell(ref, length)
+            self.accesses.append(_Access(cell, ref.shift, ref.shift + length, reads, writes, path))
+            bit = 1 << self.executes
+            all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
+            unordered = ~(self.current | bit)
+            if (all_of if writes else written) & unordered:
+                self.dump.assumed["executes that do not await each other run in the order of the file"] = None
+            self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
+
+    def step(self) -> None:
+        """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
+        accesses, self.accesses = self.accesses, []
+        reads: list[int] = []
+        writes: list[int] = []
+        keeps: list[int] = []
+        of: dict[int, list[_Access]] = {}
+        for access in accesses:
+            of.setdefault(access.cell, []).append(access)
+        for cell, found in of.items():
+            is_race = len(found) > 1 and any(a.writes for a in found) and self.at_once(found)
+            own: set[tuple[tuple[int, int], ...]] = set()
+            for access in found:
+                if access.reads and access.path not in own:
+                    reads.append(cell)
+                if access.writes:
+                    own.add(access.path)
+            if is_race:
+                c = self.memory.cells[cell]
+                reads.append(cell)
+                writes.append(self.memory.cell(f"{c.name} as written at once", c.arena, c.offset, c.bytes))
+            elif any(a.writes for a in found):
+                writes.append(cell)
+        if reads or writes:
+            self.memory.step(self.label, (DOMAIN, self.label), reads, writes, keeps)
+
+    def at_once(self, found: list[_Access]) -> bool:
+        """Whether bytes that one command writes are touched by another that may run at the same time."""
+        if len(found) > LIMIT:
+            return any(a.path != found[0].path for a in found)
+        self.source.spend(len(found) ** 2)
+        return any(
+            (a.writes or b.writes) and a.start < b.end and b.start < a.end and _apart(a.path, b.path)
+            for k, a in enumerate(found)
+            for b in found[:k]
+        )
+
+    # Resources.
+
+    def allocate(self, name: str, size: int) -> None:
+        root = name
+        if name in self.arenas:  # a region beside this one has a value of the same name
+            root = f"{name} of {len(self.arenas)}"
+        self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
+        self.references[name] = {_Reference(root, 0, None, 0)}
+
+    def external_resource(self, name: str, size: int) -> None:
+        """What comes from elsewhere: an import, a global, a constant."""
+        cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), size, role=Role.INPUT, capacity=size)
+        self.arenas[name] = self.memory.cells[cell].arena
+        self.cells[name, None] = cell
+        self.external.add(name)
+        self.references[name] = {_Reference(name, 0, None, 0)}
+
+    def known(self, name: str) -> set[_Reference]:
+        """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
+        if name not in self.references:
+            cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), 0, role=Role.INPUT)
+            self.arenas[name] = self.memory.cells[cell].arena
+            self.cells[name, None] = cell
+            self.external.add(name)
+            self.references[name] = {_Reference(name, 0, None, 0)}
+        return self.references[name]
+
+    def at(self, name: str, offset: str, before: str) -> set[_Reference]:
+        """A byte further on in a resource."""
+        value = self.number(offset)
+        found = set()
+        for ref in self.known(name):
+            is_named = before in self.slices or (not self.has_both and ref.resource not in self.external)
+            if is_named and ref.slice is not None and ref.shift + value:
+                raise self.refuse(f"a slice in the slice {ref.slice}")
+            if is_named and ref.slice is None:
+                found.add(_Reference(ref.resource, ref.offset + value, before, 0))
+            else:
+                found.add(_Reference(ref.resource, ref.offset + value, ref.slice, ref.shift + value))
+        self.source.spend(len(found))
+        return found
+
+    def cell(self, ref: _Reference, length: int) -> int:
+        """The cell of a slice, which lies at one offset."""
+        key = ref.resource, ref.slice
+        start = ref.offset - ref.shift
+        if key not in self.cells:
+            label = ref.resource.removeprefix("%") + (f" {ref.slice.removeprefix('%')}" if ref.slice else "")
+            size = self.stated.get(ref.slice or "", 0)
+            if ref.slice is None:
+                size = self.memory.arenas[self.arenas[ref.resource]].capacity
+            place = f"line {self.line}"
+            self.cells[key] = self.memory.cell(
+                self.dump.prefix + label, self.arenas[ref.resource], start, size, place=place
+            )
+        cell = self.cells[key]
+        if self.memory.cells[cell].offset != start:
+            raise self.refuse(f"the slice {self.memory.cells[cell].name} lies at two offsets")
+        self.memory.grow(cell, ref.shift + length, f"line {self.line}")
+        return cell
+
+    def touch(self, what: str, refs: list[_Reference]) -> None:
+        """Read what references point to, as far as anything has written it."""
+        cells = [cell for ref in refs for cell in self.within(ref)]
+        if cells:
+            self.memory.step(what, (DOMAIN, what), cells, ())
+
+    def within(self, ref: _Reference) -> list[int]:
+        """The written cells that a reference to a resource or a slice stands for."""
+        if ref.slice is not None:
+            keys: list[tuple[str, str | None]] = [(ref.resource, ref.slice)]
+        else:
+            keys = [key for key in self.cells if key[0] == ref.resource]
+            self.source.spend(len(self.cells))
+        return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
+
+    def keep(self, names: list[str]) -> None:
+        """Results: the caller reads them when the function is over."""
+        for name in names:
+            for ref in self.references.get(name, ()):
+                self.memory.returns(self.within(ref))
+
+    def free(self, text: str) -> None:
+        """`stream.resource.dealloca … => %r`: nothing is left of its bytes. spec: FP9.7"""
+        for name in SSA.findall(text.partition(":")[0]):
+            for ref in self.known(name):
+                if ref.resource in self.external:
+                    continue
+                arena = self.arenas[ref.resource]
+                size = self.memory.arenas[arena].capacity
+                label = f"{self.dump.prefix}{name.removeprefix('%')} after dealloca"
+                self.memory.step("dealloca", (DOMAIN, "dealloca"), (), [self.memory.cell(label, arena, 0, size)])
+
+    def number(self, name: str) -> int:
+        """A constant. Refused where it is none, or none that a size can be."""
+        value = self.constants.get(name)
+        if value is None or not 0 <= value < UINT64_END:
+            raise self.refuse(f"{name} is no constant from 0 on", "compile it for static shapes")
+        return value
+
+    def refuse(self, what: str, fix: str | None = None) -> Exception:
+        return self.source.refuse(what, f"line {self.line}", fix)
+
+
+def _names(text: str) -> list[str]:
+    """The results that a line defines: `%3:2` are `%3#0` and `%3#1`; at most a few hundred."""
+    found = []
+    for item in text.split(", "):
+        name, _, count = item.partition(":")
+        many = int(count) if len(count) < 5 and count else 0
+        found += [f"{name}#{k}" for k in range(many)] if many else [name]
+    return found
+
+
+def _apart(a: tuple[tuple[int, int], ...], b: tuple[tuple[int, int], ...]) -> bool:
+    """Whether two commands stand in different parts of one concurrent region."""
+    for (region, child), (other, sibling) in zip(a, b, strict=False):
+        if region != other:
+            return False
+        if child != sibling:
+            return True
+    return False

@@ -1,0 +1,155 @@
+"""Programs as Python text, read without running any of it: what Relax and Inductor have in common.
+
+A name stands for a `ScriptValue`: pointers to cells, a tuple of values, or what the file does not place. The text is
+at most `MAX_SCRIPT` bytes and `MAX_TOKENS` words and signs, so that its syntax tree is some 500 MiB at most.
+spec: FP2.2, FP2.3, FP7.1, FP8.1
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proofs.readers.plans.source import Source
+from tmmu.core.dtypes import BITS
+from tmmu.core.vocabulary import UINT64_END
+
+MAX_SCRIPT = 1 << 22
+"""The largest text of a program in Python that is read, in bytes."""
+MAX_TOKENS = 1 << 20
+"""The most words and signs of such a text; a syntax tree takes about a kilobyte for each."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_BITS = re.compile(r"(?:u?int|float|bfloat|complex)(\d{1,3})(?:_?e\d+m\d+\w*)?(?:x(\d{1,3}))?", re.ASCII)
+
+
+class Pointer(NamedTuple):
+    """A cell and the byte of it that a name points to."""
+
+    cell: int
+    start: int
+
+
+@dataclass(eq=False)
+class ScriptValue:
+    """What a name stands for: pointers (several where arms of an If differ), or the items of a tuple.
+
+    `opaque` is the name of a result that lies nowhere in the file; its items are made when they are asked for.
+    """
+
+    pointers: tuple[Pointer, ...] = ()
+    items: dict[int, ScriptValue] = field(default_factory=dict)
+    opaque: str = ""
+
+    def every(self, source: Source) -> tuple[Pointer, ...]:
+        """The pointers of a value and of all its items."""
+        found: dict[Pointer, None] = {}
+        seen: set[int] = set()
+        left = [self]
+        while left:
+            value = left.pop()
+            source.spend(1 + len(value.pointers) + len(value.items))
+            if id(value) not in seen:
+                seen.add(id(value))
+                found |= dict.fromkeys(value.pointers)
+                left += reversed(value.items.values())
+        return tuple(found)
+
+
+Names = dict[str, ScriptValue]
+
+
+def parsed(source: Source) -> ast.Module:
+    """The syntax tree. Raises INVALID_PLAN with the line of what is no Python, too long or too deep."""
+    if len(source.data) > MAX_SCRIPT:
+        raise source.refuse(f"more than {MAX_SCRIPT} bytes of Python", None, "use a smaller module")
+    text = source.text()
+    tokens = sum(1 for _ in _TOKEN.finditer(text))
+    source.spend(tokens)
+    if tokens > MAX_TOKENS:
+        raise source.refuse(f"more than {MAX_TOKENS} words and signs of Python", None, "use a smaller module")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of strings with odd escapes: nothing of the text is run
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise source.refuse(f"expected Python, got {error.msg}", f"line {error.lineno}") from error
+    except (ValueError, MemoryError, RecursionError) as error:
+        raise source.refuse("expected Python text that nests less deeply", None, "use a flatter program") from error
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` of such an expression, "" of any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+
+
+def names_in(source: Source, nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Each name that occurs in expressions, in no particular order."""
+    for node in nodes:
+        for found in ast.walk(node):
+            source.spend(1)
+            if isinstance(found, ast.Name):
+                yield found.id
+
+
+def integer(node: ast.AST | None) -> int | None:
+    """A decimal integer, also as `T.int64(3)` or `-3`; None of any other expression."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and dotted(node.func).startswith(("T.", "R.")):
+        node = node.args[0]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        found = integer(node.operand)
+        return None if found is None else -found
+    if isinstance(node, ast.Constant) and type(node.value) is int and node.value < UINT64_END:
+        return node.value
+    return None
+
+
+def integers(node: ast.AST | None) -> tuple[int, ...] | None:
+    """The integers of a tuple or list; None where one is none, as of a shape with symbols."""
+    if not isinstance(node, ast.Tuple | ast.List):
+        return None
+    found = [integer(item) for item in node.elts]
+    return tuple(x for x in found if x is not None) if None not in found else None
+
+
+def string(node: ast.AST | None) -> str | None:
+    """A string literal."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def bits(dtype: str) -> int | None:
+    """The bits of an element by the name of its type in Python libraries; None where they are not known.
+
+    >>> bits("float8_e4m3fn"), bits("bool"), bits("uint4"), bits("bfloat16"), bits("float16x4"), bits("handle")
+    (8, 8, 4, 16, 64, None)
+    """
+    plain = BITS.get(dtype)
+    if plain is not None:
+        return plain
+    found = _BITS.fullmatch(dtype)
+    return int(found[1]) * int(found[2] or 1) if found else None
+
+
+def extent(shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int) -> int:
+    """The bytes from the first element to the end of the last one, of elements of `width` bits; 2^64 or more for what
+    is no size at all.
+
+    >>> extent((2, 3), (4, 1), 32), extent((0, 3), None, 32), extent((3,), None, 4), extent((), None, 16)
+    (28, 0, 2, 2)
+    """
+    if 0 in shape:
+        return 0
+    elements = 1
+    if strides is None:
+        for dim in shape:
+            elements = min(UINT64_END, elements * dim)
+    else:
+        elements += sum((dim - 1) * stride for dim, stride in zip(shape, strides, strict=True))
+    return (elements * width + 7) // 8

@@ -1,0 +1,93 @@
+"""Write the Inductor wrappers of the corpus: `python tests/corpus/foreign/make/inductor.py` where torch 2.15 is.
+
+Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.7
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch._inductor import config
+from torch._inductor.utils import run_and_get_code
+from torch.nn import functional as F  # noqa: N812
+
+CORPUS = Path(__file__).resolve().parents[1]
+
+
+class Block(nn.Module):
+    """A transformer's block of one head, and a concatenation, which is written through two views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = nn.LayerNorm(64), nn.LayerNorm(64)
+        self.query, self.key, self.value, self.out = (nn.Linear(64, 64) for _ in range(4))
+        self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.before(x)
+        weights = torch.softmax(self.query(y) @ self.key(y).transpose(-1, -2) / 8, -1)
+        x = x + self.out(weights @ self.value(y))
+        return x + self.down(F.gelu(self.up(self.after(x)))), torch.cat([x, torch.sin(x)], -1)
+
+
+class Convolutions(nn.Module):
+    """Convolutions, whose results are memory of their own, and state that changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm, self.last = nn.BatchNorm2d(8), nn.Linear(8, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.relu(self.norm(self.first(x)))
+        return self.last(F.relu(self.second(x)).mean((2, 3)))
+
+
+def sorts(x: torch.Tensor, index: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Results of other code in tuples, and an operator that changes its operand."""
+    values, order = torch.sort(x @ x)
+    y = (values @ x).index_put((index,), torch.ones(64), accumulate=True)
+    return y @ x, order, torch.tanh(y @ values)
+
+
+def wrapper(function: object, *inputs: torch.Tensor) -> str:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        _, code = run_and_get_code(torch.compile(function), *inputs)
+    (text,) = code
+    return str(text)
+
+
+def changed(text: str, old: str, new: str) -> str:
+    """A text with one change; the place must be there once."""
+    assert text.count(old) == 1, (text.count(old), old)
+    return text.replace(old, new)
+
+
+if __name__ == "__main__":
+    config.memory_planning, config.fx_graph_cache, config.cpp.threads = True, False, 1
+    block = wrapper(Block().eval(), torch.randn(32, 64))
+    proved = {
+        "block": block,
+        "convolutions": wrapper(Convolutions(), torch.randn(2, 3, 16, 16)),
+        "sorts": wrapper(sorts, torch.randn(64, 64), torch.arange(8)),
+    }
+    sort = proved["sorts"]
+    refuted = {
+        "overlap": changed(block, "buf5 = alloc_from_pool(pool1, 8192,", "buf5 = alloc_from_pool(pool1, 4096,"),
+        "small-pool": changed(block, "pool2 = empty_strided_cpu((40960, )", "pool2 = empty_strided_cpu((40832, )"),
+        "view-beyond": changed(
+            block, "tensor(buf26, (32, 64), (128, 1), 64)", "tensor(buf26, (32, 64), (128, 1), 96)"
+        ),
+        # A product over its own operand.
+        "over-operand": changed(sort, "buf7 = buf0  # alloc", "buf7 = buf4  # alloc"),
+        # Nothing makes what is sorted.
+        "unwritten": changed(sort, "        extern_kernels.mm(arg0_1, arg0_1, out=buf0)\n", ""),
+        # A product in place, which the kernel cannot.
+        "no-longer-in-place": changed(sort, "cpp_fused_tanh_1(buf8)", "extern_kernels.mm(buf7, buf6, out=buf8)"),
+    }  # fmt: skip
+    for folder, files in (("proved", proved), ("refuted", refuted)):
+        for name, text in files.items():
+            (CORPUS / folder / f"inductor-{name}.inductor").write_text(text.rstrip("\n") + "\n")

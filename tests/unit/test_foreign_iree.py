@@ -1,0 +1,278 @@
+"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.9"""
+
+from __future__ import annotations
+
+import pytest
+
+from proofs.readers.plans import iree
+from proofs.readers.plans.source import ForeignPlan, Source
+from tests.support.three_checks import by_the_checker
+from tmmu.core.errors import TmmuError
+from tmmu.plans.sections import Plan
+
+BEFORE = "// -----// IR Dump Before LayoutSlicesPass: iree-stream-layout-slices //----- //\n"
+AFTER = BEFORE.replace("Before", "After")
+T = "!stream.resource<transient>"
+TIME = "=> !stream.timepoint"
+PACK = "%p:4 = stream.resource.pack on(#hal.device) slices({\n[0, 1] = %c64,\n[1, 2] = %c64,\n[2, 3] = %c64\n}) : index"
+DEALLOCA = f"%f = stream.resource.dealloca await(%e) => %r : {T}{{%s}} {TIME}"
+
+
+def command(*operands: str, name: str = "k") -> str:
+    """A dispatch of operands such as `ro 1`, slice 1 of the allocation; 0 is what is imported."""
+    lines = []
+    for operand in operands:
+        how, k = operand.split()
+        window = f"%x[%c0 for %c64] : {T}{{%c64}}" if k == "0" else f"%a[%o{k} for %c64] : {T}{{%s}}"
+        lines.append(f"{how} {window}")
+    return f"stream.cmd.dispatch @{name}::@{name} {{\n" + ",\n".join(lines) + "\n}"
+
+
+def function(
+    *commands: str,
+    offsets: tuple[int, int, int] = (0, 64, 0),
+    size: int = 128,
+    close: str = "",
+    name: str = "main",
+    top: str = "",
+    ret: str = "%0",
+) -> str:
+    """A dump of both sides: three slices of 64 bytes in one allocation, and commands in one execute."""
+    body = (
+        "\n".join(
+            (
+                f"util.func public @{name}(%0: {T}) -> {T} {{",
+                "%c0 = arith.constant 0 : index",
+                "%c64 = arith.constant 64 : index",
+                "%c32 = arith.constant 32 : index",
+                "PACK",
+                f"%r, %t = stream.resource.alloca uninitialized on(#hal.device) : {T}{{%s}} {TIME}",
+                top,
+                f"%e = stream.cmd.execute await(%t) => with(%0 as %x: {T}{{%c64}}, %r as %a: {T}{{%s}}) {{",
+                *commands,
+                f"}} {TIME}",
+                close,
+                f"util.return {ret} : {T}",
+            )
+        ).replace("\n", "\n  ")
+        + "\n}\n"
+    )
+    before, after = body.replace("PACK", PACK), body.replace("  PACK\n", "")
+    for k, offset in enumerate(offsets, 1):
+        before = before.replace(f"%o{k}", f"%p#{k}")
+        after = after.replace("%c64 =", f"%o{k} = arith.constant {offset} : index\n%c64 =", 1)
+    after = after.replace("%c64 =", f"%s = arith.constant {size} : index\n%c64 =", 1)
+    return BEFORE + before.replace("%s", "%p#0") + AFTER + after
+
+
+def read(text: str) -> ForeignPlan:
+    return iree.read(Source("m.iree", text.encode()))
+
+
+def judged(found: ForeignPlan) -> set[str]:
+    assert isinstance(found.plan, Plan)
+    return by_the_checker(found.plan, None, frozenset(found.reading.donated))
+
+
+LIVE = {"no_live_overlap", "sharing_is_sound"}
+CHAIN = (command("ro 0", "wo 1"), command("ro 1", "wo 2"), command("ro 2", "wo 3"), command("ro 3", "rw 0"))
+
+
+def region(*commands: str) -> str:
+    return "\n".join(("stream.cmd.concurrent {", *commands, "}"))
+
+
+def serial(*commands: str) -> str:
+    return region(*commands).replace("concurrent", "serial", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        (function(*CHAIN), set()),
+        (function(*CHAIN, offsets=(0, 32, 64)), LIVE),
+        (function(*CHAIN, size=120), {"capacity"}),
+        # Slice 1 is read when slice 3 has its bytes, and is not written at first.
+        (function(*CHAIN, command("ro 1", "rw 0")), LIVE),
+        (function(*CHAIN[1:]), {"lifetimes_cover_accesses"}),
+        # A dispatch changes a slice; a copy of half of one to the other half of another; a fill; a flush.
+        (function(CHAIN[0], command("rw 1"), *CHAIN[1:]), set()),
+        (function(CHAIN[0], f"stream.cmd.copy %a[%o1], %a[%o2], %c64 : {T}{{%s}} -> {T}{{%s}}", *CHAIN[2:]), set()),
+        (
+            function(
+                CHAIN[0],
+                f"stream.cmd.fill %v, %a[%o2 for %c64] : i8 -> {T}{{%s}}",
+                f"stream.cmd.flush to(#hal.device) %a[%o2 for %c64] : {T}{{%s}}",
+                *CHAIN[2:],
+            ),
+            set(),
+        ),
+        # What a region holds is one step: slice 3 is written while slice 1 may be read.
+        (function(CHAIN[0], region(CHAIN[1], command("ro 0", "wo 3")), command("ro 2", "ro 3", "rw 0")), LIVE),
+        (
+            function(
+                CHAIN[0],
+                region(CHAIN[1], command("ro 0", "wo 3")),
+                command("ro 2", "ro 3", "rw 0"),
+                offsets=(0, 64, 128),
+                size=192,
+            ),
+            set(),
+        ),
+        # A race: one command reads what another writes; in one serial part it is none.
+        (function(region(*CHAIN[:2]), *CHAIN[2:]), {*LIVE, "lifetimes_cover_accesses"}),
+        (function(region(serial(*CHAIN[:2])), *CHAIN[2:]), set()),
+        (function(CHAIN[0], region(command("rw 1"), CHAIN[1]), *CHAIN[2:]), LIVE),
+        (function(CHAIN[0], region(*[command("ro 1")] * 70, command("rw 1")), *CHAIN[1:]), LIVE),
+        # Freed, and then used by the caller.
+        (function(*CHAIN, close=DEALLOCA), set()),
+        (function(*CHAIN, close=DEALLOCA, ret="%r"), LIVE),
+        (function(*CHAIN[:2], close="util.global.store %r, @state : " + T), set()),
+        (function(*CHAIN, close="util.global.store %r, @state : " + T), LIVE),
+        # A loop reads slice 1 in each iteration, and writes slice 3 over it.
+        (
+            function(
+                CHAIN[0],
+                close=f"%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%b = %r) -> ({T}) {{\n"
+                f"%g = stream.cmd.execute with(%b as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                + "\n".join(CHAIN[1:])
+                + f"\n}} {TIME}\nscf.yield %b : {T}\n}}",
+            ),
+            LIVE,
+        ),
+        (
+            function(
+                CHAIN[0],
+                close=f"%l = scf.if %i -> ({T}) {{\n"
+                f"%g = stream.cmd.execute await(%e) => with(%r as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                + "\n".join(CHAIN[1:])
+                + f"\n}} {TIME}\nscf.yield %0 : {T}\n}} else {{\nscf.yield %0 : {T}\n}}",
+            ),
+            set(),
+        ),
+        (
+            function(
+                CHAIN[0],
+                close=f"%l = scf.while (%b = %r) : ({T}) -> ({T}) {{\n"
+                "scf.condition(%i) %b : x\n} do {\n^bb0(%d: x):\n"
+                f"%g = stream.cmd.execute with(%d as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                + "\n".join(CHAIN[1:])
+                + f"\n}} {TIME}\nscf.yield %d : {T}\n}}",
+            ),
+            LIVE,
+        ),
+        # Allocations of one name, in regions beside each other: the second one's slice 1 is not written.
+        (
+            function(
+                CHAIN[0],
+                close="".join(
+                    f"%l = scf.if %i -> (x) {{\n%d, %u = stream.resource.alloca uninitialized : {T}{{%s}} {TIME}\n"
+                    f"%g = stream.cmd.execute await(%e) => with(%d as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
+                    + "\n".join(commands)
+                    + f"\n}} {TIME}\nscf.yield\n}}\n"
+                    for commands in (CHAIN, CHAIN[1:])
+                ),
+            ),
+            {"lifetimes_cover_accesses"},
+        ),
+        # Views of the allocation.
+        (
+            function(
+                *CHAIN,
+                top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}",
+                close="%w = stream.timepoint.await %e => %v : "
+                f"{T}{{%c64}}\n%y = stream.tensor.export %w : tensor<16xf32> in {T}{{%c64}} -> !hal.buffer_view",
+            ),
+            set(),
+        ),
+    ],
+)
+def test_a_dump_has_the_faults_of_its_slices_and_regions(text: str, broken: set[str]) -> None:
+    """spec: FP9.1, FP9.3, FP9.4, FP9.5, FP9.6, FP9.7"""
+    assert judged(read(text)) == broken
+
+
+def test_a_dump_after_the_pass_alone_is_read_by_the_names_of_offsets() -> None:
+    """spec: FP9.2"""
+    both = function(*CHAIN)
+    alone = read(both[both.index(AFTER) :])
+    assert judged(alone) == set()
+    assert len(alone.reading.assumptions) == len(read(both).reading.assumptions) + 1
+    late = function(*CHAIN, command("ro 1", "rw 0"))
+    assert judged(read(late[late.index(AFTER) :])) == LIVE
+
+
+def test_a_dump_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: FP2.2"""
+    monkeypatch.setattr(iree, "MAX_DUMP", 100)
+    with pytest.raises(TmmuError, match="more than 100 bytes"):
+        read(function(*CHAIN))
+
+
+def test_executes_that_do_not_await_each_other_are_listed() -> None:
+    """spec: FP9.8"""
+    for awaits, count in (("await(%e)", 1), ("await(%t)", 2)):
+        given = f"with(%r as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}})"
+        close = f"%g = stream.cmd.execute {awaits} => {given} {{\n{CHAIN[1]}\n}} {TIME}"
+        found = read(function(CHAIN[0], close=close))
+        assert (judged(found), len(found.reading.assumptions)) == (set(), count)
+    host = f"%w = stream.timepoint.await %e => %r : {T}{{%s}}\n"
+    assert len(read(function(CHAIN[0], close=host + close)).reading.assumptions) == 1
+
+
+def test_each_function_is_a_run_and_what_is_outside_is_stated() -> None:
+    """spec: FP9.3, FP9.4"""
+    found = read(function(*CHAIN) + function(region(*CHAIN[:1]), name="other"))
+    assert isinstance(found.plan, Plan)
+    assert {name.split(".")[0] for name in found.plan.allocation.tensors.name} == {"main", "other"}
+    assert found.reading.donated == ("main.0",)
+    assert len(found.reading.approximations) == 1
+    assert list(found.reading.outside) == ["alignment of slices"]
+
+
+RIGHT = function(*CHAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\xff",
+        BEFORE,
+        RIGHT[: RIGHT.index(AFTER)],
+        AFTER + "util.func @f() {\n}\n",
+        RIGHT.replace("wo %a[%o3", "ro %a[%o3"),
+        RIGHT[:-3],
+        RIGHT.replace("%s = arith.constant 128", "%s = arith.constant -1"),
+        RIGHT.replace("%s = arith.constant 128", "%s = arith.constant " + "9" * 5000),
+        RIGHT.replace("%c64 =", "%c65 ="),
+        function("stream.cmd.call @f(%a) : () -> ()"),
+        function("stream.cmd.dispatch @f"),
+        function("ro %a[%o1 for %c64] : x"),
+        function(*CHAIN, close="cf.br ^bb1"),
+        function(*CHAIN, close="^bb1:"),
+        function(*CHAIN, close="}"),
+        function(*CHAIN, close="%l = scf.forall (%i) in (4) {\n}"),
+        function(*CHAIN, close="some.region {\n}"),
+        function(*CHAIN, close="scf.yield %r : x"),
+        function(*CHAIN, top="%v = stream.resource.subview %r : x"),
+        function(*CHAIN, top=f"%v = stream.resource.alloca : {T} {TIME}"),
+        function(*CHAIN, close="stream.cmd.execute with()"),
+        function(*CHAIN, top="\n".join("scf.if %i {" for _ in range(70))),
+        function(*["stream.cmd.serial {"] * 70, *CHAIN, *["}"] * 70),
+        RIGHT.replace("wo %a[%o2 for", "wo %a[%o1 for").replace("wo %a[%p#2", "wo %a[%p#2"),
+        function(
+            *CHAIN,
+            top=f"%v = stream.resource.subview %r[%o2] : {T}{{%s}} -> {T}{{%c64}}\n"
+            f"%w = stream.resource.subview %v[%c32] : x\n%z = stream.resource.subview %w[%o2] : x",
+        ),
+        RIGHT.replace("%c32 =", "%c64 = arith.constant 65 : index\n  %c32 ="),
+        function("stream.cmd.copy %a[%o1] : x"),
+        function("stream.cmd.fill %v, %a[%o1] : x"),
+    ],
+)
+def test_what_is_no_dump_is_refused(text: str) -> None:
+    """spec: FP2.3, FP2.4, FP9.1, FP9.9"""
+    with pytest.raises(TmmuError) as error:
+        read(text)
+    assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.iree")

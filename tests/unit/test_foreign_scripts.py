@@ -1,0 +1,381 @@
+"""Plans in Python text: Relax scripts and Inductor's wrappers, what is read of them, and what is refused.
+
+spec: FP7.1 to FP7.8, FP8.1 to FP8.7
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proofs.readers.plans import inductor, relax, script
+from proofs.readers.plans.source import ForeignPlan, Source
+from tests.support.three_checks import by_the_checker
+from tmmu.core.errors import TmmuError
+from tmmu.plans.sections import Plan
+
+KERNEL = """
+    @T.prim_func
+    def {name}(A: T.Buffer((T.int64({n}),), "float32"), var_B: T.handle):
+        B = T.match_buffer(var_B, (T.int64({n}),))
+        for i in range({n}):
+            with T.sblock("b"):
+                {body}
+"""
+COPY = KERNEL.format(name="copy", n=4, body="B[i] = A[i]")
+FOUR = 'R.shape([4]), R.dtype("float32"), 0)'
+HEAD = f"""
+        storage = R.memory.alloc_storage(R.shape([16]), 0, R.str("global"), R.dtype("uint8"))
+        other = R.memory.alloc_storage(R.shape([32]), 0, R.str("global"), R.dtype("uint8"))
+        a = R.memory.alloc_tensor(storage, 0, {FOUR}
+        b = R.memory.alloc_tensor(other, 0, {FOUR}
+        c = R.memory.alloc_tensor(storage, 0, {FOUR}
+        d = R.memory.alloc_tensor(other, 16, {FOUR}
+"""
+
+
+def module(body: str, kernels: str = COPY, more: str = "", head: str = HEAD) -> str:
+    """A script of one function whose lines are `body`."""
+    lines = "\n".join(f"        {line}" for line in body.strip().split("\n"))
+    return (
+        "# from tvm.script import ir as I\n@I.ir_module\nclass Module:"
+        + kernels
+        + '    @R.function\n    def main(x: R.Tensor((4,), dtype="float32"), '
+        't: R.Tuple(R.Tensor((2, 2), dtype="float16"), '
+        f"R.Object)):\n        cls = Module{head}{lines}\n{more}"
+    )
+
+
+def read(text: str) -> ForeignPlan:
+    return relax.read(Source("m.relax", text.encode()))
+
+
+def plan_of(found: ForeignPlan) -> Plan:
+    assert isinstance(found.plan, Plan)
+    return found.plan
+
+
+def judged(found: ForeignPlan) -> set[str]:
+    """The obligations that the naive checker sees broken."""
+    return by_the_checker(plan_of(found), None, frozenset(found.reading.donated))
+
+
+def steps(found: ForeignPlan) -> list[tuple[str, list[str], list[str], list[str]]]:
+    """Each step with the names that it reads, writes and changes."""
+    allocation = plan_of(found).allocation
+    names = allocation.tensors.name
+    lists = [allocation.steps.listed(which) for which in ("reads", "writes", "mutates")]
+    rows = [[sorted(names[t] for t in row) for row in listed] for listed in lists]
+    return list(zip(allocation.steps.node, *rows, strict=True))
+
+
+CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn d"
+
+
+@pytest.mark.parametrize(
+    ("body", "kernels", "broken"),
+    [
+        (CHAIN, COPY, set()),
+        # a is read when c is in its storage.
+        (CHAIN.replace("copy(c, d)", "copy(a, d)"), COPY, {"no_live_overlap", "sharing_is_sound"}),
+        # Names of a: a binding, a cast, a tuple, a call that reshapes, one that may hand it on.
+        *(
+            (
+                "cls.copy(x, a)\n" + f"y = {value}\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy({use}, d)\nreturn d",
+                COPY,
+                {"no_live_overlap", "sharing_is_sound"},
+            )
+            for value, use in (
+                ("a", "y"),
+                ('R.match_cast(a, R.Tensor((4,), dtype="float32"))', "y"),
+                ("(x, (a, b))", "y[1][0]"),
+                ('R.call_packed("vm.builtin.reshape", a, R.shape([2, 2]))', "y"),
+                ("R.reshape(a, R.shape([4]))", "y"),
+                ('R.call_packed("someones.identity", a)', "y"),
+                ("cls.other(a)", "y"),
+                ("R.tuple(x, a)", "y[1]"),
+            )
+        ),
+        # The kernel's buffers are of 8 elements: it is another program's plan.
+        (CHAIN, KERNEL.format(name="copy", n=8, body="B[i] = A[i]"), {"capacity"}),
+        # A cast states more bytes than there are.
+        ('cls.copy(x, a)\ny = R.match_cast(a, R.Tensor((5,), dtype="float32"))\nreturn a', COPY, {"capacity"}),
+        # Nothing writes a.
+        ("cls.copy(a, b)\nreturn b", COPY, {"lifetimes_cover_accesses"}),
+        # The kernel stores into its first buffer, or into both, by what T.writes states.
+        (CHAIN, KERNEL.format(name="copy", n=4, body="A[i] = B[i]"), {"lifetimes_cover_accesses"}),
+        (CHAIN, KERNEL.format(name="copy", n=4, body="T.writes(B[i])"), set()),
+        # Other code is handed b's address, and writes what nothing has written.
+        (CHAIN, KERNEL.format(name="copy", n=4, body="T.call_extern(T.address_of(B[0]), A[i])"), set()),
+        (CHAIN, KERNEL.format(name="copy", n=4, body="T.call_extern(B.data, A[i])"), set()),
+    ],
+)
+def test_a_script_has_the_faults_of_its_pointers_and_kernels(body: str, kernels: str, broken: set[str]) -> None:
+    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6"""
+    other = '    @R.function\n    def other(z: R.Tensor((4,), dtype="float32")):\n        return z\n'
+    text = module(body, kernels, other if "cls.other" in body else "")
+    assert judged(read(text)) == broken
+
+
+def test_arms_are_read_one_after_the_other_and_what_either_made_is_kept() -> None:
+    """spec: FP7.5"""
+    body = "if x:\n    cls.copy(x, a)\n    e = a\nelse:\n    cls.copy(x, b)\n    e = b\n{}\nreturn e"
+    right = read(module(body.format("cls.copy(e, d)")))
+    assert steps(right)[3] == ("copy #3", ["a", "b"], ["d"], [])
+    assert judged(right) == set()
+    assert len(right.reading.approximations) == 1
+    assert "no_live_overlap" in judged(read(module(body.format("cls.copy(x, c)"))))
+
+
+def test_functions_and_parameters_are_runs_and_memory_of_their_own() -> None:
+    """spec: FP7.1, FP7.2"""
+    second = "    @R.function\n    def second(x: R.Tensor((n,), dtype='float32')):\n        return x\n"
+    found = read(module("cls.copy(x, a)\ncls.copy(t[0], b)\nreturn (a, b, t[1])", more=second))
+    allocation = plan_of(found).allocation
+    assert list(allocation.tensors.name) == ["main.x", "main.t[0]", "main.t[1]", "main.a", "main.b", "second.x"]
+    assert allocation.tensors.bytes.tolist() == [16, 16, 0, 16, 16, 0]
+    assert {"sizes of parameters", "calls between functions"} == set(found.reading.outside)
+
+
+def test_a_symbolic_shape_takes_the_rest_of_its_storage() -> None:
+    """spec: FP7.7"""
+    found = read(
+        module(
+            "n = T.int64()\ne = R.memory.alloc_tensor(other, 8, R.shape([n]), R.dtype('float32'))\n"
+            "cls.copy(x, e)\nreturn e"
+        )
+    )
+    assert plan_of(found).allocation.tensors.bytes.tolist()[-1] == 24
+    assert len(found.reading.approximations) == 1
+
+
+def test_other_code_writes_what_nothing_has_written() -> None:
+    """spec: FP7.6"""
+    found = read(
+        module(
+            'R.call_packed("f", x, a)\nR.call_packed("f", a, b)\ny = R.call_tir(cls.g, (b,))\nreturn y', "\n"
+        ).replace("R.call_tir(cls.g, ", "R.call_tir(")
+    )
+    assert steps(found) == [("f", ["x"], ["a"], []), ("f #2", ["a"], ["b"], []), ("R.call_tir", ["b"], ["y"], [])]
+    assert any("f writes no operand" in what for what in found.reading.assumptions)
+
+
+STORAGE = 'R.memory.alloc_storage(R.shape([16]), 0, R.str("global"), R.dtype("uint8"))'
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", None),
+        ("x = (", "line 1"),
+        ("x = 1", None),
+        ("\0", None),
+        ("x = " + "(" * 300, "line 1"),
+        ("-" * 100_000 + "1", None),
+        ("a" + ".a" * 100_000, None),
+        ("9" * 5000, "line 1"),
+        ("\xff", None),
+        (module("return x", head="\n"), None),
+        (module("return y"), "line 19"),
+        (module("del x"), "line 19"),
+        (module("for i in x:\n    pass"), "line 19"),
+        (module("y = lambda: x"), "line 19"),
+        (module("cls.nowhere(x, a)"), "line 19"),
+        (module("R.memory.kill_tensor(x)\nreturn x"), "line 20"),
+        (module("R.memory.kill_tensor(x)\nR.memory.kill_storage(x)"), "line 20"),
+        (module("R.vm.kill_object(1)"), "line 19"),
+        (module("e = R.memory.alloc_storage(R.shape([n]))"), "line 19"),
+        (module("e = R.memory.alloc_storage()"), "line 19"),
+        (module("e = R.memory.alloc_storage(R.shape([16, 2]))"), "line 19"),
+        (module("e = R.memory.alloc_storage(R.shape([-16]))"), "line 19"),
+        (module(f"e = R.memory.alloc_tensor(x, 0, {FOUR}"), "line 19"),
+        (module(f"e = R.memory.alloc_tensor(other, n, {FOUR}"), "line 19"),
+        (module(f"e = R.memory.alloc_tensor(other, -1, {FOUR}"), "line 19"),
+        (module("e = R.memory.alloc_tensor()"), "line 19"),
+        (module("e = R.memory.alloc_tensor(other, 0, R.shape([4]), R.dtype('x'))"), "line 19"),
+        (module("e = R.memory.alloc_tensor(other, 0, R.shape([-4]), R.dtype('int8'))"), "line 19"),
+        (module(f"e = R.memory.alloc_tensor(other, {2**64 - 4}, {FOUR}"), "line 19"),
+        (module(f"e = R.memory.alloc_tensor(other, 0, R.shape([{2**63}, {2**63}]), R.dtype('int8'))"), "line 19"),
+        (module("R.reshape()"), "line 19"),
+        (module("return x", COPY + COPY), "line 12"),
+        (module("if x:\n" + "".join(f"{' ' * k}if x:\n" for k in range(1, 70)) + " " * 70 + "pass"), None),
+    ],
+)
+def test_what_is_no_script_is_refused_with_its_line(text: str, line: str | None) -> None:
+    """spec: FP2.3, FP2.4, FP7.8"""
+    with pytest.raises(TmmuError) as error:
+        read(text)
+    assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.relax")
+    assert line is None or error.value.place == line
+
+
+def test_a_script_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: FP2.2"""
+    for limit, what in (("MAX_SCRIPT", "more than 100 bytes"), ("MAX_TOKENS", "more than 100 words")):
+        monkeypatch.setattr(script, limit, 100)
+        with pytest.raises(TmmuError, match=what):
+            read(module(CHAIN))
+        monkeypatch.undo()
+
+
+def test_arms_of_nested_tuples_are_merged_in_linear_time() -> None:
+    """spec: FP2.2, FP7.5"""
+    doubled = [f"a{k} = (a{k - 1}, a{k - 1})\nb{k} = (b{k - 1}, b{k - 1})" for k in range(1, 60)]
+    body = "\n".join(("cls.copy(x, a)\ncls.copy(x, b)\na0 = (a, b)\nb0 = (b, a)", *doubled))
+    found = read(module(body + "\nif x:\n    y = a59\nelse:\n    y = b59\nreturn y"))
+    assert judged(found) == set()
+
+
+def test_a_memory_of_no_bytes_holds_nothing() -> None:
+    """spec: FP7.2, FP2.4"""
+    empty = f"e = {STORAGE.replace('16', '0')}\n"
+    empty += "f = R.memory.alloc_tensor(e, 0, R.shape([0, 4]), R.dtype('int8'))\n{}return x"
+    assert judged(read(module(empty.format("R.call_packed('g', x, f)\n")))) == set()
+    for wrong in ("f = R.memory.alloc_tensor(e, 0, R.shape([1]), R.dtype('int8'))\n", "cls.copy(x, f)\n"):
+        with pytest.raises(TmmuError, match="a memory of no bytes"):
+            read(module(empty.format(wrong)))
+
+
+C = "async_compile.cpp_pybinding([], r'''extern \"C\"  void  kernel({})\n{{ }}''')"
+T = "async_compile.triton('t', '''\ndef t({}, xnumel, XBLOCK : tl.constexpr):\n    pass\n''')"
+POOL = """
+    pool0 = empty_strided_cpu((64, ), (1, ), torch.uint8)
+    buf0 = alloc_from_pool(pool0, 0, torch.float32, (2, 4), (4, 1))
+    buf1 = alloc_from_pool(pool0, 32, torch.float32, (8, ), (1, ))
+"""
+
+
+def wrapper(body: str, pool: str = POOL, more: str = "") -> str:
+    """A wrapper of one function whose lines are `body`."""
+    lines = "\n".join(f"    {line}" for line in body.strip().split("\n"))
+    return (
+        "# AOT ID: ['0_inference']\nimport torch\nfrom torch._inductor.select_algorithm import extern_kernels\n"
+        "aten = torch.ops.aten\nalloc_from_pool = empty_strided_cpu = reinterpret_tensor = None\n"
+        f"copies = {C.format('const float* in_ptr0, float* out_ptr0')}\n"
+        f"adds = {C.format('float* in_out_ptr0, const float* in_ptr0')}\n"
+        f"tri = {T.format('in_ptr0, out_ptr0')}\n"
+        f"def call(args):\n    arg0_1, arg1_1 = args\n    args.clear()\n    # 1\n{pool}{lines}\n"
+        "def get_args():\n    arg0_1 = rand_strided((8, ), (1, ), device='cpu', dtype=torch.float32)\n" + more
+    )
+
+
+def wrapped(text: str) -> ForeignPlan:
+    return inductor.read(Source("m.inductor", text.encode()))
+
+
+LIVE = {"no_live_overlap", "sharing_is_sound"}
+
+
+@pytest.mark.parametrize(
+    ("body", "broken"),
+    [
+        ("copies(arg0_1, buf0)\ncopies(buf0, buf1)\nreturn (buf1, )", set()),
+        (
+            "tri.run(arg0_1, buf0, 8, stream=stream0)\ntri.run(buf0, buf1, 8, stream=stream0)\nreturn (buf1, )".replace(
+                ", stream=stream0", ""
+            ),
+            set(),
+        ),
+        # A kernel in place, and the same bytes without it.
+        ("copies(arg0_1, buf0)\nbuf2 = buf0; del buf0  # reuse\nadds(buf2, arg0_1)\nreturn (buf2, )", set()),
+        ("copies(arg0_1, buf0)\nbuf2 = buf0  # alloc\ncopies(buf0, buf2)\nreturn (buf2, )", LIVE),
+        # In place of an operand that the kernel reads by another pointer, too.
+        ("copies(arg0_1, buf0)\nbuf2 = buf0  # reuse\nadds(buf2, buf0)\nreturn (buf2, )", LIVE),
+        # An operand that a reuse has overwritten.
+        ("copies(arg0_1, buf0)\nbuf2 = buf0  # alloc\ncopies(arg0_1, buf2)\ncopies(buf0, buf1)\nreturn (buf1, )", LIVE),
+        # What is reused and not yet written holds what it is made from; what is allocated holds nothing.
+        ("copies(arg0_1, buf0)\nbuf2 = buf0  # reuse\ncopies(buf2, buf1)\nreturn (buf1, )", set()),
+        (
+            "copies(arg0_1, buf0)\nbuf2 = buf0  # alloc\ncopies(buf2, buf1)\nreturn (buf1, )",
+            {*LIVE, "lifetimes_cover_accesses"},
+        ),
+        # A buffer of partial sums: the kernel that has it in place is its first writer.
+        ("buf2 = buf0  # alloc\nbuf3 = buf2;  # reuse\nadds(buf3, arg0_1)\nreturn (buf3, )", set()),
+        # Views are the buffer, up to their ends.
+        ("buf2 = reinterpret_tensor(buf0, (4, ), (1, ), 4)  # alias\ncopies(arg0_1, buf2)\nreturn (buf0, )", set()),
+        (
+            "buf2 = reinterpret_tensor(buf1, (4, ), (1, ), 5)  # alias\ncopies(arg0_1, buf2)\nreturn (buf1, )",
+            {"capacity"},
+        ),
+        (
+            "copies(arg0_1, buf0)\nbuf2 = reinterpret_tensor(buf0, (4, ), (1, ), 4)  # reuse\nadds(buf2, arg0_1)\n"
+            "copies(buf0, buf1)\nreturn (buf1, )",
+            LIVE,
+        ),
+        # Other code: out=, in place by name, memory of its own, its items and its size.
+        ("extern_kernels.mm(arg0_1, arg0_1, out=buf0)\naten.relu_(buf0)\nreturn (buf0, )", set()),
+        ("extern_kernels.mm(arg0_1, buf0, out=buf1)\nreturn (buf1, )", {"lifetimes_cover_accesses"}),
+        (
+            "copies(arg0_1, buf0)\nbuf2 = aten.sort.stable(buf0)\nbuf3 = buf2[0]\n"
+            "assert_tensor_metadata(buf3, (8, ), (1, ), "
+            "torch.float32)\nbuf4 = buf2[1]\ndel buf2\nadds(buf3, arg0_1)\ncopies(buf4, buf1)\nreturn (buf1, buf3)",
+            set(),
+        ),
+        # A view by other code keeps its operand.
+        (
+            "copies(arg0_1, buf0)\nbuf2 = aten.view.dtype(buf0, torch.int32)\n"
+            "buf3 = buf0  # alloc\ncopies(arg0_1, buf3)\n"
+            "copies(buf2, buf1)\nreturn (buf1, )",
+            LIVE,
+        ),
+        # What the program changes of its arguments.
+        (
+            "adds(arg0_1, arg1_1)\ncopies(arg0_1, buf0)\n"
+            "with torch.cuda._DeviceGuard(0):\n    copies(buf0, buf1)\nreturn buf1",
+            set(),
+        ),
+    ],
+)
+def test_a_wrapper_has_the_faults_of_its_buffers(body: str, broken: set[str]) -> None:
+    """spec: FP8.1, FP8.2, FP8.3, FP8.4, FP8.5, FP8.6"""
+    assert judged(wrapped(wrapper(body))) == broken
+
+
+def test_a_wrapper_states_what_was_assumed() -> None:
+    """spec: FP8.6"""
+    found = wrapped(wrapper("adds(arg0_1, arg1_1)\nextern_kernels.mm(arg0_1, arg1_1, out=buf0)\nreturn (buf0, )"))
+    assert found.reading.donated == ("arg0_1",)
+    assert list(found.reading.outside) == ["sizes of arguments"]
+    assert sum("extern_kernels.mm" in what for what in found.reading.assumptions) == 1
+    two = wrapped(
+        wrapper("copies(arg0_1, buf0)", more="def partition_0(args):\n    arg0_1, = args\n    return (arg0_1, )\n")
+    )
+    assert "partition_0.arg0_1" in list(plan_of(two).allocation.tensors.name)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", None),
+        ("import torch", None),
+        (wrapper("return (arg0_1, )", "\n"), None),
+        (wrapper("copies(arg0_1, buf9)"), "line 22"),
+        (wrapper("del buf0\ncopies(arg0_1, buf0)"), "line 23"),
+        (wrapper("del buf9"), "line 22"),
+        (wrapper("del buf0[0]"), "line 22"),
+        (wrapper("copies(arg0_1)"), "line 22"),
+        (wrapper("if arg0_1:\n    pass"), "line 22"),
+        (wrapper("while True:\n    pass"), "line 22"),
+        (wrapper("buf2 = empty_strided_cpu((s0, ), (1, ), torch.uint8)"), "line 22"),
+        (wrapper("buf2 = empty_strided_cpu((4, ), (1, 1), torch.uint8)"), "line 22"),
+        (wrapper("buf2 = empty_strided_cpu((4, ), (-1, ), torch.uint8)"), "line 22"),
+        (wrapper("buf2 = empty_strided_cpu((4, ), (1, ), torch.nonsense)"), "line 22"),
+        (wrapper("empty_strided_cpu()"), "line 22"),
+        (wrapper("buf2 = alloc_from_pool(pool0, s0, torch.uint8, (1, ), (1, ))"), "line 22"),
+        (wrapper("buf2 = alloc_from_pool(pool0, -8, torch.uint8, (1, ), (1, ))"), "line 22"),
+        (wrapper("buf2 = alloc_from_pool(torch, 0, torch.uint8, (1, ), (1, ))"), "line 22"),
+        (wrapper("buf2 = alloc_from_pool(pool0)"), "line 22"),
+        (wrapper("reinterpret_tensor(buf0, (s0, ), (1, ), 0)"), "line 22"),
+        (wrapper("reinterpret_tensor(buf0, (1, ), (1, ), -1)"), "line 22"),
+        (wrapper("reinterpret_tensor(buf0)"), "line 22"),
+        (wrapper(f"reinterpret_tensor(buf0, (1, ), (1, ), {2**63})"), "line 22"),
+        (wrapper("arg0_1, arg1_1[0] = args"), "line 22"),
+        (wrapper("return (arg0_1, )", more="def call(args):\n    pass\n"), "line 25"),
+        (wrapper("", more="k = async_compile.cpp_pybinding([], 'int x;')\n"), "line 25"),
+    ],
+)
+def test_what_is_no_wrapper_is_refused_with_its_line(text: str, line: str | None) -> None:
+    """spec: FP2.4, FP8.7"""
+    with pytest.raises(TmmuError) as error:
+        wrapped(text)
+    assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.inductor")
+    assert line is None or error.value.place == line
