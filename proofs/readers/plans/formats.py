@@ -55,9 +55,16 @@ def _is_xla(head: bytes) -> bool:
     return head.startswith(b"BufferAssignment:")
 
 
+def _is_flatbuffer(identifier: bytes) -> Callable[[bytes], bool]:
+    return lambda head: head[4:8] == identifier
+
+
 FORMATS = (
     PlanFormat("xla", "XLA buffer assignment", ("-buffer-assignment.txt",), (), _is_xla, "xla", has_capacity=True),
     PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),
+    PlanFormat(
+        "executorch", "ExecuTorch program", (".pte",), (), _is_flatbuffer(b"ET12"), "executorch", has_capacity=True
+    ),
 )
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}
