@@ -95,11 +95,10 @@ def _method(source: Source, table: TableAt) -> Method:
         for chain in table.tables(5)
     ]
     source.bound(sum(map(len, chains)))
-    ends = [table.numbers(field, "i32") for field in (3, 4)]
-    for end in ends:
-        for index in end:
-            _known(source, index, values, name)
-    return Method(name, memories[1:], values, *ends, chains)
+    inputs, outputs = table.numbers(3, "i32"), table.numbers(4, "i32")
+    for index in (*inputs, *outputs):
+        _known(source, index, values, name)
+    return Method(name, memories[1:], values, inputs, outputs, chains)
 
 
 def _known(source: Source, index: int, values: list[Value], place: str) -> int:

@@ -24,7 +24,7 @@ class Vector(NamedTuple):
     """Where the elements of a vector begin, and how many there are."""
 
     at: int
-    count: int
+    length: int
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Flatbuffer:
 
     def vector(self, at: int, width: int) -> Vector:
         """The vector at a position, of elements of `width` bytes; each element counts as a visit."""
-        count = self.number("u32", at)
-        self.source.spend(count, f"byte {at}")
-        self.needs(at + 4, count * width)
-        return Vector(at + 4, count)
+        length = self.number("u32", at)
+        self.source.spend(length, f"byte {at}")
+        self.needs(at + 4, length * width)
+        return Vector(at + 4, length)
 
     def needs(self, at: int, size: int) -> None:
         """Refuse what does not lie in the file; one visit."""
@@ -100,19 +100,19 @@ class TableAt:
     def tables(self, field: int) -> list[TableAt]:
         """A vector of tables."""
         found = self._vector(field, 4)
-        return [self.of.table(self.of.indirect(found.at + 4 * k)) for k in range(found.count)]
+        return [self.of.table(self.of.indirect(found.at + 4 * k)) for k in range(found.length)]
 
     def numbers(self, field: int, kind: str) -> list[int]:
         """A vector of integers."""
         dtype = _TYPES[kind]
         found = self._vector(field, dtype.itemsize)
-        read: Any = np.frombuffer(self.of.source.data, dtype, found.count, found.at) if found.count else ()
+        read: Any = np.frombuffer(self.of.source.data, dtype, found.length, found.at) if found.length else ()
         return [int(x) for x in read]
 
     def text(self, field: int) -> str:
         """A string; bytes that are no UTF-8 are shown as such."""
         found = self._vector(field, 1)
-        return self.of.source.data[found.at : found.at + found.count].decode("utf-8", "backslashreplace")
+        return self.of.source.data[found.at : found.at + found.length].decode("utf-8", "backslashreplace")
 
     def content(self, field: int) -> Vector:
         """Where a vector of bytes lies."""

@@ -53,6 +53,9 @@ def _is_csv(head: bytes) -> bool:
 
 def _is_xla(head: bytes) -> bool:
     return head.startswith(b"BufferAssignment:")
+def _is_vela(head: bytes) -> bool:
+    lines = head.splitlines()
+    return any(line.lstrip().startswith(b"Start Time -") and b"Start Addr -" in line for line in lines)
 
 
 def _is_flatbuffer(identifier: bytes) -> Callable[[bytes], bool]:
@@ -65,6 +68,16 @@ FORMATS = (
     PlanFormat(
         "executorch", "ExecuTorch program", (".pte",), (), _is_flatbuffer(b"ET12"), "executorch", has_capacity=True
     ),
+    PlanFormat(
+        "tflite",
+        "TensorFlow Lite offline plan",
+        (".tflite",),
+        (),
+        _is_flatbuffer(b"TFL3"),
+        "tflite",
+        has_capacity=False,
+    ),
+    PlanFormat("vela", "Vela's table", (), (".txt",), _is_vela, "vela", has_capacity=False),
 )
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}
