@@ -8,7 +8,7 @@ was last written at its bytes where it stands among the values, which are in the
 Where the arms of a cond move different tensors to one value, any of them may be what is read later. Each arm then ends
 with a step that reads what it moves and made, and a step after the cond writes the bytes of all of these anew, as one
 tensor for each range of bytes; who reads the value reads each of them that it may be, so that the bytes of none are
-used again before. What an arm moves that was made outside of the cond is read as itself. spec: FP5.1 to FP5.12
+used again before. What an arm moves that was made outside of the cond is read as itself. spec: FP5.1 to FP5.11
 """
 
 from __future__ import annotations
@@ -211,6 +211,7 @@ class Walk:
         self.building.begin(name, (DOMAIN, "JumpFalseCall"), self.rows(self.calls[k].args), (), exclusive=True)
         ends: list[dict[int, tuple[int, ...] | None]] = []
         hidden: dict[int, int] = {}
+        came: dict[int, frozenset[tuple[int, int]]] = {}
         for n, (first, stop) in enumerate(arms):
             if n:
                 self.building.arm()
@@ -220,11 +221,14 @@ class Walk:
             taken = {row for v in joined for row in self.moved.get(v) or () if self.written.get(row, -1) > k}
             self.step(k, f"end of arm {n}", sorted(taken), ())
             ends.append(self.moved)
+            for v in self.moved:
+                came[v] = came.get(v, frozenset()) | self.origins.get(v, frozenset())
             hidden |= {row: at for row, at in self.written.items() if row not in known}
             self.written = known
         self.building.end((), ())
         self.written |= hidden
         self.moved = dict(before)
+        self.origins |= came
         self.join(k, ends, before, joined)
         return arms[-1][1]
 
@@ -465,7 +469,7 @@ class Layout:
             found |= dict.fromkeys(items)
         return list(found)
 
-    def written_by(self, k: int, call: Call) -> frozenset[int]:
+    def written_by(self, k: int, call: Call) -> tuple[int, ...]:
         """The values that an instruction writes; those of a list one by one."""
         mentioned, results = self.mentioned(call), list[int]()
         if call.kind == KERNEL and call.args and call.op not in VIEWS:
@@ -477,7 +481,7 @@ class Layout:
             for v in reversed(call.args):
                 if not self.is_new(v):
                     break
-                results.append(v)
+                results.insert(0, v)
         results = [v for v in results if self.values[v].at is not None or self.values[v].kind == TENSOR]
         in_place = call.op.split(".")[0].endswith("_") or call.op == APPENDS
         for v in mentioned:
@@ -494,7 +498,7 @@ class Layout:
             if (at := self.values[v].at) is not None:
                 self.latest[at] = v
                 self.used.discard(v)
-        return frozenset(results)
+        return tuple(dict.fromkeys(results))
 
     def is_new(self, v: int) -> bool:
         """Whether a delegate makes a value: nothing mentioned it before, and it shows nothing that waits to be read."""
@@ -505,7 +509,7 @@ class Layout:
 
     def _views(self) -> None:
         """State and views are what is read before anything writes it: state, if it stands before all results."""
-        written = frozenset().union(*self.results) if self.results else frozenset()
+        written = frozenset(v for results in self.results for v in results)
         targets = {target for call in self.calls if (target := moved_to(call)) is not None}
         self.order.sort()
         results = [v for v, _ in self.order]
