@@ -71,7 +71,20 @@ class NestedConds(nn.Module):
         return torch.cond(p, outer, lambda x, q: x * 3 + 1, (x, q)) + 1
 
 
+class CondInCond(nn.Module):
+    """What an outer arm made is read again behind the cond inside of it."""
+
+    def forward(self, p: Tensor, q: Tensor, x: Tensor) -> Tensor:
+        def outer(x: Tensor, q: Tensor) -> Tensor:
+            y = x * 5
+            return torch.cond(q, lambda x: x + 1, lambda x: (x - 1) * 3, (x,)) + y
+
+        return torch.cond(p, outer, lambda x, q: x * 3 + 1, (x, q)) + 1
+
+
 class ViewOfCond(nn.Module):
+    """Release 1.5.1 leaves the view out and gives it the bytes of the cond's own result, to which nothing is written."""
+
     def forward(self, p: Tensor, x: Tensor) -> Tensor:
         a = torch.cond(p, lambda x: (x + 1) * 2 - x, lambda x: x * 3 + 1, (x,))
         return a.view(2, 4) + 1
@@ -104,13 +117,22 @@ class Cache(nn.Module):
         return self.cache.sum(0) + x
 
 
-TRUE, FALSE, X = torch.tensor(True), torch.tensor(False), torch.arange(8, dtype=torch.float32)
+X = torch.arange(8, dtype=torch.float32)
+FLAGS = [torch.tensor(value) for value in (True, False)]
+
+
+def flags() -> list[tuple[Tensor, Tensor]]:
+    """Both values of two flags, each a tensor of its own: torch.export takes one tensor twice for one input."""
+    return [(p.clone(), q.clone()) for p in FLAGS for q in FLAGS]
+
+
 PROGRAMS: dict[str, Example] = {
     "transformer": (Transformer(), [(torch.arange(16).view(1, 16),)]),
-    "one-cond": (OneCond(), [(p, X) for p in (TRUE, FALSE)]),
-    "nested-conds": (NestedConds(), [(p, q, X) for p in (TRUE, FALSE) for q in (TRUE, FALSE)]),
-    "two-conds": (TwoConds(), [(p, q, X) for p in (TRUE, FALSE) for q in (TRUE, FALSE)]),
-    "view-of-cond": (ViewOfCond(), [(p, X) for p in (TRUE, FALSE)]),
+    "one-cond": (OneCond(), [(p, X) for p in FLAGS]),
+    "nested-conds": (NestedConds(), [(*pq, X) for pq in flags()]),
+    "two-conds": (TwoConds(), [(*pq, X) for pq in flags()]),
+    "view-of-cond": (ViewOfCond(), [(p, X) for p in FLAGS]),
+    "cond-in-cond": (CondInCond(), [(*pq, X) for pq in flags()]),
     "scan": (Scan(), [(X, torch.randn(5, 8))]),
     "map": (Map(), [(torch.randn(5, 8), X)]),
     "cache": (Cache(), [(torch.tensor([3]), torch.ones(1, 4))]),
