@@ -7,7 +7,7 @@ was last written at its bytes where it stands among the values, which are in the
 
 Where the arms of a cond move different tensors to one value, any of them may be what is read later. Each arm then ends
 with a step that reads what it moves and made, and a step after the cond writes the bytes of all of these anew, as one
-tensor for each range of bytes; who reads the value reads each of them that it may be, so that the bytes of none are
+tensor for each range of bytes; a step that reads the value reads each of them that it may be, so that the bytes of none are
 used again before. What an arm moves that was made outside of the cond is read as itself. spec: FP5.1 to FP5.11
 """
 
@@ -24,13 +24,13 @@ from proofs.readers.plans.executorch_file import (
     LISTS,
     MOVE,
     TENSOR,
-    Call,
+    Instruction,
     Method,
     Slice,
-    Value,
+    EValue,
     methods,
 )
-from proofs.readers.plans.source import ForeignPlan, Source, fresh
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Arena
@@ -58,14 +58,12 @@ def read(source: Source) -> ForeignPlan:
     """
     building, findings = Building(), Findings()
     found = methods(source)
-    names: set[str] = set()
+    names = FreshNames()
     for method in found:
-        name = fresh(method.name.replace("/", "_"), names)
-        names.add(name)
-        prefix = f"{name}/" if len(found) > 1 else ""
+        prefix = f"{names(method.name.replace('/', '_'))}/" if len(found) > 1 else ""
         notes = Notes()
-        Walk(source, method, Building(), Findings(), notes, prefix).run()
-        Walk(source, method, building, findings, notes, prefix).run()
+        MethodWalk(source, method, Building(), Findings(), notes, prefix).run()
+        MethodWalk(source, method, building, findings, notes, prefix).run()
     if not building.tensors:
         raise source.refuse("no instruction uses a tensor of planned memory", None, "plan its memory")
     return ForeignPlan(Plan(building.allocation()), findings.reading(len(found)))
@@ -117,7 +115,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-class Walk:
+class MethodWalk:
     """A walk over the instructions of a method that states its steps.
 
     `row` has the row of each planned tensor, `moved` of each value that a pointer was moved to the rows that it may be
@@ -147,7 +145,7 @@ class Walk:
 
     def run(self) -> None:
         """State the whole method: what the caller writes, the steps of its chains, what the caller reads."""
-        program = Layout(self.source, self.values, self.inputs, self.calls)
+        program = Outline(self.source, self.values, self.inputs, self.calls)
         self.results, self.loops_at, self.views_at = program.results, program.loops, program.views
         for v in sorted(self.inputs | program.state):
             if self.values[v].at is not None:
@@ -169,9 +167,9 @@ class Walk:
         self.source.descend(self.depth, f"instruction {first}")
         k = first
         while k < end:
-            jumps = self.loops_at.get(k, ())[opened if k == first else 0 :]
-            if jumps:
-                k = self.loop(k, jumps[0], end, (opened if k == first else 0) + 1)
+            jumps, is_open = self.loops_at.get(k, ()), opened if k == first else 0
+            if is_open < len(jumps):
+                k = self.loop(k, jumps[is_open], end, is_open + 1)
                 continue
             for v in self.views_at.get(k, ()):
                 self.place_view(v)
@@ -189,9 +187,9 @@ class Walk:
         if reserved := [row for row in reserved if row not in self.written]:
             self.step(jump, "memory of the loop", (), reserved)
             self.findings.reserved += [self.building.tensors[row].name for row in reserved]
+        self.source.spend(jump - first)
         for call in self.calls[first:jump]:
             if (target := moved_to(call)) is not None:
-                self.source.spend(1)
                 self.moved[target] = None
         self.building.begin(self.named(jump, "loop"), (DOMAIN, "JumpFalseCall loop"), (), (), iterates=True)
         self.loops.append(jump)
@@ -288,7 +286,7 @@ class Walk:
 
     # Instructions
 
-    def instruction(self, k: int, call: Call) -> int:
+    def instruction(self, k: int, call: Instruction) -> int:
         """One that is no jump; the number of the next."""
         if (target := moved_to(call)) is not None:
             self.move(call.args[0], target)
@@ -316,12 +314,12 @@ class Walk:
             self.last.pop(at, None)
             self.last[at] = NOTHING
 
-    def call(self, k: int, call: Call) -> None:
+    def call(self, k: int, call: Instruction) -> None:
         """A kernel or a delegate: it reads all arguments but its results. spec: FP5.3"""
-        results = self.results[k]
-        writes = self.rows(results, is_read=False)
-        again = [row for row in writes if row in self.written]
-        reads = [row for row in self.rows([v for v in call.args if v not in results]) if row not in writes]
+        results = frozenset(self.results[k])
+        writes = self.rows(self.results[k], is_read=False)
+        again, made = [row for row in writes if row in self.written], frozenset(writes)
+        reads = [row for row in self.rows([v for v in call.args if v not in results]) if row not in made]
         for row in again:
             self.look(row)
             if self.building.tensors[row].role in (Role.INPUT, Role.PARAMETER):
@@ -439,12 +437,12 @@ class Walk:
         return self.source.refuse("it leads into or out of a cond or loop", f"instruction {k}", "export it again")
 
 
-class Layout:
+class Outline:
     """What is known of a program before it is walked: what each instruction writes, where loops begin, which values are
     state, and before which instruction each view that was left out stands.
     """
 
-    def __init__(self, source: Source, values: list[Value], inputs: set[int], calls: list[Call]) -> None:
+    def __init__(self, source: Source, values: list[EValue], inputs: set[int], calls: list[Instruction]) -> None:
         self.source, self.values, self.inputs, self.calls = source, values, inputs, calls
         self.first: dict[int, int] = {}  # the instruction that mentions a value first
         self.reads_first: set[int] = set()
@@ -452,15 +450,15 @@ class Layout:
         self.used: set[int] = set()  # values mentioned since they were written
         self.order: list[tuple[int, int]] = []  # (value, instruction) of each result that is new
         self.results = [self.written_by(k, call) for k, call in enumerate(calls)]
-        self.loops: dict[int, tuple[int, ...]] = {}
+        self.loops: dict[int, list[int]] = {}
         for k in range(len(calls) - 1, -1, -1):
             if calls[k].kind == JUMP and 0 <= calls[k].to <= k:
-                self.loops[calls[k].to] = (*self.loops.get(calls[k].to, ()), k)
+                self.loops.setdefault(calls[k].to, []).append(k)
         self.state: set[int] = set()
         self.views: dict[int, list[int]] = {}
         self._views()
 
-    def mentioned(self, call: Call) -> list[int]:
+    def mentioned(self, call: Instruction) -> list[int]:
         """The values that an instruction names, those of a list one by one."""
         found: dict[int, None] = {}
         for v in call.args:
@@ -469,7 +467,7 @@ class Layout:
             found |= dict.fromkeys(items)
         return list(found)
 
-    def written_by(self, k: int, call: Call) -> tuple[int, ...]:
+    def written_by(self, k: int, call: Instruction) -> tuple[int, ...]:
         """The values that an instruction writes; those of a list one by one."""
         mentioned, results = self.mentioned(call), list[int]()
         if call.kind == KERNEL and call.args and call.op not in VIEWS:
@@ -481,24 +479,26 @@ class Layout:
             for v in reversed(call.args):
                 if not self.is_new(v):
                     break
-                results.insert(0, v)
-        results = [v for v in results if self.values[v].at is not None or self.values[v].kind == TENSOR]
+                results.append(v)
+            results.reverse()
+        results = [v for v in dict.fromkeys(results) if self.values[v].kind == TENSOR]
+        written = frozenset(results)
         in_place = call.op.split(".")[0].endswith("_") or call.op == APPENDS
         for v in mentioned:
             if v not in self.first:
                 self.first[v] = k
-                is_overwritten = v in results and (not in_place or call.op.startswith(("aten::copy_", APPENDS)))
+                is_overwritten = v in written and (not in_place or call.op.startswith(("aten::copy_", APPENDS)))
                 is_changed = CHANGES.get(call.op.split(".")[0]) is not None and v != call.args[-1]
                 if not is_overwritten or is_changed:
                     self.reads_first.add(v)
                 elif not in_place:
                     self.order.append((v, k))
-        self.used.update(v for v in mentioned if v not in results)
+        self.used.update(v for v in mentioned if v not in written)
         for v in results:
             if (at := self.values[v].at) is not None:
                 self.latest[at] = v
                 self.used.discard(v)
-        return tuple(dict.fromkeys(results))
+        return tuple(results)
 
     def is_new(self, v: int) -> bool:
         """Whether a delegate makes a value: nothing mentioned it before, and it shows nothing that waits to be read."""
@@ -544,13 +544,15 @@ class Layout:
         return found
 
 
-def moved_to(call: Call) -> int | None:
+def moved_to(call: Instruction) -> int | None:
     """The value that an instruction makes a pointer to another's tensor."""
     is_move = call.kind == MOVE or (call.kind == KERNEL and call.op in VIEWS and len(call.args) > 1)
     return call.args[-1] if is_move else None
 
 
-def arms_of(calls: Sequence[Call], values: Sequence[Value], k: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def arms_of(
+    calls: Sequence[Instruction], values: Sequence[EValue], k: int
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """The arms of a cond, each with its first instruction and the one after its last; None where there is none.
 
     The first arm ends with a jump on the constant False to the end of the second; without one there is no second.

@@ -33,7 +33,7 @@ class Slice(NamedTuple):
     bytes: int
 
 
-class Value(NamedTuple):
+class EValue(NamedTuple):
     """A value: of a planned tensor where it lies, of a list the values in it.
 
     `is_kept` where the file has what it holds at first, or a name that state has; `is_false` for the constant False.
@@ -49,7 +49,7 @@ class Value(NamedTuple):
     is_false: bool = False
 
 
-class Call(NamedTuple):
+class Instruction(NamedTuple):
     """An instruction: its kind, the operator or delegate, the values of its arguments; of a jump where it leads."""
 
     kind: int
@@ -63,10 +63,10 @@ class Method(NamedTuple):
 
     name: str
     memories: list[int]
-    values: list[Value]
+    values: list[EValue]
     inputs: list[int]
     outputs: list[int]
-    chains: list[list[Call]]
+    chains: list[list[Instruction]]
 
 
 def methods(source: Source) -> list[Method]:
@@ -101,26 +101,26 @@ def _method(source: Source, table: TableAt) -> Method:
     return Method(name, memories[1:], values, inputs, outputs, chains)
 
 
-def _known(source: Source, index: int, values: list[Value], place: str) -> int:
+def _known(source: Source, index: int, values: list[EValue], place: str) -> int:
     if not 0 <= index < len(values):
         raise source.refuse(f"value {index} is none of {len(values)} values", place)
     return index
 
 
-def _value(source: Source, k: int, table: TableAt, memories: int) -> Value:
+def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     kind, found, name = table.number(0, "u8"), table.table(1), f"value {k}"
     if found is None or kind not in (TENSOR, *LISTS, BOOL):
-        return Value(kind, name)
+        return EValue(kind, name)
     if kind == BOOL:
-        return Value(kind, name, is_false=found.number(0, "u8") == 0)
+        return EValue(kind, name, is_false=found.number(0, "u8") == 0)
     if kind in LISTS:
-        return Value(kind, name, items=tuple(item for item in found.numbers(0, "i32") if item != -1))
+        return EValue(kind, name, items=tuple(item for item in found.numbers(0, "i32") if item != -1))
     extra, allocation = found.table(9), found.table(6)
     title = extra.text(1) if extra is not None else ""
     name = f"{name} ({title})" if title else name
     data = found.number(5, "u32")
     if allocation is None:
-        return Value(kind, name, is_constant=data != 0)
+        return EValue(kind, name, is_constant=data != 0)
     sizes, scalar = found.numbers(2, "i32"), found.number(0, "i8")
     if scalar not in TYPES:
         raise source.refuse(f"{scalar} is no element type", name, "use a type that ExecuTorch's schema has")
@@ -136,12 +136,12 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> Value:
     if first + size >= UINT64_END:
         raise source.refuse("it ends beyond 64 bits", name)
     at = Slice(memory - 1, first, size)
-    return Value(kind, name, at, TYPES[scalar], is_kept=bool(title) or data != 0)
+    return EValue(kind, name, at, TYPES[scalar], is_kept=bool(title) or data != 0)
 
 
 def _call(
-    source: Source, k: int, table: TableAt, values: list[Value], ops: list[str], delegates: list[str]
-) -> Call:  # fmt: skip
+    source: Source, k: int, table: TableAt, values: list[EValue], ops: list[str], delegates: list[str]
+) -> Instruction:  # fmt: skip
     kind, found, place = table.number(0, "u8"), table.table(1), f"instruction {k}"
     if found is None or kind not in ARGUMENTS:
         raise source.refuse(f"{kind} is no kind of instruction", place)
@@ -150,9 +150,9 @@ def _call(
         if not 0 <= index < len(names):
             raise source.refuse(f"operator or delegate {index} is none of {len(names)}", place)
         args = found.numbers(1, "i32")
-        return Call(kind, names[index], tuple(_known(source, each, values, place) for each in args))
+        return Instruction(kind, names[index], tuple(_known(source, each, values, place) for each in args))
     first = _known(source, found.number(0, "i32"), values, place)
     second = found.number(1, "i32")
     if kind == MOVE:
-        return Call(kind, "MoveCall", (first, _known(source, second, values, place)))
-    return Call(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second)
+        return Instruction(kind, "MoveCall", (first, _known(source, second, values, place)))
+    return Instruction(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second)

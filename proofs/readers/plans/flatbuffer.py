@@ -16,6 +16,8 @@ import numpy as np
 from proofs.readers.plans.source import Source
 
 _VTABLE_HEAD = 4
+TABLE_VISITS, NUMBER_VISITS = 31, 3
+"""What a table and a number in a vector count beyond the visit itself, for the memory that they take."""
 _FORMATS = {"u8": "<B", "i8": "<b", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q"}
 _TYPES = {name: np.dtype("<" + name[0] + str(int(name[1:]) // 8)) for name in _FORMATS}
 
@@ -98,14 +100,16 @@ class TableAt:
         return None if at is None else self.of.table(self.of.indirect(at))
 
     def tables(self, field: int) -> list[TableAt]:
-        """A vector of tables."""
+        """A vector of tables, which count for more than a visit each: several vectors may be one in the file."""
         found = self._vector(field, 4)
+        self.of.source.spend(TABLE_VISITS * found.length)
         return [self.of.table(self.of.indirect(found.at + 4 * k)) for k in range(found.length)]
 
     def numbers(self, field: int, kind: str) -> list[int]:
         """A vector of integers."""
         dtype = _TYPES[kind]
         found = self._vector(field, dtype.itemsize)
+        self.of.source.spend(NUMBER_VISITS * found.length)
         read: Any = np.frombuffer(self.of.source.data, dtype, found.length, found.at) if found.length else ()
         return [int(x) for x in read]
 

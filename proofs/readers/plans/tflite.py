@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import ForeignPlan, Source, fresh
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
@@ -21,6 +21,7 @@ from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 from tmmu.plans.sections import Plan
 
+IDENTIFIER = b"TFL3"
 METADATA = "OfflineMemoryAllocation"
 HEADER = 3
 """Words before the offsets: a version, the number of subgraphs, and the number of offsets, which alone is read."""
@@ -75,7 +76,7 @@ ETHOS_U, SCRATCH = "ethos-u", (2, 3)
 """The custom operator of Arm's NPU, and which of its operands are scratch that holds the others by design."""
 
 
-class Stored(NamedTuple):
+class StoredTensor(NamedTuple):
     """A tensor of a subgraph: `offset` is None where the plan has no place for it, for the reason `why`."""
 
     name: str
@@ -86,7 +87,7 @@ class Stored(NamedTuple):
     why: str = ""
 
 
-class Node(NamedTuple):
+class StoredOperator(NamedTuple):
     """An operator: its name, code, operands and results (-1: left out), intermediates, and its options."""
 
     op: str
@@ -97,13 +98,13 @@ class Node(NamedTuple):
     options: TableAt | None
 
 
-class Subgraph(NamedTuple):
+class StoredSubgraph(NamedTuple):
     """A subgraph: its tensors, inputs, outputs and operators."""
 
-    tensors: list[Stored]
+    tensors: list[StoredTensor]
     inputs: list[int]
     outputs: list[int]
-    nodes: list[Node]
+    nodes: list[StoredOperator]
 
 
 def read(source: Source) -> ForeignPlan:
@@ -114,6 +115,8 @@ def read(source: Source) -> ForeignPlan:
 class _Reading:
     def __init__(self, source: Source) -> None:
         self.source, self.building = source, Building()
+        if source.data[4:8] != IDENTIFIER:
+            raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4")
         model = Flatbuffer(source).root()
         self.buffers = model.tables(4)
         self.offsets = self._offsets(model)
@@ -124,12 +127,11 @@ class _Reading:
         if not tables or sum(counts) != len(self.offsets):
             text = f"{len(self.offsets)} offsets for {sum(counts)} tensors of {len(tables)} subgraphs"
             raise source.refuse(text, METADATA, "plan the model again after it is changed")
-        self.graphs, at = list[Subgraph](), 0
+        self.graphs, at = list[StoredSubgraph](), 0
         for table, count in zip(tables, counts, strict=True):
             self.graphs.append(self._subgraph(table, self.offsets[at : at + count], codes, len(self.graphs)))
             at += count
-        self.names: set[str] = set()
-        self.steps: set[str] = set()
+        self.names, self.steps = FreshNames(), FreshNames()
         self.rows: dict[tuple[str, int, int], int] = {}
         self.written: set[int] = set()
         self.donated: dict[str, None] = {}
@@ -185,7 +187,7 @@ class _Reading:
         name = OPERATORS[code] if 0 <= code < len(OPERATORS) else f"operator {code}"
         return code, (table.text(1) or name) if code == CUSTOM else name
 
-    def _subgraph(self, table: TableAt, offsets: list[int], codes: list[tuple[int, str]], g: int) -> Subgraph:
+    def _subgraph(self, table: TableAt, offsets: list[int], codes: list[tuple[int, str]], g: int) -> StoredSubgraph:
         stored = zip(table.tables(0), offsets, strict=True)
         tensors = [self._stored(each, offset, f"tensor {t} of subgraph {g}") for t, (each, offset) in enumerate(stored)]
         self.source.bound(len(tensors))
@@ -197,26 +199,26 @@ class _Reading:
             lists = [self._known(node.numbers(field, "i32"), tensors, place) for field in (1, 2, 8)]
             code, name = codes[index]
             reads, writes, intermediates = lists
-            nodes.append(Node(name, code, reads, writes, intermediates, node.table(4)))
+            nodes.append(StoredOperator(name, code, reads, writes, intermediates, node.table(4)))
         inputs, outputs = (self._known(table.numbers(field, "i32"), tensors, f"subgraph {g}") for field in (1, 2))
-        return Subgraph(tensors, inputs, outputs, nodes)
+        return StoredSubgraph(tensors, inputs, outputs, nodes)
 
-    def _known(self, rows: list[int], tensors: list[Stored], place: str) -> list[int]:
+    def _known(self, rows: list[int], tensors: list[StoredTensor], place: str) -> list[int]:
         for t in rows:
             if not -1 <= t < len(tensors):
                 raise self.source.refuse(f"tensor {t} is none of {len(tensors)} tensors", place)
         return rows
 
-    def _stored(self, table: TableAt, offset: int, place: str) -> Stored:
+    def _stored(self, table: TableAt, offset: int, place: str) -> StoredTensor:
         name, number = table.text(3) or place, table.number(2, "u32")
         is_variable = bool(table.number(5, "u8"))
         if number >= len(self.buffers):
             raise self.source.refuse(f"buffer {number} is none of {len(self.buffers)}", place)
         held = self.buffers[number]
         if held.content(0).length or held.number(1, "u64") > 1:
-            return Stored(name, "uint8", 0, None, False, "constants")
+            return StoredTensor(name, "uint8", 0, None, False, "constants")
         if offset == RUNTIME:
-            return Stored(name, "uint8", 0, None, False, "tensors that the runtime places")
+            return StoredTensor(name, "uint8", 0, None, False, "tensors that the runtime places")
         code, shape = table.number(1, "i8"), table.numbers(0, "i32")
         if code not in TYPES or min(shape, default=0) < 0:
             raise self.source.refuse(f"a tensor of type {code} and shape {shape[:8]} has no size", place)
@@ -226,7 +228,7 @@ class _Reading:
         size = nbytes((elements,), TYPES[code])
         if offset + size >= UINT64_END:
             raise self.source.refuse("it ends beyond 64 bits", place)
-        return Stored(name, TYPES[code], size, offset, is_variable)
+        return StoredTensor(name, TYPES[code], size, offset, is_variable)
 
     # Tensors
 
@@ -249,8 +251,7 @@ class _Reading:
                 continue
             key = ("" if stored.is_variable else call, g, t)
             if key not in self.rows:
-                name = fresh(f"{call}{stored.name}", self.names)
-                self.names.add(name)
+                name = self.names(f"{call}{stored.name}")
                 self.rows[key] = len(self.building.tensors)
                 self.building.tensors.append(StatedTensor(
                     name, stored.bytes, 0, stored.offset, role, flags, stored.dtype, element_alignment(stored.dtype)
@@ -266,15 +267,9 @@ class _Reading:
     ) -> None:  # fmt: skip
         """State a step, if it touches the plan at all; what is changed is among both."""
         if reads or writes:
-            self.building.step(self.named(name), (DOMAIN, op.replace("\0", "_")), reads, writes, changes)
+            self.building.step(self.steps(name), (DOMAIN, op.replace("\0", "_")), reads, writes, changes)
             self.source.bound(len(self.building.steps))
             self.written.update(writes)
-
-    def named(self, name: str) -> str:
-        """A name of its own for a step."""
-        found = fresh(name, self.steps)
-        self.steps.add(found)
-        return found
 
     def subgraph(self, call: str, g: int, depth: int) -> None:
         """The operators of a subgraph, in their order."""
@@ -292,7 +287,7 @@ class _Reading:
             else:
                 self.operator(name, call, g, node)
 
-    def operator(self, name: str, call: str, g: int, node: Node) -> None:
+    def operator(self, name: str, call: str, g: int, node: StoredOperator) -> None:
         """An operator that calls no subgraph. spec: FP6.4, FP6.5, FP6.6"""
         operands = node.reads
         if node.code == CUSTOM and node.op == ETHOS_U:
@@ -321,19 +316,20 @@ class _Reading:
                     self.donated[operand.name] = None
                 return
 
-    def callee(self, node: Node, field: int, place: str) -> int:
+    def callee(self, node: StoredOperator, field: int, place: str) -> int:
         """The subgraph that an option names."""
         g = node.options.number(field, "i32") if node.options is not None else -1
         if not 0 <= g < len(self.graphs):
             raise self.source.refuse(f"subgraph {g} is none of {len(self.graphs)}", place)
         return g
 
-    def branch(self, name: str, call: str, g: int, node: Node, depth: int) -> None:
+    def branch(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
         """An If: operand 0 chooses which of two subgraphs runs. spec: FP6.7"""
         callees = [self.callee(node, field, name) for field in (0, 1)]
-        enter, operands, results = self.named(name), self.of(call, g, node.reads[1:]), self.of(call, g, node.writes)
+        enter, operands, results = self.steps(name), self.of(call, g, node.reads[1:]), self.of(call, g, node.writes)
         self.building.begin(enter, (DOMAIN, "IF"), self.of(call, g, node.reads[:1]), (), exclusive=True)
         before = set(self.written)
+        self.source.spend(len(before))
         for k, callee in enumerate(callees):
             if k:
                 self.building.arm()
@@ -344,7 +340,7 @@ class _Reading:
             self.written = before | (self.written - set(results) if not k else self.written)
         self.building.end((), ())
 
-    def loop(self, name: str, call: str, g: int, node: Node, depth: int) -> None:
+    def loop(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
         """A While: its condition, then body and condition as long as it holds. spec: FP6.8"""
         test, body = (self.callee(node, field, name) for field in (0, 1))
         operands, results = self.of(call, g, node.reads), self.of(call, g, node.writes)
@@ -353,7 +349,7 @@ class _Reading:
         self.subgraph(first, test, depth + 1)
         self.copy(f"{name}/results", operands, results)
         self.step(f"{first}condition", "condition", self.of(first, test, self.graphs[test].outputs), ())
-        self.building.begin(self.named(name), (DOMAIN, "WHILE"), (), (), iterates=True)
+        self.building.begin(self.steps(name), (DOMAIN, "WHILE"), (), (), iterates=True)
         self.copy(f"{inner}operands", results, self.of(inner, body, self.graphs[body].inputs))
         self.subgraph(inner, body, depth + 1)
         self.copy(f"{inner}results", self.of(inner, body, self.graphs[body].outputs), results)

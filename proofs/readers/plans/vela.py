@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proofs.readers.plans.source import ForeignPlan, Source, fresh
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
 from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.allocation import Arena, Buffers
@@ -40,7 +40,7 @@ class _Row(NamedTuple):
 
 def read(source: Source) -> ForeignPlan:
     """The buffers of all tables. Raises INVALID_PLAN with the line. O(bytes)."""
-    arenas: list[str] = []
+    arenas, memories = list[str](), FreshNames()
     rows: dict[_Row, list[str]] = {}
     title, columns = "memory", 0
     lines = source.text().splitlines()
@@ -50,7 +50,7 @@ def read(source: Source) -> ForeignPlan:
         if start is not None:
             title, columns = line[len(start) :].partition(",")[0].strip(" :"), 0
         elif is_header(line):
-            arenas.append(fresh(title, arenas))
+            arenas.append(memories(title))
             columns = line.count(":")
         elif columns and line[:1] in " 0123456789" and line.strip():
             row, name = _row(source, line, columns, len(arenas) - 1, f"line {number}")
@@ -84,9 +84,8 @@ def _number(text: str, base: int) -> int | None:
 
 
 def _plan(source: Source, arenas: list[str], rows: dict[_Row, list[str]]) -> ForeignPlan:
-    names: dict[str, None] = {}
-    for found in rows.values():
-        names[fresh(", ".join(dict.fromkeys(found)), names)] = None
+    unique = FreshNames()
+    names = [unique(", ".join(dict.fromkeys(found))) for found in rows.values()]
     table = storages([(row.arena, row.end - row.first, 1, row.birth, row.death, row.first) for row in rows])
     limit = () if source.capacity is None else (source.capacity,)
     memories = tuple(Arena(name, *limit) for name in arenas)
@@ -95,4 +94,4 @@ def _plan(source: Source, arenas: list[str], rows: dict[_Row, list[str]]) -> For
     text = f"rows with the same times and addresses are one live range: {shown}"
     outside = {} if limit else {"capacity of the memories": "the file states none, and --capacity is not given"}
     reading = Reading("Vela's table", LIFETIMES_STATED, (text,) if shared else (), outside)
-    return ForeignPlan(BufferPlan(Buffers(memories, table, (), Names.of(list(names)))), reading)
+    return ForeignPlan(BufferPlan(Buffers(memories, table, (), Names.of(names))), reading)

@@ -83,7 +83,7 @@ class CondInCond(nn.Module):
 
 
 class ViewOfCond(nn.Module):
-    """Release 1.5.1 leaves the view out and gives it the bytes of the cond's own result, to which nothing is written."""
+    """Release 1.5.1 leaves the view out and gives it the bytes of the cond's result, which nothing writes."""
 
     def forward(self, p: Tensor, x: Tensor) -> Tensor:
         a = torch.cond(p, lambda x: (x + 1) * 2 - x, lambda x: x * 3 + 1, (x,))
