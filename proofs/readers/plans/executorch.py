@@ -7,8 +7,9 @@ was last written at its bytes where it stands among the values, which are in the
 
 Where the arms of a cond move different tensors to one value, any of them may be what is read later. Each arm then ends
 with a step that reads what it moves and made, and a step after the cond writes the bytes of all of these anew, as one
-tensor for each range of bytes; a step that reads the value reads each of them that it may be, so that the bytes of none are
-used again before. What an arm moves that was made outside of the cond is read as itself. spec: FP5.1 to FP5.11
+tensor for each range of bytes; a step that reads the value reads each of them that it may be, so that the bytes of
+none are used again before. What an arm moves that was made outside of the cond is read as itself.
+spec: FP5.1 to FP5.11
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from proofs.readers.plans.executorch_file import (
     LISTS,
     MOVE,
     TENSOR,
+    EValue,
     Instruction,
     Method,
     Slice,
-    EValue,
     methods,
 )
 from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
@@ -421,6 +422,8 @@ class MethodWalk:
         at = self.values[v].at
         assert at is not None
         row = self.last.get(at)
+        if row in self.value_of and self.values[self.value_of[row]].dtype != self.values[v].dtype:
+            row = NOTHING
         if row is None:
             for other in reversed(self.last):
                 self.source.spend(1)

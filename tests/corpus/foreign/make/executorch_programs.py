@@ -98,6 +98,15 @@ class Scan(nn.Module):
         return carry * 2, ys + 1
 
 
+class ViewOfCarry(nn.Module):
+    """Release 1.5.1 gives the view of a scan's carry bytes of its own, which nothing writes."""
+
+    def forward(self, init: Tensor, xs: Tensor) -> tuple[Tensor, Tensor]:
+        from torch._higher_order_ops.scan import scan
+
+        return scan(lambda c, x: (c * x + 1, c.view(2, 4).sum(0)), init, xs)
+
+
 class Map(nn.Module):
     def forward(self, xs: Tensor, y: Tensor) -> Tensor:
         from torch._higher_order_ops.map import map as map_
@@ -134,6 +143,7 @@ PROGRAMS: dict[str, Example] = {
     "view-of-cond": (ViewOfCond(), [(p, X) for p in FLAGS]),
     "cond-in-cond": (CondInCond(), [(*pq, X) for pq in flags()]),
     "scan": (Scan(), [(X, torch.randn(5, 8))]),
+    "view-of-carry": (ViewOfCarry(), [(X, torch.randn(5, 8))]),
     "map": (Map(), [(torch.randn(5, 8), X)]),
     "cache": (Cache(), [(torch.tensor([3]), torch.ones(1, 4))]),
 }
