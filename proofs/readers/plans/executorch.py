@@ -26,9 +26,9 @@ from proofs.readers.plans.executorch_file import (
     MOVE,
     TENSOR,
     EValue,
-    Instruction,
     Method,
-    Slice,
+    PlacedBytes,
+    ProgramCall,
     methods,
 )
 from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
@@ -140,7 +140,7 @@ class MethodWalk:
         self.shows: dict[int, int] = {}
         self.written: dict[int, int] = {}
         self.home: dict[int, tuple[int, ...]] = {}
-        self.last: dict[Slice, int] = {}  # the row last written at these bytes, in the order of writes
+        self.last: dict[PlacedBytes, int] = {}  # the row last written at these bytes, in the order of writes
         self.loops: list[int] = []
         self.depth = 0
 
@@ -287,7 +287,7 @@ class MethodWalk:
 
     # Instructions
 
-    def instruction(self, k: int, call: Instruction) -> int:
+    def instruction(self, k: int, call: ProgramCall) -> int:
         """One that is no jump; the number of the next."""
         if (target := moved_to(call)) is not None:
             self.move(call.args[0], target)
@@ -315,7 +315,7 @@ class MethodWalk:
             self.last.pop(at, None)
             self.last[at] = NOTHING
 
-    def call(self, k: int, call: Instruction) -> None:
+    def call(self, k: int, call: ProgramCall) -> None:
         """A kernel or a delegate: it reads all arguments but its results. spec: FP5.3"""
         results = frozenset(self.results[k])
         writes = self.rows(self.results[k], is_read=False)
@@ -407,7 +407,7 @@ class MethodWalk:
         return self.row[v]
 
     def wrote(self, row: int, k: int) -> None:
-        """Instruction `k` writes a row."""
+        """ProgramCall `k` writes a row."""
         if row not in self.written:
             self.written[row] = k
             self.home.setdefault(row, tuple(self.loops))
@@ -445,11 +445,11 @@ class Outline:
     state, and before which instruction each view that was left out stands.
     """
 
-    def __init__(self, source: Source, values: list[EValue], inputs: set[int], calls: list[Instruction]) -> None:
+    def __init__(self, source: Source, values: list[EValue], inputs: set[int], calls: list[ProgramCall]) -> None:
         self.source, self.values, self.inputs, self.calls = source, values, inputs, calls
         self.first: dict[int, int] = {}  # the instruction that mentions a value first
         self.reads_first: set[int] = set()
-        self.latest: dict[Slice, int] = {}
+        self.latest: dict[PlacedBytes, int] = {}
         self.used: set[int] = set()  # values mentioned since they were written
         self.order: list[tuple[int, int]] = []  # (value, instruction) of each result that is new
         self.results = [self.written_by(k, call) for k, call in enumerate(calls)]
@@ -461,7 +461,7 @@ class Outline:
         self.views: dict[int, list[int]] = {}
         self._views()
 
-    def mentioned(self, call: Instruction) -> list[int]:
+    def mentioned(self, call: ProgramCall) -> list[int]:
         """The values that an instruction names, those of a list one by one."""
         found: dict[int, None] = {}
         for v in call.args:
@@ -470,7 +470,7 @@ class Outline:
             found |= dict.fromkeys(items)
         return list(found)
 
-    def written_by(self, k: int, call: Instruction) -> tuple[int, ...]:
+    def written_by(self, k: int, call: ProgramCall) -> tuple[int, ...]:
         """The values that an instruction writes; those of a list one by one."""
         mentioned, results = self.mentioned(call), list[int]()
         if call.kind == KERNEL and call.args and call.op not in VIEWS:
@@ -547,14 +547,14 @@ class Outline:
         return found
 
 
-def moved_to(call: Instruction) -> int | None:
+def moved_to(call: ProgramCall) -> int | None:
     """The value that an instruction makes a pointer to another's tensor."""
     is_move = call.kind == MOVE or (call.kind == KERNEL and call.op in VIEWS and len(call.args) > 1)
     return call.args[-1] if is_move else None
 
 
 def arms_of(
-    calls: Sequence[Instruction], values: Sequence[EValue], k: int
+    calls: Sequence[ProgramCall], values: Sequence[EValue], k: int
 ) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """The arms of a cond, each with its first instruction and the one after its last; None where there is none.
 

@@ -25,7 +25,7 @@ TYPES = {
 """The element types of the schema, quantized ones as what holds them."""
 
 
-class Slice(NamedTuple):
+class PlacedBytes(NamedTuple):
     """Where a tensor lies: its memory, from 0 for the memory with id 1, its first byte and how many it has."""
 
     memory: int
@@ -41,7 +41,7 @@ class EValue(NamedTuple):
 
     kind: int
     name: str
-    at: Slice | None = None
+    at: PlacedBytes | None = None
     dtype: str = "uint8"
     items: tuple[int, ...] = ()
     is_kept: bool = False
@@ -49,7 +49,7 @@ class EValue(NamedTuple):
     is_false: bool = False
 
 
-class Instruction(NamedTuple):
+class ProgramCall(NamedTuple):
     """An instruction: its kind, the operator or delegate, the values of its arguments; of a jump where it leads."""
 
     kind: int
@@ -66,7 +66,7 @@ class Method(NamedTuple):
     values: list[EValue]
     inputs: list[int]
     outputs: list[int]
-    chains: list[list[Instruction]]
+    chains: list[list[ProgramCall]]
 
 
 def methods(source: Source) -> list[Method]:
@@ -135,13 +135,13 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     size = nbytes((size,), TYPES[scalar])
     if first + size >= UINT64_END:
         raise source.refuse("it ends beyond 64 bits", name)
-    at = Slice(memory - 1, first, size)
+    at = PlacedBytes(memory - 1, first, size)
     return EValue(kind, name, at, TYPES[scalar], is_kept=bool(title) or data != 0)
 
 
 def _call(
     source: Source, k: int, table: TableAt, values: list[EValue], ops: list[str], delegates: list[str]
-) -> Instruction:  # fmt: skip
+) -> ProgramCall:  # fmt: skip
     kind, found, place = table.number(0, "u8"), table.table(1), f"instruction {k}"
     if found is None or kind not in ARGUMENTS:
         raise source.refuse(f"{kind} is no kind of instruction", place)
@@ -150,9 +150,9 @@ def _call(
         if not 0 <= index < len(names):
             raise source.refuse(f"operator or delegate {index} is none of {len(names)}", place)
         args = found.numbers(1, "i32")
-        return Instruction(kind, names[index], tuple(_known(source, each, values, place) for each in args))
+        return ProgramCall(kind, names[index], tuple(_known(source, each, values, place) for each in args))
     first = _known(source, found.number(0, "i32"), values, place)
     second = found.number(1, "i32")
     if kind == MOVE:
-        return Instruction(kind, "MoveCall", (first, _known(source, second, values, place)))
-    return Instruction(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second)
+        return ProgramCall(kind, "MoveCall", (first, _known(source, second, values, place)))
+    return ProgramCall(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second)

@@ -53,6 +53,8 @@ def _is_csv(head: bytes) -> bool:
 
 def _is_xla(head: bytes) -> bool:
     return head.startswith(b"BufferAssignment:")
+
+
 def _is_vela(head: bytes) -> bool:
     lines = head.splitlines()
     return any(line.lstrip().startswith(b"Start Time -") and b"Start Addr -" in line for line in lines)
