@@ -6,6 +6,7 @@ spec: FP2.1 to FP2.4
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,18 @@ from hypothesis import strategies as st
 
 from proofs.readers.plans import formats
 from proofs.readers.plans.source import Source
-from tests.support.three_checks import by_the_checker
+from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
 from tmmu.plans.sections import Plan
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"
 TEXTS = ("minimalloc", "relax", "inductor", "iree")
 FILES = [p for p in sorted((CORPUS / "proved").iterdir()) if p.name.startswith(TEXTS) and p.stat().st_size < 1 << 16]
+BYTES = {
+    kind: [p for p in sorted(CORPUS.glob("*/*")) if p.name.endswith(ends) and p.stat().st_size <= 9000]
+    for kind, ends in (("executorch", ".pte"), ("tflite", ".tflite"), ("vela", ".txt"))
+}
+"""What is damaged by byte."""
 TOKEN = re.compile(rb"%?[\w.#]+|[^\w\s]")
 WORDS = (
     b"",
@@ -70,18 +76,50 @@ def damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     return path.name.split("-")[0], data
 
 
-@given(damaged())
-def test_a_damaged_file_is_refused_or_is_a_plan(case: tuple[str, bytes]) -> None:
-    kind, data = case
+OUTCOMES = {"refused", "refuted", "right", "buffers"}
+
+
+def outcome(kind: str, data: bytes) -> str:
+    """The one error, or whether the naive checker objects to the plan."""
     try:
         stated = formats.gated(formats.BY_KIND[kind], Source("damaged", data))
     except TmmuError as error:
-        refused = error.code_id, error.file
-    else:
-        refused = None
-    assert refused in (None, ("INVALID_PLAN", "damaged"))
-    if refused is None and isinstance(stated.plan, Plan):
-        by_the_checker(stated.plan, None, frozenset())
+        return "refused" if (error.code_id, error.file) == ("INVALID_PLAN", "damaged") else str(error)
+    if not isinstance(stated.plan, Plan):
+        return "buffers"
+    assert stated.reading is not None
+    return "refuted" if any(objections(stated.plan, None, stated.reading.donated)) else "right"
+
+
+@given(damaged())
+def test_a_damaged_text_is_refused_or_is_a_plan(case: tuple[str, bytes]) -> None:
+    assert outcome(*case) in OUTCOMES
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_a_file_with_other_bytes_is_refused_or_is_a_plan(kind: str) -> None:
+    """Both outcomes are reached."""
+    seen: Counter[str] = Counter()
+
+    @given(st.sampled_from([path.read_bytes() for path in BYTES[kind]]), st.data())
+    def changed(whole: bytes, data: st.DataObject) -> None:
+        found, places = bytearray(whole), st.integers(0, len(whole) - 1)
+        values = st.one_of(st.integers(0, 255), st.sampled_from((0, 1, 127, 128, 255)))
+        for at, value in data.draw(st.lists(st.tuples(places, values), min_size=1, max_size=4)):
+            found[at] = value
+        cut = data.draw(st.one_of(st.just(len(found)), places))
+        seen[outcome(kind, bytes(found[:cut]))] += 1
+
+    changed()
+    assert set(seen) <= OUTCOMES
+    assert 0 < seen["refused"] < seen.total()
+
+
+@given(st.sampled_from([*BYTES, *TEXTS]), st.binary(max_size=4000))
+def test_any_bytes_are_refused(kind: str, data: bytes) -> None:
+    """Behind the identifier of the format as well."""
+    for identifier in (b"", b"\x08\0\0\0ET12", b"\x08\0\0\0TFL3"):
+        assert outcome(kind, identifier + data) == "refused"
 
 
 @pytest.mark.parametrize("kind", ["relax", "inductor", "iree"])

@@ -67,12 +67,34 @@ def _is_iree(head: bytes) -> bool:
     return b"// -----// IR Dump" in head and b"LayoutSlices" in head
 
 
+def _is_vela(head: bytes) -> bool:
+    lines = head.splitlines()
+    return any(line.lstrip().startswith(b"Start Time -") and b"Start Addr -" in line for line in lines)
+
+
+def _is_flatbuffer(identifier: bytes) -> Callable[[bytes], bool]:
+    return lambda head: head[4:8] == identifier
+
+
 FORMATS = (
     PlanFormat("xla", "XLA buffer assignment", ("-buffer-assignment.txt",), (), _is_xla, "xla", has_capacity=True),
     PlanFormat("minimalloc", "MiniMalloc CSV", (), (".csv",), _is_csv, "minimalloc", has_capacity=False),
     PlanFormat("relax", "TVM Relax script", (".relax",), (".py",), _is_relax, "relax", has_capacity=True),
     PlanFormat("inductor", "Inductor wrapper", (".inductor",), (".py",), _is_inductor, "inductor", has_capacity=True),
     PlanFormat("iree", "IREE stream dump", (".iree",), (".mlir",), _is_iree, "iree", has_capacity=True),
+    PlanFormat(
+        "executorch", "ExecuTorch program", (".pte",), (), _is_flatbuffer(b"ET12"), "executorch", has_capacity=True
+    ),
+    PlanFormat(
+        "tflite",
+        "TensorFlow Lite offline plan",
+        (".tflite",),
+        (),
+        _is_flatbuffer(b"TFL3"),
+        "tflite",
+        has_capacity=False,
+    ),
+    PlanFormat("vela", "Vela's table", (), (".txt",), _is_vela, "vela", has_capacity=False),
 )
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}

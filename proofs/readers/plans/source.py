@@ -114,6 +114,29 @@ def fresh(name: str, taken: Collection[str]) -> str:
     return found
 
 
+class FreshNames:
+    """Gives each thing a name that no other has, as `fresh` does, in constant time each.
+
+    >>> names = FreshNames()
+    >>> names("add"), names("add"), names("add #2"), names("add")
+    ('add', 'add #2', 'add #2 #2', 'add #3')
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def __call__(self, name: str) -> str:
+        """A name that was not given before."""
+        plain = name.replace("\0", "_") or "unnamed"
+        found, k = plain, self._next.get(plain, 1)
+        while found in self._next:
+            k += 1
+            found = f"{plain} #{k}"
+        self._next[plain] = k
+        self._next.setdefault(found, 1)
+        return found
+
+
 def _piped() -> bytes:
     """Standard input, at most `MAX_BYTES` of it."""
     data = sys.stdin.buffer.read(MAX_BYTES + 1)

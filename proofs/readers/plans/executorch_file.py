@@ -1,0 +1,158 @@
+"""The tables of a `.pte` (`schema/program.fbs`) as plain data: methods with values, memories and instructions.
+
+spec: FP2.4, FP5.1, FP5.2
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
+from proofs.readers.plans.source import Source
+from tmmu.core.dtypes import nbytes
+from tmmu.core.vocabulary import UINT64_END
+
+IDENTIFIER = b"ET12"
+TENSOR, LISTS, BOOL = 5, (10, 11), 3
+KERNEL, DELEGATE, MOVE, JUMP, FREE = 1, 2, 3, 4, 5
+ARGUMENTS = {KERNEL: 1, DELEGATE: 1, MOVE: 0, JUMP: 0, FREE: 0}
+"""The number of the field in which each instruction has its arguments, or the first of two."""
+TYPES = {
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
+    12: "int8", 13: "uint8", 14: "int32", 15: "bfloat16", 16: "uint8", 17: "uint8", 22: "uint16", 23: "float8e5m2",
+    24: "float8e4m3fn", 25: "float8e5m2fnuz", 26: "float8e4m3fnuz", 27: "uint16", 28: "uint32", 29: "uint64",
+}  # fmt: skip
+"""The element types of the schema, quantized ones as what holds them."""
+
+
+class PlacedBytes(NamedTuple):
+    """Where a tensor lies: its memory, from 0 for the memory with id 1, its first byte and how many it has."""
+
+    memory: int
+    first: int
+    bytes: int
+
+
+class EValue(NamedTuple):
+    """A value: of a planned tensor where it lies, of a list the values in it.
+
+    `is_kept` where the file has what it holds at first, or a name that state has; `is_false` for the constant False.
+    """
+
+    kind: int
+    name: str
+    at: PlacedBytes | None = None
+    dtype: str = "uint8"
+    items: tuple[int, ...] = ()
+    is_kept: bool = False
+    is_constant: bool = False
+    is_false: bool = False
+
+
+class ProgramCall(NamedTuple):
+    """An instruction: its kind, the operator or delegate, the values of its arguments; of a jump where it leads."""
+
+    kind: int
+    op: str
+    args: tuple[int, ...]
+    to: int = 0
+
+
+class Method(NamedTuple):
+    """A method. `memories` are the bytes of each memory, from id 1 on."""
+
+    name: str
+    memories: list[int]
+    values: list[EValue]
+    inputs: list[int]
+    outputs: list[int]
+    chains: list[list[ProgramCall]]
+
+
+def methods(source: Source) -> list[Method]:
+    """The methods of a file. Raises INVALID_PLAN with the byte, value or instruction. O(file)."""
+    if source.data[4:8] != IDENTIFIER:
+        fix = "export the program again"
+        raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a program", "byte 4", fix)
+    return [_method(source, table) for table in Flatbuffer(source).root().tables(1)]
+
+
+def _method(source: Source, table: TableAt) -> Method:
+    name = table.text(0)
+    memories = table.numbers(8, "i64")
+    for k, size in enumerate(memories):
+        if size < 0:
+            raise source.refuse(f"memory {k} has {size} bytes", name)
+    values = [_value(source, k, each, len(memories)) for k, each in enumerate(table.tables(2))]
+    source.bound(len(values))
+    for k, value in enumerate(values):
+        for item in value.items:
+            _known(source, item, values, f"value {k}")
+    ops = [".".join(filter(None, (each.text(0), each.text(1)))) for each in table.tables(6)]
+    delegates = [each.text(0) for each in table.tables(7)]
+    chains = [
+        [_call(source, k, each, values, ops, delegates) for k, each in enumerate(chain.tables(2))]
+        for chain in table.tables(5)
+    ]
+    source.bound(sum(map(len, chains)))
+    inputs, outputs = table.numbers(3, "i32"), table.numbers(4, "i32")
+    for index in (*inputs, *outputs):
+        _known(source, index, values, name)
+    return Method(name, memories[1:], values, inputs, outputs, chains)
+
+
+def _known(source: Source, index: int, values: list[EValue], place: str) -> int:
+    if not 0 <= index < len(values):
+        raise source.refuse(f"value {index} is none of {len(values)} values", place)
+    return index
+
+
+def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
+    kind, found, name = table.number(0, "u8"), table.table(1), f"value {k}"
+    if found is None or kind not in (TENSOR, *LISTS, BOOL):
+        return EValue(kind, name)
+    if kind == BOOL:
+        return EValue(kind, name, is_false=found.number(0, "u8") == 0)
+    if kind in LISTS:
+        return EValue(kind, name, items=tuple(item for item in found.numbers(0, "i32") if item != -1))
+    extra, allocation = found.table(9), found.table(6)
+    title = extra.text(1) if extra is not None else ""
+    name = f"{name} ({title})" if title else name
+    data = found.number(5, "u32")
+    if allocation is None:
+        return EValue(kind, name, is_constant=data != 0)
+    sizes, scalar = found.numbers(2, "i32"), found.number(0, "i8")
+    if scalar not in TYPES:
+        raise source.refuse(f"{scalar} is no element type", name, "use a type that ExecuTorch's schema has")
+    if min(sizes, default=0) < 0 or found.number(1, "i32"):
+        raise source.refuse(f"a size of {sizes} is negative, or it does not begin at its storage's first byte", name)
+    memory, first = allocation.number(0, "u32"), allocation.number(1, "u32") | allocation.number(2, "u32") << 32
+    if not 0 < memory < memories:
+        raise source.refuse(f"memory {memory} is none of 1 to {memories - 1}", name)
+    size = 1
+    for dim in sizes:
+        size = min(size * dim, UINT64_END) if size else 0
+    size = nbytes((size,), TYPES[scalar])
+    if first + size >= UINT64_END:
+        raise source.refuse("it ends beyond 64 bits", name)
+    at = PlacedBytes(memory - 1, first, size)
+    return EValue(kind, name, at, TYPES[scalar], is_kept=bool(title) or data != 0)
+
+
+def _call(
+    source: Source, k: int, table: TableAt, values: list[EValue], ops: list[str], delegates: list[str]
+) -> ProgramCall:  # fmt: skip
+    kind, found, place = table.number(0, "u8"), table.table(1), f"instruction {k}"
+    if found is None or kind not in ARGUMENTS:
+        raise source.refuse(f"{kind} is no kind of instruction", place)
+    if kind in (KERNEL, DELEGATE):
+        names, index = (ops, delegates)[kind == DELEGATE], found.number(0, "i32")
+        if not 0 <= index < len(names):
+            raise source.refuse(f"operator or delegate {index} is none of {len(names)}", place)
+        args = found.numbers(1, "i32")
+        return ProgramCall(kind, names[index], tuple(_known(source, each, values, place) for each in args))
+    first = _known(source, found.number(0, "i32"), values, place)
+    second = found.number(1, "i32")
+    if kind == MOVE:
+        return ProgramCall(kind, "MoveCall", (first, _known(source, second, values, place)))
+    return ProgramCall(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second)

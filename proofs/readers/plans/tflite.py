@@ -1,0 +1,364 @@
+"""TensorFlow Lite models with an offline plan: the metadata `OfflineMemoryAllocation` has an offset for each tensor of
+all subgraphs, -1 where the runtime is to choose; accesses follow from the operators in their order.
+
+The runtime is TensorFlow Lite Micro's. An If copies its operands to the inputs of one of its subgraphs and what that
+returns to its results; a While copies between its results and the inputs of its body and its condition. A subgraph
+that is called twice is stated twice, in the same bytes. Variables are state. spec: FP6.1 to FP6.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from tmmu.core.dtypes import element_alignment, nbytes
+from tmmu.core.vocabulary import UINT64_END, Role, Shares
+from tmmu.plans.allocation import Arena
+from tmmu.plans.building import Building, StatedTensor
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
+from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
+from tmmu.plans.sections import Plan
+
+IDENTIFIER = b"TFL3"
+METADATA = "OfflineMemoryAllocation"
+HEADER = 3
+"""Words before the offsets: a version, the number of subgraphs, and the number of offsets, which alone is read."""
+RUNTIME = -1
+"""The offset of a tensor that the runtime places."""
+DOMAIN = "tflite"
+TYPES = {
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
+    10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16", 19: "int2",
+    20: "uint4",
+}  # fmt: skip
+"""The element types of the schema that have a size: strings, resources and variants have none."""
+_OPERATORS = """
+ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
+FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC LSH_PROJECTION
+LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1 RELU6 RESHAPE RESIZE_BILINEAR RNN SOFTMAX SPACE_TO_DEPTH SVDF TANH
+CONCAT_EMBEDDINGS SKIP_GRAM CALL CUSTOM EMBEDDING_LOOKUP_SPARSE PAD UNIDIRECTIONAL_SEQUENCE_RNN GATHER
+BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND TRANSPOSE MEAN SUB DIV SQUEEZE UNIDIRECTIONAL_SEQUENCE_LSTM STRIDED_SLICE
+BIDIRECTIONAL_SEQUENCE_RNN EXP TOPK_V2 SPLIT LOG_SOFTMAX DELEGATE BIDIRECTIONAL_SEQUENCE_LSTM CAST PRELU MAXIMUM
+ARG_MAX MINIMUM LESS NEG PADV2 GREATER GREATER_EQUAL LESS_EQUAL SELECT SLICE SIN TRANSPOSE_CONV SPARSE_TO_DENSE TILE
+EXPAND_DIMS EQUAL NOT_EQUAL LOG SUM SQRT RSQRT SHAPE POW ARG_MIN FAKE_QUANT REDUCE_PROD REDUCE_MAX PACK LOGICAL_OR
+ONE_HOT LOGICAL_AND LOGICAL_NOT UNPACK REDUCE_MIN FLOOR_DIV REDUCE_ANY SQUARE ZEROS_LIKE FILL FLOOR_MOD RANGE
+RESIZE_NEAREST_NEIGHBOR LEAKY_RELU SQUARED_DIFFERENCE MIRROR_PAD ABS SPLIT_V UNIQUE CEIL REVERSE_V2 ADD_N GATHER_ND
+COS WHERE RANK ELU REVERSE_SEQUENCE MATRIX_DIAG QUANTIZE MATRIX_SET_DIAG ROUND HARD_SWISH IF WHILE
+NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SCATTER_ND SELECT_V2 DENSIFY SEGMENT_SUM BATCH_MATMUL
+PLACEHOLDER_FOR_GREATER_OP_CODES CUMSUM CALL_ONCE BROADCAST_TO RFFT2D CONV_3D IMAG REAL COMPLEX_ABS HASHTABLE
+HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE
+BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU DYNAMIC_UPDATE_SLICE RELU_0_TO_1
+UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2 UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR
+RIGHT_SHIFT STABLEHLO_LOGISTIC STABLEHLO_ADD STABLEHLO_DIVIDE STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_RESHAPE
+STABLEHLO_CLAMP STABLEHLO_CONCATENATE STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION STABLEHLO_SLICE
+STABLEHLO_CUSTOM_CALL STABLEHLO_REDUCE STABLEHLO_ABS STABLEHLO_AND STABLEHLO_COSINE STABLEHLO_EXPONENTIAL
+STABLEHLO_FLOOR STABLEHLO_LOG STABLEHLO_MINIMUM STABLEHLO_NEGATE STABLEHLO_OR STABLEHLO_POWER STABLEHLO_REMAINDER
+STABLEHLO_RSQRT STABLEHLO_SELECT STABLEHLO_SUBTRACT STABLEHLO_TANH STABLEHLO_SCATTER STABLEHLO_COMPARE
+STABLEHLO_CONVERT STABLEHLO_DYNAMIC_SLICE STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA
+STABLEHLO_DOT_GENERAL STABLEHLO_REDUCE_WINDOW STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER STABLEHLO_TRANSPOSE
+DILATE STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT
+"""
+OPERATORS = tuple(_OPERATORS.split())
+"""The operators of the schema by their codes."""
+IF, WHILE, CALL_ONCE, CUSTOM = (OPERATORS.index(name) for name in ("IF", "WHILE", "CALL_ONCE", "CUSTOM"))
+VIEWS = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
+"""Their result shows operand 0 where it lies in its bytes: nothing is copied then."""
+_IN_PLACE = """
+ABS ADD CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM
+MINIMUM MUL NEG POW PRELU QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE
+SQUARED_DIFFERENCE SUB TANH
+"""
+IN_PLACE = frozenset(_IN_PLACE.split())
+"""Each element of the result is computed from those of operands at its index: it may take an operand's bytes."""
+ETHOS_U, SCRATCH = "ethos-u", (2, 3)
+"""The custom operator of Arm's NPU, and which of its operands are scratch that holds the others by design."""
+
+
+class StoredTensor(NamedTuple):
+    """A tensor of a subgraph: `offset` is None where the plan has no place for it, for the reason `why`."""
+
+    name: str
+    dtype: str
+    bytes: int
+    offset: int | None
+    is_variable: bool
+    why: str = ""
+
+
+class StoredOperator(NamedTuple):
+    """An operator: its name, code, operands and results (-1: left out), intermediates, and its options."""
+
+    op: str
+    code: int
+    reads: list[int]
+    writes: list[int]
+    intermediates: list[int]
+    options: TableAt | None
+
+
+class StoredSubgraph(NamedTuple):
+    """A subgraph: its tensors, inputs, outputs and operators."""
+
+    tensors: list[StoredTensor]
+    inputs: list[int]
+    outputs: list[int]
+    nodes: list[StoredOperator]
+
+
+def read(source: Source) -> ForeignPlan:
+    """The offline plan of a model. Raises INVALID_PLAN with the byte, tensor or operator. O(file + subgraph calls)."""
+    return _Reading(source).plan()
+
+
+class _Reading:
+    def __init__(self, source: Source) -> None:
+        self.source, self.building = source, Building()
+        if source.data[4:8] != IDENTIFIER:
+            raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4")
+        model = Flatbuffer(source).root()
+        self.buffers = model.tables(4)
+        self.offsets = self._offsets(model)
+        self.outside: dict[str, str] = {}
+        codes = [self._code(table) for table in model.tables(1)]
+        tables = model.tables(2)
+        counts = [len(table.tables(0)) for table in tables]
+        if not tables or sum(counts) != len(self.offsets):
+            text = f"{len(self.offsets)} offsets for {sum(counts)} tensors of {len(tables)} subgraphs"
+            raise source.refuse(text, METADATA, "plan the model again after it is changed")
+        self.graphs, at = list[StoredSubgraph](), 0
+        for table, count in zip(tables, counts, strict=True):
+            self.graphs.append(self._subgraph(table, self.offsets[at : at + count], codes, len(self.graphs)))
+            at += count
+        self.names, self.steps = FreshNames(), FreshNames()
+        self.rows: dict[tuple[str, int, int], int] = {}
+        self.written: set[int] = set()
+        self.donated: dict[str, None] = {}
+        self.called = {0}
+
+    def plan(self) -> ForeignPlan:
+        """The plan of the main subgraph and of what it calls."""
+        limit = self.source.capacity
+        self.building.arenas.append(Arena("arena") if limit is None else Arena("arena", limit))
+        for t in dict.fromkeys(self.graphs[0].inputs):
+            self.given(0, t, Role.INPUT, IS_INPUT)
+        for g, graph in enumerate(self.graphs):
+            for t, tensor in enumerate(graph.tensors):
+                if tensor.is_variable:
+                    self.given(g, t, Role.PARAMETER, IS_RETURNED)
+        self.subgraph("", 0, 1)
+        for row in self.of("", 0, self.graphs[0].outputs):
+            held = self.building.tensors[row]
+            self.building.tensors[row] = held._replace(flags=held.flags | IS_OUTPUT | IS_RETURNED)
+        for g in range(len(self.graphs)):
+            if g not in self.called:
+                self.outside[f"subgraph {g}"] = "no operator calls it"
+        if not self.building.tensors:
+            raise self.source.refuse("all tensors are left to the runtime", METADATA, "plan the model offline")
+        if self.source.capacity is None:
+            self.outside["capacity of the arena"] = "the file states none, and --capacity is not given"
+        reading = Reading(
+            "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, (), self.outside, (), tuple(self.donated)
+        )
+        return ForeignPlan(Plan(self.building.allocation()), reading)
+
+    # The file
+
+    def _offsets(self, model: TableAt) -> list[int]:
+        for entry in model.tables(6):
+            if entry.text(0) == METADATA:
+                number = entry.number(1, "u32")
+                if number >= len(self.buffers):
+                    raise self.source.refuse(f"buffer {number} is none of {len(self.buffers)}", METADATA)
+                at, size = self.buffers[number].content(0)
+                words = size // 4
+                read = [self.buffers[number].of.number("i32", at + 4 * k) for k in range(words)]
+                if size % 4 or words < HEADER or words != HEADER + read[HEADER - 1]:
+                    stated = read[HEADER - 1] if words >= HEADER else "no number of"
+                    raise self.source.refuse(f"{words} words state {stated} offsets after {HEADER} words", METADATA)
+                if min(read[HEADER:], default=0) < RUNTIME:
+                    raise self.source.refuse(f"an offset below {RUNTIME}", METADATA)
+                return read[HEADER:]
+        raise self.source.refuse(f"no metadata {METADATA}", None, "plan the model offline: vela MODEL does it")
+
+    def _code(self, table: TableAt) -> tuple[int, str]:
+        code = max(table.number(0, "i8"), table.number(3, "i32"))
+        name = OPERATORS[code] if 0 <= code < len(OPERATORS) else f"operator {code}"
+        return code, (table.text(1) or name) if code == CUSTOM else name
+
+    def _subgraph(self, table: TableAt, offsets: list[int], codes: list[tuple[int, str]], g: int) -> StoredSubgraph:
+        stored = zip(table.tables(0), offsets, strict=True)
+        tensors = [self._stored(each, offset, f"tensor {t} of subgraph {g}") for t, (each, offset) in enumerate(stored)]
+        self.source.bound(len(tensors))
+        nodes = []
+        for n, node in enumerate(table.tables(3)):
+            place, index = f"operator {n} of subgraph {g}", node.number(0, "u32")
+            if index >= len(codes):
+                raise self.source.refuse(f"operator code {index} is none of {len(codes)}", place)
+            lists = [self._known(node.numbers(field, "i32"), tensors, place) for field in (1, 2, 8)]
+            code, name = codes[index]
+            reads, writes, intermediates = lists
+            nodes.append(StoredOperator(name, code, reads, writes, intermediates, node.table(4)))
+        inputs, outputs = (self._known(table.numbers(field, "i32"), tensors, f"subgraph {g}") for field in (1, 2))
+        return StoredSubgraph(tensors, inputs, outputs, nodes)
+
+    def _known(self, rows: list[int], tensors: list[StoredTensor], place: str) -> list[int]:
+        for t in rows:
+            if not -1 <= t < len(tensors):
+                raise self.source.refuse(f"tensor {t} is none of {len(tensors)} tensors", place)
+        return rows
+
+    def _stored(self, table: TableAt, offset: int, place: str) -> StoredTensor:
+        name, number = table.text(3) or place, table.number(2, "u32")
+        is_variable = bool(table.number(5, "u8"))
+        if number >= len(self.buffers):
+            raise self.source.refuse(f"buffer {number} is none of {len(self.buffers)}", place)
+        held = self.buffers[number]
+        if held.content(0).length or held.number(1, "u64") > 1:
+            return StoredTensor(name, "uint8", 0, None, False, "constants")
+        if offset == RUNTIME:
+            return StoredTensor(name, "uint8", 0, None, False, "tensors that the runtime places")
+        code, shape = table.number(1, "i8"), table.numbers(0, "i32")
+        if code not in TYPES or min(shape, default=0) < 0:
+            raise self.source.refuse(f"a tensor of type {code} and shape {shape[:8]} has no size", place)
+        elements = 1
+        for dim in shape:
+            elements = min(elements * dim, UINT64_END)
+        size = nbytes((elements,), TYPES[code])
+        if offset + size >= UINT64_END:
+            raise self.source.refuse("it ends beyond 64 bits", place)
+        return StoredTensor(name, TYPES[code], size, offset, is_variable)
+
+    # Tensors
+
+    def given(self, g: int, t: int, role: Role, flags: int) -> None:
+        """What the caller writes before the run."""
+        self.written.update(self.of("", g, [t], role, flags))
+
+    def of(
+        self, call: str, g: int, tensors: Sequence[int], role: Role = Role.ACTIVATION, flags: int = 0
+    ) -> list[int]:  # fmt: skip
+        """The rows of those tensors of a subgraph that the plan places, each once, as a call of it has them."""
+        found: dict[int, None] = {}
+        self.source.spend(len(tensors))
+        for t in tensors:
+            if t == -1:
+                continue
+            stored = self.graphs[g].tensors[t]
+            if stored.offset is None:
+                self.outside[stored.why] = "the file has them" if stored.why == "constants" else "the plan states none"
+                continue
+            key = ("" if stored.is_variable else call, g, t)
+            if key not in self.rows:
+                name = self.names(f"{call}{stored.name}")
+                self.rows[key] = len(self.building.tensors)
+                self.building.tensors.append(StatedTensor(
+                    name, stored.bytes, 0, stored.offset, role, flags, stored.dtype, element_alignment(stored.dtype)
+                ))  # fmt: skip
+                self.source.bound(len(self.building.tensors))
+            found[self.rows[key]] = None
+        return list(found)
+
+    # Steps
+
+    def step(
+        self, name: str, op: str, reads: Sequence[int], writes: Sequence[int], changes: Sequence[int] = ()
+    ) -> None:  # fmt: skip
+        """State a step, if it touches the plan at all; what is changed is among both."""
+        if reads or writes:
+            self.building.step(self.steps(name), (DOMAIN, op.replace("\0", "_")), reads, writes, changes)
+            self.source.bound(len(self.building.steps))
+            self.written.update(writes)
+
+    def subgraph(self, call: str, g: int, depth: int) -> None:
+        """The operators of a subgraph, in their order."""
+        self.called.add(g)
+        self.source.descend(depth, call or None)
+        self.source.spend(16)
+        for n, node in enumerate(self.graphs[g].nodes):
+            name = f"{call}{n} {node.op}"
+            if node.code == IF:
+                self.branch(name, call, g, node, depth)
+            elif node.code == WHILE:
+                self.loop(name, call, g, node, depth)
+            elif node.code == CALL_ONCE:
+                self.subgraph(f"{name}/", self.callee(node, 0, name), depth + 1)
+            else:
+                self.operator(name, call, g, node)
+
+    def operator(self, name: str, call: str, g: int, node: StoredOperator) -> None:
+        """An operator that calls no subgraph. spec: FP6.4, FP6.5, FP6.6"""
+        operands = node.reads
+        if node.code == CUSTOM and node.op == ETHOS_U:
+            why = "it holds operands and results by design, and its commands are not read"
+            self.outside[f"scratch of {name}"] = why
+            operands = [t for k, t in enumerate(operands) if k not in SCRATCH]
+        reads, writes = self.of(call, g, operands), self.of(call, g, [*node.writes, *node.intermediates])
+        state = [row for row in reads if self.building.tensors[row].role is Role.PARAMETER]
+        for row in state:
+            self.donated[self.building.tensors[row].name] = None
+        for row in writes:
+            if row not in self.written and row not in reads:
+                self.share(row, node.op, self.of(call, g, node.reads[:1]) if node.op in VIEWS else reads)
+        changes = dict.fromkeys((*state, *(row for row in writes if row in reads)))
+        self.step(name, node.op, reads, list(dict.fromkeys((*writes, *changes))), list(changes))
+
+    def share(self, row: int, op: str, reads: list[int]) -> None:
+        """State that a result shows or takes the bytes of an operand, where it lies there. spec: FP6.5"""
+        tensor = self.building.tensors[row]
+        for of in reads if op in VIEWS | IN_PLACE else ():
+            operand = self.building.tensors[of]
+            if (operand.offset, operand.bytes) == (tensor.offset, tensor.bytes) and tensor.bytes:
+                shares = Shares.VIEW if op in VIEWS else Shares.IN_PLACE
+                self.building.tensors[row] = tensor._replace(shares=shares, of=of)
+                if shares is Shares.IN_PLACE and operand.role is Role.INPUT:
+                    self.donated[operand.name] = None
+                return
+
+    def callee(self, node: StoredOperator, field: int, place: str) -> int:
+        """The subgraph that an option names."""
+        g = node.options.number(field, "i32") if node.options is not None else -1
+        if not 0 <= g < len(self.graphs):
+            raise self.source.refuse(f"subgraph {g} is none of {len(self.graphs)}", place)
+        return g
+
+    def branch(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
+        """An If: operand 0 chooses which of two subgraphs runs. spec: FP6.7"""
+        callees = [self.callee(node, field, name) for field in (0, 1)]
+        enter, operands, results = self.steps(name), self.of(call, g, node.reads[1:]), self.of(call, g, node.writes)
+        self.building.begin(enter, (DOMAIN, "IF"), self.of(call, g, node.reads[:1]), (), exclusive=True)
+        before = set(self.written)
+        self.source.spend(len(before))
+        for k, callee in enumerate(callees):
+            if k:
+                self.building.arm()
+            inner, graph = f"{name}/{k}/", self.graphs[callee]
+            self.copy(f"{inner}operands", operands, self.of(inner, callee, graph.inputs))
+            self.subgraph(inner, callee, depth + 1)
+            self.copy(f"{inner}results", self.of(inner, callee, graph.outputs), results)
+            self.written = before | (self.written - set(results) if not k else self.written)
+        self.building.end((), ())
+
+    def loop(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
+        """A While: its condition, then body and condition as long as it holds. spec: FP6.8"""
+        test, body = (self.callee(node, field, name) for field in (0, 1))
+        operands, results = self.of(call, g, node.reads), self.of(call, g, node.writes)
+        first, again, inner = f"{name}/first/", f"{name}/again/", f"{name}/body/"
+        self.copy(f"{first}operands", operands, self.of(first, test, self.graphs[test].inputs))
+        self.subgraph(first, test, depth + 1)
+        self.copy(f"{name}/results", operands, results)
+        self.step(f"{first}condition", "condition", self.of(first, test, self.graphs[test].outputs), ())
+        self.building.begin(self.steps(name), (DOMAIN, "WHILE"), (), (), iterates=True)
+        self.copy(f"{inner}operands", results, self.of(inner, body, self.graphs[body].inputs))
+        self.subgraph(inner, body, depth + 1)
+        self.copy(f"{inner}results", self.of(inner, body, self.graphs[body].outputs), results)
+        self.copy(f"{again}operands", results, self.of(again, test, self.graphs[test].inputs))
+        self.subgraph(again, test, depth + 1)
+        self.step(f"{again}condition", "condition", self.of(again, test, self.graphs[test].outputs), ())
+        self.building.end((), ())
+
+    def copy(self, name: str, reads: list[int], writes: list[int]) -> None:
+        """A copy that a call makes; what is written again is changed."""
+        changes = [row for row in writes if row in self.written]
+        self.step(name, "copy", list(dict.fromkeys((*reads, *changes))), writes, changes)

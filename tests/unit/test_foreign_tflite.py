@@ -1,0 +1,257 @@
+"""Offline plans of TensorFlow Lite and Vela's tables: what is read, and what is refused. spec: FP6.1 to FP6.12"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from proofs.readers.plans import tflite, vela
+from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.tflite import OPERATORS
+from tests.support.flatbuffer_files import model, node, stored, subgraph
+from tests.support.objections import objections
+from tmmu.core.errors import TmmuError
+from tmmu.plans import file
+from tmmu.plans.sections import BufferPlan, Plan
+
+CODES: list[int | str] = [
+    *(OPERATORS.index(name) for name in ("RELU", "ADD", "CONV_2D", "RESHAPE", "IF", "WHILE", "CALL_ONCE", "SVDF")),
+    "ethos-u",
+]
+RELU, ADD, CONV, RESHAPE, IF, WHILE, ONCE, SVDF, NPU = range(9)
+
+
+def read(graphs: list[Any], offsets: list[int], capacity: int | None = None) -> ForeignPlan:
+    """What is read of a model; it passes the gate."""
+    found = tflite.read(Source("m.tflite", model(graphs, offsets, CODES), capacity=capacity))
+    file.gated(found.plan, found.reading)
+    return found
+
+
+def wrong(found: ForeignPlan) -> set[str]:
+    """What is false in it."""
+    assert isinstance(found.plan, Plan)
+    return {str(each.obligation) for each in objections(found.plan, None, found.reading.donated)}
+
+
+def names(found: ForeignPlan) -> list[str]:
+    assert isinstance(found.plan, Plan)
+    return found.plan.allocation.tensors.name.list()
+
+
+def chain(*nodes: Any, **more: Any) -> list[Any]:
+    """A subgraph of four tensors x, a, b and y of 16 bytes, or as `more` has them."""
+    tensors = [more.get(name, stored(16, name)) for name in ("x", "a", "b", "y")]
+    return [subgraph(tensors, list(nodes), [0], [3])]
+
+
+LINE = (node(CONV, [0], [1]), node(CONV, [1, -1], [2]), node(ADD, [1, 2], [3]))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "is_right"),
+    [([0, 16, 0, 32], True), ([0, 16, 32, 0], True), ([0, 16, 8, 32], False), ([0, 0, 16, 32], False),
+     ([0, 16, 16, 32], False), ([0, 16, 0, 0], True), ([0, 16, 0, 8], False)],
+)  # fmt: skip
+def test_accesses_follow_from_the_operators_in_their_order(offsets: list[int], is_right: bool) -> None:
+    """ADD works in place, a convolution does not. spec: FP6.1, FP6.4, FP6.5"""
+    assert (wrong(read(chain(*LINE), offsets)) == set()) is is_right
+
+
+def test_a_capacity_is_the_users() -> None:
+    """spec: FP1.7"""
+    assert wrong(read(chain(*LINE), [0, 16, 0, 32], 48)) == set()
+    assert wrong(read(chain(*LINE), [0, 16, 0, 32], 47)) == {"capacity"}
+
+
+def test_constants_and_what_the_runtime_places_are_outside() -> None:
+    """spec: FP6.2"""
+    found = read(chain(*LINE, b=stored(16, "b", buffer=1)), [0, 16, 0, -1])
+    assert names(found) == ["x", "a"]
+    assert {"constants", "tensors that the runtime places"} <= found.reading.outside.keys()
+
+
+@pytest.mark.parametrize(("kind", "bytes_", "offset"), [(3, 16, 16), (20, 8, 8), (17, 8, 8), (9, 16, 8)])
+def test_elements_narrower_than_a_byte_are_packed(kind: int, bytes_: int, offset: int) -> None:
+    """A plan that takes uint8 for uint4 has half the bytes. spec: FP6.3"""
+    tensors = {name: stored(16, name, kind=kind) for name in "xaby"}
+    found = read(chain(*LINE, **tensors), [0, offset, 0, 2 * bytes_])
+    assert isinstance(found.plan, Plan)
+    assert found.plan.allocation.tensors.bytes.tolist() == [bytes_] * 4
+    assert (wrong(found) == set()) is (offset == bytes_)
+
+
+def test_a_reshape_in_the_bytes_of_its_operand_is_a_view_and_elsewhere_a_copy() -> None:
+    """spec: FP6.5"""
+    nodes = node(CONV, [0], [1]), node(RESHAPE, [1], [2]), node(ADD, [1, 2], [3])
+    assert wrong(read(chain(*nodes), [0, 16, 16, 32])) == set()
+    assert wrong(read(chain(*nodes), [0, 16, 48, 32])) == set()
+    assert "no_live_overlap" in wrong(read(chain(*nodes), [0, 16, 24, 48]))
+    nodes = node(CONV, [0], [1]), node(CONV, [1], [2]), node(ADD, [1, 2], [3])
+    assert "no_live_overlap" in wrong(read(chain(*nodes), [0, 16, 16, 32]))
+
+
+def test_variables_are_state_and_intermediates_are_written() -> None:
+    """spec: FP6.4"""
+    nodes = node(SVDF, [0, 1], [2], intermediates=[3]), node(CONV, [2, 0], [4])
+    tensors = [stored(16, "x"), stored(16, "state", variable=True), *(stored(16, name) for name in ("b", "i", "y"))]
+    graphs = [subgraph(tensors, list(nodes), [0], [4])]
+    found = read(graphs, [0, 16, 32, 48, 48])
+    assert found.reading.donated == ("state",)
+    assert wrong(found) == set()
+    for offsets in ([0, 16, 32, 48, 16], [0, 16, 32, 32, 48], [0, 16, 32, 16, 48]):
+        assert wrong(read(graphs, offsets)) != set()
+
+
+def test_the_scratch_of_an_ethos_u_is_outside() -> None:
+    """It has its operands and results in it. spec: FP6.6"""
+    tensors = [stored(16, "x"), stored(64, "scratch"), stored(16, "y"), stored(4, "commands", buffer=1)]
+    graphs = [subgraph(tensors, [node(NPU, [3, 3, 1, 1, 0], [2])], [0], [2])]
+    found = read(graphs, [0, 0, 16, -1])
+    assert wrong(found) == set()
+    assert names(found) == ["x", "y"]
+    assert "scratch of 0 ethos-u" in found.reading.outside
+
+
+def branches(code: int) -> list[Any]:
+    """y = If(flag, x) or While(x), then z = x + y; the subgraphs have a tensor more than input and output."""
+    main = [stored(1, "flag"), *(stored(16, name) for name in "xyz")]
+    reads = [0, 1] if code == IF else [1]
+    inner = [
+        subgraph([stored(16, f"p{g}"), stored(16, f"q{g}")], [node(CONV, [0], [1])], [0], [1]) for g in range(2)
+    ]  # fmt: skip
+    nodes = [node(code, reads, [2], options=[1, 2]), node(ADD, [1, 2], [3])]
+    return [subgraph(main, nodes, [0, 1], [3]), *inner]
+
+
+@pytest.mark.parametrize(
+    ("inner", "is_right"),
+    [((64, 80, 64, 80), True), ((64, 80, 96, 64), True), ((64, 64, 96, 64), False), ((16, 80, 64, 80), False),
+     ((32, 80, 64, 80), True), ((64, 80, 32, 80), False), ((64, 80, 72, 88), True)],
+)  # fmt: skip
+def test_the_arms_of_an_if_use_one_anothers_bytes(inner: tuple[int, ...], is_right: bool) -> None:
+    """Not those of the operands, nor, once the first arm has written them, those of the results. spec: FP6.7, FP6.9"""
+    found = read(branches(IF), [0, 16, 32, 48, *inner])
+    assert (wrong(found) == set()) is is_right
+    assert "0 IF/1/p1" in names(found)
+
+
+@pytest.mark.parametrize(
+    ("inner", "is_right"),
+    [((64, 80, 96, 112), True), ((64, 80, 64, 80), True), ((16, 80, 96, 112), False), ((64, 80, 32, 112), False),
+     ((64, 80, 96, 96), False)],
+)  # fmt: skip
+def test_the_results_of_a_while_are_kept_over_its_iterations(inner: tuple[int, ...], is_right: bool) -> None:
+    """spec: FP6.8"""
+    assert (wrong(read(branches(WHILE), [0, 16, 32, 48, *inner])) == set()) is is_right
+
+
+def test_a_subgraph_is_stated_for_each_call_and_one_without_is_outside() -> None:
+    """spec: FP6.9"""
+    tensors = [stored(16, name) for name in "xay"]
+    calls = [
+        node(ONCE, [], [], options=[1]),
+        node(CONV, [0], [1]),
+        node(ONCE, [], [], options=[1]),
+        node(ADD, [0, 1], [2]),
+    ]
+    inner = subgraph([stored(16, "x")], [node(CONV, [], [0])], [], [])
+    found = read([subgraph(tensors, calls, [0], [2]), inner, inner], [0, 16, 32, 32, 0])
+    assert names(found)[1:] == ["0 CALL_ONCE/x", "a", "2 CALL_ONCE/x", "y"]
+    assert found.reading.outside["subgraph 2"] == "no operator calls it"
+    assert wrong(found) == set()
+    assert wrong(read([subgraph(tensors, calls, [0], [2]), inner], [0, 16, 32, 16])) != set()
+
+
+def refused(data: bytes) -> str | None:
+    with pytest.raises(TmmuError) as error:
+        tflite.read(Source("m.tflite", data))
+    assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.tflite")
+    return error.value.place
+
+
+OFFLINE = "OfflineMemoryAllocation"
+
+
+@pytest.mark.parametrize(
+    ("graphs", "offsets", "place"),
+    [
+        (chain(*LINE), None, None), (chain(*LINE), [0, 16, 0], OFFLINE), (chain(*LINE), [0] * 5, OFFLINE),
+        (chain(*LINE), [0, 16, 0, -2], OFFLINE), (chain(*LINE), b"\0" * 7, OFFLINE), (chain(*LINE), b"\0" * 8, OFFLINE),
+        (chain(*LINE), struct.pack("<7i", 1, 1, 9, 0, 0, 0, 0), OFFLINE), ([], [], OFFLINE),
+        (chain(node(ADD, [0, 4], [3])), [0] * 4, "operator 0 of subgraph 0"),
+        (chain(node(ADD, [0, -2], [3])), [0] * 4, "operator 0 of subgraph 0"),
+        (chain(node(99, [0], [3])), [0] * 4, "operator 0 of subgraph 0"),
+        (chain(a=stored(16, kind=5)), [0] * 4, "tensor 1 of subgraph 0"),
+        (chain(a=stored(16, shape=[4, -4])), [0] * 4, "tensor 1 of subgraph 0"),
+        (chain(a=stored(16, shape=[2**31 - 1] * 9)), [0] * 4, "tensor 1 of subgraph 0"),
+        (chain(a=stored(16, buffer=3)), [0] * 4, "tensor 1 of subgraph 0"),
+        (chain(node(IF, [0], [3], options=[0, 9])), [0] * 4, "0 IF"),
+        (chain(node(WHILE, [0], [3])), [0] * 4, "0 WHILE"),
+        (chain(*LINE), [-1] * 4, OFFLINE),
+    ],
+)  # fmt: skip
+def test_what_is_no_plan_is_refused_with_its_place(graphs: list[Any], offsets: Any, place: str | None) -> None:
+    """spec: FP2.4, FP6.1, FP6.2"""
+    assert refused(model(graphs, offsets, CODES)) == place
+
+
+def test_subgraphs_that_call_themselves_are_refused() -> None:
+    """spec: FP2.2, FP2.3"""
+    calls = [node(ONCE, [], [], options=[0])] * 2
+    place = refused(model(chain(*calls), [0] * 4, CODES))
+    assert place is not None
+    assert place.count("/") == 64
+
+
+# Vela
+
+TABLE = """Allocation, memory Sram, usage mask: FeatureMap|Staging
+Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: Format         : Name
+         0 -          3:        0x0 -       0x10:          16:           32: NHWC           : x
+         2 -          5:       0x10 -       0x20:          16:           32: NHWC           : a:0
+         2 -          5:       0x10 -       0x20:          16:           32: NHWC           : b
+Allocation Peak Tensor Size: 32 bytes == 0.03 KiB
+"""
+
+
+def buffers(text: str) -> list[tuple[Any, ...]]:
+    """Name, arena, both times, address and bytes of each buffer."""
+    found = vela.read(Source("v.txt", text.encode()))
+    assert isinstance(found.plan, BufferPlan)
+    s, names = found.plan.buffers.storages, [arena.name for arena in found.plan.buffers.arenas]
+    columns = (s.birth, s.death, s.offset, s.bytes)
+    rows = zip(found.plan.buffers.name, s.arena.tolist(), *(c.tolist() for c in columns), strict=True)
+    return [(name, names[arena], *rest) for name, arena, *rest in rows]
+
+
+def test_rows_are_buffers_and_equal_ones_a_live_range() -> None:
+    """spec: FP6.10, FP6.11"""
+    expected = [("x", "Sram", 0, 3, 0, 16), ("a:0, b", "Sram", 2, 5, 16, 16)]
+    assert buffers(TABLE) == expected
+    assert buffers(TABLE + TABLE)[2:] == [
+        ("x #2", "Sram #2", 0, 3, 0, 16),
+        ("a:0, b #2", "Sram #2", 2, 5, 16, 16),
+    ]
+    assert vela.read(Source("v.txt", TABLE.encode())).reading.assumptions[0].endswith("a:0, b")
+    purpose = TABLE.replace(": Format  ", ": Purpose: Format  ").replace(": NHWC", ": FeatureMap: NHWC")
+    assert buffers(purpose) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [("0x10 -       0x20:          16:           32: NHWC           : b", "0x10 - 0x20: 16", 5),
+     ("0 -          3", "4 - 3", 3),
+     ("0x0 -", "0x8 -", 3), ("0 -          3", "-1 - 3", 3), ("0x10:", "0xg:", 3), ("0x0 -       0x10", "0x10", 3),
+     ("          16:           32: NHWC           : x", "x: 32: NHWC: x", 3), ("0 -          3", "0 - 4294967295", 3)],
+)  # fmt: skip
+def test_a_row_that_is_none_is_refused_with_its_line(old: str, new: str, line: int) -> None:
+    """spec: FP6.12"""
+    assert old in TABLE
+    with pytest.raises(TmmuError) as error:
+        buffers(TABLE.replace(old, new))
+    assert (error.value.code_id, error.value.place) == ("INVALID_PLAN", f"line {line}")
+    with pytest.raises(TmmuError):
+        buffers("\n".join(TABLE.splitlines()[:2]))
