@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import index
 from typing import Any
 
 from proofs.readers.plans import formats as plan_formats
 from proofs.verify import formats, picture
 from proofs.verify import judge as verify_plan
-from proofs.verify.options import Disagreement, Options
+from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tmmu.cli.options import TrainingOptions
 from tmmu.cli.planning import task
@@ -24,7 +25,7 @@ from tmmu.core.bindings import stepped
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean, one_line
-from tmmu.core.vocabulary import ANYWHERE, Bindings, SteppedDim
+from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, SteppedDim
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
 from tmmu.plans import configuration_file, file, metrics
@@ -262,21 +263,9 @@ def plan(
     -----
     O(n log n) for n tensors and nodes, beside what onnx's inference takes. For ranks of a shard spec use the command.
     """
-    sizes = dims or {}
-    ranges: dict[str, tuple[int, int]] = {}
-    steps: dict[str, SteppedDim] = {}
-    for name, size in sizes.items():
-        if not isinstance(size, int):
-            try:
-                of, ends = stepped(name, *size) if len(size) == 3 else (None, size)
-            except ValueError as error:
-                raise TmmuError(
-                    "INVALID_BINDING", str(error), place=f"dims[{name!r}]", fix="give other ends", binding=name
-                ) from None
-            steps |= {} if of is None else {name: of}
-            ranges[name if of is None else of.unit] = ends
+    sizes, ranges, steps = _dims(dims or {})
     bound = Bindings(
-        {name: size for name, size in sizes.items() if isinstance(size, int)},
+        sizes,
         {name: tuple(shape) for name, shape in (shapes or {}).items() if not isinstance(shape, str)},
         {name: str(value) for name, value in (values or {}).items()},
         donated=tuple(donate), trust_shapes=trust_shapes,
@@ -288,7 +277,7 @@ def plan(
         replan_policy=replan_policy.upper(),
     )  # fmt: skip
     configuration = (DEFAULT, ANYWHERE) if arenas is None else configuration_file.load(os.fspath(arenas))
-    given = model.model() if isinstance(model, Graph) else os.fspath(model)
+    given = _model(model)
     try:
         asked = task(given, bound, TrainingOptions(mode, preset, budget), options, configuration)
         made = asked.planned(asked.graph).plan
@@ -300,11 +289,49 @@ def plan(
     return MemoryPlan(file.decode(file.encode(made)))
 
 
+def _model(model: FilePath | Graph) -> str | Model:
+    """The path of a file, or the model of a graph; INVALID_IR for anything else."""
+    if isinstance(model, Graph):
+        return model.model()
+    if not isinstance(model, str | os.PathLike):
+        what = f"a {type(model).__name__} is neither a file nor a tmmu.Graph"
+        raise TmmuError("INVALID_IR", what, place="model", fix="give the path of a file; save a model of onnx first")
+    return os.fspath(model)
+
+
+def _dims(
+    given: Mapping[str, Size],
+) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, SteppedDim]]:
+    """What is given for dimensions, as `Bindings` have it: sizes, ranges, and those with a step."""
+    sizes: dict[str, int] = {}
+    ranges: dict[str, tuple[int, int]] = {}
+    steps: dict[str, SteppedDim] = {}
+    for name, size in given.items():
+        try:
+            if not isinstance(size, tuple | list):
+                sizes[name] = index(size)
+            elif len(size) == 2:
+                ranges[name] = index(size[0]), index(size[1])
+            else:
+                of, ends = stepped(name, *map(index, size))
+                steps |= {} if of is None else {name: of}
+                ranges[name if of is None else of.unit] = ends
+        except (TypeError, ValueError) as error:
+            what = str(error) if isinstance(error, ValueError) else f"{size!r} is no size"
+            fix = "give a size, (smallest, largest), or (smallest, largest, step)"
+            raise TmmuError("INVALID_BINDING", what, place=f"dims[{name!r}]", fix=fix, binding=name) from None
+    return sizes, ranges, steps
+
+
 def load(path: FilePath) -> MemoryPlan:
     """The plan at `path`, CBOR or text, or of another compiler (`spec/foreign.md`); INVALID_PLAN naming file and place
-    where it is none. O(bytes).
+    where it is none or cannot be read. O(bytes).
     """
-    return MemoryPlan(plan_formats.load_any(path), os.fspath(path))
+    try:
+        return MemoryPlan(plan_formats.load_any(path), os.fspath(path))
+    except OSError as error:
+        what = f"it cannot be read ({error.strerror})"
+        raise TmmuError("INVALID_PLAN", what, file=os.fspath(path), fix="check the path") from error
 
 
 def save(plan: MemoryPlan, path: FilePath) -> None:
@@ -343,24 +370,33 @@ def verify(
     ------
     TmmuError
         INVALID_PLAN or INVALID_IR where a file is no plan or no model; INVALID_BINDING where what is given here is not
-        what the plan was made with.
+        what the plan was made with; INVALID_SETTING for an option that there is not.
 
     Notes
     -----
     The cost of `verify-plan`: O(n log n) rows for n tensors and accesses, most of it the solver's.
     """
     found = plan if isinstance(plan, MemoryPlan) else load(plan)
+    wanted = (require,) if isinstance(require, str) else tuple(require)
+    for what, value, known in (("require", wanted, REQUIRABLE), ("solver", (solver,), ("z3", "cvc5", "both"))):
+        for word in set(value).difference(known):
+            fix = f"give one of {', '.join(known)}"
+            raise TmmuError("INVALID_SETTING", f"{word!r} is not known", place=what, fix=fix)
+    for what, number in (("timeout", timeout), ("workers", workers)):
+        if number <= 0:
+            raise TmmuError("INVALID_SETTING", f"{number} is not above 0", place=what, fix="give more")
     options = Options(
-        donated=frozenset(donate), require=tuple(require), stated=dict(shapes or {}),
+        donated=frozenset(donate), require=wanted, stated=dict(shapes or {}),
         trust_shapes=trust_shapes, timeout=timeout, workers=workers, mode=mode,
         solvers=("z3", "cvc5") if solver == "both" else (solver,),
         arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)),
     )  # fmt: skip
     try:
-        if isinstance(model, Graph):
-            judged = verify_plan.judge_against(found.name, found.stated, model.model(), options)
+        given = None if model is None else _model(model)
+        if isinstance(given, Model):
+            judged = verify_plan.judge_against(found.name, found.stated, given, options)
             return VerificationResult(judged, found.sections)
-        options = replace(options, model=None if model is None else os.fspath(model))
+        options = replace(options, model=given)
         return VerificationResult(verify_plan.judge(found.name, found.stated, options), found.sections)
     except Disagreement as error:
         raise TmmuError(

@@ -231,7 +231,7 @@ def _not_of_model(plan: Plan, error: TmmuError) -> Violation:
     if origin is not None and error.code_id == "INVALID_BINDING":
         bound = {**origin.bindings.dims, **ranges_text(plan), **origin.bindings.shapes, **origin.bindings.values}
         stated = ", ".join(f"{name}={value}" for name, value in bound.items())
-        return difference("binding", "", (), None, stated, error.what)
+        return difference("binding", "", (), None, stated, f"other inputs: {error.what}")
     raise error
 
 

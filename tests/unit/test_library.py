@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -255,3 +256,34 @@ def test_a_notebook_shows_a_verdict_with_the_picture_of_a_refutation(tmp_path: P
     assert "REFUTED " in refuted
     assert refuted.count("<rect") >= 2
     assert "the step and the bytes of the witness" in refuted
+
+
+@pytest.mark.parametrize("size", [[320], (1, 2, 3, 4), "1", 1.5, None, (4, 1, 7)])
+def test_what_is_no_size_of_a_dimension_is_refused_with_its_name(size: Any, model: Path) -> None:
+    """spec: LIB2.3"""
+    with pytest.raises(tmmu.TmmuError) as caught:
+        tmmu.plan(model, {"batch": size})
+    assert (caught.value.code_id, caught.value.place) == ("INVALID_BINDING", "dims['batch']")
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [({"require": ["foo"]}, "require"), ({"require": "foo"}, "require"), ({"solver": "foo"}, "solver"),
+     ({"timeout": -1}, "timeout"), ({"workers": 0}, "workers")],
+)  # fmt: skip
+def test_an_option_that_there_is_not_is_refused(options: dict[str, Any], place: str) -> None:
+    """spec: LIB2.3"""
+    graph = layer()
+    with pytest.raises(tmmu.TmmuError) as caught:
+        tmmu.verify(tmmu.plan(graph), model=graph, **options)
+    assert (caught.value.code_id, caught.value.place) == ("INVALID_SETTING", place)
+    assert tmmu.verify(tmmu.plan(graph), model=graph, require="model").proved
+
+
+def test_what_is_no_file_is_refused() -> None:
+    """spec: LIB2.3"""
+    with pytest.raises(tmmu.TmmuError, match="INVALID_PLAN"):
+        tmmu.load("nowhere.cbor")
+    for wrong in (None, 7):
+        with pytest.raises(tmmu.TmmuError, match="INVALID_IR"):
+            tmmu.plan(cast(Any, wrong))

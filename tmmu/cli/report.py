@@ -40,8 +40,8 @@ def report(
     .png, .svg, .pdf. For other viewers: .perfetto.json (ui.perfetto.dev), .pickle (PyTorch's memory_viz), .json, .csv,
     and .h, the addresses as C macros.
     """
+    from proofs.readers.plans import formats as plan_formats
     from tmmu.core import canonical
-    from tmmu.plans import file
     from tmmu.report import records
     from tmmu.report.arena_map import arena_maps, step_names
 
@@ -50,7 +50,7 @@ def report(
     kind = kind or _of_suffix(target)
     if compare is not None and kind != "html":
         raise click.UsageError("--compare goes with a page (.html)")
-    stated = file.load_any(plan)
+    stated, lines = plan_formats.load_any(plan), list[str]()
     maps, title = arena_maps(stated.plan), os.path.basename(plan)
     if kind == "html":
         from proofs.verify import formats
@@ -58,10 +58,11 @@ def report(
         from proofs.verify.options import Options
         from tmmu.report.page import page
 
-        lines = list(formats.text(judge(plan, stated, Options(model=model)))) if verdict else []
+        if verdict:
+            lines = list(formats.text(judge(plan, stated, Options(model=model))))
         drawn = [(title, maps, step_names(stated.plan))]
         if compare is not None:
-            other = file.load_any(compare).plan
+            other = plan_formats.load_any(compare).plan
             drawn.append((os.path.basename(compare), arena_maps(other), step_names(other)))
         data = page(title, lines, drawn).encode()
     elif kind in ("png", "svg", "pdf"):
@@ -76,7 +77,7 @@ def report(
         write = {"memory-viz": records.memory_snapshot, "json": records.flat_json, "csv": records.as_csv}[kind]
         data = write(maps)
     canonical.write_atomically(target, data)
-    print_lines(f"wrote {target}")
+    print_lines(f"wrote {target}", *lines[:1])
     return 0
 
 

@@ -82,6 +82,8 @@ def explain(error: BaseException) -> int:
             return INTERRUPTED
     except ImportError:
         pass
+    if isinstance(error, SystemExit) and any(name.endswith("_COMPLETE") for name in os.environ):
+        return 0 if error.code in (0, None) else INTERNAL  # the shell has its words to complete a line with
     if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line
         return INTERNAL
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import index
 
 from tmmu.core import dtypes
 from tmmu.core.errors import TmmuError
@@ -175,16 +176,19 @@ class Graph:
 
     def _declare(self, name: str, shape: Iterable[int], dtype: str, role: Role) -> str:
         place = f"tensor {name!r}"
-        if not isinstance(name, str) or not name or "\0" in name:
+        if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
             raise _bad(place, "a name is a text that is not empty", "rename it")
         if name in self._rows:
             raise _bad(place, "the name is used twice", "give each tensor a name of its own")
         if dtype not in dtypes.TYPES:
             raise _bad(place, f"element type {dtype!r} is not known", f"use one of {', '.join(dtypes.BITS)}")
-        sizes = tuple(shape)
-        if any(isinstance(size, bool) or not isinstance(size, int) or size < 0 for size in sizes):
-            what = f"the shape {sizes} is not of sizes"
-            raise _bad(place, what, "give integers of at least 0", "INVALID_IR_SHAPES")
+        try:
+            sizes = tuple(-1 if isinstance(size, bool) else index(size) for size in shape)
+        except TypeError:
+            sizes = (-1,)
+        if min(sizes, default=0) < 0:
+            what = f"the shape {shape} is not of sizes"
+            raise _bad(place, what, "give a list of integers of at least 0", "INVALID_IR_SHAPES")
         dtype = dtypes.TYPES[dtype]
         if (count := dtypes.nbytes(sizes, dtype)) >= UINT64_END:
             raise _bad(place, f"{count} bytes do not fit 64 bits", "give a smaller shape", "INVALID_IR_SHAPES")
@@ -210,3 +214,8 @@ def _names(given: Names) -> tuple[str, ...]:
 
 def _bad(place: str, what: str, fix: str, code: str = "INVALID_IR") -> TmmuError:
     return TmmuError(code, what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether a name can be written: it has no half of a surrogate pair."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
