@@ -28,8 +28,8 @@ from tmmu.planner.layouts.boxes import Boxes, Packing
 from tmmu.planner.layouts.compiled import INT64_SAFE, columns, compiled
 from tmmu.planner.layouts.exhaustive import AREA, COUNT, LENGTH, SIZE, TOTAL, WEIGHT
 
-SLICE = 1 << 26
-"""The looks after which a search can be interrupted: a tenth of a second compiled, half a minute otherwise."""
+SLICE = 1 << 22
+"""The looks after which a search can be interrupted: a hundredth of a second compiled, some seconds otherwise."""
 FIRST = 1 << 16
 """The looks that each search may spend in the first round; every round doubles them."""
 FEW = 1 << 22
@@ -273,3 +273,86 @@ def _problem(boxes: Boxes, sections: Sections) -> exhaustive.Problem:
 def _ragged(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """Where each row begins, and all rows one after the other."""
     return list(accumulate(map(len, rows), initial=0)), list(chain.from_iterable(rows))
+
+
+def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> list[tuple[list[int], Group]]:
+    """Boxes that nothing binds apart, in order of time, with the part of a placement that is theirs. O(n log n)."""
+    reach = [
+        (min(boxes.birth[j] for j in bound), max(boxes.death[j] for j in bound), i)
+        for i, bound in ((i, (i, *boxes.apart.get(i, ()))) for i in range(len(boxes)))
+    ]
+    members: list[list[int]] = []
+    until = -1
+    for born, dead, i in sorted(reach):
+        if born > until:
+            members.append([])
+        members[-1].append(i)
+        until = max(until, dead)
+    found = []
+    for rows in map(sorted, members):
+        at = {i: k for k, i in enumerate(rows)}
+        part = Boxes(
+            [boxes.birth[i] for i in rows], [boxes.death[i] for i in rows], [boxes.size[i] for i in rows],
+            [boxes.alignment[i] for i in rows], {at[i]: [at[j] for j in boxes.apart[i]] for i in rows if i in boxes.apart},
+            {at[i]: boxes.fixed[i] for i in rows if i in boxes.fixed},
+            {at[i]: boxes.gaps[i] for i in rows if i in boxes.gaps},
+        )  # fmt: skip
+        found.append((rows, Group(part, _packing(part, [first.offsets[i] for i in rows]), compile_)))
+    return found
+
+
+class Search:
+    """The boxes of one arena: of its groups the highest decides, and is searched."""
+
+    def __init__(self, boxes: Boxes, first: Packing, capacity: int, compile_: Compile = compiled) -> None:
+        self.capacity = capacity
+        self.groups = groups_of(boxes, first, compile_)
+
+    @property
+    def bound(self) -> int:
+        """No placement is lower."""
+        return max((group.bound for _, group in self.groups), default=0)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the complete search raised that bound: what is live at one step proves less."""
+        return self.bound > max((group.boxes.least() for _, group in self.groups), default=0)
+
+    @property
+    def best(self) -> Packing:
+        """The best placement of all the boxes."""
+        offsets = [0] * sum(len(rows) for rows, _ in self.groups)
+        for rows, group in self.groups:
+            for i, at in zip(rows, group.best.offsets, strict=True):
+                offsets[i] = at
+        return Packing(offsets, max((group.best.height for _, group in self.groups), default=0))
+
+    def steps(self, effort: Effort) -> Iterator[None]:
+        """Search the highest group, step by step, until none can be lowered that matters, or for ever."""
+        running = {k: group.steps(effort) for k, (_, group) in enumerate(self.groups)}
+        while running:
+            k = max(running, key=lambda k: (self.groups[k][1].best.height, -k))
+            group = self.groups[k][1]
+            group.enough, group.capacity = self.bound, self.capacity
+            if group.best.height < max(other.best.height for _, other in self.groups):
+                return  # what is higher cannot be lowered
+            if group.best.height <= self.bound:
+                return
+            if next(running[k], ENDED) is ENDED:
+                del running[k]
+            else:
+                yield
+
+
+ENDED = object()
+
+
+def spend(searches: Sequence[Search], effort: Effort, stopped: Callable[[], bool]) -> None:
+    """Search in turns until the effort is spent, nothing is left to be found, or `stopped` says so."""
+    running = [search.steps(effort) for search in searches]
+    while running:
+        for steps in list(running):
+            if effort.left <= 0 or stopped():
+                return
+            if next(steps, ENDED) is ENDED:
+                running.remove(steps)
