@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
-from tmmu.plans.provenance import EFFORT_END
+from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
 
 
 @dataclass(frozen=True)

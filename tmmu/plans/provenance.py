@@ -9,15 +9,12 @@ from typing import Any
 
 from tmmu.core.bindings import bindings_object, read_bindings
 from tmmu.core.fields import array, entries, integer, one_of, record, refuse, text, unexpected
-from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, Bindings
+from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, Bindings
 from tmmu.plans import sharding
 from tmmu.plans.sections import BOUNDS, Bound, Provenance
 
 EFFORT = ("effort", "bounds")
 """What is stated of a search, both or neither."""
-
-EFFORT_END = 1 << 62
-"""Efforts are below this, in files and in what is asked for."""
 
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest")
 """The hashes that the section states; `file_digest` stands beside all sections."""
@@ -56,7 +53,7 @@ def _bounds(value: Any, place: str) -> tuple[Bound, ...]:
 
 def _bound(value: Any, place: str) -> Bound:
     count, by = array(value, place, 2)
-    return Bound(integer(count, f"{place}[0]"), one_of(by, BOUNDS, f"{place}[1]"))
+    return Bound(integer(count, f"{place}[0]"), one_of(by, tuple(BOUNDS), f"{place}[1]"))
 
 
 def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:

@@ -77,8 +77,8 @@ class Bound(NamedTuple):
     by: str
 
 
-BOUNDS = ("live", "sequence", "search")
-"""What is live at one step, padded; that an arena without reuse leaves no choice; a complete search without a result."""
+BOUNDS = {"live": "live at one step", "sequence": "one after the other", "search": "a complete search found none"}
+"""What shows a bound, in words; what is live is padded to the arena's alignment, but for what lies on top."""
 
 
 @dataclass(frozen=True)

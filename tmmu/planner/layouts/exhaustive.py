@@ -28,8 +28,8 @@ SPENT, TOP, RAISED, CHANGED, PLACED, AGENDA, HEAD, FAILED = range(8)
 
 
 TOTAL, AREA, COUNT, SIZE, LENGTH, WEIGHT = KEYS = range(6)
-"""By what boxes are preferred: the most bytes to be placed in a section of theirs, bytes x steps, sections, bytes, steps,
-and the failures seen in their sections."""
+"""By what boxes are preferred: the most bytes to be placed in a section of theirs, bytes x steps, sections, bytes,
+steps, and the failures seen in their sections."""
 
 
 class Problem(NamedTuple):
@@ -91,6 +91,11 @@ class State(NamedTuple):
     part_next: list[int]
 
 
+NODE = tuple(State._fields[State._fields.index("parent") : State._fields.index("pool")])
+PART = tuple(State._fields[State._fields.index("part_at") :])
+"""The columns with a row for each open node, and those with one for each part."""
+
+
 def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequence[int]) -> State:
     """Nothing is placed; `again` are the keys by which parts are sorted again. O(n (n + sections) + meetings)."""
     n, sections = len(p.size), len(p.member_at) - 1
@@ -100,21 +105,24 @@ def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequen
         for c in range(p.first[i], p.last[i] - 1):
             cut[c] += 1
 
-    def empty(rows: int) -> list[int]:
-        return [0] * rows
-
     changes, parts = len(p.section) + n * sections, 2 * n + sections + 1
-    return State(
-        [0, -1, 0, 0, 0, 1, 0, 0], [value for key in keys for value in key], list(again), [-1] * n, empty(n),
-        empty(sections), rest, cut, empty(sections), empty(sections), *(empty(n + 2) for _ in range(12)),
-        preferred + empty(n * n + 3 * n), empty(len(p.neighbour)), empty(len(p.neighbour)), empty(changes),
-        empty(changes), empty(n), empty(parts), [n, *empty(parts)], empty(parts), [sections, *empty(parts)],
-        [-1, *empty(parts)], [-1, *empty(parts)],
+    rows = {
+        "lowest": n, "floor": sections, "weight": sections, "touched": sections, "placed": n,
+        "raised_box": len(p.neighbour), "raised_from": len(p.neighbour), "changed_section": changes,
+        "changed_from": changes, **dict.fromkeys(NODE, n + 2), **dict.fromkeys(PART, parts),
+    }  # fmt: skip
+    state = State(
+        register=[0, -1, 0, 0, 0, 1, 0, 0], key=[value for key in keys for value in key], order=list(again),
+        offset=[-1] * n, rest=rest, cut=cut, pool=preferred + [0] * (n * n + 3 * n),
+        **{name: [0] * count for name, count in rows.items()},
     )  # fmt: skip
+    # The whole is the first part.
+    state.part_end[0], state.part_high[0], state.part_parent[0], state.part_next[0] = n, sections, -1, -1
+    return state
 
 
 def explore(p: Problem, s: State, height: int, budget: int) -> int:
-    """Search on from where `s` stands, until a placement below `height` is found, there is none, or `budget` is spent."""
+    """Search on from where `s` stands, until a placement is found, there is none, or `budget` is spent in all."""
     (size, alignment, fixed, twin, first, last, section_at, section, neighbour_at, neighbour, member_at, member) = p
     (
         register, key, order, offset, lowest, floor, rest, cut, weight, touched, parent, boxes_at, boxes_end, following,
@@ -133,7 +141,7 @@ def explore(p: Problem, s: State, height: int, budget: int) -> int:
         start, stop, at, before, head = part_low[head], part_high[head], 0, 0, part_next[head]
     while True:
         if opening:
-            # Node top + 1: the boxes pool[begin:end], between sections start and stop; the first `before` of them not at `at`.
+            # Node top + 1: boxes pool[begin:end], from section start to stop; the first `before` of them not at `at`.
             opening = False
             top += 1
             parent[top], boxes_at[top], boxes_end[top] = node, begin, end

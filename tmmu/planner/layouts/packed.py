@@ -66,7 +66,7 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
 def lower(
     problem: AllocationProblem, arena: Sequence[int], found: Addresses, effort: Effort, stopped: Callable[[], bool]
 ) -> tuple[Addresses, tuple[Bound, ...]]:
-    """Search from a placement for lower ones, until `effort` is spent, nothing is left to be found, or `stopped` says so.
+    """Search on from a placement, until `effort` is spent, nothing is left to be found, or `stopped` says so.
 
     `arena` is that of each storage. Returns the best placement and a lower bound for each arena; `effort.found` is what
     was spent when the last of either was found, and that effort gives the same. An arena's capacity is tried first.
@@ -79,7 +79,9 @@ def lower(
             first = Packing([offset[k] for k in members[a]], footprint[a])
             searches[a] = Search(boxes_of(problem, members[a], each.alignment), first, each.capacity)
     spend(list(searches.values()), effort, stopped)
-    bounds = [Bound(end, "sequence") for end in footprint]
+    bounds = [
+        Bound(end, "live" if each.reuse else "sequence") for each, end in zip(problem.arenas, footprint, strict=True)
+    ]
     for a, search in searches.items():
         best = search.best
         footprint[a], bounds[a] = best.height, Bound(search.bound, "search" if search.proved else "live")

@@ -4,10 +4,10 @@ Boxes that nothing binds, neither a step at which both are live nor that they ma
 these groups the one with the largest footprint decides. Rounds of growing effort go through
 
 - orders (`refit`); in some of them the boxes come first that are live where most is, as in MiniMalloc;
-- the complete search (`exhaustive`), preferring boxes by several keys, one after the other, below two heights: the bound, and
-  half way between that and what is known. Some keys put first what meets where it failed before (conflict-driven
-  restarts, after Boussemart et al., "Boosting Systematic Search by Weighting Constraints", ECAI 2004). Where it ends
-  without a placement, it has proved that there is none, and the bound rises.
+- the complete search (`exhaustive`), preferring boxes by several keys, one after the other, below two heights: the
+  bound, and half way between that and what is known. Some keys put first what meets where it failed before
+  (conflict-driven restarts, after Boussemart et al., "Boosting Systematic Search by Weighting Constraints", ECAI
+  2004). Where it ends without a placement, it has proved that there is none, and the bound rises.
 
 Effort is counted in looks: the same effort finds the same on every machine, and more effort begins with the same steps.
 TelaMalloc (Maas et al., ASPLOS 2022) and the boxes in boxes of Buchsbaum et al. (STOC 2003), which idealloc (Lamprakos
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, chain, count
 from typing import Any, NamedTuple
 
@@ -292,8 +292,11 @@ def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> lis
     for rows in map(sorted, members):
         at = {i: k for k, i in enumerate(rows)}
         part = Boxes(
-            [boxes.birth[i] for i in rows], [boxes.death[i] for i in rows], [boxes.size[i] for i in rows],
-            [boxes.alignment[i] for i in rows], {at[i]: [at[j] for j in boxes.apart[i]] for i in rows if i in boxes.apart},
+            [boxes.birth[i] for i in rows],
+            [boxes.death[i] for i in rows],
+            [boxes.size[i] for i in rows],
+            [boxes.alignment[i] for i in rows],
+            {at[i]: [at[j] for j in boxes.apart[i]] for i in rows if i in boxes.apart},
             {at[i]: boxes.fixed[i] for i in rows if i in boxes.fixed},
             {at[i]: boxes.gaps[i] for i in rows if i in boxes.gaps},
         )  # fmt: skip
