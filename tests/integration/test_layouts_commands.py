@@ -237,4 +237,4 @@ def test_a_capacity_fits_or_does_not_or_it_is_unknown(buffers: str, tmp_path: Pa
     for wrong in ("nowhere=1", "activations", "activations=many"):
         assert asked("--capacity", wrong)[0] == 2
     assert asked("--capacity", "activations=1", "--capacity", "activations=2")[0] == 2
-    assert asked("--effort", "1", "--layout", "slots")[0] == 4
+    assert asked("--effort", "1", "--layout", "slots")[0] == 2

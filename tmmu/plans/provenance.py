@@ -11,7 +11,7 @@ from tmmu.core.bindings import bindings_object, read_bindings
 from tmmu.core.fields import array, entries, integer, one_of, record, refuse, text, unexpected
 from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, Bindings
 from tmmu.plans import sharding
-from tmmu.plans.sections import BOUNDS, Bound, Provenance
+from tmmu.plans.sections import BOUNDS, PlacementBound, Provenance
 
 EFFORT = ("effort", "bounds")
 """What is stated of a search, both or neither."""
@@ -47,13 +47,13 @@ def _shard_spec(value: Any, place: str) -> dict[str, Any]:
         raise refuse(place, str(error)) from error
 
 
-def _bounds(value: Any, place: str) -> tuple[Bound, ...]:
+def _bounds(value: Any, place: str) -> tuple[PlacementBound, ...]:
     return entries(value, place, _bound)
 
 
-def _bound(value: Any, place: str) -> Bound:
+def _bound(value: Any, place: str) -> PlacementBound:
     count, by = array(value, place, 2)
-    return Bound(integer(count, f"{place}[0]"), one_of(by, tuple(BOUNDS), f"{place}[1]"))
+    return PlacementBound(integer(count, f"{place}[0]"), one_of(by, tuple(BOUNDS), f"{place}[1]"))
 
 
 def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:

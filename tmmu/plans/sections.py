@@ -70,7 +70,7 @@ class Claims:
     configuration: ClaimedConfiguration | None = None
 
 
-class Bound(NamedTuple):
+class PlacementBound(NamedTuple):
     """That no placement of an arena's storages ends before `bytes`, and what shows it: a word of `BOUNDS`."""
 
     bytes: int
@@ -104,7 +104,7 @@ class Provenance:
     shard_spec: dict[str, Any] = field(default_factory=dict)
     address_token_digest: bytes | None = None
     effort: int | None = None
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[PlacementBound, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

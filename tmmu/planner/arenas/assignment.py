@@ -28,7 +28,7 @@ from tmmu.planner.arenas.filling import Filling, memories
 from tmmu.planner.layouts import PLACE, pools
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
-from tmmu.plans.sections import Bound
+from tmmu.plans.sections import PlacementBound
 
 ROUNDS = 6
 """How often one order is tried, each time with what the layout was seen to lose kept free."""
@@ -67,7 +67,7 @@ class Solution:
     short: list[Shortfall]
     moves: list[Move]
     effort: int | None = None
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[PlacementBound, ...] = ()
 
     @property
     def excess(self) -> int:

@@ -17,7 +17,10 @@ INT64_SAFE = 1 << 62
 
 @cache
 def compiled(loop: Callable[..., int]) -> Callable[..., int] | None:
-    """The compiled loop, None where numba is not installed. Compiling takes seconds, and is kept beside the source."""
+    """The compiled loop, None where numba is not installed. Compiling takes seconds, and is kept beside the source.
+
+    Arguments must be integers and tuples of arrays: what is kept could not be read again if it named a class of ours.
+    """
     try:
         from numba import njit
     except ImportError:

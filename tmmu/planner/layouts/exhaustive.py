@@ -11,8 +11,8 @@ the lowest offset above those of its neighbours that are placed already. A branc
 Boxes left of a moment at which no box that is still to be placed is live do not touch those right of it: both sides are
 searched apart. The work is counted in looks, never in time, and the search stops and goes on at any count.
 
-`explore` is one function for two representations of `Problem` and `State`: lists of Python integers, of any size, and
-int64 arrays for which numba compiles it.
+`explore` is one function for two representations of `Problem` and `SearchState`: lists of Python integers, of any
+size, and int64 arrays for which numba compiles it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOUND, NONE, PAUSED = 1, 0, -1
 """What `explore` returns: a placement is in `offset`; there is none; the budget is spent."""
 
 SPENT, TOP, RAISED, CHANGED, PLACED, AGENDA, HEAD, FAILED = range(8)
-"""The registers in `State.register`: looks; the open node; heights of the stacks; the first part; sections failed."""
+"""The registers in `register`: looks; the open node; heights of the stacks; the first part; failures."""
 
 
 TOTAL, AREA, COUNT, SIZE, LENGTH, WEIGHT = KEYS = range(6)
@@ -49,7 +49,7 @@ class Problem(NamedTuple):
     member: list[int]
 
 
-class State(NamedTuple):
+class SearchState(NamedTuple):
     """Where a search stands."""
 
     register: list[int]
@@ -91,12 +91,12 @@ class State(NamedTuple):
     part_next: list[int]
 
 
-NODE = tuple(State._fields[State._fields.index("parent") : State._fields.index("pool")])
-PART = tuple(State._fields[State._fields.index("part_at") :])
+NODE = tuple(SearchState._fields[SearchState._fields.index("parent") : SearchState._fields.index("pool")])
+PART = tuple(SearchState._fields[SearchState._fields.index("part_at") :])
 """The columns with a row for each open node, and those with one for each part."""
 
 
-def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequence[int]) -> State:
+def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequence[int]) -> SearchState:
     """Nothing is placed; `again` are the keys by which parts are sorted again. O(n (n + sections) + meetings)."""
     n, sections = len(p.size), len(p.member_at) - 1
     rest = [sum(p.size[i] for i in p.member[p.member_at[c] : p.member_at[c + 1]]) for c in range(sections)]
@@ -111,7 +111,7 @@ def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequen
         "raised_box": len(p.neighbour), "raised_from": len(p.neighbour), "changed_section": changes,
         "changed_from": changes, **dict.fromkeys(NODE, n + 2), **dict.fromkeys(PART, parts),
     }  # fmt: skip
-    state = State(
+    state = SearchState(
         register=[0, -1, 0, 0, 0, 1, 0, 0], key=[value for key in keys for value in key], order=list(again),
         offset=[-1] * n, rest=rest, cut=cut, pool=preferred + [0] * (n * n + 3 * n),
         **{name: [0] * count for name, count in rows.items()},
@@ -121,7 +121,7 @@ def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequen
     return state
 
 
-def explore(p: Problem, s: State, height: int, budget: int) -> int:
+def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
     """Search on from where `s` stands, until a placement is found, there is none, or `budget` is spent in all."""
     (size, alignment, fixed, twin, first, last, section_at, section, neighbour_at, neighbour, member_at, member) = p
     (

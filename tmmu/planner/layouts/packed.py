@@ -19,7 +19,7 @@ from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.layouts.search import Effort, Search, spend
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
-from tmmu.plans.sections import Bound
+from tmmu.plans.sections import PlacementBound
 
 IN_PLACE = True
 
@@ -65,7 +65,7 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
 
 def lower(
     problem: AllocationProblem, arena: Sequence[int], found: Addresses, effort: Effort, stopped: Callable[[], bool]
-) -> tuple[Addresses, tuple[Bound, ...]]:
+) -> tuple[Addresses, tuple[PlacementBound, ...]]:
     """Search on from a placement, until `effort` is spent, nothing is left to be found, or `stopped` says so.
 
     `arena` is that of each storage. Returns the best placement and a lower bound for each arena; `effort.found` is what
@@ -80,11 +80,12 @@ def lower(
             searches[a] = Search(boxes_of(problem, members[a], each.alignment), first, each.capacity)
     spend(list(searches.values()), effort, stopped)
     bounds = [
-        Bound(end, "live" if each.reuse else "sequence") for each, end in zip(problem.arenas, footprint, strict=True)
+        PlacementBound(end, "live" if each.reuse else "sequence")
+        for each, end in zip(problem.arenas, footprint, strict=True)
     ]
     for a, search in searches.items():
         best = search.best
-        footprint[a], bounds[a] = best.height, Bound(search.bound, "search" if search.proved else "live")
+        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, "search" if search.proved else "live")
         for k, at in zip(members[a], best.offsets, strict=True):
             offset[k] = at
     return Addresses(offset, footprint), tuple(bounds)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SPENT, HELD, NEXT, BEST, ENOUGH, TURNS = range(6)
-"""The registers in `Order.register`: looks; boxes that lie; next in order; height to beat; height that is enough."""
+"""The registers in `register`: looks; boxes that are held; next in order; heights to beat and enough; moves."""
 
 STEPS = 64
 """The height to beat is below the best by this part of what is between the best and what is enough."""
@@ -19,7 +19,7 @@ FOUND, STUCK, PAUSED = 1, 0, -1
 """What `refit` returns: `found` is below the best; nothing can be moved; the budget is spent."""
 
 
-class Boxes(NamedTuple):
+class Intervals(NamedTuple):
     """Births, deaths (included), sizes and alignments."""
 
     birth: list[int]
@@ -28,34 +28,34 @@ class Boxes(NamedTuple):
     alignment: list[int]
 
 
-class Order(NamedTuple):
-    """An order and what of it is placed: `lies_*` by offset, the lowest first."""
+class Reordering(NamedTuple):
+    """An order and what of it is placed: `held_*` by offset, the lowest first."""
 
     register: list[int]
     order: list[int]
     place: list[int]
     offset: list[int]
     found: list[int]
-    lies_birth: list[int]
-    lies_death: list[int]
-    lies_from: list[int]
-    lies_to: list[int]
-    lies_box: list[int]
+    held_birth: list[int]
+    held_death: list[int]
+    held_from: list[int]
+    held_to: list[int]
+    held_box: list[int]
 
 
-def order_of(order: list[int]) -> Order:
+def order_of(order: list[int]) -> Reordering:
     """Nothing is placed yet."""
     n = len(order)
-    return Order(
+    return Reordering(
         [0] * 6, list(order), [0] * n, [0] * n, [0] * n,
         [0] * n, [0] * n, [0] * n, [0] * n, [0] * n,
     )  # fmt: skip
 
 
-def refit(boxes: Boxes, s: Order, budget: int) -> int:
+def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
     """Place and move until a placement below the best is found, or `budget` looks are spent. O(n) a box."""
     birth, death, size, alignment = boxes
-    register, order, place, offset, found, lies_birth, lies_death, lies_from, lies_to, lies_box = s
+    register, order, place, offset, found, held_birth, held_death, held_from, held_to, held_box = s
     spent, held, q, best, turns = register[SPENT], register[HELD], register[NEXT], register[BEST], register[TURNS]
     below = best - max(1, (best - register[ENOUGH]) // STEPS) + 1
     n = len(order)
@@ -66,11 +66,11 @@ def refit(boxes: Boxes, s: Order, budget: int) -> int:
             i = order[q]
             first, last, bytes_, at, k = birth[i], death[i], size[i], 0, 0
             while k < held:
-                if lies_birth[k] <= last and lies_death[k] >= first:
-                    if lies_from[k] - at >= bytes_:
+                if held_birth[k] <= last and held_death[k] >= first:
+                    if held_from[k] - at >= bytes_:
                         break
-                    if lies_to[k] > at:
-                        at = (lies_to[k] + alignment[i] - 1) // alignment[i] * alignment[i]
+                    if held_to[k] > at:
+                        at = (held_to[k] + alignment[i] - 1) // alignment[i] * alignment[i]
                 k += 1
             spent += k + 1
             if at + bytes_ >= below:
@@ -78,15 +78,15 @@ def refit(boxes: Boxes, s: Order, budget: int) -> int:
             low, high = 0, held
             while low < high:
                 k = (low + high) // 2
-                if lies_from[k] <= at:
+                if held_from[k] <= at:
                     low = k + 1
                 else:
                     high = k
             for k in range(held, low, -1):
-                lies_birth[k], lies_death[k], lies_box[k] = lies_birth[k - 1], lies_death[k - 1], lies_box[k - 1]
-                lies_from[k], lies_to[k] = lies_from[k - 1], lies_to[k - 1]
-            lies_birth[low], lies_death[low], lies_box[low] = first, last, i
-            lies_from[low], lies_to[low] = at, at + bytes_
+                held_birth[k], held_death[k], held_box[k] = held_birth[k - 1], held_death[k - 1], held_box[k - 1]
+                held_from[k], held_to[k] = held_from[k - 1], held_to[k - 1]
+            held_birth[low], held_death[low], held_box[low] = first, last, i
+            held_from[low], held_to[low] = at, at + bytes_
             offset[i], place[i] = at, q
             held += 1
             q += 1
@@ -130,10 +130,10 @@ def refit(boxes: Boxes, s: Order, budget: int) -> int:
         order[to], place[i] = i, to
         kept = 0
         for k in range(held):
-            j = lies_box[k]
+            j = held_box[k]
             if place[j] < to:
-                lies_birth[kept], lies_death[kept], lies_box[kept] = lies_birth[k], lies_death[k], j
-                lies_from[kept], lies_to[kept] = lies_from[k], lies_to[k]
+                held_birth[kept], held_death[kept], held_box[kept] = held_birth[k], held_death[k], j
+                held_from[kept], held_to[kept] = held_from[k], held_to[k]
                 kept += 1
         held, q = kept, to
         if outcome == FOUND:

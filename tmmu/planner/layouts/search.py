@@ -184,8 +184,8 @@ class _Order(_Loop):
     def __init__(self, group: Group, keys: Keys) -> None:
         super().__init__(group, refit.refit)
         boxes = group.boxes
-        self.boxes = refit.Boxes(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment))
-        self.state = refit.Order(*self.columns(*refit.order_of(group.ordered(keys))))
+        self.boxes = refit.Intervals(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment))
+        self.state = refit.Reordering(*self.columns(*refit.order_of(group.ordered(keys))))
 
     def run(self, budget: int, effort: Effort) -> Iterator[None]:
         """Go on until `budget` looks are spent in all."""
@@ -193,7 +193,7 @@ class _Order(_Loop):
         if self.ended or group.best.height <= group.least:
             return
         register[refit.BEST], register[refit.ENOUGH] = group.best.height, group.least
-        for outcome in self.slices((self.boxes, self.state), register, budget, effort):
+        for outcome in self.slices((tuple(self.boxes), tuple(self.state)), register, budget, effort):
             if outcome == refit.FOUND:
                 group.take(_packing(group.boxes, self.state.found), effort)
                 register[refit.BEST] = group.best.height
@@ -218,9 +218,9 @@ class _Complete(_Loop):
         group = self.group
         group.keys[WEIGHT] = [max(self.weight[c] for c in of) for of in group.sections.of]
         start = exhaustive.start(self.lists, group.ordered(keys), group.keys, keys if again else ())
-        state = exhaustive.State(*self.columns(*start))
+        state = exhaustive.SearchState(*self.columns(*start))
         effort.spent += len(group.boxes)
-        for outcome in self.slices((self.problem, state, height), state.register, budget, effort):
+        for outcome in self.slices((tuple(self.problem), tuple(state), height), state.register, budget, effort):
             if outcome == exhaustive.FOUND:
                 group.take(_packing(group.boxes, state.offset), effort)
             elif outcome == exhaustive.NONE:
