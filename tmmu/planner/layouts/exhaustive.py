@@ -96,8 +96,8 @@ PART = tuple(SearchState._fields[SearchState._fields.index("part_at") :])
 """The columns with a row for each open node, and those with one for each part."""
 
 
-def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequence[int]) -> SearchState:
-    """Nothing is placed; `again` are the keys by which parts are sorted again. O(n (n + sections) + meetings)."""
+def start(p: Problem) -> SearchState:
+    """Room for a search, where nothing is placed, and the whole is the first part. O(n (n + sections) + meetings)."""
     n, sections = len(p.size), len(p.member_at) - 1
     rest = [sum(p.size[i] for i in p.member[p.member_at[c] : p.member_at[c + 1]]) for c in range(sections)]
     cut = [0] * sections
@@ -107,18 +107,27 @@ def start(p: Problem, preferred: list[int], keys: list[list[int]], again: Sequen
 
     changes, parts = len(p.section) + n * sections, 2 * n + sections + 1
     rows = {
-        "lowest": n, "floor": sections, "weight": sections, "touched": sections, "placed": n,
+        "key": len(KEYS) * n, "order": 0, "lowest": n, "floor": sections, "weight": sections, "touched": sections,
+        "placed": n, "pool": n * n + 4 * n,
         "raised_box": len(p.neighbour), "raised_from": len(p.neighbour), "changed_section": changes,
         "changed_from": changes, **dict.fromkeys(NODE, n + 2), **dict.fromkeys(PART, parts),
     }  # fmt: skip
     state = SearchState(
-        register=[0, -1, 0, 0, 0, 1, 0, 0], key=[value for key in keys for value in key], order=list(again),
-        offset=[-1] * n, rest=rest, cut=cut, pool=preferred + [0] * (n * n + 3 * n),
+        register=[0, -1, 0, 0, 0, 1, 0, 0], offset=[-1] * n, rest=rest, cut=cut,
         **{name: [0] * count for name, count in rows.items()},
     )  # fmt: skip
-    # The whole is the first part.
     state.part_end[0], state.part_high[0], state.part_parent[0], state.part_next[0] = n, sections, -1, -1
     return state
+
+
+def restart(state: SearchState, start: SearchState, preferred: list[int], keys: Sequence[Sequence[int]]) -> None:
+    """Make `state` that of `start` again, with an order of preference and the keys of boxes. O(n + sections)."""
+    for column in ("register", "offset", "lowest", "floor", "rest", "cut", "weight", "touched"):
+        getattr(state, column)[:] = getattr(start, column)
+    for column in PART:
+        getattr(state, column)[0] = getattr(start, column)[0]
+    state.pool[: len(preferred)] = preferred
+    state.key[:] = [value for key in keys for value in key]
 
 
 def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:

@@ -82,6 +82,7 @@ def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
                     low = k + 1
                 else:
                     high = k
+            spent += held - low
             for k in range(held, low, -1):
                 held_birth[k], held_death[k], held_box[k] = held_birth[k - 1], held_death[k - 1], held_box[k - 1]
                 held_from[k], held_to[k] = held_from[k - 1], held_to[k - 1]

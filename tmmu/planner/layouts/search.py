@@ -212,13 +212,15 @@ class _Complete(_Loop):
         self.weight = [0] * len(group.sections.members)
         self.lists = _problem(group.boxes, group.sections)
         self.problem = exhaustive.Problem(*self.columns(*self.lists))
+        self.start = exhaustive.start(self.lists)
+        self.state = exhaustive.SearchState(*self.columns(*self.start))
 
     def run(self, height: int, keys: Keys, again: bool, budget: int, effort: Effort) -> Iterator[None]:
         """Is there a placement that ends at `height`? Up to `budget` looks."""
         group = self.group
         group.keys[WEIGHT] = [max(self.weight[c] for c in of) for of in group.sections.of]
-        start = exhaustive.start(self.lists, group.ordered(keys), group.keys, keys if again else ())
-        state = exhaustive.SearchState(*self.columns(*start))
+        exhaustive.restart(self.state, self.start, group.ordered(keys), group.keys)
+        state = self.state._replace(order=self.columns(list(keys) if again else [])[0])
         effort.spent += len(group.boxes)
         for outcome in self.slices((tuple(self.problem), tuple(state), height), state.register, budget, effort):
             if outcome == exhaustive.FOUND:
@@ -238,7 +240,7 @@ def _packing(boxes: Boxes, offset: Any) -> Packing:
 
 
 def _lists(*columns: list[int]) -> list[list[int]]:
-    return list(columns)
+    return [list(column) for column in columns]
 
 
 def _ranks(values: list[int]) -> list[int]:
