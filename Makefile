@@ -18,7 +18,7 @@ help:
 	@echo 'make site       the pages of spec/ as a site in site/, which needs no network'
 	@echo 'make wheel      dist/*.whl for Linux x86-64, with the program of that checker'
 	@echo 'make kernel-mutants  break each part of that checker and of what is proved, and see a proof fail'
-	@echo 'make bench      the benchmark tables'
+	@echo 'make bench      the benchmark tables (SETS=folder EFFORT=N: sets of buffers as CSV, searched with that effort)'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
 	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
 
@@ -99,6 +99,7 @@ kernel-mutants:
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks
+	$(if $(SETS),PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks.sets $(SETS) $(EFFORT))
 
 MINUTES ?= 60
 SAMPLE ?= 10

@@ -229,6 +229,7 @@ def plan(
     order: str = "given",
     seed: int = 0,
     replan_policy: str = "abort",
+    effort: int | None = None,
     arenas: FilePath | None = None,
 ) -> MemoryPlan:
     """Plan the memory of a model, and check the plan by the verifier's own function, as `tmmu plan` does.
@@ -248,7 +249,7 @@ def plan(
         Use the shapes that an ONNX file states where none can be inferred.
     mode, preset, budget
         What of a training graph is planned, and with `preset="remat_enabled"` the most live bytes.
-    layout, address_token, fallback, order, seed, replan_policy
+    layout, address_token, fallback, order, seed, replan_policy, effort
         As the options of the command of these names.
     arenas
         The file of an arena configuration (TOML).
@@ -274,7 +275,7 @@ def plan(
     )  # fmt: skip
     options = PlanOptions(
         layout=layout, order=order, replay_token=replay_token(seed), address_token=address_token, fallback=fallback,
-        replan_policy=replan_policy.upper(),
+        replan_policy=replan_policy.upper(), effort=effort,
     )  # fmt: skip
     configuration = (DEFAULT, ANYWHERE) if arenas is None else configuration_file.load(os.fspath(arenas))
     given = _model(model)

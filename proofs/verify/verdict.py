@@ -101,8 +101,8 @@ def _unused(plan: Plan, against_model: bool) -> dict[str, str]:
         origin, bindings = plan.provenance, plan.provenance.bindings
         also: dict[str, object] = {
             "bindings.donated": bindings.donated, "bindings.trust_shapes": bindings.trust_shapes,
-            "bindings.stated": bindings.stated,
-            "address_token_digest": origin.address_token_digest,
+            "bindings.stated": bindings.stated, "address_token_digest": origin.address_token_digest,
+            "effort": origin.effort is not None, "bounds": origin.bounds,
         }  # fmt: skip
         names = (*UNUSED, *(name for name, stated in also.items() if stated))
         found |= dict.fromkeys((f"provenance.{name}" for name in names), "nothing to compare it with")

@@ -1,9 +1,10 @@
-"""Public sets of buffers: `python -m tests.benchmarks.sets DIR` packs every set in a folder, and proves each plan.
+"""Public sets of buffers: `python -m tests.benchmarks.sets DIR [EFFORT]` packs each set below it; proves the plans.
 
 A set is a CSV file `id,lower,upper,size` whose lifetimes are half-open, [lower, upper). The table gives the bytes that
 are live at the peak, the footprint, their ratio and the verdict; the sets of one folder that have one capacity in their
 names (as in `A.1048576.csv`) have a geometric mean of ratios.
-Sets in a folder named `idealloc` are read with both ends open, as their authors say.
+A capacity in a name is that of the arena, and tried first where EFFORT is given; a set that does not get so low has the
+footprint of the portfolio alone. Sets in a folder named `idealloc` are read with both ends open, as their authors say.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import math
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
+from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 BUFFERS = (ArenaConfiguration("buffers", (Role.ACTIVATION,), alignment=1),)
+PORTFOLIO = PlanOptions(layout="packed")
 
 
 def read(path: Path) -> list[tuple[str, int, int, int]]:
@@ -61,7 +66,21 @@ def model(name: str, buffers: list[tuple[str, int, int, int]]) -> Model:
     return Model(name, tensors, nodes, (Body(-1, "", (), ()),))
 
 
-def main(folder: str) -> None:
+def packed(graph: Model, capacity: int | None, effort: int | None) -> Plan:
+    """The plan with that effort, which ends at the capacity if one is found; else that of the portfolio."""
+    if effort is None:
+        return plan_memory(graph, BUFFERS, PORTFOLIO).plan
+    arenas = tuple(replace(arena, capacity=capacity or arena.capacity) for arena in BUFFERS)
+    try:
+        return plan_memory(graph, arenas, replace(PORTFOLIO, effort=effort)).plan
+    except TmmuError as error:
+        if error.code != "ARENA_TOO_SMALL":
+            raise
+        print(f"{graph.name}: {error}")
+        return plan_memory(graph, BUFFERS, PORTFOLIO).plan
+
+
+def main(folder: str, effort: int | None = None) -> None:
     """Print the table of all sets below `folder`."""
     head = f"{'set':28} {'buffers':>8} {'peak live':>12} {'packed':>12} {'ratio':>8}"
     print(f"{head} {'slots':>7} {'plan s':>7} {'verify s':>9}")
@@ -70,7 +89,8 @@ def main(folder: str) -> None:
         graph = model(path.stem, read(path))
         loose = plan_memory(graph, BUFFERS, PlanOptions(layout="slots")).plan.usage[0]
         start = time.perf_counter()
-        plan = plan_memory(graph, BUFFERS, PlanOptions(layout="packed")).plan
+        capacity = path.stem.rpartition(".")[2]
+        plan = packed(graph, int(capacity) if "." in path.stem and capacity.isdigit() else None, effort)
         planned = time.perf_counter() - start
         with tempfile.TemporaryDirectory() as place:
             file.save(plan, Path(place) / "plan.cbor")
@@ -92,4 +112,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -1,19 +1,28 @@
-"""What the commands say of layouts, and what they refuse. spec: A2.5, A2.6, A8.4, A8.5, A8.7, A9.4, C3.1, C3.2, V5.6"""
+"""What the commands say of layouts, and what they refuse.
+
+spec: A2.5, A2.6, A8.4, A8.5, A8.7 to A8.11, A9.4, C3.1, C3.2, V5.6
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from proofs.verify.command import command
+from tests.support.buffers import hard, model_of
 from tests.support.example_models import large
 from tmmu import examples
 from tmmu.cli import entry
 from tmmu.examples.broken.layouts import hashed, packed, uneven
 from tmmu.ir import files
+from tmmu.planner.layouts.boxes import Packing
+from tmmu.planner.layouts.search import Effort, Group
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 
@@ -152,3 +161,80 @@ def test_compare_prints_the_table_of_each_model_under_its_name(tmp_path: Path, c
     pools = {row["model"]: row["footprint_bytes"] for row in found if row["layout"] == "pools"}
     assert pools == dict(zip(paths, wanted.values(), strict=True))
     assert tmmu(capsys, "compare", paths[0], str(tmp_path / "none.onnx"))[0] == 2
+
+
+@pytest.fixture
+def buffers(tmp_path: Path) -> str:
+    """A model whose activations no simple order packs well."""
+    files.save(model_of(hard(5)), tmp_path / "buffers.ir.cbor")
+    return str(tmp_path / "buffers.ir.cbor")
+
+
+def test_effort_lowers_the_footprint_and_the_effort_recorded_gives_the_same_bytes(
+    buffers: str, tmp_path: Path, capsys: Out
+) -> None:
+    """spec: A8.8, A8.9"""
+    plans = {}
+    for name, flags in (("plain", ()), ("long", ("--effort", "3000000"))):
+        assert tmmu(capsys, "plan", buffers, "-o", str(tmp_path / name), *flags)[0] == 0
+        plans[name] = file.load(tmp_path / name).plan
+    plain, long = plans["plain"].origin, plans["long"].origin
+    assert (plain.effort, plain.bounds) == (None, ())
+    assert plans["long"].usage[2].footprint < plans["plain"].usage[2].footprint
+    assert [by for _, by in long.bounds] == ["sequence", "sequence", "live", "live"]
+    assert long.bounds[2].bytes <= plans["long"].usage[2].footprint
+    code, out, _ = tmmu(capsys, "plan", buffers, "-o", str(tmp_path / "again"), "--effort", str(long.effort))
+    assert code == 0
+    assert f"no placement is below {long.bounds[2].bytes} (live at one step)" in out
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "long").read_bytes()
+    assert "provenance.effort" in verified(str(tmp_path / "long"))
+
+
+def test_an_interrupt_keeps_the_best_plan_so_far(
+    buffers: str, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes when something was found; the effort that the plan records leads to the same bytes. spec: A8.10"""
+    usual = Group.take
+
+    def interrupted(self: Group, found: Packing, effort: Effort) -> None:
+        usual(self, found, effort)
+        if effort.found and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Group, "take", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    stopped, again = tmp_path / "stopped", tmp_path / "again"
+    assert tmmu(capsys, "plan", buffers, "-o", str(stopped), "--effort", str(1 << 60))[0] == 0
+    assert signal.getsignal(signal.SIGINT) is before
+    monkeypatch.undo()
+    effort = file.load(stopped).plan.origin.effort
+    assert effort
+    assert tmmu(capsys, "plan", buffers, "-o", str(again), "--effort", str(effort))[0] == 0
+    assert again.read_bytes() == stopped.read_bytes()
+    verified(str(stopped))
+
+
+def test_a_capacity_fits_or_does_not_or_it_is_unknown(buffers: str, tmp_path: Path, capsys: Out) -> None:
+    """spec: A8.11"""
+    target = str(tmp_path / "plan")
+
+    def asked(*flags: str) -> tuple[int, str]:
+        code, _, err = tmmu(capsys, "plan", buffers, "-o", target, *flags)
+        return code, err
+
+    assert asked("--effort", "3000000")[0] == 0
+    usage = file.load(target).plan.usage[2]
+    assert asked("--effort", "3000000", "--capacity", f"activations={usage.footprint}") == (0, "")
+    code, err = asked("--capacity", f"activations={usage.footprint}")
+    assert (code, "ARENA_TOO_SMALL" in err, "unknown" in err) == (4, True, False)
+    code, err = asked("--effort", "100", "--capacity", f"activations={usage.footprint}")
+    assert (code, "whether a placement fits is unknown after this effort" in err) == (4, True)
+    code, err = asked("--effort", "100", "--capacity", f"activations={usage.peak_live_bytes - 1}")
+    found = re.search(r"it does not fit: no placement is below (\d+) \(live at one step\)", err)
+    assert code == 4
+    assert found is not None
+    assert usage.peak_live_bytes <= int(found[1]) <= usage.footprint
+    for wrong in ("nowhere=1", "activations", "activations=many"):
+        assert asked("--capacity", wrong)[0] == 2
+    assert asked("--capacity", "activations=1", "--capacity", "activations=2")[0] == 2
+    assert asked("--effort", "1", "--layout", "slots")[0] == 2

@@ -19,12 +19,12 @@ MOST_STEPS = 2000
 def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
     """A line for each order and layout that needs at most nine tenths of the plan's bytes, or was not tried.
 
-    What counts are the arenas that reuse. Each is planned once, without looking at more than `MOST_STEPS` steps; where
-    one step alone needs nine tenths, no order can save a tenth, and none is tried.
+    What counts are the arenas that reuse. Each is planned once, without effort, and not with more than `MOST_STEPS`
+    steps; where one step alone needs nine tenths, no order can save a tenth, and none is tried.
     """
     if asked.budget is not None:
         return
-    needed, others = _bytes(plan), dict(_others(asked.options))
+    needed, others = _bytes(plan), dict(_others(replace(asked.options, effort=None)))
     if not others or needed * 9 <= _widest(plan) * 10:
         return
     if len(asked.graph.nodes) > MOST_STEPS:

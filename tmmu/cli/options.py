@@ -18,6 +18,7 @@ from tmmu.cli.units import memory
 from tmmu.core.flags import Output, bound, dims, existing, shapes, sizes
 from tmmu.core.vocabulary import (
     ANYWHERE,
+    EFFORT_END,
     EXECUTION_MODES,
     LAYOUTS,
     MODES,
@@ -194,13 +195,14 @@ def _plan_options(
     seed: int | None,
     replay_token: str | None,
     replan_policy: str,
+    effort: int | None,
 ) -> PlanOptions:
     """What the library takes; the mode is chosen with the preset."""
     from tmmu.planner.options import PlanOptions
 
     return PlanOptions(
         layout=layout, order=order, replay_token=_token(seed, replay_token), address_token=address_token,
-        fallback=fallback, replan_policy=replan_policy.upper(),
+        fallback=fallback, replan_policy=replan_policy.upper(), effort=effort,
     )  # fmt: skip
 
 
@@ -247,6 +249,13 @@ planning = gathered(
         default="abort",
         show_default=True,
         help="What a run does with a shape outside the ranges given with --dim.",
+    ),
+    click.option(
+        "--effort",
+        type=click.IntRange(0, EFFORT_END - 1),
+        metavar="N",
+        help="With --layout packed, search for lower footprints: N looks, a thousand million are some seconds with the "
+        "extra fast. Ctrl-C keeps the best so far.",
     ),
 )
 """What `plan_memory` is asked for, as `PlanOptions`."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ import click
 
 from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
-from tmmu.cli.units import seconds
+from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples
 from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_text, size
@@ -26,6 +28,44 @@ if TYPE_CHECKING:
     from tmmu.cli.planning import PlanningTask
     from tmmu.planner import Planned, PlanOptions
     from tmmu.plans.sections import Plan
+
+
+def _capacities(_context: object, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    """The bytes of each arena that is named."""
+    found = {}
+    for text in given:
+        name, _, amount = text.rpartition("=")
+        if not name or name in found:
+            raise click.BadParameter(f"{text!r} is no ARENA=BYTES, or names one again", param=parameter)
+        found[name] = memory(_context, parameter, amount) or 0
+    return found
+
+
+def _with(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
+    """Arenas with other capacities; UsageError for an arena that is not there."""
+    if unknown := capacity.keys() - {arena.name for arena in arenas[0]}:
+        known = ", ".join(arena.name for arena in arenas[0])
+        raise click.UsageError(f"--capacity: no arena is named {min(unknown)!r}; there are {known}")
+    return tuple(replace(a, capacity=capacity.get(a.name, a.capacity)) for a in arenas[0]), arenas[1]
+
+
+@contextmanager
+def _until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed, where effort is spent; pressed again, it ends the command. spec: A8.10"""
+    pressed: list[int] = []
+    if not effort:
+        yield lambda: False
+        return
+
+    def press(number: int, _frame: object) -> None:
+        pressed.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @click.command(
@@ -45,6 +85,13 @@ if TYPE_CHECKING:
 @shared.planning
 @shared.sharding
 @shared.arenas
+@click.option(
+    "--capacity",
+    multiple=True,
+    callback=_capacities,
+    metavar="ARENA=BYTES",
+    help="The capacity of an arena, in place of the configuration's: 1MiB, or a number.",
+)
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
 @click.option("--events", type=shared.record, help="Append each step of the slot assignment to this log.")
 @shared.style
@@ -58,6 +105,7 @@ def plan(
     options: PlanOptions,
     sharding: ShardOptions,
     arenas: Arenas,
+    capacity: dict[str, int],
     why: bool,
     events: str | None,
     style: str,
@@ -83,6 +131,7 @@ def plan(
     if output == STANDARD and sharding.shard is not None and sharding.rank is None:
         raise click.UsageError("-o - takes one plan: name a rank with --rank")
     targets = _targets(models, output, events)
+    arenas = _with(arenas, capacity)
     spec = ranks.load(sharding, training.budget, options.order)
     documents, codes = [], set[int]()
     for number, (model, target) in enumerate(zip(models, targets, strict=True)):
@@ -145,7 +194,8 @@ def _planned(
 
         def timed(graph: Model) -> Planned:
             before = time.perf_counter_ns()
-            planned = asked.planned(graph, log)
+            with _until_interrupted(options.effort is not None) as stopped:
+                planned = asked.planned(graph, log, stopped)
             found.allocation_time_ns += time.perf_counter_ns() - before
             return planned
 

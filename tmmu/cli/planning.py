@@ -5,6 +5,7 @@ spec: C2.1, C2.11
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tmmu.cli.checking import check, check_sizes
@@ -32,9 +33,11 @@ class PlanningTask:
     budget: int | None
     is_ir: bool
 
-    def planned(self, graph: Model, observer: MoveObserver | None = None) -> Planned:
+    def planned(
+        self, graph: Model, observer: MoveObserver | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> Planned:
         """The plan of `graph`, which is the task's own or a rank's part of it, within the budget. As `plan_memory`."""
-        made = plan_memory(graph, self.arenas, self.options, policy=self.policy, observer=observer)
+        made = plan_memory(graph, self.arenas, self.options, policy=self.policy, observer=observer, stopped=stopped)
         if self.budget is not None:
             check_budget(made.plan, self.budget)
         return made

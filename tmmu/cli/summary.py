@@ -16,7 +16,7 @@ from tmmu.core.vocabulary import Shares
 from tmmu.planner.aliasing import Refused
 from tmmu.plans import metrics
 from tmmu.plans.columns import SHARES
-from tmmu.plans.sections import Plan
+from tmmu.plans.sections import BOUNDS, Plan
 
 
 def few(items: Sequence[str], limit: int = 8) -> str:
@@ -42,6 +42,13 @@ def summary(plan: Plan) -> Iterator[str]:
     for arena in metrics.arenas(plan):
         if arena["tensors"]:
             yield _arena(arena)
+    if plan.provenance is not None and plan.origin.effort is not None:
+        yield f"  effort: found after {counted(plan.origin.effort, 'look')}"
+        for a, (least, by) in enumerate(plan.origin.bounds):
+            if plan.allocation.arenas[a].reuse and least:
+                over = metrics.ratio((plan.usage[a].footprint or 0) - least, least)
+                name = plan.allocation.arenas[a].name
+                yield f"  {name}: no placement is below {least} ({BOUNDS[by]}), this one is {over:.1%} above"
 
 
 def _arena(arena: dict[str, Any]) -> str:

@@ -28,6 +28,8 @@ MAX_RULES, MAX_PATTERNS = 1024, 1024
 """The most rules, and devices, of one configuration, and the most of its patterns that have a star."""
 
 UINT64_END = 1 << 64
+EFFORT_END = 1 << 62
+"""What is spent on a placement is below this."""
 """Sizes, offsets, alignments and capacities are integers below this."""
 
 

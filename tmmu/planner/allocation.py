@@ -6,30 +6,54 @@ that it would. spec: A3.2, A8.4, A8.5, M3.13
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from tmmu.core.errors import TmmuError
 from tmmu.planner.arenas.assignment import Solution, assign
-from tmmu.planner.arenas.capacity import Shortfall
+from tmmu.planner.arenas.capacity import Shortfall, shortfalls
+from tmmu.planner.layouts.addresses import Addresses
+from tmmu.planner.layouts.packed import lower
+from tmmu.planner.layouts.search import Effort
 from tmmu.planner.problem import AllocationProblem
+from tmmu.plans.sections import BOUNDS
 
 NAMED = 4
 """How many arenas and memories one refusal names."""
 
 
 def allocate(
-    problem: AllocationProblem, layout: str, fallback: str | None = None, *, recorded: bool = False
+    problem: AllocationProblem,
+    layout: str,
+    fallback: str | None = None,
+    *,
+    recorded: bool = False,
+    effort: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Solution]:
     """The layout that is used, and the solution with it: where slots do not fit, packed if asked for. spec: A8.5
 
-    `recorded` asks for the moves of the scan. Raises ARENA_TOO_SMALL, and what the layout raises.
+    `recorded` asks for the moves of the scan. With `effort`, lower placements are searched for, storages staying in
+    their arenas, until it is spent, nothing is left to be found or `stopped` says so (A8.8, A8.9). Raises
+    ARENA_TOO_SMALL, and what the layout raises.
     """
     found = assign(problem, layout, recorded=recorded)
     if found.short and layout == "slots" and fallback == "packed":
         tighter = assign(problem, "packed", recorded=recorded)
         if not tighter.short:
             return "packed", tighter
+    if effort is not None:
+        found = _lowered(problem, found, Effort(effort), stopped)
     if found.short:
         raise too_small(problem, found, layout)
     return layout, found
+
+
+def _lowered(problem: AllocationProblem, found: Solution, effort: Effort, stopped: Callable[[], bool]) -> Solution:
+    """The solution with the placements that a search finds."""
+    (offset, footprint), bounds = lower(problem, found.arena, Addresses(found.offset, found.footprint), effort, stopped)
+    short = shortfalls(problem, found.slots, footprint)
+    return replace(found, offset=offset, footprint=footprint, short=short, effort=effort.found, bounds=bounds)
 
 
 def too_small(problem: AllocationProblem, found: Solution, layout: str) -> TmmuError:
@@ -55,11 +79,24 @@ def _needed(problem: AllocationProblem, found: Solution, short: Shortfall) -> st
         parts = ", ".join(
             f"{problem.arenas[a].name!r} {found.footprint[a]}" for a in short.arenas if found.footprint[a]
         )
-        return f"its arenas need {short.required} bytes together ({parts}), its capacity is {short.capacity}"
+        needed = f"its arenas need {short.required} bytes together ({parts}), its capacity is {short.capacity}"
+        return needed + _answer(found, short)
     live = problem.live_bytes([k for k, a in enumerate(found.arena) if a in short.arenas])
     peak = max(live)
     at = f"({peak} live at step {live.index(peak)})"
-    return f"{short.required} bytes are needed {at}, its capacity is {short.capacity}"
+    return f"{short.required} bytes are needed {at}, its capacity is {short.capacity}" + _answer(found, short)
+
+
+def _answer(found: Solution, short: Shortfall) -> str:
+    """After a search: that no placement fits, and what shows it, or that it is not known. spec: A8.11"""
+    if found.effort is None:
+        return ""
+    bounds = [found.bounds[a] for a in short.arenas if found.footprint[a]]
+    least = sum(bound.bytes for bound in bounds)
+    if least > short.capacity:
+        shown = ", ".join(sorted({BOUNDS[bound.by] for bound in bounds}))
+        return f"; it does not fit: no placement is below {least} ({shown})"
+    return "; whether a placement fits is unknown after this effort"
 
 
 def _fix(problem: AllocationProblem, layout: str, rows: list[int]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
+from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class PlanOptions:
         What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
     fallback
         "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
+    effort
+        In the layout `packed`: how many looks are spent on finding lower placements; None is the portfolio alone.
     is_stage
         Whether the model is a part of a joint graph (a pipeline stage, or its forward half): it may then have no
         backward nodes of its own, and nothing that they read.
@@ -45,6 +47,7 @@ class PlanOptions:
     fallback: str | None = None
     is_stage: bool = False
     replan_policy: str = "ABORT"
+    effort: int | None = None
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -96,6 +99,10 @@ def check_options(options: PlanOptions, model: Model) -> None:
             fix="drop it, or choose --layout hashed",
             binding="address_token",
         )
+    if options.effort is not None and (options.layout != "packed" or not 0 <= options.effort < EFFORT_END):
+        what = f"an effort of {options.effort} in the layout {options.layout}"
+        fix = f"give a number below {EFFORT_END}, and the layout packed"
+        raise TmmuError("INVALID_BINDING", what, fix=fix, binding="effort")
 
 
 def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:

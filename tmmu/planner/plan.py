@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -62,6 +62,7 @@ def plan_memory(
     *,
     policy: ArenaPolicy = ANYWHERE,
     observer: MoveObserver | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -77,6 +78,8 @@ def plan_memory(
         The devices with their memories, and which arenas a tensor may use where its role does not decide it.
     observer
         Is called with each move by which the slots of the plan, and its pools, were given out; it changes nothing.
+    stopped
+        Is asked again and again while effort is spent; once it says so, the best that was found until then is taken.
 
     Raises
     ------
@@ -100,7 +103,14 @@ def plan_memory(
         alias = aliasing.form(run, live, arenas, mode, IN_PLACE[options.layout], policy)
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
         problem = replace(alias.storages, address_token=options.address_token)
-        layout, found = allocate(problem, options.layout, options.fallback, recorded=observer is not None)
+        layout, found = allocate(
+            problem,
+            options.layout,
+            options.fallback,
+            recorded=observer is not None,
+            effort=options.effort,
+            stopped=stopped,
+        )
         if observer is not None:
             for event, facts in found.moves:
                 observer(event, **facts)
@@ -113,6 +123,7 @@ def plan_memory(
                 model.name, mode, layout, order, options.replay_token or replay_token(), ir_columns.digest(model),
                 model.source_digest, replace(model.bindings, ranges={}),
                 address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
+                effort=found.effort, bounds=found.bounds,
             ),
             envelope=envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy),
         )  # fmt: skip

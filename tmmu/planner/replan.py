@@ -129,7 +129,13 @@ def replan(
         raise _unbound("address_token", "it is not the token that the plan was made with", "give the same token")
     origin = plan.origin
     options = PlanOptions(
-        origin.mode, origin.layout, origin.order, origin.replay_token, address_token, replan_policy=chosen.value
+        origin.mode,
+        origin.layout,
+        origin.order,
+        origin.replay_token,
+        address_token,
+        replan_policy=chosen.value,
+        effort=origin.effort,
     )
     made = plan_memory(model, configured(plan), options, policy=plan.configuration.policy).plan
     return made, ReplanRecord.between(plan, made, t, why(beyond), shape)

@@ -100,6 +100,8 @@ def from_object(value: Any) -> Stated | StatedBuffers:
             raise refuse(
                 "provenance", "it is there without claims.slots or claims.configuration, which its hash covers"
             )
+        if origin.effort is not None and len(origin.bounds) != len(allocation.arenas):
+            raise refuse("provenance.bounds", f"expected {len(allocation.arenas)}, one for each arena")
         if bool(origin.shard_spec) != ("shards" in value):
             raise refuse("shards", "the section is there where the shard spec is not empty, and only there")
         if "shards" in value:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from tmmu.core.bindings import bindings_object, read_bindings
-from tmmu.core.fields import integer, one_of, record, refuse, text, unexpected
-from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, Bindings
+from tmmu.core.fields import array, entries, integer, one_of, record, refuse, text, unexpected
+from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, Bindings
 from tmmu.plans import sharding
-from tmmu.plans.sections import Provenance
+from tmmu.plans.sections import BOUNDS, PlacementBound, Provenance
+
+EFFORT = ("effort", "bounds")
+"""What is stated of a search, both or neither."""
 
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest")
 """The hashes that the section states; `file_digest` stands beside all sections."""
@@ -44,6 +47,15 @@ def _shard_spec(value: Any, place: str) -> dict[str, Any]:
         raise refuse(place, str(error)) from error
 
 
+def _bounds(value: Any, place: str) -> tuple[PlacementBound, ...]:
+    return entries(value, place, _bound)
+
+
+def _bound(value: Any, place: str) -> PlacementBound:
+    count, by = array(value, place, 2)
+    return PlacementBound(integer(count, f"{place}[0]"), one_of(by, tuple(BOUNDS), f"{place}[1]"))
+
+
 def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
     """The section in a decoded object, and the hashes that it states."""
     readers: dict[str, Any] = {
@@ -59,9 +71,11 @@ def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
         "world_size": lambda item, at: integer(item, at, 1 << 32, 1),
         "shard_spec": _shard_spec,
         "address_token_digest": _digest_or_none,
+        "effort": lambda item, at: integer(item, at, EFFORT_END),
+        "bounds": _bounds,
         **dict.fromkeys(HASHES, digest),
     }
-    found = record(readers, value, "provenance")
+    found = record(readers, value, "provenance", EFFORT)
     hashes = {name: found.pop(name) for name in HASHES}
     origin = Provenance(**found)
     if origin.rank >= origin.world_size:
@@ -72,9 +86,12 @@ def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
     if (origin.address_token_digest is None) == (origin.layout == "hashed"):
         place = "provenance.address_token_digest"
         raise refuse(place, "it is there for the layout hashed, and null for every other")
+    if (origin.effort is None) != ("bounds" not in found) or (origin.effort is not None and origin.layout != "packed"):
+        raise refuse("provenance.effort", "it is there with bounds, in the layout packed alone")
     return origin, hashes
 
 
 def provenance_object(origin: Provenance) -> dict[str, Any]:
     """The section as it stands in a file, without its hashes."""
-    return {**origin.__dict__, "bindings": bindings_object(origin.bindings)}
+    stated = {**origin.__dict__, "bindings": bindings_object(origin.bindings), "bounds": [*map(list, origin.bounds)]}
+    return {name: stated[name] for name in stated if origin.effort is not None or name not in EFFORT}

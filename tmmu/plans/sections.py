@@ -70,13 +70,25 @@ class Claims:
     configuration: ClaimedConfiguration | None = None
 
 
+class PlacementBound(NamedTuple):
+    """That no placement of an arena's storages ends before `bytes`, and what shows it: a word of `BOUNDS`."""
+
+    bytes: int
+    by: str
+
+
+BOUNDS = {"live": "live at one step", "sequence": "one after the other", "search": "a complete search found none"}
+"""What shows a bound, in words; what is live is padded to the arena's alignment, but for what lies on top."""
+
+
 @dataclass(frozen=True)
 class Provenance:
     """What a plan was made from: the model and its digests, bindings, and what the planner was asked.
 
     `ir_hash` is the digest of the planned graph, `source_digest` that of the model file it was read from,
     `address_token_digest` that of the token that the addresses of the layout `hashed` derive from (A2). `bindings` have
-    no ranges: these are the envelope's. `shard_spec` is empty for one rank (R7).
+    no ranges: these are the envelope's. `shard_spec` is empty for one rank (R7). `effort` is that at which the plan was
+    found, if any was asked for, and `bounds` what was then known to be needed of each arena.
     """
 
     model: str
@@ -91,6 +103,8 @@ class Provenance:
     world_size: int = 1
     shard_spec: dict[str, Any] = field(default_factory=dict)
     address_token_digest: bytes | None = None
+    effort: int | None = None
+    bounds: tuple[PlacementBound, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from tmmu.planner.arenas.filling import Filling, memories
 from tmmu.planner.layouts import PLACE, pools
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
+from tmmu.plans.sections import PlacementBound
 
 ROUNDS = 6
 """How often one order is tried, each time with what the layout was seen to lose kept free."""
@@ -56,7 +57,7 @@ class Solution:
     """The arena and the offset of each storage, the slots, and the footprint of each arena.
 
     `short` are the arenas and memories that are too small, none where everything fits; `moves` those that gave out the
-    slots, and the pools of that layout, if they were recorded.
+    slots, and the pools of that layout, if they were recorded. `effort` and `bounds` are those of a search, if any.
     """
 
     arena: list[int]
@@ -65,6 +66,8 @@ class Solution:
     footprint: list[int]
     short: list[Shortfall]
     moves: list[Move]
+    effort: int | None = None
+    bounds: tuple[PlacementBound, ...] = ()
 
     @property
     def excess(self) -> int:

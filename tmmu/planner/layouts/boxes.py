@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -22,16 +22,30 @@ from tmmu.planner.problem import AllocationProblem
 
 @dataclass(frozen=True)
 class Boxes:
-    """Births, deaths (included), sizes (at least 1) and alignments; `apart` are boxes that may share no byte ever."""
+    """Births, deaths (included), sizes (at least 1) and alignments; `apart` are boxes that may share no byte ever.
+
+    `fixed` are offsets where boxes must lie; `gaps` are steps from the first to the last at which a box is not live,
+    within its life and in order. Only a search with effort looks at these two.
+    """
 
     birth: list[int]
     death: list[int]
     size: list[int]
     alignment: list[int]
     apart: Mapping[int, Sequence[int]]
+    fixed: Mapping[int, int] = field(default_factory=dict)
+    gaps: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.birth)
+
+    def pieces(self) -> Iterator[tuple[int, int, int]]:
+        """The box, the first and the last step of each time that a box is live without a gap."""
+        for i, (birth, death) in enumerate(zip(self.birth, self.death, strict=True)):
+            for first, last in self.gaps.get(i, ()):
+                yield i, birth, first - 1
+                birth = last + 1
+            yield i, birth, death
 
     def peak(self) -> int:
         """The most bytes live at one step: no placement is smaller. O(n log n)."""
@@ -46,9 +60,9 @@ class Boxes:
 
     def _peak(self, sizes: list[int]) -> int:
         changes: dict[int, int] = {}
-        for b, d, size in zip(self.birth, self.death, sizes, strict=True):
-            changes[b] = changes.get(b, 0) + size
-            changes[d + 1] = changes.get(d + 1, 0) - size
+        for i, b, d in self.pieces():
+            changes[b] = changes.get(b, 0) + sizes[i]
+            changes[d + 1] = changes.get(d + 1, 0) - sizes[i]
         live = most = 0
         for step in sorted(changes):
             live += changes[step]

@@ -3,19 +3,23 @@
 The slots layout is the first candidate, so that packed never needs more; an allocator run over the steps is the
 second; then come greedy orders, each improved by moving forward what was in the way. The smallest footprint wins, the
 earlier candidate on a tie (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on
-every machine. Logical slots are kept beside it. spec: A8.1, A8.2, A8.3, A8.6, R9.1
+every machine. Logical slots are kept beside it. With effort given, `lower` searches on from there.
+spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow
 from tmmu.planner.layouts.boxes import FIXED, Boxes, Neighbours, Packing, best_fit, boxes_of, lowest_fit
+from tmmu.planner.layouts.compiled import INT64_SAFE
+from tmmu.planner.layouts.search import Effort, Search, spend
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
+from tmmu.plans.sections import PlacementBound
 
 IN_PLACE = True
 
@@ -25,7 +29,6 @@ FEW = WORK // 4
 """The most neighbours in an arena for which lists of them are made."""
 SCANS = 60_000
 """For larger arenas, how many boxes may be placed by scanning all others, counting a thousand meetings as one more."""
-INT64_SAFE = 1 << 62
 
 Key = Callable[[Boxes, int], tuple[int, ...]]
 
@@ -58,6 +61,34 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
         if footprint[a] >= UINT64_END:
             raise overflow("the last storage", arena.name, footprint[a], 0)
     return Addresses(offset, footprint)
+
+
+def lower(
+    problem: AllocationProblem, arena: Sequence[int], found: Addresses, effort: Effort, stopped: Callable[[], bool]
+) -> tuple[Addresses, tuple[PlacementBound, ...]]:
+    """Search on from a placement, until `effort` is spent, nothing is left to be found, or `stopped` says so.
+
+    `arena` is that of each storage. Returns the best placement and a lower bound for each arena; `effort.found` is what
+    was spent when the last of either was found, and that effort gives the same. An arena's capacity is tried first.
+    """
+    offset, footprint = list(found.offset), list(found.footprint)
+    searches: dict[int, Search] = {}
+    members = problem.members(list(arena))
+    for a, each in enumerate(problem.arenas):
+        if each.reuse and members[a]:
+            first = Packing([offset[k] for k in members[a]], footprint[a])
+            searches[a] = Search(boxes_of(problem, members[a], each.alignment), first, each.capacity)
+    spend(list(searches.values()), effort, stopped)
+    bounds = [
+        PlacementBound(end, "live" if each.reuse else "sequence")
+        for each, end in zip(problem.arenas, footprint, strict=True)
+    ]
+    for a, search in searches.items():
+        best = search.best
+        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, "search" if search.proved else "live")
+        for k, at in zip(members[a], best.offsets, strict=True):
+            offset[k] = at
+    return Addresses(offset, footprint), tuple(bounds)
 
 
 def pack(boxes: Boxes, first: Packing) -> Packing:

@@ -1,0 +1,202 @@
+"""Searching for lower placements: right for every constraint, as low as brute force, and the same however it is run.
+
+spec: A8.8, A8.9, A8.10
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+
+from tests.support.buffers import hard
+from tests.support.effort import share
+from tmmu.core.alignment import align_up
+from tmmu.planner.layouts import exhaustive, refit
+from tmmu.planner.layouts import search as search_module
+from tmmu.planner.layouts.boxes import Boxes, Packing
+from tmmu.planner.layouts.compiled import compiled
+from tmmu.planner.layouts.search import Effort, Group, Search, sections_of, spend
+
+LOOKS = 1 << 22
+
+
+def interpreted(_loop: Callable[..., int]) -> None:
+    """No loop is compiled."""
+
+
+def live(boxes: Boxes, i: int) -> set[int]:
+    """The steps at which a box is live."""
+    return {s for k, b, d in boxes.pieces() if k == i for s in range(b, d + 1)}
+
+
+def right(boxes: Boxes, offsets: list[int]) -> bool:
+    """The definition: aligned, where it is fixed, and apart from what is live at one of its steps or bound to be."""
+    n = len(boxes)
+    return all(
+        at % boxes.alignment[i] == 0 and boxes.fixed.get(i, at) == at >= 0 for i, at in enumerate(offsets)
+    ) and all(
+        offsets[i] + boxes.size[i] <= offsets[j] or offsets[j] + boxes.size[j] <= offsets[i]
+        for i in range(n)
+        for j in range(i)
+        if live(boxes, i) & live(boxes, j) or j in boxes.apart.get(i, ())
+    )
+
+
+def least(boxes: Boxes) -> int | None:
+    """The lowest end of any placement: each box, in every order, at the lowest offset that is right there."""
+    n, best = len(boxes), None
+    bound = [
+        {j for j in range(n) if j != i and (live(boxes, i) & live(boxes, j) or j in boxes.apart.get(i, ()))}
+        for i in range(n)
+    ]
+    for order in permutations(range(n)):
+        offsets: dict[int, int] = {}
+        for i in order:
+            at = boxes.fixed.get(i, 0)
+            blocks = sorted((offsets[j], offsets[j] + boxes.size[j]) for j in bound[i] if j in offsets)
+            for low, end in blocks:
+                if low < at + boxes.size[i] and at < end:
+                    at = align_up(end, boxes.alignment[i])
+            offsets[i] = at
+            if boxes.fixed.get(i, at) != at:
+                break
+        else:
+            height = max(offsets[i] + boxes.size[i] for i in range(n))
+            best = height if best is None else min(best, height)
+    return best
+
+
+def drawn(seed: int, count: int, *, constrained: bool = True) -> Boxes:
+    """Boxes of few sizes in few steps, so that they meet, some equal, some bound by further constraints."""
+    rng = random.Random(seed)
+    births = [rng.randrange(6) for _ in range(count)]
+    deaths = [b + rng.randrange(5) for b in births]
+    sizes = [rng.choice((1, 2, 3, 4, 6, 9)) for _ in range(count)]
+    if not constrained:
+        return Boxes(births, deaths, sizes, [1] * count, {})
+    apart: dict[int, list[int]] = {}
+    if rng.random() < 0.4:
+        i, j = rng.sample(range(count), 2)
+        apart = {i: [j], j: [i]}
+    gaps = {
+        i: [(births[i] + 1, deaths[i] - 1)] for i in range(count) if deaths[i] - births[i] > 1 and not rng.randrange(3)
+    }
+    alignment = [rng.choice((1, 1, 2, 4)) for _ in range(count)]
+    fixed = {i: 4 * rng.randrange(4) for i in rng.sample(range(count), rng.randrange(2))}
+    return Boxes(births, deaths, sizes, alignment, apart, fixed, gaps)
+
+
+def above(boxes: Boxes) -> Packing:
+    """A height that nothing needs, with no offsets that could be mistaken for right ones."""
+    return Packing([-1] * len(boxes), sum(boxes.size) + len(boxes) * 8 + 64)
+
+
+def stacked(boxes: Boxes) -> Packing:
+    """Nothing shares a byte."""
+    offsets, end = [], 0
+    for size, alignment in zip(boxes.size, boxes.alignment, strict=True):
+        offsets.append(align_up(end, alignment))
+        end = offsets[-1] + size
+    return Packing(offsets, end)
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_small_search_ends_at_the_optimum_that_brute_force_finds_and_proves_it(constrained: bool) -> None:
+    proved_above_peak = 0
+    for seed in range(share(150)):
+        boxes = drawn(seed, 6, constrained=constrained)
+        best = least(boxes)
+        group = Group(boxes, above(boxes), interpreted)
+        for _ in group.steps(Effort(LOOKS)):
+            pass
+        if best is None:  # what is fixed leaves nothing
+            assert group.best.offsets[0] == -1
+            assert group.bound >= group.best.height
+            continue
+        assert right(boxes, group.best.offsets), (seed, group.best)
+        assert group.best.height == best == group.bound, seed
+        proved_above_peak += best > boxes.least()
+    assert proved_above_peak or not constrained or share(150) < 20, (
+        "instances are among them whose optimum is above what is live"
+    )
+
+
+@pytest.mark.parametrize("width", [1, 1 << 59])
+def test_compiled_and_interpreted_searches_take_the_same_steps(width: int) -> None:
+    """Sums of 2^62 and more are searched in Python's integers, whatever is installed."""
+    assert compiled(exhaustive.explore) is not None, "numba is installed where tests run"
+    boxes = hard(3, 40)
+    boxes = Boxes(boxes.birth, boxes.death, [size * width for size in boxes.size], boxes.alignment, {})
+    found = []
+    for how in (compiled, interpreted):
+        effort, trace = Effort(400_000), []
+        search = Search(boxes, stacked(boxes), 0, how)
+        for _ in search.steps(effort):
+            trace.append((effort.spent, effort.found, search.best, search.bound))
+            if effort.left <= 0:
+                break
+        found.append(trace)
+    assert found[0] == found[1]
+    assert Group(boxes, above(boxes)).compile(exhaustive.explore) is None or width == 1
+
+
+def test_what_is_kept_of_compiled_loops_names_no_class_of_ours() -> None:
+    """A kept loop whose types name a class cannot be read once the class has another name."""
+    boxes = hard(3, 20)
+    spend([Search(boxes, stacked(boxes), 0)], Effort(200_000), lambda: False)
+    for loop in (exhaustive.explore, refit.refit):
+        signatures = compiled(loop).signatures  # type: ignore[union-attr]
+        assert signatures
+        assert "tmmu" not in str(signatures)
+        assert "NamedTuple" not in str(signatures)
+
+
+def test_more_effort_begins_with_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the effort at which something was last found the same is found, whenever the search was stopped."""
+    monkeypatch.setattr(search_module, "SLICE", 1_000)
+    first, second = hard(5), hard(6)
+
+    def run(limit: int, stop: int = 1 << 62) -> tuple[int, list[Packing], list[int]]:
+        effort = Effort(limit)
+        searches = [Search(boxes, stacked(boxes), 0) for boxes in (first, second)]
+        spend(searches, effort, lambda: effort.spent >= stop)
+        return effort.found, [search.best for search in searches], [search.bound for search in searches]
+
+    found = [run(300_000, stop) for stop in (0, 1_000, 20_000, 100_000, 1 << 62)]
+    assert len({effort for effort, _, _ in found}) > 2
+    for stopped in found:
+        assert run(stopped[0]) == stopped
+
+
+def test_a_capacity_is_tried_first_and_what_does_not_fit_is_proved() -> None:
+    """Five boxes of two bytes in a ring, each bound to the next: two live at one step, and three must lie apart."""
+    ring = Boxes([0, 1, 2, 3, 4], [1, 2, 3, 4, 4], [2] * 5, [1] * 5, {0: [4], 4: [0]})
+    search = Search(ring, stacked(ring), 5, interpreted)
+    spend([search], Effort(LOOKS), lambda: False)
+    assert right(ring, search.best.offsets)
+    assert (search.best.height, search.bound, search.proved) == (6, 6, True)
+    assert (least(ring), ring.peak()) == (6, 4)
+    group = Group(hard(9), stacked(hard(9)))
+    assert list(group.heights()) == [group.bound, (group.bound + group.best.height) // 2]
+    group.capacity = group.bound + 7
+    assert list(group.heights()) == [group.capacity]
+    group.capacity = group.bound - 1
+    assert next(group.heights()) == group.bound, "it is known that this capacity is too small"
+
+
+def test_boxes_that_nothing_binds_are_searched_apart_and_the_highest_decides() -> None:
+    boxes = Boxes([0, 0, 5, 5, 6], [1, 1, 6, 6, 6], [3, 4, 5, 6, 7], [1] * 5, {})
+    search = Search(boxes, stacked(boxes), 0, interpreted)
+    assert [rows for rows, _ in search.groups] == [[0, 1], [2, 3, 4]]
+    spend([search], Effort(LOOKS), lambda: False)
+    assert (search.best.height, search.bound, search.proved) == (18, 18, False)
+    bound = Boxes([0, 5], [1, 6], [3, 4], [1] * 2, {0: [1], 1: [0]})
+    assert len(Search(bound, stacked(bound), 0, interpreted).groups) == 1
+
+
+def test_sections_are_the_steps_at_which_no_more_could_be_live() -> None:
+    boxes = Boxes([0, 1, 2, 4], [3, 2, 5, 5], [1] * 4, [1] * 4, {}, {}, {2: [(3, 4)]})
+    assert sections_of(boxes).members == [[0, 1, 2], [2, 3]]

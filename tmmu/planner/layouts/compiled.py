@@ -1,0 +1,37 @@
+"""Inner loops compiled by numba where it is installed (extra `fast`). Compiled or not, a loop does the same.
+
+A loop is one function over columns of integers: lists of Python's integers, which is the reference, or int64 arrays,
+for which numba compiles it. Values must then be below `INT64_SAFE`, so that sums of two stay below 2^63.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+INT64_SAFE = 1 << 62
+
+
+@cache
+def compiled(loop: Callable[..., int]) -> Callable[..., int] | None:
+    """The compiled loop, None where numba is not installed. Compiling takes seconds, and is kept beside the source.
+
+    Arguments must be integers and tuples of arrays: what is kept could not be read again if it named a class of ours.
+    """
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+    try:
+        fast: Callable[..., int] = njit(cache=True)(loop)
+    except RuntimeError:  # there is no folder to keep it in
+        fast = njit(loop)
+    return fast
+
+
+def columns(*lists: list[int]) -> list[Any]:
+    """The lists as int64 arrays."""
+    return [np.array(values, np.int64) for values in lists]

@@ -1,0 +1,363 @@
+"""Searching for a lower placement of boxes: local search over orders, and a complete search where boxes are few.
+
+Boxes that nothing binds, neither a step at which both are live nor that they may share no byte, are searched apart: of
+these groups the one with the largest footprint decides. Rounds of growing effort go through
+
+- orders (`refit`); in some of them the boxes come first that are live where most is, as in MiniMalloc;
+- the complete search (`exhaustive`), preferring boxes by several keys, one after the other, below two heights: the
+  bound, and half way between that and what is known. Some keys put first what meets where it failed before
+  (conflict-driven restarts, after Boussemart et al., "Boosting Systematic Search by Weighting Constraints", ECAI
+  2004). Where it ends without a placement, it has proved that there is none, and the bound rises.
+
+Effort is counted in looks: the same effort finds the same on every machine, and more effort begins with the same steps.
+TelaMalloc (Maas et al., ASPLOS 2022) and the boxes in boxes of Buchsbaum et al. (STOC 2003), which idealloc (Lamprakos
+et al., 2025) builds on, are the other ways that are known; nothing of them is used here. spec: A8.8, A8.9, A8.10
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, count
+from typing import Any, NamedTuple
+
+from tmmu.planner.layouts import exhaustive, refit
+from tmmu.planner.layouts.boxes import Boxes, Packing
+from tmmu.planner.layouts.compiled import INT64_SAFE, columns, compiled
+from tmmu.planner.layouts.exhaustive import AREA, COUNT, LENGTH, SIZE, TOTAL, WEIGHT
+
+SLICE = 1 << 22
+"""The looks after which a search can be interrupted: a hundredth of a second compiled, some seconds otherwise."""
+FIRST = 1 << 16
+"""The looks that each search may spend in the first round; every round doubles them."""
+FEW = 1 << 22
+"""The complete search is for groups of n boxes in m sections where neither n (n + m) nor the meetings exceed this."""
+
+Keys = tuple[int, ...]
+
+ORDERS: tuple[Keys, ...] = (
+    (TOTAL, SIZE, LENGTH), (TOTAL, LENGTH, SIZE), (SIZE, LENGTH), (LENGTH, SIZE), (TOTAL, AREA, LENGTH), (TOTAL,),
+)  # fmt: skip
+"""The keys of the orders that are changed, then births: larger first, and earlier births first."""
+PREFERENCES: tuple[tuple[Keys, bool], ...] = (
+    ((TOTAL, COUNT, AREA), False), ((TOTAL, AREA, COUNT), False), ((COUNT, AREA, TOTAL), False),
+    ((TOTAL, COUNT, AREA), True), ((WEIGHT, COUNT, AREA), False), ((COUNT, TOTAL, AREA), True),
+    ((WEIGHT, AREA, COUNT), False), ((AREA, TOTAL, COUNT), False),
+)  # fmt: skip
+"""The keys by which the complete search prefers boxes, and whether parts that are split off are sorted again."""
+
+Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
+
+
+@dataclass
+class Effort:
+    """The looks that may be spent and those that were, and how many had been when something was last found."""
+
+    limit: int
+    spent: int = 0
+    found: int = 0
+
+    @property
+    def left(self) -> int:
+        """The looks that may still be spent."""
+        return self.limit - self.spent
+
+
+class Sections(NamedTuple):
+    """Moments at which no set of live boxes lies within that of another, in order of time."""
+
+    of: list[list[int]]
+    """For each box the sections in which it is live."""
+    members: list[list[int]]
+    """For each section the boxes that are live there."""
+
+
+def sections_of(boxes: Boxes) -> Sections:
+    """A section for each step after which something dies before anything is born. O(n log n + what is live in each)."""
+    pieces = list(boxes.pieces())
+    births, deaths = sorted({b for _, b, _ in pieces}), sorted({d for _, _, d in pieces})
+    kept = []
+    for b, following in zip(births, [*births[1:], math.inf], strict=True):
+        k = bisect_left(deaths, b)
+        if k < len(deaths) and deaths[k] < following:
+            kept.append(b)
+    found = Sections([[] for _ in range(len(boxes))], [[] for _ in kept])
+    for i, b, d in pieces:
+        for c in range(bisect_left(kept, b), bisect_right(kept, d)):
+            found.of[i].append(c)
+            found.members[c].append(i)
+    return found
+
+
+class Group:
+    """Boxes that are searched together, with the best placement and the bound that are known."""
+
+    def __init__(self, boxes: Boxes, first: Packing, compile_: Compile = compiled) -> None:
+        self.boxes, self.best, self.bound = boxes, first, boxes.least()
+        self.enough = 0
+        """A height below which nothing is gained: another group needs as much."""
+        self.capacity = 0
+        """A height that is asked for before any other."""
+        widest = max(boxes.alignment)
+        is_wide = sum(boxes.size) + len(boxes) * widest + max(boxes.fixed.values(), default=0) >= INT64_SAFE
+        self.compile: Compile = (lambda loop: None) if is_wide else compile_
+        self.sections = sections_of(boxes)
+        total = [sum(boxes.size[i] for i in members) for members in self.sections.members]
+        length = [d - b + 1 for b, d in zip(boxes.birth, boxes.death, strict=True)]
+        self.keys = [
+            [max(total[c] for c in of) for of in self.sections.of],
+            _ranks([size * steps for size, steps in zip(boxes.size, length, strict=True)]),
+            [len(of) for of in self.sections.of],
+            boxes.size,
+            length,
+            [0] * len(boxes),
+        ]
+        # All offsets of a placement in which nothing can be lowered are multiples of this.
+        self.unit = math.gcd(*boxes.size, *boxes.fixed.values())
+        if any(self.unit % step for step in boxes.alignment):
+            self.unit = 1
+
+    @property
+    def least(self) -> int:
+        """A placement of this height is as good as any."""
+        return max(self.bound, self.enough)
+
+    def take(self, found: Packing, effort: Effort) -> None:
+        """A placement that is lower than the best and right is the best from now on."""
+        if found.height < self.best.height and self.boxes.keeps_apart(found.offsets):
+            self.best, effort.found = found, effort.spent
+
+    def steps(self, effort: Effort) -> Iterator[None]:
+        """Search until nothing is left to be found, or for ever. Every step spends something of the effort."""
+        simple = not self.boxes.fixed and not self.boxes.gaps
+        orders = [_Order(self, keys) for keys in ORDERS] if simple else []
+        n, m = len(self.boxes), len(self.sections.members)
+        complete = _Complete(self) if max(n * (n + m), self.boxes.meetings()) <= FEW else None
+        for budget in (FIRST << number for number in count()):
+            for order in orders:
+                yield from order.run(budget, effort)
+            for keys, again in PREFERENCES if complete else ():
+                for height in self.heights():
+                    assert complete is not None
+                    yield from complete.run(height, keys, again, budget, effort)
+            if self.best.height <= self.least or (complete is None and all(order.ended for order in orders)):
+                return
+
+    def heights(self) -> Iterator[int]:
+        """The heights below the best that are tried, each chosen when that before it has been."""
+        if self.bound <= self.capacity < self.best.height:
+            yield self.capacity
+            return
+        if self.least < self.best.height:
+            yield self.least
+        if self.least < (half := (self.least + self.best.height) // 2) < self.best.height:
+            yield half
+
+    def ordered(self, keys: Keys) -> list[int]:
+        """The boxes, larger keys first, then by birth."""
+        return sorted(
+            range(len(self.boxes)), key=lambda i: (*(-self.keys[key][i] for key in keys), self.boxes.birth[i], i)
+        )
+
+
+class _Loop:
+    """A search that goes on slice by slice, compiled if it can be."""
+
+    def __init__(self, group: Group, loop: Callable[..., int]) -> None:
+        self.group, self.ended = group, False
+        self.loop, self.columns = group.compile(loop) or loop, columns if group.compile(loop) else _lists
+
+    def slices(self, arguments: tuple[Any, ...], register: Any, budget: int, effort: Effort) -> Iterator[int]:
+        """The outcome of each slice, until `budget` looks are spent in all."""
+        while register[0] < budget:
+            before = int(register[0])
+            outcome = self.loop(*arguments, before + min(SLICE, budget - before, effort.left))
+            effort.spent += int(register[0]) - before
+            yield outcome
+
+
+class _Order(_Loop):
+    """One order that changes."""
+
+    def __init__(self, group: Group, keys: Keys) -> None:
+        super().__init__(group, refit.refit)
+        boxes = group.boxes
+        self.boxes = refit.Intervals(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment))
+        self.state = refit.Reordering(*self.columns(*refit.order_of(group.ordered(keys))))
+
+    def run(self, budget: int, effort: Effort) -> Iterator[None]:
+        """Go on until `budget` looks are spent in all."""
+        group, register = self.group, self.state.register
+        if self.ended or group.best.height <= group.least:
+            return
+        register[refit.BEST], register[refit.ENOUGH] = group.best.height, group.least
+        for outcome in self.slices((tuple(self.boxes), tuple(self.state)), register, budget, effort):
+            if outcome == refit.FOUND:
+                group.take(_packing(group.boxes, self.state.found), effort)
+                register[refit.BEST] = group.best.height
+            yield
+            if outcome == refit.STUCK:
+                self.ended = True
+            if self.ended or group.best.height <= group.least:
+                return
+
+
+class _Complete(_Loop):
+    """The complete search, each time from the start."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group, exhaustive.explore)
+        self.weight = [0] * len(group.sections.members)
+        self.lists = _problem(group.boxes, group.sections)
+        self.problem = exhaustive.Problem(*self.columns(*self.lists))
+        self.start = exhaustive.start(self.lists)
+        self.state = exhaustive.SearchState(*self.columns(*self.start))
+
+    def run(self, height: int, keys: Keys, again: bool, budget: int, effort: Effort) -> Iterator[None]:
+        """Is there a placement that ends at `height`? Up to `budget` looks."""
+        group = self.group
+        group.keys[WEIGHT] = [max(self.weight[c] for c in of) for of in group.sections.of]
+        exhaustive.restart(self.state, self.start, group.ordered(keys), group.keys)
+        state = self.state._replace(order=self.columns(list(keys) if again else [])[0])
+        effort.spent += len(group.boxes)
+        for outcome in self.slices((tuple(self.problem), tuple(state), height), state.register, budget, effort):
+            if outcome == exhaustive.FOUND:
+                group.take(_packing(group.boxes, state.offset), effort)
+            elif outcome == exhaustive.NONE:
+                group.bound = (height // group.unit + 1) * group.unit
+                effort.found = effort.spent
+            yield
+            if outcome != exhaustive.PAUSED:
+                break
+        self.weight = [weight // 2 + int(more) for weight, more in zip(self.weight, state.weight, strict=True)]
+
+
+def _packing(boxes: Boxes, offset: Any) -> Packing:
+    offsets = [int(at) for at in offset]
+    return Packing(offsets, max(at + size for at, size in zip(offsets, boxes.size, strict=True)))
+
+
+def _lists(*columns: list[int]) -> list[list[int]]:
+    return [list(column) for column in columns]
+
+
+def _ranks(values: list[int]) -> list[int]:
+    """Numbers in the same order, as small as can be."""
+    rank = {value: k for k, value in enumerate(sorted(set(values)))}
+    return [rank[value] for value in values]
+
+
+def _problem(boxes: Boxes, sections: Sections) -> exhaustive.Problem:
+    """The columns of the complete search."""
+    n = len(boxes)
+    met = [set(boxes.apart.get(i, ())) for i in range(n)]
+    for members in sections.members:
+        for i in members:
+            met[i].update(members)
+    first, last = [of[0] for of in sections.of], [of[-1] + 1 for of in sections.of]
+    bound = [[i, *boxes.apart.get(i, ())] for i in range(n)]
+    twin, latest = [-1] * n, dict[Any, int]()
+    for i in range(n):
+        if i not in boxes.apart and i not in boxes.fixed:
+            equal = (boxes.size[i], boxes.alignment[i], tuple(sections.of[i]))
+            twin[i] = latest.get(equal, -1)
+            latest[equal] = i
+    return exhaustive.Problem(
+        boxes.size, boxes.alignment, [boxes.fixed.get(i, -1) for i in range(n)], twin,
+        [min(first[j] for j in others) for others in bound], [max(last[j] for j in others) for others in bound],
+        *_ragged(sections.of), *_ragged([sorted(others - {i}) for i, others in enumerate(met)]),
+        *_ragged(sections.members),
+    )  # fmt: skip
+
+
+def _ragged(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """Where each row begins, and all rows one after the other."""
+    return list(accumulate(map(len, rows), initial=0)), list(chain.from_iterable(rows))
+
+
+def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> list[tuple[list[int], Group]]:
+    """Boxes that nothing binds apart, in order of time, with the part of a placement that is theirs. O(n log n)."""
+    reach = [
+        (min(boxes.birth[j] for j in bound), max(boxes.death[j] for j in bound), i)
+        for i, bound in ((i, (i, *boxes.apart.get(i, ()))) for i in range(len(boxes)))
+    ]
+    members: list[list[int]] = []
+    until = -1
+    for born, dead, i in sorted(reach):
+        if born > until:
+            members.append([])
+        members[-1].append(i)
+        until = max(until, dead)
+    found = []
+    for rows in map(sorted, members):
+        at = {i: k for k, i in enumerate(rows)}
+        part = Boxes(
+            [boxes.birth[i] for i in rows],
+            [boxes.death[i] for i in rows],
+            [boxes.size[i] for i in rows],
+            [boxes.alignment[i] for i in rows],
+            {at[i]: [at[j] for j in boxes.apart[i]] for i in rows if i in boxes.apart},
+            {at[i]: boxes.fixed[i] for i in rows if i in boxes.fixed},
+            {at[i]: boxes.gaps[i] for i in rows if i in boxes.gaps},
+        )  # fmt: skip
+        found.append((rows, Group(part, _packing(part, [first.offsets[i] for i in rows]), compile_)))
+    return found
+
+
+class Search:
+    """The boxes of one arena: of its groups the highest decides, and is searched."""
+
+    def __init__(self, boxes: Boxes, first: Packing, capacity: int, compile_: Compile = compiled) -> None:
+        self.capacity = capacity
+        self.groups = groups_of(boxes, first, compile_)
+
+    @property
+    def bound(self) -> int:
+        """No placement is lower."""
+        return max((group.bound for _, group in self.groups), default=0)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the complete search raised that bound: what is live at one step proves less."""
+        return self.bound > max((group.boxes.least() for _, group in self.groups), default=0)
+
+    @property
+    def best(self) -> Packing:
+        """The best placement of all the boxes."""
+        offsets = [0] * sum(len(rows) for rows, _ in self.groups)
+        for rows, group in self.groups:
+            for i, at in zip(rows, group.best.offsets, strict=True):
+                offsets[i] = at
+        return Packing(offsets, max((group.best.height for _, group in self.groups), default=0))
+
+    def steps(self, effort: Effort) -> Iterator[None]:
+        """Search the highest group, step by step, until none can be lowered that matters, or for ever."""
+        running = {k: group.steps(effort) for k, (_, group) in enumerate(self.groups)}
+        while running:
+            k = max(running, key=lambda k: (self.groups[k][1].best.height, -k))
+            group = self.groups[k][1]
+            group.enough, group.capacity = self.bound, self.capacity
+            if group.best.height < max(other.best.height for _, other in self.groups):
+                return  # what is higher cannot be lowered
+            if group.best.height <= self.bound:
+                return
+            if next(running[k], ENDED) is ENDED:
+                del running[k]
+            else:
+                yield
+
+
+ENDED = object()
+
+
+def spend(searches: Sequence[Search], effort: Effort, stopped: Callable[[], bool]) -> None:
+    """Search in turns until the effort is spent, nothing is left to be found, or `stopped` says so."""
+    running = [search.steps(effort) for search in searches]
+    while running:
+        for steps in list(running):
+            if effort.left <= 0 or stopped():
+                return
+            if next(steps, ENDED) is ENDED:
+                running.remove(steps)
