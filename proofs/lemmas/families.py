@@ -10,7 +10,7 @@ from types import ModuleType
 
 from proofs.lemmas import plan
 from proofs.lemmas.engine.family import AnyLemma, Family
-from proofs.lemmas.plan import clique_bound, column, cover, holding, layout, level, shrinking, tenancy, tiling
+from proofs.lemmas.plan import clique_bound, column, cover, holding, layout, level, shrinking, tenancy, tiling, unfolded
 from proofs.lemmas.planner import (
     align_up,
     execution,
@@ -55,7 +55,7 @@ def _file(module: ModuleType) -> str:
 
 
 def _all() -> list[Family]:
-    of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound]
+    of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound, unfolded]
     families = [Family(_file(module), module.LEMMAS, plan.TEXT, plan.LISTS) for module in of_lists]
     families += [Family(_file(module), module.STATEMENTS) for module in (cover, shrinking)]
     sums = prefix_sums

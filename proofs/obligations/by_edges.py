@@ -16,12 +16,13 @@ import numpy as np
 
 from proofs.certificate.edges import Edges, edges, lives
 from proofs.certificate.slots import Rows
+from proofs.lemmas.plan import chains
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, number, walk
 
 LEMMAS: tuple[str, ...] = (
     "one_edge_at_each_step", "no_edge_at_another_step", "tilings_join", "one_storage_rests_on_each",
-    "what_is_live_is_stacked", "live_storages_are_apart_in_bytes",
+    "what_is_live_is_stacked", "live_storages_are_apart_in_bytes", *chains.lemmas_of("tiling"),
 )  # fmt: skip
 DEFINITIONS = """
 (define-fun leads_up ((offset_below Int) (bytes_below Int) (offset Int) (bytes Int)) Bool
@@ -100,8 +101,8 @@ def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, alw
 
     yield from walk(
         Chain(
-            "tiling", "no_edges", bounds.astype(np.int64),
-            cells=lambda lo, hi: calls("(edge %d %d ", [first[lo:hi], final[lo:hi]]),
+            "tiling", bounds.astype(np.int64),
+            cells=lambda lo, hi: calls("%d %d", [first[lo:hi], final[lo:hi]]),
             states=states,
             initial=lambda g: number(birth[g] - 1),
             constants=lambda _: "",

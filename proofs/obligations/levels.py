@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.certificate.slots import Changes, running
+from proofs.lemmas.plan import chains
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, false, listed, number, walk
 
 TERMS = 50
 """The most storages that one cell adds up."""
-LEMMAS: tuple[str, ...] = ("level_stays_below_the_ceiling", "level_reaches_its_end", "levels_join")
+LEMMAS: tuple[str, ...] = (
+    "level_stays_below_the_ceiling",
+    "level_reaches_its_end",
+    "levels_join",
+    *chains.lemmas_of("level"),
+)
 
 
 def reached(
@@ -42,14 +48,14 @@ def reached(
         texts = []
         bounds, at = cell[lo : hi + 1].tolist(), step_of[cell[lo:hi]].tolist()
         for when, (a, b) in zip(at, pairwise(bounds), strict=True):
-            texts.append(f"(change {when} {_net(size[a:b], frees[a:b].count(True))} ")
+            texts.append(f"{when} {_net(size[a:b], frees[a:b].count(True))}")
         return texts
 
     def state(position: int) -> str:
         return f"{int(step_of[cell[position]])} {number(total[cell[position + 1]])}"
 
     chain = Chain(
-        "level", "no_changes", np.array([0, split, len(cell) - 1]), cells,
+        "level", np.array([0, split, len(cell) - 1]), cells,
         states=lambda at: [state(position) for position in at.tolist()],
         initial=lambda part: state(split - 1) if part and split else "0 0",
         constants=lambda _: f" {ceiling}",

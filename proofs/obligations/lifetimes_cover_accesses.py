@@ -1,6 +1,7 @@
 """Every access of every step and of the caller falls into the lifetime of its tensor, each read after its write.
 
-Lifetimes are not recomputed and compared: one row for each access asks whether the stated lifetime covers it. What a
+Lifetimes are not recomputed and compared: a row for each tensor asks whether the stated lifetime covers the first and
+the last of its reads, and so those between; one for each write whether it covers that. What a
 loop is given, captures or returns lives from its enter to its leave, since any iteration may touch it. The stated
 writer of a tensor is the step that writes it; what no step writes is the caller's. spec: V1.4, V1.7, V2.3, T1.1, T1.2,
 T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1, I1.10
@@ -21,11 +22,12 @@ from tmmu.plans.columns import IS_INPUT, ROLES
 SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."
 LEMMAS: tuple[str, ...] = ()
 DEFINITIONS = """
-(define-fun reads ((birth Int) (death Int) (writer Int) (step Int)) Bool
-  (and (<= birth step) (<= step death) (< writer step)))
-(define-fun uses ((birth Int) (death Int) (writer Int) (step Int)) Bool
-  (and (<= birth step) (<= step death) (<= writer step)))
-(define-fun touches ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
+(define-fun reads ((birth Int) (death Int) (writer Int) (first Int) (last Int)) Bool
+  (and (<= birth first) (<= first last) (<= last death) (< writer first)))
+(define-fun uses ((birth Int) (death Int) (writer Int) (first Int) (last Int)) Bool
+  (and (<= birth first) (<= first last) (<= last death) (<= writer first)))
+(define-fun touches ((birth Int) (death Int) (first Int) (last Int)) Bool
+  (and (<= birth first) (<= first last) (<= last death)))
 (define-fun writes ((birth Int) (death Int) (writer Int) (step Int)) Bool
   (and (<= birth step) (<= step death) (= writer step)))
 (define-fun given ((birth Int) (entitled Int)) Bool (and (= 0 birth) (= 1 entitled)))
@@ -36,7 +38,7 @@ GIVEN = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OP
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each access, for each tensor that the caller touches, and for each tensor that a loop keeps."""
+    """A row for what each tensor's reads span, for each write, for what the caller touches, and for what loops keep."""
     yield from false(*(Place(step=step) for step in context.faults))
     yield from _read(context)
     yield from _written(context)
@@ -69,7 +71,10 @@ def _written(context: Context) -> Iterator[Batch]:
     given = context.writer[writes.tensor] == CALLER
     yield from _accesses(context, "touches", given & changes, writes)
     yield from _accesses(context, "reads", ~given & changes, writes, source)
-    yield from _accesses(context, "writes", ~given & ~changes & ~further, writes, source)
+    first = ~given & ~changes & ~further
+    made, t = writes.chosen(first), context.plan.allocation.tensors
+    columns = [t.birth[made.tensor], t.death[made.tensor], source[first], made.step]
+    yield from table("writes", columns, _at(made))
     yield from _accesses(context, "reads", further, writes, source)
     overwritten = np.flatnonzero(given & ~changes)
     again = Accesses(writes.step[overwritten], writes.tensor[overwritten])
@@ -96,18 +101,29 @@ def _caller(context: Context) -> Iterator[Batch]:
     yield from table("given", [t.birth[caller_owned], entitled], lambda i: Place((int(caller_owned[i]),), step=0))
     returned = np.flatnonzero(context.returned)
     last = np.full(len(returned), context.last)
-    yield from table(
-        "touches", [t.birth[returned], t.death[returned], last], lambda i: Place((int(returned[i]),), step=context.last)
-    )
+    columns = [t.birth[returned], t.death[returned], last, last]
+    yield from table("touches", columns, lambda i: Place((int(returned[i]),), step=context.last))
 
 
 def _accesses(
     context: Context, macro: str, which: Mask, accesses: Accesses, source: Rows | None = None
 ) -> Iterator[Batch]:
-    """A row for each access that `which` marks: birth, death, the step that has written it if given, and step."""
+    """A row for all accesses that `which` marks of one tensor, and of one step that has written it where `source` is
+    given: birth, death, that step, and the first and the last access, which is named where it comes too late.
+    """
     t, chosen = context.plan.allocation.tensors, accesses.chosen(which)
-    before = [] if source is None else [source[which]]
-    yield from table(macro, [t.birth[chosen.tensor], t.death[chosen.tensor], *before, chosen.step], _at(chosen))
+    before = np.zeros(len(chosen.step), np.int64) if source is None else source[which]
+    order = np.lexsort((chosen.step, before, chosen.tensor))
+    step, tensor, before = chosen.step[order], chosen.tensor[order], before[order]
+    begins = np.flatnonzero((np.diff(tensor, prepend=-1) != 0) | (np.diff(before, prepend=-1) != 0))
+    ends = np.append(begins[1:], len(step))[: len(begins)] - 1
+    tensor, first, last = tensor[begins], step[begins], step[ends]
+    birth, death, given = t.birth[tensor], t.death[tensor], [] if source is None else [before[begins]]
+
+    def place(i: int) -> Place:
+        return Place((int(tensor[i]),), step=int(last[i] if last[i] > death[i] else first[i]))
+
+    yield from table(macro, [birth, death, *given, first, last], place)
 
 
 def _at(accesses: Accesses) -> Callable[[int], Place]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from proofs.lemmas.plan import chains
 from proofs.obligations import by_edges
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, listed, walk
@@ -21,7 +22,8 @@ from tmmu.plans.columns import Slots
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
 LEMMAS: tuple[str, ...] = (
     "tenants_are_apart_in_time", "tenants_fit", "tenancies_join", "slots_are_apart_in_bytes", "slots_end_in_time",
-    "layouts_join", "storages_of_two_slots_are_apart", *by_edges.LEMMAS,
+    "layouts_join", "storages_of_two_slots_are_apart", *chains.lemmas_of("tenancy"), *chains.lemmas_of("layout"),
+    *by_edges.LEMMAS,
 )  # fmt: skip
 DEFINITIONS = (
     """
@@ -60,11 +62,11 @@ def tenancies(context: StorageContext) -> Iterator[Batch]:
     def tenants(lo: int, hi: int) -> list[str]:
         at = order[lo:hi]
         extent = np.maximum(s.bytes[at], np.uint64(1))
-        return calls("(tenant %d %d %d %d %d ", [s.birth[at], s.death[at], offset[at], extent, s.alignment[at]])
+        return calls("%d %d %d %d %d", [s.birth[at], s.death[at], offset[at], extent, s.alignment[at]])
 
     yield from walk(
         Chain(
-            "tenancy", "vacant", evidence.tenants_at, tenants,
+            "tenancy", evidence.tenants_at, tenants,
             states=lambda at: [str(death) for death in s.death[order[at]].tolist()],
             initial=lambda _: "(- 1)",
             constants=lambda slot: f" {int(start[slot])} {int(size[slot])}",
@@ -115,7 +117,7 @@ def _slots(context: StorageContext) -> Iterator[Batch]:
 
     def cells(lo: int, hi: int) -> list[str]:
         at = order[lo:hi]
-        return calls("(slot %d %d %d ", [offset[at], slots.bytes[at], slots.alignment[at]])
+        return calls("%d %d %d", [offset[at], slots.bytes[at], slots.alignment[at]])
 
     def ends(at: np.ndarray) -> list[str]:
         rows = order[at]
@@ -123,7 +125,7 @@ def _slots(context: StorageContext) -> Iterator[Batch]:
 
     yield from walk(
         Chain(
-            "layout", "no_slots", np.cumsum([0, *map(len, lists)]), cells,
+            "layout", np.cumsum([0, *map(len, lists)]), cells,
             states=ends, initial=lambda _: "0", constants=lambda _: "",
         ),
         lambda lo, hi: Place(storages=evidence.tenants[evidence.tenants_at[order[lo:hi]]].tolist()),

@@ -1,4 +1,4 @@
-"""Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of about a thousand.
+"""Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of some thousands.
 
 A row is a call of a short function (a *macro*, or a chain of `proofs.lemmas.plan.chains`) on numbers of the plan. Every
 number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch has which tensors,
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-BATCH = 1000
+from proofs.lemmas.plan.chains import WIDE
+
+BATCH = 4000
 """Rows, or cells of chains, in one query: fewer cost round trips, more cost the solver memory."""
-PIECE = 50
-"""Cells of a chain in one call: a solver's cost for one call grows faster than its length."""
 
 Column = NDArray[np.integer[Any]]
 """Numbers of one kind, one for each row."""
@@ -127,13 +127,12 @@ def _joined(batches: list[Batch]) -> Batch:
 class Chain(NamedTuple):
     """Lists of cells, one after the other in common columns, each to be walked by the function `call`.
 
-    List g is cells `bounds[g]` to `bounds[g + 1]`. `cells(lo, hi)` are the opening texts of cells lo to hi,
+    List g is cells `bounds[g]` to `bounds[g + 1]`. `cells(lo, hi)` are the fields of cells lo to hi,
     `states(positions)` the states after the cells at those positions, `initial(g)` the state before list g,
-    `constants(g)` what stays the same along it, each as text; `empty` is the empty list.
+    `constants(g)` what stays the same along it, each as text.
     """
 
     call: str
-    empty: str
     bounds: NDArray[np.int64]
     cells: Callable[[int, int], list[str]]
     states: Callable[[NDArray[np.int64]], list[str]]
@@ -142,9 +141,10 @@ class Chain(NamedTuple):
 
 
 def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
-    """The lists of a chain in pieces of at most `PIECE` cells, each starting in the state in which the last one ended.
+    """The lists of a chain in rows of `WIDE` cells and then of one, each from the state in which the last one ended.
 
-    `place(lo, hi)` is what cells lo to hi are about. Empty lists ask nothing.
+    `place(lo, hi)` is what cells lo to hi are about: those of a row, and the cell whose state it goes on from. Empty
+    lists ask nothing.
     """
     low, high, group = _pieces(chain.bounds)
     starts = chain.bounds[group] == low
@@ -158,9 +158,10 @@ def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
         rows = []
         for a, b, g, begins, came, goes in zip(lo, hi, groups, starts[part].tolist(), before, after, strict=True):
             state = chain.initial(g) if begins else came
-            inside = "".join(cells[a - lo[0] : b - lo[0]])
-            rows.append(f"({chain.call} {state} {goes}{chain.constants(g)} {inside}{chain.empty}{')' * (b - a + 1)}")
-        yield Batch(rows, _stretch(place, lo, hi), hi[-1] - lo[0])
+            inside = " ".join(cells[a - lo[0] : b - lo[0]])
+            rows.append(f"({chain.call}_of_{b - a} {state} {goes}{chain.constants(g)} {inside})")
+        since = (low[part] - ~starts[part]).tolist()
+        yield Batch(rows, _stretch(place, since, hi), hi[-1] - lo[0])
 
 
 def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -> Callable[[int], Place]:
@@ -168,10 +169,10 @@ def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -
 
 
 def _pieces(bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last cell (exclusive) and the list of each piece."""
+    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then single cells."""
     lengths = np.diff(bounds)
-    count = -(-lengths // PIECE)
-    group = np.repeat(np.arange(len(lengths)), count)
-    nth = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
-    low = bounds[group] + nth * PIECE
-    return low, np.minimum(low + PIECE, bounds[group + 1]), group
+    group = np.repeat(np.arange(len(lengths)), lengths)
+    nth = np.arange(bounds[0], bounds[-1]) - bounds[group]
+    wide = nth < (lengths // WIDE * WIDE)[group]
+    low = np.flatnonzero(~wide | (nth % WIDE == 0))
+    return low + bounds[0], low + bounds[0] + np.where(wide[low], WIDE, 1), group[low]

@@ -16,6 +16,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from proofs.lemmas.plan import chains
 from proofs.obligations.contents import (
     Content,
     ValueLiveRanges,
@@ -32,7 +33,7 @@ from tmmu.core.vocabulary import Shares
 from tmmu.plans.columns import SHARES
 
 SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
-LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join")
+LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join", *chains.lemmas_of("holding"))
 DEFINITIONS = """
 (define-fun shows ((storage Int) (base_storage Int) (window Int) (base_window Int) (offset Int)
                    (bytes Int) (base_bytes Int) (made Int) (base_made Int)) Bool
@@ -208,12 +209,12 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
 
     def cells(lo: int, hi: int) -> list[str]:
         return [
-            f"(content {number(c.written)} {c.first_read} {number(c.last_read)} {str(r).lower()} "
+            f"{number(c.written)} {c.first_read} {number(c.last_read)} {str(r).lower()}"
             for c, r in zip(contents[lo:hi], replaces[lo:hi], strict=True)
         ]
 
     chain = Chain(
-        "holding", "no_contents", bounds, cells,
+        "holding", bounds, cells,
         states=lambda at: [
             f"{number(contents[i].written)} {number(contents[i].last_read)}" for i in at.tolist()
         ],
@@ -222,8 +223,7 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
     )  # fmt: skip
 
     def place(lo: int, hi: int) -> Place:
-        before = lo if lo in begins else lo - 1
-        return Place([content.tensor for content in contents[before:hi]], step=max(0, contents[hi - 1].written))
+        return Place([content.tensor for content in contents[lo:hi]], step=max(0, contents[hi - 1].written))
 
     yield from walk(chain, place)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from proofs.certificate.slots import most_at, running
+from proofs.lemmas.plan import chains
 from proofs.obligations import levels, no_live_overlap
 from proofs.obligations.arms import Rows
 from proofs.obligations.context import StorageContext
@@ -23,7 +24,8 @@ from tmmu.plans.sections import Usage
 
 SENTENCE = "Slots are as many as stated, and as the most storages live where that is claimed, and none is too large."
 LEMMAS: tuple[str, ...] = (
-    "at_most_one_tenant", "tenancies_join", "no_assignment_has_fewer_slots_than_are_live", *levels.LEMMAS,
+    "at_most_one_tenant", "tenancies_join", *chains.lemmas_of("tenancy"), "no_assignment_has_fewer_slots_than_are_live",
+    *levels.LEMMAS,
 )  # fmt: skip
 DEFINITIONS = """
 (define-fun lives_at ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))

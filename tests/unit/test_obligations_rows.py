@@ -16,12 +16,12 @@ import pytest
 from proofs import obligations
 from proofs.certificate.slots import Changes, certificate
 from proofs.lemmas import at_use
+from proofs.lemmas.plan.chains import WIDE
 from proofs.obligations import MODULES, PRELUDE, UNKNOWN
 from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.obligations.rows import (
     BATCH,
-    PIECE,
     Batch,
     Chain,
     Place,
@@ -125,29 +125,29 @@ def test_small_batches_are_put_together_until_they_are_worth_a_query() -> None:
     assert list(gathered(iter(()))) == []
 
 
-@pytest.mark.parametrize(
-    "lengths", [[1], [PIECE], [PIECE + 1], [0, 3, 0], [3 * BATCH + 7], [1] * BATCH + [PIECE * 2, 1]]
-)
-def test_a_chain_is_walked_from_end_to_end_in_pieces(lengths: list[int]) -> None:
+@pytest.mark.parametrize("lengths", [[1], [WIDE], [WIDE + 1], [0, 3, 0], [3 * BATCH + 7], [1] * BATCH + [WIDE * 2, 1]])
+def test_a_chain_is_walked_from_end_to_end_in_wide_rows_and_single_cells(lengths: list[int]) -> None:
     bounds = np.cumsum([0, *lengths])
     chain = Chain(
-        "walk", "nil", bounds,
-        cells=lambda lo, hi: [f"(c {i} " for i in range(lo, hi)],
+        "walk", bounds,
+        cells=lambda lo, hi: [f"c{i}" for i in range(lo, hi)],
         states=lambda at: [str(i) for i in at.tolist()],
         initial=lambda group: f"start{group}",
         constants=lambda group: f" k{group}",
     )  # fmt: skip
     expected = []
     for group, (first, end) in enumerate(zip(bounds.tolist(), bounds.tolist()[1:], strict=False)):
-        for lo in range(first, end, PIECE):
-            hi = min(lo + PIECE, end)
+        lo = first
+        while lo < end:
+            hi = lo + (WIDE if end - lo >= WIDE else 1)
             state = f"start{group}" if lo == first else str(lo - 1)
-            cells = "".join(f"(c {i} " for i in range(lo, hi))
-            expected.append(f"(walk {state} {hi - 1} k{group} {cells}nil{')' * (hi - lo + 1)}")
+            cells = " ".join(f"c{i}" for i in range(lo, hi))
+            expected.append(f"(walk_of_{hi - lo} {state} {hi - 1} k{group} {cells})")
+            lo = hi
     batches = list(walk(chain, lambda lo, hi: Place((lo, hi))))
     assert rows_of(iter(batches)) == expected
     assert sum(batch.weight for batch in batches) == sum(lengths)
-    assert all(batch.weight <= BATCH + PIECE for batch in batches)
+    assert all(batch.weight <= BATCH + WIDE for batch in batches)
     assert len(batches) <= sum(lengths) // BATCH + 1
     last = batches[-1]
     assert last.place(len(last.rows) - 1).tensors[1] == sum(lengths)
@@ -308,11 +308,14 @@ BOUNDS = {
     "ends_at": ("8 8 16", "8 8 15, 8 8 17"),
     "holds_footprint": ("9 9, 8 9, 9 18446744073709551615", "9 8, 9 18446744073709551616"),
     "lies_behind": ("16 8 32 16 8 40, 16 16 32 16 8 41", "16 17 32 16 8 40, 16 4 24 16 8 40, 16 8 32 16 9 40"),
-    "inside": ("8 8 16 2 2 2 2, 0 0 0 1 2 3 4", "8 9 16 2 2 2 2, 8 8 16 3 2 4 4, 8 8 16 2 4 3 4, 8 8 16 2 2 5 4"),
+    "inside": (
+        "8 8 16 2 2 2 2 2, 0 0 0 1 2 3 4 5",
+        "8 9 16 2 2 2 2 2, 8 8 16 3 2 4 4 4, 8 8 16 2 4 3 4 4, 8 8 16 2 2 5 4 5, 8 8 16 2 2 4 4 3",
+    ),
     "within_steps": ("3 3 3, 2 3 4", "3 2 4, 3 5 4"),
-    "reads": ("2 4 1 2, 2 4 1 4", "3 4 1 2, 2 4 1 5, 2 4 3 3"),
-    "uses": ("2 4 2 2, 2 4 1 4", "3 4 1 2, 2 4 1 5, 2 4 4 3"),
-    "touches": ("2 4 2, 2 4 4, 3 3 3", "3 4 2, 2 4 5"),
+    "reads": ("2 4 1 2 2, 2 4 1 2 4", "3 4 1 2 2, 2 4 1 4 5, 2 4 3 3 4, 2 4 1 4 3"),
+    "uses": ("2 4 2 2 2, 2 4 1 2 4", "3 4 1 2 2, 2 4 1 4 5, 2 4 4 3 4, 2 4 1 4 3"),
+    "touches": ("2 4 2 2, 2 4 2 4, 3 3 3 3", "3 4 2 2, 2 4 2 5, 2 4 4 3"),
     "writes": ("2 4 2 2, 2 4 4 4", "3 4 2 2, 2 4 5 5, 2 4 3 4"),
     "given": ("0 1", "1 1, 0 0"),
     "spans": ("2 4 2 4, 1 5 2 4", "3 4 2 4, 2 3 2 4"),

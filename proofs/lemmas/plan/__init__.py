@@ -22,6 +22,7 @@ from proofs.lemmas.plan import (
     shrinking,
     tenancy,
     tiling,
+    unfolded,
 )
 
 TEXT = chains.DEFINITIONS + properties.PROPERTIES + clique_bound.DEFINITIONS
@@ -34,6 +35,7 @@ LISTS: tuple[Lemma, ...] = (
     *tiling.LEMMAS,
     *column.LEMMAS,
     *clique_bound.LEMMAS,
+    *unfolded.LEMMAS,
 )
 """The lemmas about lists, in the order in which they are proved."""
 STATEMENTS: tuple[Statement, ...] = (*cover.STATEMENTS, *shrinking.STATEMENTS)

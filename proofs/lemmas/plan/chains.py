@@ -4,12 +4,22 @@ Each function takes a state, the state that it must end with, what stays the sam
 state from the front of the list to its end, and holds if every cell fits and the end is the one that is stated. So a
 long list can be checked in parts, each beginning where the part before it ended, and a lemma puts the parts together.
 The same text is evaluated on the plan's rows and used in the lemmas' proofs, so that the two cannot drift apart.
-spec: T1.1, V1.1, V1.5, V5.1, T6.4
+
+A row has one cell, or `WIDE`: for these the text is unfolded once, here, into functions without recursion
+(`level_of_4`), which cost a solver a third. That they mean the same is proved (`unfolded`). spec: T1.1, V1.1, V1.5,
+V5.1, T6.4
 """
 
 from __future__ import annotations
 
-DEFINITIONS = """
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from proofs.smt import descent
+from proofs.smt.expressions import Expression, text_of
+from proofs.smt.unfold import unfolded, unfolding
+
+_RECURSIVE = """
 ; The storages of one slot, by birth: each is born after the one before it died, starts where the slot starts, and fits.
 (declare-datatypes ((Tenants 0)) (((vacant) (tenant
   (birth Int) (death Int) (offset Int) (bytes Int) (alignment Int) (next_tenants Tenants)))))
@@ -58,4 +68,51 @@ DEFINITIONS = """
 (define-fun stacked ((end_below Int) (offset_above Int) (end_above Int)) Bool
   (and (<= 0 end_below) (<= end_below offset_above) (< offset_above end_above)))
 """
+
+WIDE = 4
+"""Cells of a wide row: more make little difference to a solver, and rows of single cells are the rest of a list."""
+WIDTHS = (1, WIDE)
+
+
+class Unfolded(NamedTuple):
+    """A chain at lists of `width` cells: its name there, its parameters, the call of the chain, and its text."""
+
+    chain: str
+    width: int
+    name: str
+    parameters: Sequence[tuple[str, str]]
+    call: Expression
+    text: str
+
+
+def _unfold() -> list[Unfolded]:
+    known = descent.check(_RECURSIVE)
+    by = unfolding(known)
+    found = []
+    for function in known.functions.values():
+        *state, (_, sort) = function.parameters
+        if sort not in known.lists:
+            continue  # it takes no list
+        made = known.lists[sort]
+        for width in WIDTHS:
+            cells = [[(f"{name}_{k + 1}", sort) for name, sort in made.fields] for k in range(width)]
+            rest: Expression = made.empty
+            for cell in reversed(cells):
+                rest = [made.cell, *(name for name, _ in cell), rest]
+            call: Expression = [function.name, *(name for name, _ in state), rest]
+            parameters = [*state, *(field for cell in cells for field in cell)]
+            name = f"{function.name}_of_{width}"
+            declared = " ".join(f"({name} {sort})" for name, sort in parameters)
+            text = f"(define-fun {name} ({declared}) Bool\n  {text_of(unfolded(call, by))})\n"
+            found.append(Unfolded(function.name, width, name, parameters, call, text))
+    return found
+
+
+UNFOLDED = _unfold()
+DEFINITIONS = _RECURSIVE + "".join(each.text for each in UNFOLDED)
 """SMT-LIB; accepted by `proofs.smt.descent`."""
+
+
+def lemmas_of(chain: str) -> tuple[str, ...]:
+    """The names of the lemmas by which the rows of a chain mean what it means."""
+    return tuple(f"{each.name}_is_{chain}" for each in UNFOLDED if each.chain == chain)
