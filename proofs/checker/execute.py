@@ -24,6 +24,9 @@ from proofs.checker.states import State, ValueNumbers, Written, start
 from proofs.checker.visits import Visits
 from proofs.violations import Obligation, Violation
 
+FEW_PAIRS = 16
+"""Operands times results of a step up to which each is compared with each."""
+
 
 def violations(run: Program) -> Iterator[Violation]:
     """Everything that is false in a plan, lazily. O(n log n) for n accesses and storages, but for dense aliasing."""
@@ -167,7 +170,8 @@ def executed(run: Program) -> Iterator[Violation]:
             if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
                 text = f"makes {t.name} a view, but not of the bytes of {b.name}"
                 yield here(Obligation.SHARING_IS_SOUND, w, text, b.name)
-        yield from _over_each_other(run, step, n)
+        if len(step.writes) > 1:
+            yield from _over_each_other(run, step, n)
         for w in step.writes:
             t = run.tensors[w]
             was = state.of[w]
@@ -204,8 +208,8 @@ def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> I
         yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, text)
     if not state.of[r].surely:
         yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {t.name} before it is written")
-        return
-    yield from _whole(run, state, values, n, r, f"reads {t.name}")
+    elif not state.memory[t.arena].is_run(t.address, t.address + t.bytes, state.of[r].value):
+        yield from _whole(run, state, values, n, r, f"reads {t.name}")
 
 
 def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, does: str) -> Iterator[Violation]:
@@ -225,18 +229,25 @@ def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
     """Of each result, the operands whose bytes it takes and may not, in the order in which they are read.
 
     A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand. What
-    the leave of exclusive arms writes may lie on the outputs that become it (X4.6). O(k log k) for k operands and
-    results, by a sweep over their addresses; of more wrong pairs than these, some are found.
+    the leave of exclusive arms writes may lie on the outputs that become it (X4.6). A few are compared each with each;
+    else O(k log k) for k operands and results, by a sweep over their addresses: of more wrong pairs than these, some
+    are found.
     """
     operands = dict.fromkeys((*step.reads, *step.again))
     results = dict.fromkeys(w for w in step.writes if w not in run.views)
+    found: dict[int, list[int]] = {}
+    if len(operands) * len(results) <= FEW_PAIRS:
+        for w in results:
+            for r in operands:
+                if _meet(run, r, w) and not _may_overwrite(run, step, r, w):
+                    found.setdefault(w, []).append(r)
+        return found
     starts = sorted(
         (run.tensors[i].arena, run.tensors[i].address, is_result, i)
         for is_result, rows in ((False, operands), (True, results))
         for i in rows
         if run.tensors[i].bytes
     )
-    found: dict[int, list[int]] = {}
     still_allowed, reached = len(starts), -1
     reaching: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # the ends of what began before
     for arena, address, is_result, i in starts:
@@ -278,7 +289,10 @@ def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Violation]
 
 def _meet(run: Program, i: int, j: int) -> bool:
     a, b = run.tensors[i], run.tensors[j]
-    return a.arena == b.arena and max(a.address, b.address) < min(a.address + a.bytes, b.address + b.bytes)
+    if a.arena != b.arena:
+        return False
+    lower, upper = (a, b) if a.address <= b.address else (b, a)
+    return upper.address < lower.address + lower.bytes and upper.bytes > 0
 
 
 def _at(run: Program, n: int, obligation: Obligation, i: int, text: str, *others: str) -> Violation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 
 class Bytes:
@@ -29,6 +29,11 @@ class Bytes:
         self.owner[i:j] = [tensor, self.owner[j - 1]] if resumes else [tensor]
         self.start[i:j] = [first, end] if resumes else [first]
 
+    def is_run(self, first: int, end: int, tensor: int) -> bool:
+        """Whether bytes [first, end) lie in one run, which holds `tensor`. O(log runs)."""
+        i = bisect_right(self.start, first)
+        return self.owner[i - 1] == tensor and (i == len(self.start) or end <= self.start[i])
+
     def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
         """What bytes [first, end) hold: (first byte, end, tensor), in order."""
         i = bisect_right(self.start, first) - 1
@@ -36,3 +41,38 @@ class Bytes:
             stop = min(self.start[i + 1], end) if i + 1 < len(self.start) else end
             yield first, stop, self.owner[i]
             first, i = stop, i + 1
+
+
+class Divided:
+    """An arena cut at some addresses, each part with runs of its own, so that a write moves the runs of its part alone.
+
+    >>> arena = Divided(-1, [4])
+    >>> arena.write(0, 8, 5)
+    >>> arena.is_run(0, 8, 5), list(arena.read(2, 10))
+    (True, [(2, 4, 5), (4, 8, 5), (8, 10, -1)])
+    """
+
+    def __init__(self, unwritten: int, cuts: Sequence[int]) -> None:
+        self.begin = [0, *cuts]
+        self.parts = [Bytes(unwritten) for _ in self.begin]
+
+    def write(self, first: int, end: int, tensor: int) -> None:
+        """Bytes [first, end) now hold `tensor`."""
+        for part, lower, upper in self._parts(first, end):
+            part.write(lower, upper, tensor)
+
+    def is_run(self, first: int, end: int, tensor: int) -> bool:
+        """Whether bytes [first, end) lie in one run of each part, which holds `tensor`."""
+        return all(part.is_run(lower, upper, tensor) for part, lower, upper in self._parts(first, end))
+
+    def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """What bytes [first, end) hold: (first byte, end, tensor), in order."""
+        for part, lower, upper in self._parts(first, end):
+            yield from part.read(lower, upper)
+
+    def _parts(self, first: int, end: int) -> list[tuple[Bytes, int, int]]:
+        i, j = bisect_right(self.begin, first) - 1, bisect_left(self.begin, end) - 1
+        if i >= j:
+            return [(self.parts[i], first, end)]
+        cuts = [first, *self.begin[i + 1 : j + 1], end]
+        return list(zip(self.parts[i : j + 1], cuts, cuts[1:], strict=False))

@@ -186,7 +186,8 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
 def _steps(allocation: Allocation) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
     reads, writes, mutates = (allocation.steps.listed(name) for name in ("reads", "writes", "mutates"))
-    steps = [RunStep(r, w, frozenset(m)) for r, w, m in zip(reads, writes, mutates, strict=True)]
+    nothing = frozenset[int]()
+    steps = [RunStep(r, w, frozenset(m) if m else nothing) for r, w, m in zip(reads, writes, mutates, strict=True)]
     # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
     scratch = np.flatnonzero(
         (allocation.tensors.role == ROLES.index(Role.SCRATCH)) & (allocation.tensors.writer != NONE)

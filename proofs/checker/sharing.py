@@ -26,8 +26,9 @@ STATED = {Shares.VIEW: "a view of", Shares.IN_PLACE: "in place of", Shares.ALIAS
 def false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
     """Every row whose sharing is not as stated. O(tensors + accesses)."""
     t = plan.allocation.tensors
-    reads = plan.allocation.steps.listed("reads")
-    for row in np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist():
+    stated = np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist()
+    reads = plan.allocation.steps.listed("reads") if stated else []
+    for row in stated:
         of, shares = int(t.of[row]), SHARES[int(t.shares[row])]
         tensor, other = run.tensors[row], run.tensors[of]
         if why := _why(run, row, of, shares, reads[tensor.writer] if tensor.writer is not None else []):

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from proofs.checker.memory import Bytes
+from proofs.checker.memory import Bytes, Divided
 from proofs.checker.program import CALLER, Program
 
+PART = 256
+"""Offsets of storages after which an arena's bytes are divided."""
 UNCHANGED = -2
 """The value of bytes that an arm did not write."""
 
@@ -51,7 +53,7 @@ class ArmEnd(NamedTuple):
 class State:
     """The bytes of each arena by value, what is known of each tensor, and the changes of the arms that are running."""
 
-    memory: list[Bytes]
+    memory: list[Divided]
     of: list[Written]
     arms: list[ArmChanges] = field(default_factory=list)
 
@@ -93,7 +95,10 @@ class State:
 def start(run: Program) -> State:
     """The state before step 0, the caller's writes done."""
     known = [Written(i, t.writer is None, t.writer is None) for i, t in enumerate(run.tensors)]
-    state = State([Bytes(CALLER) for _ in run.arenas], known)
+    offsets: list[set[int]] = [set() for _ in run.arenas]
+    for s in run.storages:
+        offsets[s.arena].add(s.offset)
+    state = State([Divided(CALLER, sorted(found)[PART::PART]) for found in offsets], known)
     for i, t in enumerate(run.tensors):
         if t.writer is None:
             state.write(t.arena, t.address, t.address + t.bytes, i)
@@ -164,7 +169,7 @@ def _apart(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(
-    before: Bytes, changed: Sequence[Bytes], first: int, end: int
+    before: Divided, changed: Sequence[Bytes], first: int, end: int
 ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """Bytes [first, end) at the ends of all arms, cut wherever one of them has another value."""
     runs = [

@@ -563,8 +563,13 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
 ]
 
 
+@pytest.mark.parametrize("few", [0, execute.FEW_PAIRS])
 @pytest.mark.parametrize(("plan", "expected"), [row[1:] for row in EXECUTED], ids=[row[0] for row in EXECUTED])
-def test_a_run_finds_what_is_wrong_and_nothing_else(plan: Program, expected: list[Any]) -> None:
+def test_a_run_finds_what_is_wrong_and_nothing_else(
+    plan: Program, expected: list[Any], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether operands and results are compared each with each, or by a sweep."""
+    monkeypatch.setattr(execute, "FEW_PAIRS", few)
     assert found(plan) == expected
 
 

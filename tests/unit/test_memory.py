@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.checker.memory import Bytes
+from proofs.checker.memory import Bytes, Divided
 
 WRITES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(0, 3)), max_size=12)
 
@@ -24,6 +24,23 @@ def test_every_byte_holds_the_tensor_that_was_last_written_there(
     ]
     assert all(start < end for start, end, _ in read)
     assert [start for start, _, _ in read][1:] == [end for _, end, _ in read][:-1]
+
+
+@given(WRITES, st.sets(st.integers(1, 20)), st.integers(0, 12), st.integers(0, 12), st.integers(-1, 3))
+def test_an_arena_that_is_divided_holds_what_one_in_one_part_does(
+    writes: list[tuple[int, int, int]], cuts: set[int], first: int, size: int, tensor: int
+) -> None:
+    whole, divided = Bytes(-1), Divided(-1, sorted(cuts))
+    for start, count, written in writes:
+        whole.write(start, start + count, written)
+        divided.write(start, start + count, written)
+    bytes_of = [[o for a, b, o in each.read(first, first + size) for _ in range(a, b)] for each in (whole, divided)]
+    assert bytes_of[0] == bytes_of[1]
+    for arena in (whole, divided):
+        if size and arena.is_run(first, first + size, tensor):
+            assert bytes_of[0] == [tensor] * size
+    if whole.is_run(first, first + size, tensor):
+        assert divided.is_run(first, first + size, tensor)
 
 
 @given(WRITES)
