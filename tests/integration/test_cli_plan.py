@@ -326,3 +326,18 @@ def test_a_pattern_donates_what_it_fits_and_text_names_eight_of_it(
     assert verifier.run(["m.plan.cbor", "--donate", "w*", "--model", "m.ir.cbor"]) == 0
     assert ran(capsys, "plan", "m.onnx", "--dim", "n=4", "--donate", "*", "-o", "o.cbor")[0] == 0
     assert "x" in file.load("o.cbor").plan.bindings.donated
+
+
+def test_each_of_several_models_is_bound_by_the_names_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that none of them has is refused. spec: C5.11"""
+    monkeypatch.chdir(tmp_path)
+    for name in ("unet", "llama-block", "mico-lenet"):
+        assert run(["example", name, "-o", f"{name}.onnx"]) == 0
+    bound = ["--dim", "batch=1", "--dim", "seq=16..64:16"]
+    assert run(["plan", ".", "-q", *bound, "-o", "plans"]) == 0
+    assert len(list((tmp_path / "plans").iterdir())) == 3
+    capsys.readouterr()
+    assert run(["plan", ".", "-q", *bound, "--dim", "bacth=2", "-o", "plans"]) == 2
+    assert "no dimension is named 'bacth'" in capsys.readouterr().err

@@ -57,6 +57,8 @@ def _ir(path: str, bindings: Bindings) -> Model:
             f"{given[0]!r} binds nothing: an IR file states every shape",
             file=path,
             fix="drop the flag",
+            binding=given[0],
+            is_unknown=not trusted,
         )
     return model
 

@@ -1,10 +1,11 @@
-"""`tmmu plan`: models planned, their plans checked, and written. spec: C2.1, C2.7, C5.7, C5.8, R7.22"""
+"""`tmmu plan`: models planned, their plans checked, and written. spec: C2.1, C2.7, C5.7, C5.8, C5.11, R7.22"""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -115,7 +116,8 @@ def plan(
     """Plan the memory of models.
 
     Reads each MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks its plan as verify-plan does, and writes it. A FOLDER
-    stands for its files that end with .onnx, .ir.cbor or .ir.txt, at any depth.
+    stands for its files that end with .onnx, .ir.cbor or .ir.txt, at any depth. Of several models each is bound by
+    those names that it has.
 
     \b
     Exit codes: 0 written, 4 a model that cannot be planned, 2 command line, 70 internal error; of several the worst.
@@ -134,10 +136,11 @@ def plan(
     arenas = _with(arenas, capacity)
     spec = ranks.load(sharding, training.budget, options.order)
     documents, codes = [], set[int]()
+    absent = defaultdict[str, list[TmmuError]](list) if several else None
     for number, (model, target) in enumerate(zip(models, targets, strict=True)):
         try:
             with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
-                made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing)
+                made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing, absent)
                 paths = _written(made, target)
         except TmmuError as error:
             if not several:
@@ -152,6 +155,7 @@ def plan(
             print_lines(_line(model, made, paths))
         elif not quiet:
             print_lines(*_text(made, paths, spec, why=why or verbose, phases=verbose))
+    codes |= {explain(errors[-1]) for errors in (absent or {}).values() if len(errors) == len(models)}
     if style == "json":
         print_text(json_text({"models": documents}))
     return next(code for code in WORST_FIRST if code in codes)
@@ -178,16 +182,30 @@ def _planned(
     sharding: ShardOptions,
     spec: dict[str, Any] | None,
     doing: Doing,
+    absent: dict[str, list[TmmuError]] | None,
 ) -> PlannedModel:
-    """The plans of one model, checked. Raises `TmmuError`, which names the file."""
+    """The plans of one model, checked. Raises `TmmuError`, which names the file.
+
+    Names that the model does not have bind nothing and are noted in `absent`; with None they are refused.
+    """
     from tmmu.cli import ranks
     from tmmu.cli.planning import task
+    from tmmu.core.bindings import without
     from tmmu.runtime.events import EventLog
 
     begun = [time.perf_counter_ns()]
     try:
         doing("reading")
-        asked = task(model, bindings, training, options, arenas, divided=spec is not None)
+        while True:
+            try:
+                asked = task(model, bindings, training, options, arenas, divided=spec is not None)
+                break
+            except TmmuError as error:
+                if absent is None or not error.diagnostics.get("is_unknown"):
+                    raise
+                name = str(error.diagnostics["binding"])
+                absent[name].append(error.in_file(model))
+                bindings = without(bindings, name)
         log = None if events is None else EventLog(events)
         begun.append(time.perf_counter_ns())
         found = PlannedModel(asked, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tmmu.core.dtypes import TYPES
@@ -120,6 +121,24 @@ def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
         of[name][0] if name in of else name: of[name][1].first + of[name][1].step * size if name in of else size
         for name, size in point.items()
     }
+
+
+def without(bindings: Bindings, name: str) -> Bindings:
+    """What is bound, but for one name.
+
+    >>> without(Bindings({"n": 1, "m": 2}, ranges={"h/32": (1, 2)}, steps={"h": SteppedDim("h/32", 0, 32)}), "h").ranges
+    {}
+    """
+    left = {name, bindings.steps[name].unit} if name in bindings.steps else {name}
+
+    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if key not in left}
+
+    of = bindings
+    return replace(
+        of, dims=kept(of.dims), shapes=kept(of.shapes), values=kept(of.values), ranges=kept(of.ranges),
+        stated=kept(of.stated), steps=kept(of.steps),
+    )  # fmt: skip
 
 
 def ranges_text(bindings: Bindings) -> dict[str, str]:

@@ -16,6 +16,7 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim, show, symbol
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import SteppedDim
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
 from tmmu.importers.shapes.stated import StatedSize
@@ -150,8 +151,7 @@ def _dims(
     sizes = [(of[u][0], of[u][1].first + of[u][1].step * n) if u in of else (u, n) for u, n in sizes]
     for name, size in sizes:
         if name not in names:
-            fix = _listed("the names are", sorted(names))
-            raise _bad_binding("--dim", name, f"no dimension is named {name!r}", fix)
+            raise _not_there("--dim", name, "dimension", sorted(names))
         if not 0 <= size <= LARGEST:
             raise _contradiction("--dim", name, f"no dimension can be {size}")
     for name, (low, high) in ranges.items():
@@ -173,7 +173,7 @@ def _names(shapes: Mapping[str, Open]) -> set[str]:
 
 def _named(flag: str, name: str, inputs: Mapping[str, object]) -> None:
     if name not in inputs:
-        raise _bad_binding(flag, name, f"no graph input is named {name!r}", _listed("the inputs are", list(inputs)))
+        raise _not_there(flag, name, "graph input", list(inputs))
 
 
 def _agreed(
@@ -259,6 +259,14 @@ def _listed(words: str, names: list[str]) -> str:
 
 def _contradiction(flag: str, name: str, what: str) -> TmmuError:
     return _bad_binding(flag, name, what, "give a value that the model allows")
+
+
+def _not_there(flag: str, name: str, what: str, names: list[str]) -> TmmuError:
+    """The refusal of a name that the model does not have; `is_unknown` where another model may have it."""
+    fix = f"{did_you_mean(name, names, '')} {_listed('the names are' if flag == '--dim' else 'the inputs are', names)}"
+    error = _bad_binding(flag, name, f"no {what} is named {name!r}", fix.strip())
+    error.diagnostics["is_unknown"] = True
+    return error
 
 
 def _bad_binding(flag: str, name: str, what: str, fix: str) -> TmmuError:

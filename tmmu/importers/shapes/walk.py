@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, show, upper
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import did_you_mean
 from tmmu.importers.shapes import bodies as rules
 from tmmu.importers.shapes.binding import Bound
 from tmmu.importers.shapes.folding import COUNTING, is_folded
@@ -262,7 +263,7 @@ class Walk:
             elif self._needless(scope, node, k):
                 self.unproduced.add(scope.scoped(name))
             else:
-                raise self._unknown(scope, position, tensor, scope.scoped(name))
+                raise self._unknown(scope, position, tensor, scope.scoped(name), type_)
 
     def _given(self, name: str, known: Type) -> Size | None:
         """The size that the user states of a tensor and that is needed. spec: T10.14"""
@@ -271,12 +272,15 @@ class Walk:
             self.given.add(name)
         return size
 
-    def _unknown(self, scope: GraphScope, position: int, tensor: str, name: str) -> TmmuError:
+    def _unknown(self, scope: GraphScope, position: int, tensor: str, name: str, known: Type) -> TmmuError:
         """The refusal of a tensor of unknown shape, with the reason and the flag that would help."""
         node, schema = scope.nodes[position], self.operators.schema(scope.nodes[position])
         operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
         if schema is None:
-            return refuse("INVALID_IR_SHAPES", tensor, f"the operator {operator} is not known", self._trust(name))
+            what = f"the operator {operator} is not known"
+            own = (each.name for each in onnx.defs.get_all_schemas() if each.domain == domain_of(node))
+            near = did_you_mean(node.op_type, own, "")
+            return refuse("INVALID_IR_SHAPES", tensor, what, f"{near} {self._trust(name, known)}".strip())
         if node.op_type in ("If", "Loop"):
             asked = [locate(scope, position, name) for name in node.input[:2] if name]
             if len(node.input) > 1 and node.input[1]:
@@ -293,14 +297,16 @@ class Walk:
             if not unknown:
                 return unshown(tensor, f"no rule of {operator} gives its shape for every shape of the envelope")
         if not unknown:
-            return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust(name))
+            return refuse(
+                "INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust(name, known)
+            )
         reasons = self.values.reasons(unknown[0])
         flags = self._flags(reasons)
         why = next((place for place in reasons if self._flag(place) is None), reasons[0])
         what, at = f"its shape depends on the value of {why.key!r}", why.home.defined[why.name]
         if at != GIVEN:
             what += f", a result of {why.home.nodes[at].op_type}"
-        return refuse("INVALID_IR_SHAPES", tensor, what, f"bind it with {flags}" if flags else self._trust(name))
+        return refuse("INVALID_IR_SHAPES", tensor, what, f"bind it with {flags}" if flags else self._trust(name, known))
 
     def _flags(self, reasons: Sequence[ScopedName]) -> str:
         """The flags that would give all values that are the `reasons`; none where one of them cannot be given."""
@@ -325,8 +331,9 @@ class Walk:
                     return flags
         return ""
 
-    def _trust(self, name: str) -> str:
-        flags = f"--shape {name}=float32:1x10 or --bytes {name}=40"
+    def _trust(self, name: str, known: Type = UNKNOWN) -> str:
+        dims = "1x10" if known.dims is None else "x".join("N" if dim is None else show(dim) for dim in known.dims)
+        flags = f"--shape {name}={known.dtype or 'float32'}:{dims or 'scalar'} or --bytes {name}=40"
         if self.stated is None:
             return f"--trust-shapes takes the shape that the file states, {flags} one that you state"
         return f"the file states none either; state it: {flags}"
