@@ -195,7 +195,8 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "it has no event that belongs to a module"),
+        ("", "it has no step of a module"),
+        (MADE, "it has no step of a module"),
         ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
         (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is not one of this scan"),
         (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),

@@ -39,15 +39,15 @@ READERS = (
 def read(file: File) -> tuple[list[Event], list[Path]]:
     """The events of a log, and every path in it.
 
-    Raises `WrongLog`, also where there is nothing to follow: a log without an event of any module was not checked.
+    Raises `WrongLog`, also where there is nothing to follow: a log without a step of any module was not checked.
     """
     try:
         events = log.read(file)
         paths = list(chain.from_iterable(reader.paths(events) for reader in READERS))
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error
-    if not paths:
-        raise WrongLog(None, f"{file}: it has no event that belongs to a module")
+    if not any(path.lines for path in paths):
+        raise WrongLog(None, f"{file}: it has no step of a module")
     return events, paths
 
 
