@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.readers.plans import formats
@@ -101,6 +101,7 @@ def test_a_file_with_other_bytes_is_refused_or_is_a_plan(kind: str) -> None:
     """Both outcomes are reached."""
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=120)  # a few dozen of one file are all refused now and then
     @given(st.sampled_from([path.read_bytes() for path in BYTES[kind]]), st.data())
     def changed(whole: bytes, data: st.DataObject) -> None:
         found, places = bytearray(whole), st.integers(0, len(whole) - 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.source import Source
+from proofs.readers.plans.source import FreshNames, Source
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
@@ -47,7 +47,9 @@ class CellMemory:
     cells: list[Cell] = field(default_factory=list)
     steps: list[tuple[str, tuple[str, str], list[int], list[int], list[int]]] = field(default_factory=list)
     empty: set[int] = field(default_factory=set)
-    _names: dict[str, dict[str, int]] = field(default_factory=lambda: {"arena": {}, "cell": {}, "step": {}})
+    _arena_names: FreshNames = field(default_factory=FreshNames)
+    _cell_names: FreshNames = field(default_factory=FreshNames)
+    _step_names: FreshNames = field(default_factory=FreshNames)
 
     def arena(self, name: str, capacity: int = UINT64_END - 1) -> int:
         """A further arena; without a capacity where the file states none. One of no bytes has room for nothing."""
@@ -57,7 +59,7 @@ class CellMemory:
         if capacity == 0:
             self.empty.add(len(self.arenas))
         # An arena has a byte at least, as what is of no bytes takes one in footprints (T7).
-        self.arenas.append(Arena(self._fresh("arena", name), max(1, capacity)))
+        self.arenas.append(Arena(self._arena_names(name), max(1, capacity)))
         return len(self.arenas) - 1
 
     def cell(
@@ -66,7 +68,7 @@ class CellMemory:
     ) -> int:  # fmt: skip
         """A further cell; refused where it ends beyond 64 bits."""
         self.source.bound(len(self.cells))
-        self.cells.append(Cell(self._fresh("cell", name), arena, offset, 0, role, before))
+        self.cells.append(Cell(self._cell_names(name), arena, offset, 0, role, before))
         self.grow(len(self.cells) - 1, size, place)
         return len(self.cells) - 1
 
@@ -123,7 +125,7 @@ class CellMemory:
                 found.of = held if same and held not in apart else None
         for cell in written:
             self.cells[cell].written = True
-        label = self._fresh("step", name)
+        label = self._step_names(name)
         self.source.bound(len(self.steps) + len(self.cells))
         self.source.spend(1 + len(read) + len(written))
         self.steps.append((label, op, list(read), list(written), list(changed)))
@@ -163,13 +165,3 @@ class CellMemory:
         """The names of the callers' cells that the program writes."""
         changed = {cell for *_, changes in self.steps for cell in changes}
         return tuple(c.name for k, c in enumerate(self.cells) if c.role is Role.INPUT and k in changed)
-
-    def _fresh(self, kind: str, name: str) -> str:
-        """A name that none of its kind has; in all linear, however often one repeats."""
-        taken = self._names[kind]
-        found = plain = name.replace("\0", "_") or "unnamed"
-        while found in taken:
-            taken[plain] += 1
-            found = f"{plain} #{taken[plain]}"
-        taken[found] = 1
-        return found

@@ -42,8 +42,11 @@ class PlanFormat(NamedTuple):
 
     def read(self, source: Source) -> ForeignPlan:
         """The plan in a file of this format. Raises INVALID_PLAN with file and place."""
-        found: ForeignPlan = import_module(f"proofs.readers.plans.{self.module}").read(source)
-        return found
+        read: Callable[[Source], ForeignPlan] = import_module(f"proofs.readers.plans.{self.module}").read
+        try:
+            return read(source)
+        except RecursionError as error:
+            raise source.refuse("it nests too deeply", None, "use a flatter program") from error
 
 
 def _is_csv(head: bytes) -> bool:

@@ -21,6 +21,7 @@ from proofs.readers.plans.script import (
     extent,
     integer,
     integers,
+    line_of,
     parsed,
     string,
 )
@@ -46,10 +47,7 @@ READ, WRITTEN, KEPT = "read", "written", "kept"
 
 def read(source: Source) -> ForeignPlan:
     """The plan of a wrapper. Raises INVALID_PLAN with FILE and line. O(bytes)."""
-    try:
-        return _Wrapper(source).plan()
-    except RecursionError as error:
-        raise source.refuse("it nests too deeply", None, "use a flatter program") from error
+    return _Wrapper(source).plan()
 
 
 @dataclass
@@ -219,7 +217,7 @@ class _Wrapper:
             size = end - start
         before = None if comment.endswith("# alloc") else pointer.cell
         offset = old.offset + pointer.start
-        cell = self.memory.cell(self.prefix + name, old.arena, offset, size, before=before, place=_line(node))
+        cell = self.memory.cell(self.prefix + name, old.arena, offset, size, before=before, place=line_of(node))
         self.widths[cell] = self.widths.get(pointer.cell, 0)
         if pointer.cell in self.unsized:
             self.unsized.add(cell)
@@ -286,7 +284,7 @@ class _Wrapper:
             if pointer.cell in self.unsized:
                 self.unsized.discard(pointer.cell)
                 self.widths[pointer.cell] = _width(node.args[3]) or 0
-                self.memory.grow(pointer.cell, pointer.start + (size or 0), _line(node))
+                self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
 
     def pool(self, node: ast.Call, name: str) -> ScriptValue:
         """`empty_strided_cpu(shape, strides, dtype)`: memory of its own, a pool or a buffer."""
@@ -296,7 +294,7 @@ class _Wrapper:
         if size is None:
             raise self.refuse(node, "expected a shape and strides in numbers", "compile with dynamic=False")
         label = self.prefix + (name or "buffer")
-        cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=_line(node))
+        cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=line_of(node))
         self.widths[cell] = _width(dtype) or 0
         return ScriptValue((Pointer(cell, 0),))
 
@@ -310,7 +308,7 @@ class _Wrapper:
         self.has_pools = True
         pool = self.memory.cells[base[0].cell]
         at = pool.offset + base[0].start + offset
-        cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=_line(node))
+        cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=line_of(node))
         self.widths[cell] = _width(node.args[2]) or 0
         return ScriptValue((Pointer(cell, 0),))
 
@@ -323,7 +321,7 @@ class _Wrapper:
                 found.append(pointer)
                 continue
             start, end = self.viewed(node, self.widths[pointer.cell])
-            self.memory.grow(pointer.cell, pointer.start + end, _line(node))
+            self.memory.grow(pointer.cell, pointer.start + end, line_of(node))
             found.append(Pointer(pointer.cell, pointer.start + start))
         return ScriptValue(tuple(found))
 
@@ -389,11 +387,7 @@ class _Wrapper:
         self.memory.step(what, (DOMAIN, what), touched.reads, touched.writes, touched.keeps)
 
     def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
-        return self.source.refuse(what, _line(node), fix)
-
-
-def _line(node: ast.AST) -> str:
-    return f"line {getattr(node, 'lineno', 1)}"
+        return self.source.refuse(what, line_of(node), fix)
 
 
 def _width(dtype: ast.expr | None) -> int | None:

@@ -21,6 +21,7 @@ from proofs.readers.plans.script import (
     extent,
     integer,
     integers,
+    line_of,
     parsed,
     string,
 )
@@ -51,10 +52,7 @@ class _Kernel:
 
 def read(source: Source) -> ForeignPlan:
     """The plan of a script: all its Relax functions. Raises INVALID_PLAN with FILE and line. O(bytes)."""
-    try:
-        return _Module(source).plan()
-    except RecursionError as error:
-        raise source.refuse("it nests too deeply", None, "use a flatter program") from error
+    return _Module(source).plan()
 
 
 class _Module:
@@ -337,7 +335,7 @@ class _Module:
             if found is None:
                 raise self.refuse(node, "expected a shape and an element type of known width")
             size = found
-        cell = self.memory.cell(self.prefix + (name or "tensor"), storage[0], offset, size, place=_line(node))
+        cell = self.memory.cell(self.prefix + (name or "tensor"), storage[0], offset, size, place=line_of(node))
         return ScriptValue((Pointer(cell, 0),))
 
     def same(
@@ -350,7 +348,7 @@ class _Module:
         size = _tensor_bytes(declared)
         self.assumed[f"{packed or callee} shows its operand's bytes"] = None
         for pointer in operands[0].every(self.source) if size is not None and callee != "R.memory.view" else ():
-            self.memory.grow(pointer.cell, pointer.start + (size or 0), _line(node))
+            self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
         return operands[0]
 
     def kernel_call(self, node: ast.Call, name: str, operands: list[ScriptValue]) -> None:
@@ -361,7 +359,7 @@ class _Module:
         for k, operand in enumerate(operands):
             pointers = operand.every(self.source)
             for pointer in pointers:
-                self.memory.grow(pointer.cell, pointer.start + kernel.bytes.get(k, 0), _line(node))
+                self.memory.grow(pointer.cell, pointer.start + kernel.bytes.get(k, 0), line_of(node))
             cells = [p.cell for p in pointers]
             is_written = k in kernel.writes
             if k in kernel.passes and not is_written:
@@ -376,11 +374,7 @@ class _Module:
             self.memory.step(what, (DOMAIN, what), reads, writes)
 
     def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
-        return self.source.refuse(what, _line(node), fix)
-
-
-def _line(node: ast.AST) -> str:
-    return f"line {getattr(node, 'lineno', 1)}"
+        return self.source.refuse(what, line_of(node), fix)
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:

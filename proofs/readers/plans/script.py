@@ -81,6 +81,11 @@ def parsed(source: Source) -> ast.Module:
         raise source.refuse("expected Python text that nests less deeply", None, "use a flatter program") from error
 
 
+def line_of(node: ast.AST) -> str:
+    """Where a node stands, for messages."""
+    return f"line {getattr(node, 'lineno', 1)}"
+
+
 def dotted(node: ast.expr) -> str:
     """`a.b.c` of such an expression, "" of any other."""
     parts = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -98,28 +97,13 @@ class Source:
             raise self.refuse(f"{name} is not beside it ({error.strerror})", None, "keep both in one folder") from error
 
 
-def fresh(name: str, taken: Collection[str]) -> str:
-    """A name that is not taken: the file's own, numbered where it repeats; never empty and without a NUL.
-
-    The number is above that of all names, so that it is free at once however often a name repeats.
-
-    >>> fresh("add", ()), fresh("add", ("add", "mul")), fresh("", ())
-    ('add', 'add #3', 'unnamed')
-    """
-    plain = name.replace("\0", "_") or "unnamed"
-    found, k = plain, len(taken)
-    while found in taken:
-        k += 1
-        found = f"{plain} #{k}"
-    return found
-
-
 class FreshNames:
-    """Gives each thing a name that no other has, as `fresh` does, in constant time each.
+    """Gives each thing a name that no other has: the file's own, numbered where it repeats; never empty, and without a
+    NUL. All in linear time, however often a name repeats.
 
     >>> names = FreshNames()
-    >>> names("add"), names("add"), names("add #2"), names("add")
-    ('add', 'add #2', 'add #2 #2', 'add #3')
+    >>> names("add"), names("add"), names("add #2"), names("add"), names("")
+    ('add', 'add #2', 'add #2 #2', 'add #3', 'unnamed')
     """
 
     def __init__(self) -> None:

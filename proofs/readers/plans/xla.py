@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from proofs.readers.plans.hlo import TYPES, Computation, HloModule, Index, Instruction, Leaf, parse
-from proofs.readers.plans.source import ForeignPlan, Source, fresh
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.vocabulary import Role, Shares
@@ -169,8 +169,8 @@ class _Flattening:
         self.thread_local = assignment.thread_local
         self.building = Building()
         self.building.arenas += assignment.arenas
-        self.taken: set[str] = set()
-        self.nodes: set[str] = set()
+        self.tensor_names = FreshNames()
+        self.step_names = FreshNames()
         self.constants: dict[str, Binding] = {}
         self.unassigned: set[str] = set()
         self.met: set[Key] = set()
@@ -243,8 +243,7 @@ class _Flattening:
             if self.place(row) == self.place(parameter):
                 continue
             there, tensor = self.building.tensors[parameter], self.building.tensors[row]
-            name = fresh(f"{tensor.name} for the caller", self.taken)
-            self.taken.add(name)
+            name = self.tensor_names(f"{tensor.name} for the caller")
             self.building.tensors.append(
                 tensor._replace(name=name, arena=there.arena, offset=there.offset, shares=Shares.VIEW, of=row, shift=0)
             )
@@ -384,8 +383,7 @@ class _Flattening:
         for row in given.values():
             if row not in again and written.meet(*self.place(row)):
                 tensor = self.building.tensors[row]
-                name = fresh(f"{tensor.name} in {prefix}", self.taken)
-                self.taken.add(name)
+                name = self.tensor_names(f"{tensor.name} in {prefix}")
                 again[row] = len(self.building.tensors)
                 plain = StatedTensor(name, tensor.bytes, tensor.arena, tensor.offset, Role.ACTIVATION, 0, tensor.dtype)
                 self.building.tensors.append(plain._replace(alignment=tensor.alignment))
@@ -577,8 +575,7 @@ class _Flattening:
         if size == 0:
             return None
         dtype = TYPES.get(leaf.dtype, "uint8")
-        name = fresh(f"{prefix}{each.name}{_shown(leaf.at) if len(each.shape) > 1 else ''}", self.taken)
-        self.taken.add(name)
+        name = self.tensor_names(f"{prefix}{each.name}{_shown(leaf.at) if len(each.shape) > 1 else ''}")
         self.source.spend(len(name) // NAME_PER_VISIT, f"line {each.line}")
         shares = Shares.NONE if of == NONE else Shares.VIEW
         rows = self.building.tensors
@@ -596,8 +593,7 @@ class _Flattening:
     def step(
         self, each: Instruction, prefix: str, reads: Iterable[int], writes: Iterable[int], changes: Iterable[int] = ()
     ) -> None:
-        name = fresh(f"{prefix}{each.name}", self.nodes)
-        self.nodes.add(name)
+        name = self.step_names(f"{prefix}{each.name}")
         reads, writes, changes = (
             tuple(row for row in dict.fromkeys(rows) if row != ABSENT) for rows in (reads, writes, changes)
         )
