@@ -344,6 +344,15 @@ def test_every_end_has_its_code(
     assert err == said or (said is None and err.endswith("internal error: this is a bug, and no verdict\n"))
 
 
+def test_only_a_shell_that_completes_a_line_ends_it_with_an_exit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: C1.1, C5.10"""
+    assert explain(SystemExit(0)) == 70
+    monkeypatch.setenv("RUN_COMPLETE", "1")
+    assert explain(SystemExit(0)) == 70
+    monkeypatch.setenv("_VERIFY_PLAN_COMPLETE", "bash_complete")
+    assert (explain(SystemExit(0)), explain(SystemExit(1))) == (0, 70)
+
+
 def test_an_end_without_the_command_line_library_is_no_verdict(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import tmmu
@@ -287,3 +288,14 @@ def test_what_is_no_file_is_refused() -> None:
     for wrong in (None, 7):
         with pytest.raises(tmmu.TmmuError, match="INVALID_IR"):
             tmmu.plan(cast(Any, wrong))
+
+
+def test_integers_of_numpy_are_sizes_and_what_cannot_be_written_is_no_name() -> None:
+    """spec: LIB3.1"""
+    g = tmmu.Graph()
+    g.input("x", np.array([3, 4]))
+    assert g.model().tensors[0].shape == (3, 4)
+    for name, shape in (("\ud800", (4,)), ("y", (4.0,)), ("y", (True,)), ("y", 4)):
+        with pytest.raises(tmmu.TmmuError, match=r"\[INVALID_IR"):
+            g.input(name, cast(Any, shape))
+    assert [tensor.name for tensor in g.model().tensors] == ["x"]

@@ -245,3 +245,15 @@ def test_a_map_that_does_not_change_comes_last() -> None:
     flat = [bool(np.all(one.live == one.live[0])) for one in maps]
     assert flat == sorted(flat)
     assert isinstance(maps[0], ArenaMap)
+
+
+def test_the_command_prints_the_verdict_that_the_page_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a plan of another producer as well."""
+    for offset, word in (("4", "PROVED"), ("2", "REFUTED")):
+        (tmp_path / "b.csv").write_text(f"id,lower,upper,size,offset\na,0,4,4,0\nb,3,5,4,{offset}\n")
+        code, out, _ = ran(capsys, "report", str(tmp_path / "b.csv"), "-o", str(tmp_path / "b.html"))
+        wrote, verdict = out.splitlines()
+        assert code == 0
+        assert wrote.startswith("wrote ")
+        assert verdict.startswith(word)
+        assert word in (tmp_path / "b.html").read_text()

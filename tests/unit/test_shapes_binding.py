@@ -61,7 +61,7 @@ def test_an_input_of_unknown_rank_is_bound_by_its_shape(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bindings", "place", "words"),
     [
-        ({"dims": {"bacht": 1}}, "--dim bacht", "the names are 'batch', 'seq'"),
+        ({"dims": {"bacht": 1}}, "--dim bacht", "did you mean batch? the names are 'batch', 'seq'"),
         ({"shapes": {"w": (1,)}}, "--shape w", "the inputs are 'x', 'z'"),
         ({"values": {"w": "1"}}, "--value w", "the inputs are 'x', 'z'"),
         ({"dims": {"batch": -1}}, "--dim batch", "no dimension can be -1"),

@@ -238,3 +238,17 @@ def test_a_constant_without_its_data_has_no_value(tmp_path: Path) -> None:
     assert resolved(tmp_path, model).sizes["y"][0] == (5, 6)
     del model.graph.node[0].attribute[0].t.int64_data[:]
     assert "'t', a result of Constant" in str(refusal(tmp_path, model))
+
+
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        ("y = NonZero (x)", "--shape y=int64:2xN or --bytes y=40"),
+        ("y = MatMull (x, x)", "did you mean MatMul, "),
+        ("y = local.MatMull (x, x)", "is not known; --trust-shapes takes the shape that the file states, "
+         "--shape y=float32:1x10 or"),
+    ],
+)  # fmt: skip
+def test_a_tensor_of_unknown_size_is_asked_for_by_what_is_known_of_it(tmp_path: Path, node: str, says: str) -> None:
+    """spec: T10.14, C5.5"""
+    assert says in str(refusal(tmp_path, f"main (float[2, 3] x) => (y) {{ {node} }}"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tmmu.core import kind
-from tmmu.core.errors import TmmuError
+from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
@@ -49,17 +49,12 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
 def _ir(path: str, bindings: Bindings) -> Model:
     """An IR file states every shape: only donation can still be bound."""
     model = files.load(path)
-    trusted = ["--trust-shapes"] if bindings.trust_shapes else []
-    given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *bindings.stated, *trusted]
+    what, fix = "binds nothing: an IR file states every shape", "drop the flag"
+    given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *bindings.stated]
     if given:
-        raise TmmuError(
-            "INVALID_BINDING",
-            f"{given[0]!r} binds nothing: an IR file states every shape",
-            file=path,
-            fix="drop the flag",
-            binding=given[0],
-            is_unknown=not trusted,
-        )
+        raise NotOfModel(f"{given[0]!r} {what}", given[0], file=path, fix=fix)
+    if bindings.trust_shapes:
+        raise TmmuError("INVALID_BINDING", f"'--trust-shapes' {what}", file=path, fix=fix)
     return model
 
 
@@ -73,10 +68,16 @@ def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
     callers = {model.tensors[t].name for t in model.inputs} | {
         tensor.name for tensor in model.tensors if tensor.role in validate.CALLERS
     }
-    found = set(model.bindings.donated)
+    found = {*model.bindings.donated, *fitting(patterns, callers, path)}
+    return replace(model.bindings, donated=tuple(sorted(found)))
+
+
+def fitting(patterns: Iterable[str], callers: Collection[str], path: str) -> set[str]:
+    """The names of what the caller writes that patterns of --donate fit; INVALID_BINDING where one fits nothing."""
+    found = set[str]()
     for pattern in patterns:
-        fitting = expanded(pattern, callers)
-        if not fitting:
+        names = expanded(pattern, callers)
+        if not names:
             raise TmmuError(
                 "INVALID_BINDING",
                 f"--donate {pattern}: no graph input or parameter has this name",
@@ -84,8 +85,8 @@ def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
                 fix=did_you_mean(pattern, sorted(callers), f"donate one of {', '.join(sorted(callers)[:8])}"),
                 binding=pattern,
             )
-        found |= fitting
-    return replace(model.bindings, donated=tuple(sorted(found)))
+        found |= names
+    return found
 
 
 def expanded(pattern: str, names: Collection[str]) -> set[str]:

@@ -18,7 +18,7 @@ import click
 from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
 from tmmu.cli.units import memory, seconds
-from tmmu.core.errors import TmmuError
+from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples
 from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_text, size
 from tmmu.core.process import WORST_FIRST, explain
@@ -136,7 +136,7 @@ def plan(
     arenas = _with(arenas, capacity)
     spec = ranks.load(sharding, training.budget, options.order)
     documents, codes = [], set[int]()
-    absent = defaultdict[str, list[TmmuError]](list) if several else None
+    absent = defaultdict[str, list[NotOfModel]](list) if several else None
     for number, (model, target) in enumerate(zip(models, targets, strict=True)):
         try:
             with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
@@ -182,7 +182,7 @@ def _planned(
     sharding: ShardOptions,
     spec: dict[str, Any] | None,
     doing: Doing,
-    absent: dict[str, list[TmmuError]] | None,
+    absent: dict[str, list[NotOfModel]] | None,
 ) -> PlannedModel:
     """The plans of one model, checked. Raises `TmmuError`, which names the file.
 
@@ -200,12 +200,11 @@ def _planned(
             try:
                 asked = task(model, bindings, training, options, arenas, divided=spec is not None)
                 break
-            except TmmuError as error:
-                if absent is None or not error.diagnostics.get("is_unknown"):
+            except NotOfModel as error:
+                if absent is None:
                     raise
-                name = str(error.diagnostics["binding"])
-                absent[name].append(error.in_file(model))
-                bindings = without(bindings, name)
+                absent[error.binding].append(error.in_file(model))
+                bindings = without(bindings, error.binding)
         log = None if events is None else EventLog(events)
         begun.append(time.perf_counter_ns())
         found = PlannedModel(asked, [])

@@ -18,7 +18,7 @@ from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, bound, examples, plan_file, successive
 from tmmu.core.kind import IR, is_plan, kind_of
-from tmmu.core.output import did_you_mean, json_text, print_lines, print_text
+from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
@@ -151,22 +151,12 @@ def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool
 
 def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...]:
     """The names that the patterns fit; INVALID_BINDING where one fits nothing that the caller writes. spec: SIM6.5"""
-    from tmmu.cli.models import expanded
+    from tmmu.cli.models import fitting
     from tmmu.core.columns import NONE
 
     writers = plan.allocation.tensors.writer.tolist()
     callers = {name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE}
-    found = set[str]()
-    for pattern in patterns:
-        fitting = expanded(pattern, callers)
-        if not fitting:
-            raise TmmuError(
-                "INVALID_BINDING", f"--donate {pattern}: no graph input or parameter has this name",
-                file=path, binding=pattern,
-                fix=did_you_mean(pattern, sorted(callers), f"donate one of {', '.join(sorted(callers)[:8])}"),
-            )  # fmt: skip
-        found |= fitting
-    return tuple(sorted(found))
+    return tuple(sorted(fitting(patterns, callers, path)))
 
 
 def _check_bindings(path: str, plan: Plan, bindings: Bindings) -> None:

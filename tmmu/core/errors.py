@@ -7,7 +7,7 @@ documents' record; its fields are those of the registry below. spec: R5.1, R5.2,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tmmu.core.output import one_line
 
@@ -121,7 +121,7 @@ class TmmuError(Exception):
         what = self.what if len(self.what) <= LONGEST else f"{self.what[:LONGEST]}…"
         return one_line(f"{where}{what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]")
 
-    def in_file(self, file: str) -> TmmuError:
+    def in_file(self, file: str) -> Self:
         """The same refusal with the file named, if it names none yet."""
         self.file = self.file or file
         return self
@@ -138,3 +138,11 @@ class TmmuError(Exception):
             code.message,
             dict(self.diagnostics),
         )
+
+
+class NotOfModel(TmmuError):
+    """INVALID_BINDING: the model has nothing of the name that is bound, `binding`; another model may."""
+
+    def __init__(self, what: str, binding: str, *, file: str | None = None, place: str | None = None, fix: str) -> None:
+        super().__init__("INVALID_BINDING", what, file=file, place=place, fix=fix, binding=binding)
+        self.binding = binding

@@ -11,6 +11,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 import traceback
 from typing import NoReturn
@@ -82,7 +83,7 @@ def explain(error: BaseException) -> int:
             return INTERRUPTED
     except ImportError:
         pass
-    if isinstance(error, SystemExit) and any(name.endswith("_COMPLETE") for name in os.environ):
+    if isinstance(error, SystemExit) and any(re.fullmatch(r"_[A-Z_]+_COMPLETE", name) for name in os.environ):
         return 0 if error.code in (0, None) else INTERNAL  # the shell has its words to complete a line with
     if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line
         return INTERNAL

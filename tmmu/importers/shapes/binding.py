@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from tmmu.core.dims.expressions import Dim, show, symbol
-from tmmu.core.errors import TmmuError
+from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import SteppedDim
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
@@ -261,12 +261,9 @@ def _contradiction(flag: str, name: str, what: str) -> TmmuError:
     return _bad_binding(flag, name, what, "give a value that the model allows")
 
 
-def _not_there(flag: str, name: str, what: str, names: list[str]) -> TmmuError:
-    """The refusal of a name that the model does not have; `is_unknown` where another model may have it."""
+def _not_there(flag: str, name: str, what: str, names: list[str]) -> NotOfModel:
     fix = f"{did_you_mean(name, names, '')} {_listed('the names are' if flag == '--dim' else 'the inputs are', names)}"
-    error = _bad_binding(flag, name, f"no {what} is named {name!r}", fix.strip())
-    error.diagnostics["is_unknown"] = True
-    return error
+    return NotOfModel(f"no {what} is named {name!r}", name, place=f"{flag} {name}", fix=fix.strip())
 
 
 def _bad_binding(flag: str, name: str, what: str, fix: str) -> TmmuError:
