@@ -137,7 +137,7 @@ def _last_use(node: Any, step: dict[Any, int]) -> int:
             last = max(last, step[user])
             if getattr(user.target, "__name__", "") in PASSES_ON:
                 waiting.append(user)
-    return max([last, *(spec.lifetime[1] for spec in _specs(node) if spec.lifetime[1] is not None)])
+    return max([last, *(int(spec.lifetime[1]) for spec in _specs(node) if spec.lifetime[1] is not None)])
 
 
 def _placed_in(part: Any, memory: int) -> Iterator[Any]:

@@ -36,19 +36,27 @@ def pack_buffers(buffers: Sequence[Buffer], effort: int = 0) -> Packing:
     >>> pack_buffers([Buffer(0, 1, 64), Buffer(1, 2, 32), Buffer(2, 3, 64)])
     Packing(offsets=[0, 64, 0], height=96)
     """
-    for k, each in enumerate(buffers):
-        if not (0 <= each.birth <= each.death and each.bytes >= 0):
-            raise ValueError(f"buffer {k}: {each} has no lifetime or no size")
-        if each.alignment < 1 or each.alignment & (each.alignment - 1):
-            raise ValueError(f"buffer {k}: the alignment {each.alignment} is no power of two")
-    sizes = [max(1, each.bytes) for each in buffers]
-    aligned = [each.alignment for each in buffers]
-    boxes = Boxes([each.birth for each in buffers], [each.death for each in buffers], sizes, aligned, {})
+    boxes, aligned = _boxes(buffers), [each.alignment for each in buffers]
     widest = max(aligned, default=1)
-    stacked = list(accumulate((align_up(size, widest) for size in sizes), initial=0))
+    stacked = list(accumulate((align_up(size, widest) for size in boxes.size), initial=0))
     found = pack(boxes, Packing(stacked[:-1], stacked[-1]))
     if effort:
         search = Search(boxes, found, UINT64_END - 1)
         spend([search], Effort(effort), lambda: False)
         found = search.best
     return found
+
+
+def peak_of(buffers: Sequence[Buffer]) -> int:
+    """The most bytes that are live at one step, a buffer of none counted as one. O(n log n). Raises as above."""
+    return _boxes(buffers).peak()
+
+
+def _boxes(buffers: Sequence[Buffer]) -> Boxes:
+    for k, each in enumerate(buffers):
+        if not (0 <= each.birth <= each.death and each.bytes >= 0):
+            raise ValueError(f"buffer {k}: {each} has no lifetime or no size")
+        if each.alignment < 1 or each.alignment & (each.alignment - 1):
+            raise ValueError(f"buffer {k}: the alignment {each.alignment} is no power of two")
+    birth, death, size, alignment = ([each[k] for each in buffers] for k in range(4))
+    return Boxes(birth, death, [max(1, each) for each in size], alignment, {})
