@@ -1,4 +1,4 @@
-"""The programs of the corpus, planned by ExecuTorch and by `tmmu.executorch`, and run: with executorch installed and this
+"""The corpus's programs, planned by ExecuTorch and by `tmmu.executorch`, and run: with executorch installed and this
 project's folder on PYTHONPATH,
 
     python tests/support/executorch_runs.py DIR [NAME …]

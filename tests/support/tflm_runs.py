@@ -1,10 +1,10 @@
 """Models for TensorFlow Lite Micro, and what it computes: with tflite-micro, ai-edge-litert and numpy installed,
 
-    python tests/support/tflm_runs.py write DIR                  # DIR/NAME.tflite, without plans
-    python tests/support/tflm_runs.py run DIR PLANNED [KIND]     # of each model there: as JSON, whether what it computes
-                                                                 # of random input is the same in DIR/PLANNED, and the
-                                                                 # bytes of either arena, or why it did not run
+    python tests/support/tflm_runs.py write DIR                # DIR/NAME.tflite, without plans
+    python tests/support/tflm_runs.py run DIR PLANNED [KIND]
 
+The second runs each model there and its twin in DIR/PLANNED on random inputs, and prints as JSON whether they compute
+the same, the bytes of either arena, and why, where one did not run.
 With KIND `litert` LiteRT's interpreter runs both, which has no plan but its own.
 """
 
@@ -32,24 +32,27 @@ def models():
     yield "branch", branch
     w, op = made.Writer(), made.OP
 
-    def tensor(name, *, counts=False):
-        return w.tensor(name, [1] if counts else [1, 64], made.INT32 if counts else made.INT8)
+    def tensor(name):
+        return w.tensor(name, [1, 64], made.INT8)
+
+    def counter(name, value=None):
+        at = w.tensor(name, [1], made.INT32, None if value is None else np.array([value], np.int32))
+        w.graph.tensors[at].quantization = None  # else an ADD asks for its scale
+        return at
 
     w.subgraph([0, 1], [5])
-    i, x, out, y, z, end = (tensor(name, counts=name in ("i", "out")) for name in ("i", "x", "out", "y", "z", "end"))
-    bodies = made.options("WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
-    w.op(op.WHILE, [i, x], [out, y], *bodies)
+    i, x, j, y, z, end = (counter(name) if name in "ij" else tensor(name) for name in ("i", "x", "j", "y", "z", "end"))
+    w.op(op.WHILE, [i, x], [j, y], *made.options("WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2))
     w.op(op.RELU, [y], [z])
     w.op(op.ADD, [x, z], [end], *made.options("AddOptions"))
     w.subgraph([0, 1], [3])
-    i, _, limit = tensor("i", counts=True), tensor("x"), w.tensor("3", [1], made.INT32, np.array([3], np.int32))
+    i, _, limit = counter("i"), tensor("x"), counter("limit", 3)
     w.op(op.LESS, [i, limit], [w.tensor("goes on", [1], made.BOOL)])
     w.subgraph([0, 1], [2, 4])
-    i, x, next_i, t, next_x = (tensor(name, counts=name in ("i", "j")) for name in ("i", "x", "j", "t", "u"))
-    one = w.tensor("1", [1], made.INT32, np.array([1], np.int32))
-    w.op(op.ADD, [i, one], [next_i], *made.options("AddOptions"))
+    i, x, j, t, y, one = counter("i"), tensor("x"), counter("j"), tensor("t"), tensor("y"), counter("one", 1)
+    w.op(op.ADD, [i, one], [j], *made.options("AddOptions"))
     w.op(op.RELU, [x], [t])
-    w.op(op.ADD, [x, t], [next_x], *made.options("AddOptions"))
+    w.op(op.ADD, [x, t], [y], *made.options("AddOptions"))
     yield "loop", w
 
 
@@ -88,7 +91,7 @@ def litert(path):
 def drawn(rng, dtype, shape):
     """A random input; what counts begins at 0."""
     dtype = np.dtype(dtype)
-    return rng.integers(0, 2 if dtype == bool else 100, shape).astype(dtype) * (dtype != np.int32)
+    return rng.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype) * (dtype != np.int32)
 
 
 def apart(kind, path):

@@ -10,7 +10,7 @@ import pytest
 from proofs.readers.plans import tflite, vela
 from proofs.readers.plans.source import ForeignPlan, Source
 from proofs.readers.plans.tflite import OPERATORS
-from tests.support.flatbuffer_files import model, node, stored, subgraph
+from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
 from tmmu.plans import file
@@ -58,6 +58,26 @@ LINE = (node(CONV, [0], [1]), node(CONV, [1, -1], [2]), node(ADD, [1, 2], [3]))
 def test_accesses_follow_from_the_operators_in_their_order(offsets: list[int], is_right: bool) -> None:
     """ADD works in place, a convolution does not. spec: FP6.1, FP6.4, FP6.5"""
     assert (wrong(read(chain(*LINE), offsets)) == set()) is is_right
+
+
+RIGHT, WRONG = [0, 16, 0, 32], [0, 16, 8, 32]
+
+
+@pytest.mark.parametrize(
+    ("lists", "found"),
+    [((RIGHT, WRONG), False), ((WRONG, RIGHT), True), ((RIGHT, [0]), None), (([0], RIGHT), None)],
+)  # fmt: skip
+def test_of_several_lists_the_last_counts_and_all_must_fit(lists: Any, found: bool | None) -> None:
+    """As TensorFlow Lite Micro has it. spec: FP6.1"""
+    data = [struct.pack(f"<{3 + len(each)}i", 1, 1, len(each), *each) for each in lists]
+    entries = [{0: tflite.METADATA, 1: ("u32", k)} for k in (1, 2)]
+    codes = [{3: ("i32", code)} for code in CODES if isinstance(code, int)]
+    made = write({1: codes, 2: chain(*LINE), 4: [{}, *({0: each} for each in data)], 6: entries}, b"TFL3")
+    if found is None:
+        with pytest.raises(TmmuError, match="1 offsets for 4 tensors"):
+            tflite.read(Source("m.tflite", made))
+    else:
+        assert (wrong(tflite.read(Source("m.tflite", made))) == set()) is found
 
 
 def test_a_capacity_is_the_users() -> None:

@@ -119,14 +119,13 @@ class _Reading:
             raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4")
         model = Flatbuffer(source).root()
         self.buffers = model.tables(4)
-        self.offsets = self._offsets(model)
         self.outside: dict[str, str] = {}
         codes = [self._code(table) for table in model.tables(1)]
         tables = model.tables(2)
         counts = [len(table.tables(0)) for table in tables]
-        if not tables or sum(counts) != len(self.offsets):
-            text = f"{len(self.offsets)} offsets for {sum(counts)} tensors of {len(tables)} subgraphs"
-            raise source.refuse(text, METADATA, "plan the model again after it is changed")
+        self.offsets = self._offsets(model, sum(counts))
+        if not tables:
+            raise source.refuse("it has no subgraph", METADATA)
         self.graphs, at = list[StoredSubgraph](), 0
         for table, count in zip(tables, counts, strict=True):
             self.graphs.append(self._subgraph(table, self.offsets[at : at + count], codes, len(self.graphs)))
@@ -165,7 +164,9 @@ class _Reading:
 
     # The file
 
-    def _offsets(self, model: TableAt) -> list[int]:
+    def _offsets(self, model: TableAt, tensors: int) -> list[int]:
+        """The offsets of all tensors: of several lists the last, as the runtime has it; all must fit. spec: FP6.1"""
+        found: list[int] | None = None
         for entry in model.tables(6):
             if entry.text(0) == METADATA:
                 number = entry.number(1, "u32")
@@ -177,10 +178,15 @@ class _Reading:
                 if size % 4 or words < HEADER or words != HEADER + read[HEADER - 1]:
                     stated = read[HEADER - 1] if words >= HEADER else "no number of"
                     raise self.source.refuse(f"{words} words state {stated} offsets after {HEADER} words", METADATA)
-                if min(read[HEADER:], default=0) < RUNTIME:
+                found = read[HEADER:]
+                if min(found, default=0) < RUNTIME:
                     raise self.source.refuse(f"an offset below {RUNTIME}", METADATA)
-                return read[HEADER:]
-        raise self.source.refuse(f"no metadata {METADATA}", None, "plan the model offline: vela MODEL does it")
+                if len(found) != tensors:
+                    text = f"{len(found)} offsets for {tensors} tensors of all subgraphs"
+                    raise self.source.refuse(text, METADATA, "plan the model again after it is changed")
+        if found is None:
+            raise self.source.refuse(f"no metadata {METADATA}", None, "plan it offline: tmmu export tflite does it")
+        return found
 
     def _code(self, table: TableAt) -> tuple[int, str]:
         code = max(table.number(0, "i8"), table.number(3, "i32"))
