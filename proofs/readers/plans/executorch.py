@@ -47,6 +47,8 @@ APPENDS = "executorch_prim::et_copy_index.tensor"
 """It writes a part of its first argument in each iteration, and has no result."""
 CHANGES = {"llama::update_cache": 1, "llama::update_cache_with_indices": 1}
 """The argument that a kernel writes beside its result, by its name without overload."""
+INSTRUCTION_VISITS = 16
+"""What an instruction counts beyond its values."""
 SHOWN = 8
 NOTHING = -1
 """In place of a row: bytes that a pointer left."""
@@ -174,6 +176,7 @@ class MethodWalk:
                 continue
             for v in self.views_at.get(k, ()):
                 self.place_view(v)
+            self.source.spend(INSTRUCTION_VISITS)
             call = self.calls[k]
             k = self.cond(k, end) if call.kind == JUMP else self.instruction(k, call)
         self.depth -= 1

@@ -119,7 +119,7 @@ class _Parsing:
         found: dict[str, Computation] = {}
         entry, current = "", None
         for self.line, text in enumerate(lines[1:], 2):
-            self.source.spend(1 + len(text) // 64, f"line {self.line}")
+            self.source.spend(4 + len(text) // 4, f"line {self.line}")
             if current is None:
                 # Tables of file names and stack frames stand between the title and the first computation.
                 if head := COMPUTATION.match(text):
