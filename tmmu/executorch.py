@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from tmmu.planner.buffers import Buffer, pack_buffers
+from tmmu.planner.buffers import LiveBuffer, pack_buffers
 
 FIRST_MEMORY = 1
 """The memory of a tensor for which none is chosen; memory 0 is that of constants."""
@@ -56,7 +56,7 @@ def searched(effort: int) -> Callable[..., Any]:
             size = max(spec.allocated_memory for spec in members)
             memory = FIRST_MEMORY if members[0].mem_id is None else members[0].mem_id
             held = [(spec, 0) for spec in members]
-            memories.setdefault(memory, _Memory()).add(Buffer(birth, death, size, alignment), held)
+            memories.setdefault(memory, _Memory()).add(LiveBuffer(birth, death, size, alignment), held)
         known = {spec for members in own for spec in members} | set(inside)
         for birth, death, parts in _parts(graph_module):
             for memory in range(max(len(part.meta[SIZES]) for part in parts)):
@@ -64,7 +64,7 @@ def searched(effort: int) -> Callable[..., Any]:
                 inner = (spec for part in parts for spec in _placed_in(part, memory) if spec not in known)
                 if size:
                     held = [(spec, spec.mem_offset) for spec in inner]
-                    memories.setdefault(memory, _Memory()).add(Buffer(birth, death, size, alignment), held)
+                    memories.setdefault(memory, _Memory()).add(LiveBuffer(birth, death, size, alignment), held)
         placed: dict[Any, Any] = {}
         sizes = [0] * (1 + max(memories, default=FIRST_MEMORY))
         for memory, found in memories.items():
@@ -89,10 +89,10 @@ class _Memory:
     """The buffers of a memory, and for each the tensors in it, with their distance from its first byte."""
 
     def __init__(self) -> None:
-        self.buffers: list[Buffer] = []
+        self.buffers: list[LiveBuffer] = []
         self.held: list[list[tuple[Any, int]]] = []
 
-    def add(self, buffer: Buffer, held: list[tuple[Any, int]]) -> None:
+    def add(self, buffer: LiveBuffer, held: list[tuple[Any, int]]) -> None:
         self.buffers.append(buffer)
         self.held.append(held)
 
@@ -150,7 +150,7 @@ def _placed_in(part: Any, memory: int) -> Iterator[Any]:
 
 
 def _specs(node: Any) -> Sequence[Any]:
-    """What ExecuTorch knows of the tensors that a node returns."""
+    """ExecuTorch's records of the tensors that a node returns."""
     found, waiting = [], [node.meta.get("spec")]
     while waiting:
         each = waiting.pop()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
 from proofs.readers.plans.source import Source
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.planner.buffers import Buffer, pack_buffers, peak_of
+from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
 
 IDENTIFIER, METADATA = b"TFL3", b"OfflineMemoryAllocation"
 ALIGNMENT = 16
@@ -42,7 +42,7 @@ END = 1 << 31
 """The first offset, and the first size of a file, that the format cannot state."""
 
 
-class PlannedModel(NamedTuple):
+class OfflinePlan(NamedTuple):
     """A model with its plan: the file, the bytes of the arena and the most that are live at one step, and how many of
     its tensors have a place there.
     """
@@ -54,7 +54,7 @@ class PlannedModel(NamedTuple):
     tensors: int
 
 
-def planned(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> PlannedModel:
+def planned(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> OfflinePlan:
     """The model with an offline plan of ours in place of any that it has.
 
     `alignment` is that of each tensor, in bytes; `effort` are looks that a search may spend. Raises INVALID_PLAN for
@@ -67,14 +67,14 @@ def planned(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> Plan
     lives = _Lives(source, model)
     of = [lives.root(t) for t in range(len(lives.size))]
     used = [t for t in range(len(of)) if of[t] == t and lives.size[t] and t in lives.first]
-    buffers = [Buffer(lives.first[t], lives.last[t], lives.size[t], alignment) for t in used]
+    buffers = [LiveBuffer(lives.first[t], lives.last[t], lives.size[t], alignment) for t in used]
     packing = pack_buffers(buffers, effort)
     if packing.height >= END:
         raise source.refuse(f"its plan needs {packing.height} bytes, which the metadata cannot state")
     at = dict(zip(used, packing.offsets, strict=True))
     places = [at.get(root, LEFT) for root in of]
     data = _with_offsets(source, model, len(lives.graphs), places)
-    return PlannedModel(data, packing.height, peak_of(buffers), len(places) - places.count(LEFT), len(places))
+    return OfflinePlan(data, packing.height, peak_of(buffers), len(places) - places.count(LEFT), len(places))
 
 
 class _Lives:

@@ -20,7 +20,7 @@ from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
 from tmmu import tflite
 from tmmu.core.errors import TmmuError
-from tmmu.planner.buffers import Buffer, pack_buffers, peak_of
+from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 
@@ -29,7 +29,7 @@ CODES: list[int | str] = [*map(OPERATORS.index, NAMES), "ethos-u"]
 RELU, ADD, CONV, RESHAPE, IF, WHILE, ONCE, SVDF, NPU = range(9)
 
 
-def written(graphs: list[Any], offsets: list[int] | None = None, **options: int) -> tflite.PlannedModel:
+def written(graphs: list[Any], offsets: list[int] | None = None, **options: int) -> tflite.OfflinePlan:
     """The model with its plan, which the verifier's reader reads and finds right, twice over."""
     found = tflite.planned(Source("m.tflite", model(graphs, offsets, CODES)), **options)
     read = reader.read(Source("m.tflite", found.data, capacity=found.footprint))
@@ -40,7 +40,7 @@ def written(graphs: list[Any], offsets: list[int] | None = None, **options: int)
     return found
 
 
-def offsets(found: tflite.PlannedModel) -> list[int]:
+def offsets(found: tflite.OfflinePlan) -> list[int]:
     """The offsets in the metadata."""
     return reader._Reading(Source("m.tflite", found.data)).offsets
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_planned_is_refused_with_its_place(what: str) -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 99), st.sampled_from([1, 8, 16]))))
 def test_buffers_that_live_at_one_step_share_no_byte(rows: list[tuple[int, int, int, int]]) -> None:
     """spec: FP11.1"""
-    buffers = [Buffer(min(a, b), max(a, b), size, step) for a, b, size, step in rows]
+    buffers = [LiveBuffer(min(a, b), max(a, b), size, step) for a, b, size, step in rows]
     found = pack_buffers(buffers)
     searched = pack_buffers(buffers, effort=10_000)
     assert peak_of(buffers) <= searched.height <= found.height
@@ -197,8 +197,10 @@ def test_buffers_that_live_at_one_step_share_no_byte(rows: list[tuple[int, int, 
                 assert not (lives_together and low < last and first < high)
 
 
-@pytest.mark.parametrize("wrong", [Buffer(2, 1, 4), Buffer(-1, 1, 4), Buffer(0, 1, -4), Buffer(0, 1, 4, 3)])
-def test_a_buffer_without_a_lifetime_a_size_or_an_alignment_is_refused(wrong: Buffer) -> None:
+@pytest.mark.parametrize(
+    "wrong", [LiveBuffer(2, 1, 4), LiveBuffer(-1, 1, 4), LiveBuffer(0, 1, -4), LiveBuffer(0, 1, 4, 3)]
+)
+def test_a_buffer_without_a_lifetime_a_size_or_an_alignment_is_refused(wrong: LiveBuffer) -> None:
     """spec: FP11.1"""
     with pytest.raises(ValueError, match="buffer 1"):
-        pack_buffers([Buffer(0, 1, 4), wrong])
+        pack_buffers([LiveBuffer(0, 1, 4), wrong])

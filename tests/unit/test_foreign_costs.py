@@ -95,8 +95,8 @@ def rows(n: int) -> bytes:
 def table(n: int) -> bytes:
     """A table of Vela's with n rows."""
     head, row = (
-        "Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Name\n",
-        "{0} - {0}: 0x0 - 0x10: 16: t{0}\n",
+        "Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: Name\n",
+        "{0} - {0}: 0x0 - 0x10: 16: 16: t{0}\n",
     )
     return (head + "".join(row.format(k) for k in range(n))).encode()
 

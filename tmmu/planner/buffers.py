@@ -17,7 +17,7 @@ from tmmu.planner.layouts.packed import pack
 from tmmu.planner.layouts.search import Effort, Search, spend
 
 
-class Buffer(NamedTuple):
+class LiveBuffer(NamedTuple):
     """Bytes that are live from the step `birth` to the step `death`, both included, at a multiple of `alignment`."""
 
     birth: int
@@ -26,14 +26,14 @@ class Buffer(NamedTuple):
     alignment: int = 1
 
 
-def pack_buffers(buffers: Sequence[Buffer], effort: int = 0) -> Packing:
+def pack_buffers(buffers: Sequence[LiveBuffer], effort: int = 0) -> Packing:
     """The offset of each buffer in bytes, and the footprint; no two that are live at one step share a byte.
 
     A buffer of no bytes has a byte of its own. `effort` are looks at boxes that a search may spend beyond the greedy
     orders; the same effort finds the same. O(n log n + `packed.WORK` + effort). Raises ValueError for a lifetime that
     ends before it begins, a negative size, and an alignment that is no power of two.
 
-    >>> pack_buffers([Buffer(0, 1, 64), Buffer(1, 2, 32), Buffer(2, 3, 64)])
+    >>> pack_buffers([LiveBuffer(0, 1, 64), LiveBuffer(1, 2, 32), LiveBuffer(2, 3, 64)])
     Packing(offsets=[0, 64, 0], height=96)
     """
     boxes, aligned = _boxes(buffers), [each.alignment for each in buffers]
@@ -47,12 +47,12 @@ def pack_buffers(buffers: Sequence[Buffer], effort: int = 0) -> Packing:
     return found
 
 
-def peak_of(buffers: Sequence[Buffer]) -> int:
+def peak_of(buffers: Sequence[LiveBuffer]) -> int:
     """The most bytes that are live at one step, a buffer of none counted as one. O(n log n). Raises as above."""
     return _boxes(buffers).peak()
 
 
-def _boxes(buffers: Sequence[Buffer]) -> Boxes:
+def _boxes(buffers: Sequence[LiveBuffer]) -> Boxes:
     for k, each in enumerate(buffers):
         if not (0 <= each.birth <= each.death and each.bytes >= 0):
             raise ValueError(f"buffer {k}: {each} has no lifetime or no size")
