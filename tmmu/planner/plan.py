@@ -159,7 +159,7 @@ def _usage(alias: Aliasing, found: Solution, steps: int) -> tuple[Usage, ...]:
     birth, death = np.asarray(problem.birth, np.int64), np.asarray(problem.death, np.int64)
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
     exact: type = object if sum(problem.bytes) >= 1 << 63 else np.int64
-    size = np.array(problem.bytes, exact)
+    size: np.ndarray = np.array(problem.bytes, exact)
     for a in range(len(arenas)):
         members = np.flatnonzero(arena == a)
         born, gone = birth[members], death[members] + 1
@@ -263,7 +263,10 @@ def _flags(run: ModelProgram, roles: U8, mode: str) -> U8:
     if mode == "forward":
         kept |= saved
     named = (is_input, IS_INPUT), (is_output, IS_OUTPUT), (saved, IS_SAVED), (is_output | kept, IS_RETURNED)
-    return column(sum(mask * np.uint8(flag) for mask, flag in named), np.uint8)
+    flags = np.zeros(len(tensors), np.uint8)
+    for mask, flag in named:
+        flags[mask] |= flag
+    return column(flags, np.uint8)
 
 
 def _or_none(values: list[int], absent: int) -> U32:
