@@ -212,7 +212,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], opti
     """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
     from proofs.lemmas import export
     from proofs.lemmas import plan as rests_on
-    from proofs.lemmas.plan import cover, shrinking
+    from proofs.lemmas.plan import cover, merged, shrinking
     from proofs.verify import export as smtlib
 
     assert options.smt2 is not None
@@ -223,7 +223,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], opti
     smtlib.write_plan(folder, subject.context, options.definition_limit)
     of_sizes = shrinking.STATEMENTS if subject.plan.envelope is not None else ()
     of_ranks = cover.STATEMENTS if subject.plan.shards is not None else ()
-    names = [lemma.name for lemma in (*rests_on.LISTS, *of_sizes, *of_ranks)]
+    names = [lemma.name for lemma in (*rests_on.LISTS, *merged.STATEMENTS, *of_sizes, *of_ranks)]
     export.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
 
 
