@@ -126,7 +126,7 @@ class Program(PlacedStorages):
         return f"step {step} ({self.nodes[step]})" if step < len(self.nodes) else "after the last step the caller"
 
 
-class Numbers:
+class SharedIntegers:
     """The integers below `count`, which lists share: an entry that is among them takes 8 bytes, any other one 40."""
 
     def __init__(self, count: int) -> None:
@@ -147,9 +147,11 @@ class Numbers:
         return list(found.tolist())
 
 
-def placed_storages(placement: Placement, claims: Claims | None, shared: Numbers | None = None) -> PlacedStorages:
+def placed_storages(
+    placement: Placement, claims: Claims | None, shared: SharedIntegers | None = None
+) -> PlacedStorages:
     """The storages of a plan that has passed the gate, with or without steps. O(storages)."""
-    s, steps = placement.storages, shared or Numbers(0)
+    s, steps = placement.storages, shared or SharedIntegers(0)
     rows = (s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist(), steps.of(s.birth), steps.of(s.death))
     storages = [PlacedStorage(*row) for row in zip(*rows, s.offset.tolist(), strict=True)]
     needed = footprints(placement.arenas, storages)
@@ -180,7 +182,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     """The checker's view of a plan with steps that has passed the gate. O(plan)."""
     allocation = plan.allocation
     t = allocation.tensors
-    shared = Numbers(max(len(t), len(allocation.steps)))
+    shared = SharedIntegers(max(len(t), len(allocation.steps)))
     of = placed_storages(allocation, plan.claims, shared)
     names = t.name.list()
     tensors = []
@@ -206,7 +208,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     )  # fmt: skip
 
 
-def _steps(allocation: Allocation, shared: Numbers) -> list[RunStep]:
+def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
     reads, writes, mutates = (
         [tuple(rows[lo:hi]) for lo, hi in pairwise(getattr(allocation.steps, f"{name}_at").tolist())]
