@@ -29,6 +29,7 @@ from proofs.readers.plans import formats as plan_formats
 from proofs.sharding.stages import RankModel, of_rank
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from proofs.verify.conclusion import claims_of, conclude
+from proofs.verify.forked import Forked
 from proofs.verify.options import DEFAULTS, Disagreement, Options, bound_by, check_agreement, mode_of, ranges_text
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from proofs.violations import Obligation, Violation
@@ -106,9 +107,7 @@ def judge(
     result.assumptions["believed_operators"] = _assumed_operators(subject)
     result.assumptions["stated_sizes"] = {} if model is None else dict(model.reference.bindings.stated)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
-    progress("checking")
-    if not _refuted(result, violations(subject), plan, options):
-        _prove(result, subject, options, progress)
+    _decide(result, subject, violations(subject), options, progress)
     return result
 
 
@@ -132,9 +131,7 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, reading=_reading(stated))
     result.assumptions, result.claims = _assumptions(stated.plan, Bindings(), options), claims_of(stated.plan)
     subject = BufferSubject(stated, options.arenas)
-    progress("checking")
-    if not _refuted(result, buffer_violations(subject), stated.plan, options):
-        _prove(result, subject, options, progress)
+    _decide(result, subject, buffer_violations(subject), options, progress)
     return result
 
 
@@ -143,20 +140,49 @@ def _reading(stated: Stated | StatedBuffers) -> dict[str, Any] | None:
     return None if stated.reading is None else asdict(stated.reading)
 
 
-def _refuted(result: Verdict, found: Iterator[Violation], plan: Plan | BufferPlan, options: Options) -> bool:
-    """Whether anything false is found; then the verdict is REFUTED."""
-    if first := list(islice(found, AT_MOST)):
-        refute(result, first, obligations_of(plan, options), plan)
-    return bool(first)
+def _decide(
+    result: Verdict, subject: Subject | BufferSubject, found: Iterator[Violation], options: Options, progress: Doing
+) -> None:
+    """Refute the plan where anything false is found; else ask solvers and kernel, and conclude.
+
+    Of a large plan solvers are asked meanwhile. What they answer, or raise, of a plan that is refuted counts nothing.
+    """
+    stated = subject.stated
+    progress("checking")
+    with Forked(lambda: list(islice(found, AT_MOST)), is_forked=obligations.is_large(stated.plan.placement)) as checked:
+
+        def go_on() -> None:
+            if checked.is_known and checked.result():
+                raise _Refuted
+
+        def doing(phase: str, done: int = 0, total: int = 0) -> None:
+            go_on()
+            progress(phase, done, total)
+
+        try:
+            go_on()
+            outcomes = obligations.prove_with(
+                options.solvers, subject.context, timeout_s=options.timeout, workers=options.workers,
+                definition_limit=options.definition_limit, progress=doing,
+            )  # fmt: skip
+        except Exception:
+            if not checked.result():
+                raise
+        if first := checked.result():
+            refute(result, first, obligations_of(stated.plan, options), stated.plan)
+            return
+    _conclude(result, subject, outcomes, options, progress)
 
 
-def _prove(result: Verdict, subject: Subject | BufferSubject, options: Options, progress: Doing) -> None:
-    """Ask solvers and kernel, conclude, and write the files that are asked for."""
+class _Refuted(Exception):
+    """There is a witness, so that solvers need not be asked any further."""
+
+
+def _conclude(
+    result: Verdict, subject: Subject | BufferSubject, outcomes: list[Outcome], options: Options, progress: Doing
+) -> None:
+    """Ask the kernel, conclude, and write the files that are asked for."""
     stated, digest = subject.stated, subject.stated.hashes["file_digest"]
-    outcomes = obligations.prove_with(
-        options.solvers, subject.context, timeout_s=options.timeout, workers=options.workers,
-        definition_limit=options.definition_limit, progress=progress,
-    )  # fmt: skip
     progress("asking the kernel")
     result.kernel = kernel_answer(subject.context, digest, options.timeout)
     conclude(result, stated.plan, outcomes, options)
@@ -186,7 +212,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], opti
     """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
     from proofs.lemmas import export
     from proofs.lemmas import plan as rests_on
-    from proofs.lemmas.plan import cover, shrinking
+    from proofs.lemmas.plan import cover, merged, shrinking
     from proofs.verify import export as smtlib
 
     assert options.smt2 is not None
@@ -197,7 +223,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], opti
     smtlib.write_plan(folder, subject.context, options.definition_limit)
     of_sizes = shrinking.STATEMENTS if subject.plan.envelope is not None else ()
     of_ranks = cover.STATEMENTS if subject.plan.shards is not None else ()
-    names = [lemma.name for lemma in (*rests_on.LISTS, *of_sizes, *of_ranks)]
+    names = [lemma.name for lemma in (*rests_on.LISTS, *merged.STATEMENTS, *of_sizes, *of_ranks)]
     export.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
 
 

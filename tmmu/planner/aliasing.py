@@ -118,7 +118,8 @@ def form(
                 fix="drop one of the two",
             )
     window, refused = _walk(program, arena, classes, shares, of, in_place)
-    roots = [classes.find(t) for t in range(len(tensors))]
+    parent = classes.parent
+    roots = [p if parent[p] == p else classes.find(p) for p in parent]
     number: dict[int, int] = {}
     storage = [number.setdefault(root, len(number)) for root in roots]
     problem = _storages(program, live, arena, window, roots, storage, arenas, policy)
@@ -160,6 +161,8 @@ def _walk(
     window = [0] * len(tensors)
     conflicts = _Conflicts(program, classes)
     refused: list[Refused] = []
+    if not any(tensor.view for tensor in tensors) and not any(node.in_place for node in model.nodes):
+        return window, refused
     for s, step in enumerate(program.steps):
         node = model.nodes[step.node]
         for t in step.writes:

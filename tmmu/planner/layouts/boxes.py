@@ -11,12 +11,14 @@ import bisect
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.alignment import align_up
+from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.problem import AllocationProblem
 
 
@@ -59,6 +61,12 @@ class Boxes:
         return max(self.peak(), self._peak(padded) - spared)
 
     def _peak(self, sizes: list[int]) -> int:
+        if not self.gaps and sum(sizes) < INT64_SAFE:
+            changed = np.concatenate([np.array(self.birth, np.int64), np.array(self.death, np.int64) + 1])
+            order = np.argsort(changed, kind="stable")
+            live_bytes = np.cumsum(np.concatenate([np.array(sizes, np.int64), -np.array(sizes, np.int64)])[order])
+            settled = np.append(np.diff(changed[order]) != 0, True)  # all that changes at a step has changed
+            return int(live_bytes[settled[: len(order)]].max(initial=0))
         changes: dict[int, int] = {}
         for i, b, d in self.pieces():
             changes[b] = changes.get(b, 0) + sizes[i]
@@ -216,14 +224,14 @@ def best_fit(boxes: Boxes) -> Packing:
     """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n)."""
     offsets = [0] * len(boxes)
     free = _Free()
-    live: list[tuple[int, int]] = []
-    for i in sorted(range(len(boxes)), key=lambda i: (boxes.birth[i], -boxes.size[i], i)):
-        while live and live[0][0] < boxes.birth[i]:
-            j = heapq.heappop(live)[1]
-            free.give(offsets[j], offsets[j] + boxes.size[j])
-        offsets[i] = free.take(boxes.size[i], boxes.alignment[i])
-        heapq.heappush(live, (boxes.death[i], i))
-    return Packing(offsets, max((at + size for at, size in zip(offsets, boxes.size, strict=True)), default=0))
+    birth, death, size, alignment = boxes.birth, boxes.death, boxes.size, boxes.alignment
+    by_death, dead = sorted(range(len(boxes)), key=death.__getitem__), 0
+    for i in sorted(range(len(boxes)), key=lambda i: (birth[i], -size[i])):
+        while death[j := by_death[dead]] < birth[i]:  # it was born before: births are in order
+            free.give(offsets[j], offsets[j] + size[j])
+            dead += 1
+        offsets[i] = free.take(size[i], alignment[i])
+    return Packing(offsets, max(map(add, offsets, size), default=0))
 
 
 class _Free:
