@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib.util
 import json
 import subprocess
@@ -106,6 +107,7 @@ def test_a_swapped_function_does_what_its_changed_text_says_under_every_name(
     module: ModuleType, tmp_path: Path
 ) -> None:
     path, held, kept = Path(str(module.__file__)), module.small, module.Kept()
+    gc.freeze()  # as `conftest.py` does when the tests are collected
     known = swapping.functions(tmp_path)
     found = {mutant.name: swapping.changes(path, mutant.source) for mutant in mutants(MODULE)}
     assert [held(3), held(4), kept.fits(3)] == [True, False, True]

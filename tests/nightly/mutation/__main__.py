@@ -173,10 +173,12 @@ def _begin(collected: Collected, runner: Runner, found: Changes, tests: list[str
 
 
 def _imported(todo: list[Task], runner: Runner) -> Iterator[Job]:
-    """The mutants that change what a module does as it is imported, in processes that begin anew."""
+    """The mutants that change what a module does as it is imported, in processes that begin anew: all that have no
+    result yet, too, for their functions were not there to be swapped.
+    """
     for task in todo:
         changed_at_import = changes(ROOT / task.path, task.mutant.source) is None
-        if changed_at_import or task.lines & runner.reached.imported.get(task.path, 0):
+        if changed_at_import or task.key not in runner.results.found or task.lines & runner.reached.imported.get(task.path, 0):
             names = runner.reached.of_file(task.path)
             if changed_at_import:  # not only what runs its functions may read its constants
                 own = tests_of(task.path)
