@@ -178,7 +178,11 @@ def _imported(todo: list[Task], runner: Runner) -> Iterator[Job]:
     """
     for task in todo:
         changed_at_import = changes(ROOT / task.path, task.mutant.source) is None
-        if changed_at_import or task.key not in runner.results.found or task.lines & runner.reached.imported.get(task.path, 0):
+        if (
+            changed_at_import
+            or task.key not in runner.results.found
+            or task.lines & runner.reached.imported.get(task.path, 0)
+        ):
             names = runner.reached.of_file(task.path)
             if changed_at_import:  # not only what runs its functions may read its constants
                 own = tests_of(task.path)

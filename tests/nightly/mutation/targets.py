@@ -81,7 +81,10 @@ SIZES = (
     f"{UNIT}envelope_verify.py",
 )
 
-FOREIGN = ("tests/corpus/test_foreign_plans.py", f"{PROPERTIES}foreign_damage.py")
+FOREIGN = (
+    f"{UNIT}foreign_readings.py", f"{PROPERTIES}foreign_damage.py", f"{COMMANDS}foreign_commands.py",
+    "tests/corpus/test_foreign_plans.py",
+)  # fmt: skip
 FOUND_SIZES = (f"{UNIT}sizes.py", f"{UNIT}sizes_found.py", f"{UNIT}sizes_refuse.py", f"{PROPERTIES}sizes.py")
 SHAPES = (
     f"{UNIT}envelope_shapes.py", f"{UNIT}import_onnx.py", f"{UNIT}stated_sizes.py", f"{UNIT}encodings.py",

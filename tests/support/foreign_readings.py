@@ -1,0 +1,40 @@
+"""What the stored plans of other producers are read as: a digest of the plan and of what the reading rests on, each.
+
+    python -m tests.support.foreign_readings
+
+writes them anew. Where a digest changes, `tmmu import` writes the plan as text, before and after: the difference is
+what the reader takes for something else now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from proofs.readers.plans import formats
+
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"
+KEPT = CORPUS / "readings.json"
+
+
+def stored() -> list[Path]:
+    """Every plan of the corpus, in folders too."""
+    return [path for path in sorted(CORPUS.glob("*ed/**/*")) if path.is_file() and formats.is_plan(str(path))]
+
+
+def reading_of(path: Path) -> str:
+    """The digest of the plan that a file is read as, and of how it was read. Raises INVALID_PLAN where it is none."""
+    stated = formats.load_any(path)
+    assert stated.reading is not None
+    return hashlib.sha256(stated.hashes["file_digest"] + json.dumps(asdict(stated.reading)).encode()).hexdigest()[:16]
+
+
+def readings() -> dict[str, str]:
+    """All of them, by the file's path in the corpus."""
+    return {str(path.relative_to(CORPUS)): reading_of(path) for path in stored()}
+
+
+if __name__ == "__main__":
+    KEPT.write_text(json.dumps(readings(), indent=1) + "\n")

@@ -1,0 +1,72 @@
+"""Stored plans of other producers are read as they were, whole; a file is recognised by its name or its content.
+
+spec: FP1.1, FP1.2, FP2.2
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from proofs.readers.plans import formats
+from tests.support.foreign_readings import CORPUS, KEPT, reading_of, stored
+
+KINDS = tuple(formats.BY_KIND)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stored_plans_are_read_as_stays(kind: str) -> None:
+    """Run `python -m tests.support.foreign_readings` where it should change, and say in the commit why."""
+    kept = json.loads(KEPT.read_text())
+    mine = {
+        str(path.relative_to(CORPUS)): reading_of(path)
+        for path in stored()
+        if (form := formats.recognised(path.name, path.read_bytes()[: formats.HEAD])) and form.kind == kind
+    }
+    assert mine
+    assert mine.items() <= kept.items()
+
+
+def test_a_reading_is_kept_of_each_stored_plan() -> None:
+    assert list(json.loads(KEPT.read_text())) == [str(path.relative_to(CORPUS)) for path in stored()]
+
+
+RECOGNISED = [
+    (b"BufferAssignment:\n", "xla"), (b" BufferAssignment:", None),
+    (b"id,size\n", "minimalloc"), (b" buffer_id , lower, size \n1,2,3\n", "minimalloc"),
+    (b"size,buffer", "minimalloc"), (b"id,lower\n", None), (b"name,size\n", None), (b"id\nsize\n", None),
+    (b"a\nid,size\n", None),
+    (b"# from tvm.script import ir as I\n@I.ir_module\n", "relax"), (b"# tvm.script\n", None),
+    (b"@I.ir_module\n", None),
+    (b"# AOT ID: ['0']\nimport torch._inductor\n", "inductor"), (b"# AOT ID: ['0']\n", None),
+    (b"import torch._inductor\n", None), (b"#" * 2039 + b"# AOT ID: torch._inductor", None),
+    (b"#" * 2038 + b"# AOT ID: torch._inductor", "inductor"),
+    (b"// -----// IR Dump After LayoutSlices", "iree"), (b"// -----// IR Dump After Other", None),
+    (b"LayoutSlices", None),
+    (b"Arena\n  Start Time - End Time, Start Addr - End Addr\n0", "vela"), (b"Start Time - End\nStart Addr -", None),
+    (b"Start Addr -, Start Time -", None), (b"Start Time -", None),
+    (b"\0\0\0\0ET12", "executorch"), (b"\0\0\0\0TFL3", "tflite"), (b"ET12", None), (b"", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("head", "kind"), RECOGNISED)
+def test_content_is_recognised_in_any_file_but_one_with_a_name_of_ours(
+    head: bytes, kind: str | None, tmp_path: Path
+) -> None:
+    """Of a name that is a format's alone the content is not asked; a folder's files of another name are no plans."""
+    form = formats.recognised("p", head)
+    assert (form and form.kind) == kind
+    assert formats.recognised("p.plan.txt", head) is None
+    named = formats.recognised("p.tflite", head)
+    assert named is not None
+    assert named.kind == "tflite"
+    for shared in sorted({suffix for each in formats.FORMATS for suffix in each.shared}):
+        (tmp_path / f"p{shared}").write_bytes(head)
+        mine = form is not None and shared in form.shared
+        assert formats.is_plan(str(tmp_path / f"p{shared}")) == mine
+    (tmp_path / "p").write_bytes(head)
+    assert not formats.is_plan(str(tmp_path / "p"))
+    assert formats.is_plan("p.plan.txt")
+    assert formats.is_plan("p.tflite")
