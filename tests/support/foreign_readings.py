@@ -1,4 +1,5 @@
-"""What the stored plans of other producers are read as: a digest of the plan and of what the reading rests on, each.
+"""What the stored plans of other producers are read as: a digest of the plan and of what the reading rests on, each,
+with the visits that the reader counted (FP2.2).
 
     python -m tests.support.foreign_readings
 
@@ -14,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from proofs.readers.plans import formats
+from proofs.readers.plans.source import Source
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"
 KEPT = CORPUS / "readings.json"
@@ -25,10 +27,14 @@ def stored() -> list[Path]:
 
 
 def reading_of(path: Path) -> str:
-    """The digest of the plan that a file is read as, and of how it was read. Raises INVALID_PLAN where it is none."""
-    stated = formats.load_any(path)
+    """The digest of the plan that a file is read as and of how it was read, and the visits. Raises INVALID_PLAN."""
+    source = Source.opened(path)
+    form = formats.recognised(source.name, source.data[: formats.HEAD])
+    assert form is not None
+    stated = formats.gated(form, source)
     assert stated.reading is not None
-    return hashlib.sha256(stated.hashes["file_digest"] + json.dumps(asdict(stated.reading)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(stated.hashes["file_digest"] + json.dumps(asdict(stated.reading)).encode())
+    return f"{digest.hexdigest()[:16]} {source.work}"
 
 
 def readings() -> dict[str, str]:
