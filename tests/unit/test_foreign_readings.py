@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from proofs.readers.plans import formats
+from proofs.readers.plans.source import FreshNames
 from tests.support.foreign_readings import CORPUS, KEPT, reading_of, stored
 
 KINDS = tuple(formats.BY_KIND)
@@ -70,3 +71,40 @@ def test_content_is_recognised_in_any_file_but_one_with_a_name_of_ours(
     assert not formats.is_plan(str(tmp_path / "p"))
     assert formats.is_plan("p.plan.txt")
     assert formats.is_plan("p.tflite")
+
+
+class Counting(dict[str, int]):
+    """A dict that counts how often it is asked."""
+
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+def test_names_are_told_apart_by_the_next_number_that_is_free_and_in_linear_time() -> None:
+    """spec: FP2.2"""
+    names = FreshNames()
+    names._next = asked = Counting()
+    given = ["a", "a", "a #2", "a", "a #2", "a #2 #2", "", "\0", "_", "unnamed"]
+    assert [names(name) for name in given] == [
+        "a", "a #2", "a #2 #2", "a #3", "a #2 #3", "a #2 #2 #2", "unnamed", "_", "_ #2", "unnamed #2",
+    ]  # fmt: skip
+    for _ in range(100):
+        names("many")
+    assert names("many") == "many #101"
+    assert asked.asked < 3 * 120
+
+
+def test_a_capacity_is_given_only_of_formats_that_state_none(tmp_path: Path) -> None:
+    """spec: FP1.7"""
+    for path in stored():
+        form = formats.recognised(path.name, path.read_bytes()[: formats.HEAD])
+        assert form is not None
+        if form.has_capacity:
+            with pytest.raises(ValueError, match=form.title):
+                formats.load_any(path, 1 << 20)
+    (tmp_path / "p.plan.txt").write_text("")
+    with pytest.raises(ValueError, match="states its own"):
+        formats.load_any(tmp_path / "p.plan.txt", 1 << 20)
