@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from proofs.readers.plans import formats
-from proofs.readers.plans.source import FreshNames
+from proofs.readers.plans.script import extent
+from proofs.readers.plans.source import FreshNames, elements_of
 from tests.support.foreign_readings import CORPUS, KEPT, reading_of, stored
 
 KINDS = tuple(formats.BY_KIND)
@@ -95,6 +96,27 @@ def test_names_are_told_apart_by_the_next_number_that_is_free_and_in_linear_time
         names("many")
     assert names("many") == "many #101"
     assert asked.asked < 3 * 120
+
+
+class Dimension(int):
+    """A dimension that notes how long the numbers are that it is multiplied with."""
+
+    bits = 0
+
+    def __rmul__(self, other: int) -> int:
+        Dimension.bits = max(Dimension.bits, other.bit_length())
+        return int(self) * other
+
+
+def test_a_shape_without_a_size_has_none_in_any_type_and_costs_no_more() -> None:
+    """Of 2^64 elements of 4 bits more than 2^64 were 2^63 bytes; and products of a line's numbers grew with it."""
+    assert [elements_of(shape) for shape in ((), (2, 3), (1 << 63, 0), (1 << 33, 1 << 33))] == [1, 6, 0, 1 << 66]
+    assert elements_of([Dimension((1 << 64) - 1)] * 40) == 1 << 67
+    assert Dimension.bits <= 68
+    for width in (1, 2, 4, 8, 128):
+        assert (elements_of((1 << 40, 1 << 40)) * width + 7) // 8 >= 1 << 64
+        assert extent((1 << 40, 1 << 40), None, width) >= 1 << 64
+        assert extent((1 << 32, 1 << 29), None, width) == (1 << 58) * width
 
 
 def test_a_capacity_is_given_only_of_formats_that_state_none(tmp_path: Path) -> None:
