@@ -207,7 +207,7 @@ class _Parsing:
         for piece in PIECE.finditer(text, at):
             here = piece[0]
             depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(here, 0)
-            if depth or here in ("}", ")") or "," not in here or here.startswith('"'):
+            if depth or "," not in here or here.startswith('"'):
                 part += here if not here.startswith('"') else ""
                 continue
             first, *others = here.split(",")
