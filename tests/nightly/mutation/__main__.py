@@ -203,6 +203,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="tests of so many seconds, together, for a mutant")
     parser.add_argument("--sample", type=int, help="so many mutants of each file, chosen by its name")
     parser.add_argument("--own", action="store_true", help="with the tests that targets.py names for the files alone")
+    parser.add_argument("--tests", nargs="+", metavar="TEST", help="with these tests alone, as pytest takes them")
     parser.add_argument("--argued", action="store_true", help="run what is argued away too: does a test notice it?")
     parser.add_argument("--folder", type=Path, default=ROOT / "mutants", help="what is kept from run to run")
     parser.add_argument("--list", action="store_true", help="print the survivors that are known, and run nothing")
@@ -239,8 +240,9 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
         os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
         for quick in (True, False):
             todo = left()
-            own = {test for path in todo for test in tests_of(path) if test.startswith(QUICK) == quick}
-            tests = sorted(own if given.own or not quick else {*QUICK, *own})
+            named = given.tests or [test for path in todo for test in tests_of(path)]
+            own = {test for test in named if test.startswith(QUICK) == quick}
+            tests = sorted(own if given.own or given.tests or not quick else {*QUICK, *own})
             if todo and tests and time.monotonic() < end and (code := _round(todo, tests, results, given, end)):
                 return code
     return 0
