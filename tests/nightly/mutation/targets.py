@@ -18,7 +18,8 @@ STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", CORPUS)
 ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py", CORPUS)
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (
-    f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", "tests/corpus/test_broken_corpus.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}text_commands.py", f"{COMMANDS}every_field.py",
+    f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", CORPUS, f"{COMMANDS}verify_command.py",
+    f"{COMMANDS}text_commands.py", f"{COMMANDS}every_field.py",
 )  # fmt: skip
 ARENAS = (
     f"{COMMANDS}arenas_commands.py",
