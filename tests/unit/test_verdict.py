@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from proofs.verify.checks import BufferSubject, buffer_violations
 from proofs.verify.options import Options
 from proofs.verify.verdict import OF_MODELS, TYPES, UNUSED, Verdict, absent
 from proofs.violations import OF_STEPS, Obligation
@@ -13,10 +14,12 @@ from tests.support.text_models import text_model
 from tmmu.core.columns import Names
 from tmmu.core.vocabulary import ANYWHERE
 from tmmu.planner import plan_memory
+from tmmu.plans import file
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import storages
 from tmmu.plans.configuration import DEFAULT
 from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.gate import StatedBuffers
 from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage, amended
 
 PLAN = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan
@@ -76,3 +79,30 @@ def test_the_first_line_names_the_model_or_the_scope_and_the_rank() -> None:
     assert replace(alone, verdict="ERROR", model="m.onnx").line == "ERROR p.cbor"
     rank = replace(alone, assumptions={"rank": 0, "world_size": 2})
     assert rank.line == "PROVED p.cbor (rank 0 of 2) for the steps it states"
+
+
+def judged(
+    arena: Arena, second: tuple[int, ...], apart: tuple[tuple[int, int], ...] = (), claims: Claims | None = None,
+    arenas: Configuration | None = None, digest: bytes | None = None,
+) -> set[Obligation]:  # fmt: skip
+    """What is false of two buffers, of which the first lies in bytes 0 to 4 at steps 0 and 1."""
+    plan = BufferPlan(Buffers((arena,), storages([(0, 4, 1, 0, 1, 0), second]), apart, Names.of(["p", "q"])), claims)
+    hashes = file.hashes(plan) if digest is None else {"file_digest": digest}
+    return {violation.obligation for violation in buffer_violations(BufferSubject(StatedBuffers(plan, hashes), arenas))}
+
+
+def test_each_thing_that_is_false_of_lifetimes_alone_is_found() -> None:
+    """spec: P2.6"""
+    arena, beside, after = Arena("a", 8), (0, 4, 1, 1, 2, 4), (0, 4, 1, 2, 3, 0)
+    right = Claims((Usage(8, 8, 1, max_live=2, max_live_step=1),))
+    assert judged(arena, beside, ((0, 1),), right) == set()
+    assert judged(arena, after) == set()
+    assert judged(arena, (0, 4, 1, 1, 2, 3)) == {Obligation.NO_LIVE_OVERLAP}
+    assert judged(arena, (0, 5, 1, 1, 2, 4)) == {Obligation.CAPACITY}
+    assert judged(arena, (0, 4, 8, 1, 2, 4)) == {Obligation.ALIGNMENT}
+    assert judged(arena, after, ((0, 1),)) == {Obligation.MUST_NOT_ALIAS}
+    assert judged(Arena("a", 8, reuse=False), after) == {Obligation.NO_LIVE_OVERLAP}
+    assert judged(arena, beside, claims=Claims((Usage(7),))) == {Obligation.CAPACITY}
+    assert judged(arena, beside, claims=Claims((Usage(8, 9, 1),))) == {Obligation.PEAK}
+    assert judged(arena, beside, arenas=Configuration(DEFAULT, ANYWHERE)) == {ARENAS}
+    assert judged(arena, beside, digest=bytes(32)) == {Obligation.HASHES}
