@@ -1,7 +1,7 @@
 """`make mutation`: change the most critical files in one place after the other, and count what no test notices.
 
-Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not, 2 where the tests
-fail for the source as it is.
+Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not. A test that fails for the
+source as it is notices nothing: it is named, and left out.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def main() -> int:
 
 
 def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namespace) -> int:
-    """Run every mutant that no test is known to notice; 2 where a test fails for the source as it is."""
+    """Run every mutant that no test is known to notice and that is not argued away; the exit code of pytest, if any."""
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"
     preload()
     known = {} if given.argued else argued()
@@ -256,10 +256,11 @@ def _round(
     reached.load(todo)
 
     def swapped(collected: Collected, watch: Watch, say: Say) -> None:
-        there.write_text(json.dumps(list(collected.items)))
         if failed := watch.tests(collected, todo, given.workers, say):
-            say("these tests fail for the source as it is:\n    " + "\n    ".join(failed))
-            sys.exit(2)
+            say("left out, as they fail here for the source as it is:\n    " + "\n    ".join(failed))
+        usable = [name for name in collected.items if name not in failed]
+        there.write_text(json.dumps(usable))
+        reached.keep(usable)
         runner = Runner(reached, results, given.workers, given.seconds, end, say)
         runner.run(_swapped(_mixed(todo), runner, collected))
 
