@@ -133,6 +133,7 @@ def test_every_reader_is_bounded_in_one_place(monkeypatch: pytest.MonkeyPatch, t
     """spec: FP2.1, FP2.2, FP2.3"""
     (tmp_path / "p.csv").write_text(RIGHT)
     found = Source.opened(tmp_path / "p.csv")
+    assert (source.MAX_BYTES, source.MAX_ROWS, source.MAX_WORK) == (256 << 20, 1 << 20, 1 << 24)
     found.spend(source.MAX_WORK)
     found.bound(source.MAX_ROWS)
     found.descend(source.MAX_DEPTH)

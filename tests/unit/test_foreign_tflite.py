@@ -260,6 +260,29 @@ def test_rows_are_buffers_and_equal_ones_a_live_range() -> None:
     assert buffers(purpose) == expected
 
 
+def test_numbers_go_to_their_ends_and_a_table_ends_with_its_rows() -> None:
+    """spec: FP6.10, FP6.12"""
+    high, low = 0xFEDCBA9876543210, 0x1234567
+    row = f" 1234567890 - 1234567890: 0x{low:x} - 0x{high:X}: {high - low} : 0: NHWC: long\n"
+    empty = " 0 - 4294967294: 0xabcdef - ABCDEF: 0 : 0: NHWC: e\n"
+    head = TABLE.splitlines(keepends=True)[1]
+    assert buffers(head + row + empty + "other\n 5 - 3: nothing\n") == [
+        ("long", "memory", 1234567890, 1234567890, low, high - low), ("e", "memory", 0, 4294967294, 0xABCDEF, 0),
+    ]  # fmt: skip
+    found = vela.read(Source("v.txt", (head + row).encode(), capacity=7))
+    assert isinstance(found.plan, BufferPlan)
+    assert (found.plan.buffers.arenas[0].capacity, found.reading.assumptions, found.reading.outside) == (7, (), {})
+    assert found.plan.buffers.storages.alignment.tolist() == [1]
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_of_many_rows_that_are_one_some_are_listed(count: int) -> None:
+    head = TABLE.splitlines(keepends=True)[1]
+    text = head + "".join(f" {k} - 9: 0x0 - 0x1: 1: 0: NHWC: {name}{k}\n" for k in range(count) for name in "ab")
+    (assumption,) = vela.read(Source("v.txt", text.encode())).reading.assumptions
+    assert assumption.endswith("a7, b7" + " and 1 more" * (count - 8))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [("0x10 -       0x20:          16:           32: NHWC           : b", "0x10 - 0x20: 16", 5),

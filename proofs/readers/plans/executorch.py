@@ -545,7 +545,7 @@ class Outline:
         """The arms of conds and the bodies of loops, each with its first instruction and the one after its last."""
         found = [(first, jump + 1) for first, jumps in self.loops.items() for jump in jumps]
         for k, call in enumerate(self.calls):
-            if call.kind == JUMP and call.to > k:
+            if call.kind == JUMP:
                 found += arms_of(self.calls, self.values, k) or ()
         return found
 

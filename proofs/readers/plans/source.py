@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAX_BODY_DEPTH
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, UINT64_END
 from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -124,6 +125,19 @@ class FreshNames:
         self._next[plain] = k
         self._next.setdefault(found, 1)
         return found
+
+
+def elements_of(shape: Iterable[int]) -> int:
+    """The elements of a shape of integers from 0 on; 2^67 for more than that, so that no size of 64 bits follows from
+    it whatever an element has, even a single bit. Linear in the dimensions, however large they are. spec: FP2.2
+
+    >>> elements_of((2, 3)), elements_of((1 << 70, 0)), elements_of(()), elements_of((1 << 70, 3)) == 1 << 67
+    (6, 0, 1, True)
+    """
+    count = 1
+    for dim in shape:
+        count = min(count * dim, 8 * UINT64_END)
+    return count
 
 
 def _piped() -> bytes:

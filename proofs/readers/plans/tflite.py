@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, elements_of
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
@@ -228,10 +228,7 @@ class _Reading:
         code, shape = table.number(1, "i8"), table.numbers(0, "i32")
         if code not in TYPES or min(shape, default=0) < 0:
             raise self.source.refuse(f"a tensor of type {code} and shape {shape[:8]} has no size", place)
-        elements = 1
-        for dim in shape:
-            elements = min(elements * dim, UINT64_END)
-        size = nbytes((elements,), TYPES[code])
+        size = nbytes((elements_of(shape),), TYPES[code])
         if offset + size >= UINT64_END:
             raise self.source.refuse("it ends beyond 64 bits", place)
         return StoredTensor(name, TYPES[code], size, offset, is_variable)
