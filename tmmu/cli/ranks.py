@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tmmu.cli.options import ShardOptions
+from tmmu.core.flags import PLAN_SUFFIXES
 from tmmu.core.output import counted
 from tmmu.core.vocabulary import Model
 from tmmu.planner.plan import Planned
@@ -72,11 +73,14 @@ def plans(
 
 
 def target(path: str, plan: Plan) -> str:
-    """The file of one rank: for `plan.cbor` that is `plan.rank0.cbor` and so on; `path` itself without a shard spec."""
+    """The file of one rank: for `m.plan.cbor` that is `m.rank0.plan.cbor` and so on, so that a folder of them is known
+    as one of plans, and for `p.cbor` it is `p.rank0.cbor`; `path` itself without a shard spec.
+    """
+    if not plan.origin.shard_spec:
+        return path
     whole = Path(path)
-    return (
-        str(whole.with_name(f"{whole.stem}.rank{plan.origin.rank}{whole.suffix}")) if plan.origin.shard_spec else path
-    )
+    suffix = next((known for known in PLAN_SUFFIXES if whole.name.endswith(known)), whole.suffix)
+    return str(whole.with_name(f"{whole.name.removesuffix(suffix)}.rank{plan.origin.rank}{suffix}"))
 
 
 def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:

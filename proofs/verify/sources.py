@@ -1,0 +1,79 @@
+"""Where a verdict has from what other verdicts need as well: what a model says is run, and what is proved of a plan.
+
+A verdict on one plan asks for each anew. In a fleet (`proofs.verify.fleet`) a worker keeps the reading of the model,
+and what solvers and kernel have answered about the same words is asked for once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from proofs import obligations
+from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
+from proofs.obligations import PROVED, Outcome
+from proofs.obligations.context import Context, StorageContext
+from proofs.readers.models.reference import ReferenceProgram
+from proofs.readers.models.training import in_mode
+from proofs.sharding import stages
+from proofs.sharding.stages import RankModel
+from proofs.verify.checks import BufferSubject, Subject
+from proofs.verify.options import Options
+from tmmu.core import kind
+from tmmu.core.progress import Doing, unseen
+from tmmu.core.vocabulary import Bindings
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What solvers have answered about the obligations of a plan, and the kernel about its words."""
+
+    outcomes: list[Outcome]
+    kernel: dict[str, Any]
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing is open."""
+        accepted = self.kernel["answer"] in ("accepted", NOT_ASKED, NOT_INSTALLED)
+        return accepted and all(outcome.verdict == PROVED for outcome in self.outcomes)
+
+
+def ask(context: Context | StorageContext, digest: bytes, options: Options, progress: Doing = unseen) -> Answers:
+    """Ask solvers and kernel, which repeats `digest`."""
+    outcomes = obligations.prove_with(
+        options.solvers, context, timeout_s=options.timeout, workers=options.workers,
+        definition_limit=options.definition_limit, progress=progress,
+    )  # fmt: skip
+    progress("asking the kernel")
+    return Answers(outcomes, kernel_answer(context, digest, options.timeout))
+
+
+def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
+    """What the model at `path` says must be run: an IR file, or an ONNX file."""
+    if kind.is_ir(path):
+        from proofs.readers.models.ir import read_ir
+        from tmmu.ir import files
+
+        return read_ir(files.load(path))
+    from proofs.readers.models.onnx import read_onnx
+
+    return read_onnx(path, bindings)
+
+
+class Sources:
+    """Each of them anew, for every plan."""
+
+    def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
+        """What is run of the model in a mode. Raises `TmmuError` where it cannot be read or bound."""
+        return in_mode(read_model(path, bindings), mode)
+
+    def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
+        """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
+        return stages.of_rank(whole, spec, rank)
+
+    def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
+        """What is proved of a plan of which nothing false was found."""
+        return ask(subject.context, subject.stated.hashes["file_digest"], options, progress)
+
+
+ANEW = Sources()
