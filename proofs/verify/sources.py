@@ -15,11 +15,11 @@ from proofs.obligations import PROVED, Outcome
 from proofs.obligations.context import Context, StorageContext
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
-from proofs.sharding import stages
-from proofs.sharding.stages import RankModel
+from proofs.sharding.mesh import Mesh
+from proofs.sharding.stages import Divided, RankModel, divided, of_rank
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Options
-from tmmu.core import kind
+from tmmu.core import canonical, kind
 from tmmu.core.progress import Doing, unseen
 from tmmu.core.vocabulary import Bindings
 
@@ -69,7 +69,7 @@ class Sources:
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
         """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
-        return stages.of_rank(whole, spec, rank)
+        return of_rank(divided(whole, spec), rank)
 
     def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
         """What is proved of a plan of which nothing false was found."""
@@ -77,3 +77,22 @@ class Sources:
 
 
 ANEW = Sources()
+
+
+class Kept(Sources):
+    """What stages of a mesh run is kept: the ranks of one stage have it in common."""
+
+    def __init__(self) -> None:
+        self.divided: tuple[bytes, Divided] | None = None
+        self.stages: dict[int, RankModel] = {}
+
+    def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
+        """What one rank runs, worked out once for its stage. Raises INVALID_SHARDING."""
+        key = canonical.digest(spec)
+        if self.divided is None or self.divided[0] != key or self.divided[1].model is not whole:
+            self.divided = key, divided(whole, spec)
+            self.stages.clear()
+        stage = Mesh(spec).at(rank, spec["pipeline_axis"]) if spec["pipeline_axis"] else 0
+        if stage not in self.stages:
+            self.stages[stage] = of_rank(self.divided[1], rank)
+        return self.stages[stage]

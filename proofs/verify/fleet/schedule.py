@@ -8,10 +8,12 @@ spec: V7.2 to V7.10
 
 from __future__ import annotations
 
+import secrets
 import sys
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple
 
 from proofs.sharding.exchange import Meeting
@@ -31,8 +33,8 @@ DEATHS = 2
 """A plan that has killed so many workers that ran nothing else is not tried again."""
 TRIES = 2
 """Words that are not proved are tried so often, as a solver may have been ended from outside."""
-KNOWN = 64
-"""The answers that go with a task: those that were used last."""
+KNOWN = 8
+"""The answers that go with each task: the latest. A worker keeps them, and asks for one that it has not."""
 
 
 class Done(NamedTuple):
@@ -63,7 +65,8 @@ class Fleet:
     _running: set[int] = field(default_factory=set)
     _proves: dict[int, bytes] = field(default_factory=dict)
     _held: dict[bytes, list[int]] = field(default_factory=lambda: defaultdict(list))
-    _known: OrderedDict[bytes, Answers] = field(default_factory=OrderedDict)
+    _known: dict[bytes, Answers] = field(default_factory=dict)
+    _asked: dict[int, dict[bytes, Answers]] = field(default_factory=dict)
     _failed: dict[bytes, str] = field(default_factory=dict)
     _tries: Counter[bytes] = field(default_factory=Counter)
     _taken: dict[int, tuple[str, Verdict]] = field(default_factory=dict)
@@ -73,7 +76,7 @@ class Fleet:
     def judged(self) -> Iterator[Done]:
         """Each file once, as they come. Raises `Disagreement`, OSError, and what the pool raises."""
         model = None if self.options.model is None else results.content_of(self.options.model)
-        versions = results.versions()
+        versions, run = results.versions(), secrets.token_hex(16)
         at_workers = replace(
             self.options, model=None if self.options.model is None else self.pool.located(self.options.model)
         )
@@ -82,10 +85,10 @@ class Fleet:
             self.doing("judging", self.done, len(self.paths))
             while (number := self._next()) is not None:
                 path = self.paths[number]
-                known = OrderedDict(list(self._known.items())[-KNOWN:])
+                known = dict(islice(reversed(self._known.items()), KNOWN)) | self._asked.pop(number, {})
                 self.pool.submit(
                     Task(
-                        number, path, self.pool.located(path), at_workers, model, versions, known,
+                        number, path, self.pool.located(path), at_workers, model, versions, run, known,
                         number in self._proves, None if number not in self._taken else self._taken[number][1],
                     )
                 )  # fmt: skip
@@ -165,7 +168,7 @@ class Fleet:
     def _want(self, number: int, digest: bytes) -> None:
         """Words that are not known: known meanwhile, proved by this file, or held until another has proved them."""
         if digest in self._known:
-            self._known.move_to_end(digest)
+            self._asked[number] = {digest: self._known[digest]}
             self._waiting.appendleft(number)
         elif digest in self._failed:
             return

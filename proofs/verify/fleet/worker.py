@@ -14,31 +14,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.sharding.mesh import Mesh
-from proofs.sharding.stages import RankModel
 from proofs.verify import judge, ranks
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.fleet import results
 from proofs.verify.fleet.words import PlanWords
 from proofs.verify.options import Disagreement, Options
-from proofs.verify.sources import Answers, Sources, ask
+from proofs.verify.sources import Answers, Kept, ask
 from proofs.verify.verdict import EXITS, NO_PLAN, UNKNOWN, Verdict
-from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
 from tmmu.core.vocabulary import Bindings
-
-STAGES = 64
-"""Of so many stages it is kept what they run."""
 
 
 @dataclass(frozen=True)
 class Task:
     """One file for one worker.
 
-    `number` is its place among those given, `path` where it lies, `name` what the user calls it, and `model` the digest
-    of the model's bytes; `known` are answers by the digest of words, and `proves` is whether what is not known is to be
-    asked for.
+    `number` is its place among those given, `path` where it lies, `name` what the user calls it, `model` the digest of
+    the model's bytes, and `run` is of the command that asks; `known` are answers by the digest of words, and `proves`
+    is whether what is not known is to be asked for.
+
     With `taken` the file has a verdict already, and only what other ranks must know of it is asked for.
     """
 
@@ -48,6 +43,7 @@ class Task:
     options: Options
     model: str | None
     versions: str
+    run: str
     known: Mapping[bytes, Answers] = field(default_factory=dict)
     proves: bool = False
     taken: Verdict | None = None
@@ -70,41 +66,39 @@ class _Wanted(Exception):
     """These words are not proved yet."""
 
 
-class _Worker(Sources):
+class _Worker(Kept):
     """What a worker keeps: the model as it was last read, and what stages run of it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.one_at_a_time = threading.Lock()  # a worker of Dask may have several threads
         self.read: tuple[Any, ReferenceProgram] | None = None
-        self.stages: dict[Any, tuple[ReferenceProgram, RankModel]] = {}
         self.task: Task | None = None
         self.made: tuple[bytes, Answers] | None = None
+        self.run = ""
+        self.known: dict[bytes, Answers] = {}
+
+    def begin(self, task: Task) -> None:
+        """Turn to a task. Answers are those of one command, under its options."""
+        if task.run != self.run:
+            self.run, self.known = task.run, {}
+        self.known |= task.known
+        self.task, self.made = task, None
 
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
         assert self.task is not None
         key = (path, self.task.model, repr(bindings), mode)
         if self.read is None or self.read[0] != key:
-            self.stages.clear()
             found = super().model(path, bindings, mode)
             if results.content_of(path) != self.task.model:
                 raise TmmuError("INVALID_IR", "it has changed while plans were judged", fix="begin again").in_file(path)
             self.read = key, found
         return self.read[1]
 
-    def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
-        stage = Mesh(spec).at(rank, spec["pipeline_axis"]) if spec["pipeline_axis"] else 0
-        key = canonical.digest(spec), stage
-        kept = self.stages.get(key)
-        if kept is None or kept[0] is not whole:  # of a model with steps that a plan runs again, none is kept
-            if len(self.stages) >= STAGES:
-                self.stages.clear()
-            kept = self.stages[key] = whole, super().of_rank(whole, spec, rank)
-        return kept[1]
-
     def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
         assert self.task is not None
         words = PlanWords.of(subject)
-        found = self.task.known.get(words.digest)
+        found = self.known.get(words.digest)
         if found is None:
             if not self.task.proves:
                 raise _Wanted(words.digest)
@@ -126,7 +120,7 @@ def work(task: Task) -> Judged:
     if task.versions != results.versions():
         raise RuntimeError("a worker has another version of tmmu, or of what it uses: install the same on all machines")
     with _OWN.one_at_a_time:
-        _OWN.task, _OWN.made = task, None
+        _OWN.begin(task)
         return _judged(task)
 
 
