@@ -29,7 +29,7 @@ class RankModel:
 
 
 @dataclass(frozen=True)
-class Divided:
+class DividedModel:
     """A model as all ranks of a mesh run it together, and the stage of each of its steps; none without a pipeline."""
 
     model: ReferenceProgram
@@ -38,14 +38,14 @@ class Divided:
     stage_of: dict[str, int]
 
 
-def divided(model: ReferenceProgram, spec: dict[str, Any]) -> Divided:
+def divided(model: ReferenceProgram, spec: dict[str, Any]) -> DividedModel:
     """A model under a shard spec. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
     stages = Mesh(spec).size.get(spec["pipeline_axis"], 1)
     whole = spread(model, spec)
-    return Divided(model, spec, whole, assignment(model, spec, stages) if stages > 1 else {})
+    return DividedModel(model, spec, whole, assignment(model, spec, stages) if stages > 1 else {})
 
 
-def of_rank(by: Divided, rank: int) -> RankModel:
+def of_rank(by: DividedModel, rank: int) -> RankModel:
     """What a rank must run of a model. INVALID_SHARDING where what it changes is used in two stages. O(accesses)."""
     model, spec, whole = by.model, by.spec, by.whole
     axis, mesh = spec["pipeline_axis"], Mesh(spec)

@@ -1,4 +1,4 @@
-"""Where a verdict has from what other verdicts need as well: what a model says is run, and what is proved of a plan.
+"""Where a verdict has from what other verdicts need as well: what is run of a model, and what is proved of a plan.
 
 A verdict on one plan asks for each anew. In a fleet (`proofs.verify.fleet`) a worker keeps the reading of the model,
 and what solvers and kernel have answered about the same words is asked for once.
@@ -16,7 +16,7 @@ from proofs.obligations.context import Context, StorageContext
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
 from proofs.sharding.mesh import Mesh
-from proofs.sharding.stages import Divided, RankModel, divided, of_rank
+from proofs.sharding.stages import DividedModel, RankModel, divided, of_rank
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Options
 from tmmu.core import canonical, kind
@@ -49,7 +49,7 @@ def ask(context: Context | StorageContext, digest: bytes, options: Options, prog
 
 
 def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
-    """What the model at `path` says must be run: an IR file, or an ONNX file."""
+    """What must be run of the model at `path`: an IR file, or an ONNX file."""
     if kind.is_ir(path):
         from proofs.readers.models.ir import read_ir
         from tmmu.ir import files
@@ -79,11 +79,11 @@ class Sources:
 ANEW = Sources()
 
 
-class Kept(Sources):
+class KeptSources(Sources):
     """What stages of a mesh run is kept: the ranks of one stage have it in common."""
 
     def __init__(self) -> None:
-        self.divided: tuple[bytes, Divided] | None = None
+        self.divided: tuple[bytes, DividedModel] | None = None
         self.stages: dict[int, RankModel] = {}
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:

@@ -13,7 +13,7 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.operators import iterates, qualified
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
-from proofs.verify.sources import Kept
+from proofs.verify.sources import KeptSources
 from proofs.violations import Obligation, Violation
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
@@ -45,7 +45,7 @@ class PlanCheck:
     def __init__(self, model: Model, *, is_ir: bool) -> None:
         _check_loops(model)
         reference = read_ir(model)
-        self.model, self.sources = model, Kept()
+        self.model, self.sources = model, KeptSources()
         self.reference = reference if is_ir else replace(reference, assumed=[])
 
     def __call__(self, plan: Plan) -> bytes:

@@ -148,7 +148,12 @@ def plan(
         try:
             with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
                 made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing, absent, jobs)
-                paths = _written(made, target) if jobs is None else rank_files.checked(made, target, jobs, doing)
+                of_stages = [plans for _, _, plans in made.stages]
+                paths = (
+                    _written(made, target)
+                    if jobs is None
+                    else rank_files.checked(made.task, of_stages, target, jobs, doing)
+                )
         except TmmuError as error:
             if not several:
                 raise
@@ -229,8 +234,8 @@ def _planned(
         found.stages.extend(ranks.plans(asked.graph, spec, sharding.rank, timed))
         begun.append(time.perf_counter_ns())
         count = sum(len(plans) for _, _, plans in found.stages)
-        ranks_of_all = (one for _, _, plans in found.stages for one in plans)
-        for number, one in enumerate(ranks_of_all if jobs is None else ()):
+        mine = found.stages if jobs is None else []
+        for number, one in enumerate(one for _, _, plans in mine for one in plans):
             doing("checking", number, count)
             asked.check(one)
         begun.append(time.perf_counter_ns())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tmmu.cli import ranks
@@ -17,7 +18,6 @@ from tmmu.core.extras import needed
 from tmmu.core.progress import Doing
 
 if TYPE_CHECKING:
-    from tmmu.cli.plan import PlannedModel
     from tmmu.cli.planning import PlanningTask
     from tmmu.cli.ranks import RankPlans
 
@@ -27,16 +27,16 @@ _given: tuple[PlanningTask, list[RankPlans], str] | None = None
 """What a process works on."""
 
 
-def checked(made: PlannedModel, target: str, jobs: int, doing: Doing) -> list[str]:
-    """Check and write the plan of each rank; the paths. Raises TmmuError, also where a process dies."""
+def checked(task: PlanningTask, plans: Iterable[object], target: str, jobs: int, doing: Doing) -> list[str]:
+    """Check and write the plans of a task, stage by stage; the paths. Raises TmmuError, also where a process dies."""
     with needed("loky", "--jobs", "INVALID_SETTING", "fleet"):
         from loky import ProcessPoolExecutor
         from loky.process_executor import BrokenProcessPool
-    stages = [plans for _, _, plans in made.stages if isinstance(plans, ranks.RankPlans)]
-    parts = [(s, k) for s, plans in enumerate(stages) for k in range(0, len(plans), AT_ONCE)]
+    stages = [each for each in plans if isinstance(each, ranks.RankPlans)]
+    parts = [(s, k) for s, each in enumerate(stages) for k in range(0, len(each), AT_ONCE)]
     count = sum(map(len, stages))
-    paths = [ranks.rank_file(target, rank) for plans in stages for rank in plans.ranks]
-    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(made.task, stages, target))
+    paths = [ranks.rank_file(target, rank) for each in stages for rank in each.ranks]
+    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(task, stages, target))
     try:
         done = 0
         for written in pool.map(_write, parts):

@@ -128,7 +128,8 @@ class Cluster:
 
         while True:
             try:
-                done = ended(list(self._running), timeout=LOOK_S, return_when="FIRST_COMPLETED").done
+                with self._client.as_current():
+                    done = ended(list(self._running), timeout=LOOK_S, return_when="FIRST_COMPLETED").done
                 break
             except TimeoutError:
                 self._check()
@@ -150,5 +151,5 @@ class Cluster:
             )  # fmt: skip
 
     def close(self) -> None:
-        """Leave the cluster, which forgets what is not judged yet."""
+        """Leave the cluster, which then drops what is not judged yet."""
         self._client.close()

@@ -5,7 +5,7 @@ the plan (and of what is read beside it) and of the model, of every option that 
 judged it: the sources of this package, the kernel's program, and the versions of all that it uses. So a record counts
 for nothing else. One that is damaged or of another key is none.
 
-DIR is trusted as the user's own files are: someone who writes there can forge a record, as they can the plan beside it.
+DIR is trusted as the user's own files are: with the right to write there, a record can be forged, as can the plans.
 So nothing is read there unless the user says so, and a verdict that was taken from it has a note that says so.
 spec: V7.5 to V7.8
 """

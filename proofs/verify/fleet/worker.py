@@ -19,7 +19,7 @@ from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.fleet import results
 from proofs.verify.fleet.words import PlanWords
 from proofs.verify.options import Disagreement, Options
-from proofs.verify.sources import Answers, Kept, ask
+from proofs.verify.sources import Answers, KeptSources, ask
 from proofs.verify.verdict import EXITS, NO_PLAN, UNKNOWN, Verdict
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
@@ -66,7 +66,7 @@ class _Wanted(Exception):
     """These words are not proved yet."""
 
 
-class _Worker(Kept):
+class _Worker(KeptSources):
     """What a worker keeps: the model as it was last read, and what stages run of it."""
 
     def __init__(self) -> None:
