@@ -23,7 +23,7 @@ from proofs.obligations import Outcome
 from proofs.obligations.context import context_of
 from proofs.readers.models.difference import difference
 from proofs.readers.sharing import permitted
-from proofs.verify import formats
+from proofs.verify import formats, sources
 from proofs.verify import judge as verify_plan
 from proofs.verify import options as settings
 from proofs.verify.judge import verify
@@ -125,7 +125,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     installed. spec: V3.10, V5.2, V6.2
     """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
-    monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_: {"answer": NOT_INSTALLED})
+    monkeypatch.setattr(sources, "kernel_answer", lambda *_: {"answer": NOT_INSTALLED})
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     alone, against = verify(plan), verify(plan, Options(model=path, arenas=AS_GIVEN))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
@@ -384,7 +384,7 @@ def test_a_kernel_that_does_not_accept_leaves_all_unknown(tmp_path: Path, monkey
         ("rejected", "placed", disagree),
         ("no_answer", "it ended without an answer", "the kernel gave no answer: it ended without an answer"),
     ):
-        monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_, w=said, r=reason: {"answer": w, "reason": r})
+        monkeypatch.setattr(sources, "kernel_answer", lambda *_, w=said, r=reason: {"answer": w, "reason": r})
         found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
         assert (found.verdict, found.exit, found.notes) == ("UNKNOWN", 3, [note])
         assert found.obligations[-1] == {"name": "kernel", "verdict": "UNKNOWN", "detail": reason}
@@ -397,7 +397,7 @@ def test_a_kernel_that_is_required_must_have_accepted(tmp_path: Path, monkeypatc
         ("accepted", "PROVED", []),
         (NOT_INSTALLED, "UNKNOWN", ["required but missing: kernel"]),
     ):
-        monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_, w=said: {"answer": w})
+        monkeypatch.setattr(sources, "kernel_answer", lambda *_, w=said: {"answer": w})
         found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(require=("kernel",)))
         assert (found.verdict, found.notes) == (verdict, missing)
         assert ("kernel" in [entry["name"] for entry in found.obligations]) == (said == "accepted")

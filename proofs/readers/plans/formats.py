@@ -122,6 +122,14 @@ def is_plan(path: str) -> bool:
     return any(form.recognises(head) for form in forms)
 
 
+def read_with(path: str) -> tuple[str, ...]:
+    """The files that reading a plan reads: itself, and of some formats one beside it."""
+    from proofs.readers.plans import xla
+
+    schedule = path.removesuffix(xla.SUFFIX) + ".txt"
+    return (path, schedule) if path.endswith(xla.SUFFIX) and os.path.exists(schedule) else (path,)
+
+
 def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> Stated | StatedBuffers:
     """The plan at `path`, ours or of another producer, `-` for standard input; through the gate either way.
 
