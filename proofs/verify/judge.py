@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from proofs import obligations
 from proofs.kernel import coq_file, installed
 from proofs.kernel.answer import NOT_ASKED
 from proofs.obligations import Outcome
