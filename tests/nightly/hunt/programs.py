@@ -136,6 +136,21 @@ def operations(program: Program) -> Iterator[str]:
             yield from operations(inner)
 
 
+def text(program: Program, margin: str = "") -> Iterator[str]:
+    """A program for people, a step a line."""
+
+    def named(values: Sequence[Value]) -> str:
+        return ", ".join(f"v{value.id}: {value.dtype}{list(value.shape)}" for value in values)
+
+    yield f"{margin}given {named(program.inputs)}"
+    for step in program.steps:
+        attributes = "".join(f" {name}={value}" for name, value in step.attributes.items())
+        yield f"{margin}{named(step.results)} = {step.op}({', '.join(f'v{k}' for k in step.operands)}){attributes}"
+        for inner in step.programs:
+            yield from text(inner, margin + "    ")
+    yield f"{margin}return {', '.join(f'v{k}' for k in program.outputs)}"
+
+
 # What a program computes
 
 
@@ -352,7 +367,9 @@ class _Maker:
         if dtype != self.main:
             low, high = RANGES.get(dtype, (-100, 100))
             base = self.want(self.main, shape)
-            clipped = self.step("clip", [base], self.main, shape, min(high, 100), low=max(low, -100), high=min(high, 100))
+            clipped = self.step(
+                "clip", [base], self.main, shape, min(high, 100), low=max(low, -100), high=min(high, 100)
+            )
             return self.step("cast", [clipped], dtype, shape, min(high, 100))
         size = int(np.prod(shape, dtype=np.int64))
         same = [value for value in self.values if value.dtype == dtype and value.size == size and value.shape]
@@ -530,7 +547,9 @@ class _Maker:
 
     def narrow(self) -> None:
         """Through a narrow type and back, with views on the way."""
-        dtypes = (["int8"] if "int8" in self.features else []) + (["int4", "uint4"] if "subbyte" in self.features else [])
+        dtypes = (["int8"] if "int8" in self.features else []) + (
+            ["int4", "uint4"] if "subbyte" in self.features else []
+        )
         dtype = self.rng.choice(dtypes)
         small = self.want(dtype, self.number().shape)
         if "views" in self.features and self.rng.random() < 0.5:
@@ -667,7 +686,7 @@ def _inlined(program: Program, at: int, inner: Program, operands: Sequence[int])
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs with a little less in each, large cuts first; every one of them is valid."""
+    """Programs with a little less in each, large cuts first. Each one ends; `evaluate` raises where its numbers are large."""
     for made in _cuts(program):
         used = {k for step in made.steps for k in step.operands} | set(made.outputs)
         kept = tuple(value for value in made.inputs if value.id in used) or made.inputs[:1]
@@ -746,7 +765,8 @@ def _less_passed(step: Step, read: set[int]) -> Iterator[Step]:
     for k in kept:
         if step.results[k].id not in read and len(step.results) > 1:
             programs = tuple(
-                without_unused(replace(each, outputs=each.outputs[:k] + each.outputs[k + 1 :])) for each in step.programs
+                without_unused(replace(each, outputs=each.outputs[:k] + each.outputs[k + 1 :]))
+                for each in step.programs
             )
             yield replace(step, results=step.results[:k] + step.results[k + 1 :], programs=programs)
 
