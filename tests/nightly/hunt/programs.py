@@ -376,6 +376,9 @@ class _Maker:
         if same and shape and "views" in self.features:
             base = self.rng.choice(same)
             return self.step("reshape", [base], dtype, shape, self.bound[base.id])
+        if size <= 64 and self.rng.random() < 0.4:
+            values = [self.rng.randint(-3, 3) for _ in range(size)]
+            return self.step("constant", [], dtype, shape, 3, values=values)
         return self.step("full", [], dtype, shape, 3, value=self.rng.randint(-3, 3))
 
     def flag(self) -> Value:
@@ -483,7 +486,9 @@ class _Maker:
             starts = [self.rng.randint(0, size - each) for size, each in zip(a.shape, part, strict=True)]
             b = self.want(a.dtype, part)
             bound = max(self.bound[a.id], self.bound[b.id])
-            self.step("update", [a, b], a.dtype, a.shape, bound, starts=starts, **self.may_overwrite())
+            stops = [sum(each) for each in zip(starts, part, strict=True)]
+            attributes = {"starts": starts, "stops": stops, **self.may_overwrite()}
+            self.step("update", [a, b], a.dtype, a.shape, bound, **attributes)
         else:
             before, after = ([self.rng.choice((0, 0, 1, 2)) for _ in a.shape] for _ in range(2))
             made = [sum(each) for each in zip(a.shape, before, after, strict=True)]
