@@ -21,6 +21,7 @@ SECTION = re.compile(r"^// -----// IR Dump (Before|After) LayoutSlices[^\n]*\n",
 FUNCTION = re.compile(r"^\s*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
 CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
+SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index", re.ASCII)
 PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
 SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
 RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
@@ -125,6 +126,7 @@ class _Function:
         self.constants: dict[str, int] = {}
         self.earlier: dict[str, int] = {}
         self.slices: dict[str, str] = {}
+        self.parts: dict[str, tuple[str, int]] = {}
         self.stated: dict[str, int] = {}
         self.has_both = before is not None
         later = self.lines(after[1], self.constants, ())
@@ -163,12 +165,14 @@ class _Function:
         found, packing, at = [], "", 0
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.spend(1 + len(line) // 64)
-            constant = CONSTANT.match(line)
+            constant, total = CONSTANT.match(line), SUM.match(line)
             pack = PACK.match(line)
             if constant is not None:
                 value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
                 if constants.setdefault(constant[1], value) != value:
                     raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
+            elif total is not None and self.is_part(*total.groups(), constants, slices):
+                pass
             elif pack is not None:
                 packing, at = pack[1], 0
             elif packing:
@@ -186,6 +190,21 @@ class _Function:
                 if line == "}":
                     break
         return found
+
+    def is_part(
+        self, name: str, base: str, shift: str, constants: dict[str, int], slices: dict[str, str] | tuple[()]
+    ) -> bool:
+        """Note an offset and a constant further on: a constant, or a byte in a slice. spec: FP9.1"""
+        further = constants.get(shift)
+        if further is not None and base in constants:
+            # Regions beside each other have names of their own: other sums of one name are none.
+            value = constants[base] + further
+            constants[name] = value if constants.get(name, value) == value else -1
+            return True
+        if further is not None and base in slices and self.parts.get(name, (base, further)) == (base, further):
+            self.parts[name] = base, further
+            return True
+        return False
 
     def read(self) -> None:
         if self.has_both:
@@ -432,8 +451,11 @@ class _Function:
         for cell, found in of.items():
             is_race = len(found) > 1 and any(a.writes for a in found) and self.at_once(found)
             own: set[tuple[tuple[int, int], ...]] = set()
+            is_fresh = self.memory.held(cell) is None
             for access in found:
-                if access.reads and access.path not in own:
+                if access.reads and access.writes and is_fresh:
+                    self.dump.assumed["what a command changes and nothing has written is written by it"] = None
+                elif access.reads and access.path not in own:
                     reads.append(cell)
                 if access.writes:
                     own.add(access.path)
@@ -488,12 +510,13 @@ class _Function:
         """A byte further on in a resource."""
         value = self.number(offset)
         found = set()
+        before, shift = self.parts.get(before, (before, 0))
         for ref in self.known(name):
             is_named = before in self.slices or (not self.has_both and ref.resource not in self.external)
             if is_named and ref.slice is not None and ref.shift + value:
                 raise self.refuse(f"a slice in the slice {ref.slice}")
             if is_named and ref.slice is None:
-                found.add(_Reference(ref.resource, ref.offset + value, before, 0))
+                found.add(_Reference(ref.resource, ref.offset + value, before, shift))
             else:
                 found.add(_Reference(ref.resource, ref.offset + value, ref.slice, ref.shift + value))
         self.source.spend(len(found))
