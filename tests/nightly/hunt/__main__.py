@@ -20,12 +20,12 @@ from tests.nightly.hunt.driver import Hunt, Worker, inputs_of, table
 from tests.nightly.hunt.planners import PLANNERS, ROOT, install
 
 
-def hunt(name: str, folder: Path, seconds: float, most: int, first: int) -> str:
+def hunt(name: str, folder: Path, seconds: float, most: int, first: int, shrinks: bool) -> str:
     """Hunt one planner; what came of it in a line."""
     try:
         install(PLANNERS[name])
         with Worker(PLANNERS[name].command) as worker:
-            Hunt(name, worker, folder).run(time.monotonic() + seconds, most, first)
+            Hunt(name, worker, folder, shrinks).run(time.monotonic() + seconds, most, first)
     except (ChildProcessError, OSError) as error:
         return f"{name}: {error}"
     return f"{name}: done"
@@ -59,6 +59,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / ".hunt" / "results", help="where logs and records are")
     parser.add_argument("--replay", type=Path, help="a record to show again")
     parser.add_argument("--keep", type=Path, help="with --replay: a folder for the compiler's files")
+    parser.add_argument("--no-shrinking", action="store_true", help="count what is wrong, and write no record")
     parser.add_argument("--table", action="store_true", help="print the figures so far")
     given = parser.parse_args()
     if given.replay is not None:
@@ -70,7 +71,10 @@ def main() -> int:
         at_once = min(len(names), os.cpu_count() or 1)
         seconds = given.minutes * 60 * at_once / len(names)
         with ProcessPoolExecutor(at_once) as pool:
-            asked = [pool.submit(hunt, name, given.folder, seconds, given.most, given.first) for name in names]
+            asked = [
+                pool.submit(hunt, name, given.folder, seconds, given.most, given.first, not given.no_shrinking)
+                for name in names
+            ]
             for each in asked:
                 print(each.result(), file=sys.stderr)
     print("\n".join(table(given.folder)))

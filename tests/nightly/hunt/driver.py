@@ -149,6 +149,7 @@ class Hunt:
     name: str
     worker: Worker
     folder: Path
+    shrinks: bool = True
 
     @property
     def log(self) -> Path:
@@ -234,7 +235,7 @@ class Hunt:
             kind = " ".join([found.outcome, "differs" if found.differs else "-", *control])
             alike[kind] += 1
             line["kind"] = kind
-            if alike[kind] <= ALIKE or seed % 10 == 0:
+            if self.shrinks and (alike[kind] <= ALIKE or seed % 10 == 0):
                 small, found = self.shrink(program, seed, variant, found)
                 line["record"] = self.record(seed, variant, small, found)
         return line

@@ -15,6 +15,8 @@ from torch import nn
 
 DTYPES = ("float32", "int32", "int8", "uint8", "bool")
 VIEWS = ("reshape", "transpose", "slice", "broadcast", "split", "cast")
+FRESH = ("concat", "matmul", "pad", "update", "full", "cond", "while", "scan", "take")
+"""The results of these have memory and the usual strides of their own, which results of arms and bodies must have."""
 SIMPLE = {
     "neg": "-{0}", "abs": "{0}.abs()", "relu": "{0}.relu()", "copy": "{0}.clone()", "not": "~{0}",
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "min": "torch.minimum({0}, {1})",
@@ -24,8 +26,7 @@ SIMPLE = {
     "sum": "{0}.sum({axis}, keepdim={keep}, dtype={dtype})", "amax": "{0}.amax({axis}, keepdim={keep})",
     "reshape": "{0}.reshape({shape})", "broadcast": "{0}.expand({shape})", "cast": "{0}.to({dtype})",
     "positive": "{0}.to(torch.int64).sum() > {value}", "full": "torch.full({shape}, {value}, dtype={dtype})",
-    "constant": "torch.tensor({values}, dtype={dtype}).reshape({shape})",
-    "take": "{0}.index_select({axis}, torch.tensor({indices}))",
+    "constant": "{table}.reshape({shape})", "take": "{0}.index_select({axis}, {table})",
     "split": "{0}.split({sizes}, {axis})",
 }  # fmt: skip
 CHANGED = {
@@ -48,10 +49,29 @@ def roots(program: p.Program) -> dict[int, int]:
     for step in program.steps:
         for value in step.results:
             found[value.id] = found[step.operands[0]] if step.op in VIEWS else value.id
+        if step.op == "call":
+            inner = step.programs[0]
+            shown, of = roots(inner), {value.id: found[k] for value, k in zip(inner.inputs, step.operands, strict=True)}
+            for value, k in zip(step.results, inner.outputs, strict=True):
+                found[value.id] = of.setdefault(shown[k], value.id)
     return found
 
 
-def function(program: p.Program, name: str, has_inplace: bool, is_inside: bool = False, margin: str = "") -> Iterator[str]:
+def tables(program: p.Program, name: str) -> Iterator[tuple[str, str]]:
+    """The tensors of numbers that a program and those inside of it have: arms and bodies cannot make any."""
+    for step in program.steps:
+        own = f"{name}_{step.results[0].id}"
+        if step.op == "take":
+            yield own, f"torch.tensor({step.attributes['indices']})"
+        if step.op == "constant":
+            yield own, f"torch.tensor({step.attributes['values']}, dtype={dtype_of(step.results[0])})"
+        for k, inner in enumerate(step.programs):
+            yield from tables(inner, f"{own}_{k}")
+
+
+def function(
+    program: p.Program, name: str, has_inplace: bool, is_inside: bool = False, margin: str = ""
+) -> Iterator[str]:
     """The lines of a function with the parameters `v0`, `v1`, …; `is_inside` of a cond or a loop."""
     root, inside = roots(program), margin + "    "
     last = {value.id: 1 << 30 for value in program.inputs} | {root[k]: 1 << 30 for k in program.outputs}
@@ -59,6 +79,8 @@ def function(program: p.Program, name: str, has_inplace: bool, is_inside: bool =
         for k in program.steps[place].operands:
             last.setdefault(root[k], place)
     yield f"{margin}def {name}({', '.join(f'v{value.id}' for value in program.inputs)}):"
+    if not margin:
+        yield from (f"{inside}{table} = {made}" for table, made in tables(program, name))
     for place, step in enumerate(program.steps):
         for value in step.results:
             dtype_of(value)
@@ -68,22 +90,32 @@ def function(program: p.Program, name: str, has_inplace: bool, is_inside: bool =
             and not any(root[k] == first for k in step.operands[1:])
         )  # fmt: skip
         for k, inner in enumerate(step.programs):
-            yield from function(inner, f"f{step.results[0].id}_{k}", has_inplace, step.op != "call", inside)
-        for line in statements(step, may):
+            yield from function(inner, f"{name}_{step.results[0].id}_{k}", has_inplace, step.op != "call", inside)
+        for line in statements(step, name, may):
             yield inside + line
-    seen, results = {root[value.id] for value in program.inputs} if is_inside else set[int](), []
+    results, seen = list[str](), set[int]()
+    if is_inside:
+        tables_made = [step.results[0].id for step in program.steps if step.op == "constant"]
+        seen.update(root[k] for k in (*(value.id for value in program.inputs), *tables_made))
+    by = {value.id: step.op for step in program.steps for value in step.results}
     for k in program.outputs:
-        results.append(f"v{k}.clone()" if is_inside and root[k] in seen else f"v{k}")
+        is_fresh = not is_inside or (by.get(k) in FRESH and root[k] not in seen)
+        results.append(f"v{k}" if is_fresh else f"v{k}.clone(memory_format=torch.contiguous_format)")
         if is_inside:
             seen.add(root[k])
     yield f"{inside}return {', '.join(results)},"
 
 
-def statements(step: p.Step, in_place: bool) -> Iterator[str]:
-    """The statements of a step."""
+def statements(step: p.Step, name: str, in_place: bool) -> Iterator[str]:
+    """The statements of a step in the function of a name."""
     operands = [f"v{k}" for k in step.operands]
+    if step.op in ("cond", "while", "scan"):
+        known = "" if step.op == "cond" else "memory_format=torch.contiguous_format"
+        operands = [
+            f"{each}.clone({known})" if known or each in operands[:k] else each for k, each in enumerate(operands)
+        ]
     made, value, a = ", ".join(f"v{value.id}" for value in step.results), step.results[0], dict(step.attributes)
-    inner = [f"f{value.id}_{k}" for k in range(len(step.programs))]
+    inner = [f"{name}_{value.id}_{k}" for k in range(len(step.programs))]
     if step.op == "update":
         yield f"{made} = {operands[0]}{'' if in_place else '.clone()'}"
         yield f"{made}[{', '.join(f'{start}:{stop}' for start, stop in zip(a['starts'], a['stops'], strict=True))}] = {operands[1]}"
@@ -103,16 +135,16 @@ def statements(step: p.Step, in_place: bool) -> Iterator[str]:
         yield f"{made}, = while_loop(lambda *c: {inner[0]}(*c)[0], {inner[1]}, ({', '.join(operands)},))"
     elif step.op == "scan":
         n = a["carries"]
-        name = f"g{value.id}"
-        yield f"def {name}(carried, over):"
+        yield f"def {name}_{value.id}(carried, over):"
         yield f"    made = {inner[0]}(*carried, *over)"
         yield f"    return list(made[:{n}]), list(made[{n}:])"
-        yield f"carried, rows = scan({name}, [{', '.join(operands[:n])}], [{', '.join(operands[n:])}])"
+        yield f"carried, rows = scan({name}_{value.id}, [{', '.join(operands[:n])}], [{', '.join(operands[n:])}])"
         yield f"{made}, = *carried, *rows"
     else:
         form = CHANGED[step.op] if in_place and step.op in CHANGED else SIMPLE[step.op]
         # A name of the program's that a form does not use is left out by `format`.
-        line = form.format(*operands, dtype=dtype_of(value), shape=list(value.shape), **a)
+        table = f"{name}_{value.id}"
+        line = form.format(*operands, dtype=dtype_of(value), shape=list(value.shape), table=table, **a)
         yield f"{made}{',' if step.op == 'split' else ''} = {line}"
 
 

@@ -87,7 +87,7 @@ def serve(planner: str, version: str, run: Run, features: Iterable[str] = p.FEAT
             say({"refused": str(refused)})
         except Exception as error:  # a compiler raises what it likes
             trace = traceback.format_exc().splitlines()
-            say({"failed": f"{type(error).__name__}: {error}"[:2000], "trace": trace[-12:]})
+            say({"failed": f"{type(error).__name__}: {error}"[:6000], "trace": trace[-12:]})
         else:
             say({
                 "plans": [str(path) for path in made.plans],
