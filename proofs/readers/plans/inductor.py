@@ -2,7 +2,7 @@
 
 A pool is an arena, a buffer a cell; `b = a  # reuse` is a new buffer in the bytes of `a`, which until it is written
 holds what `a` holds, and `# alloc` one that holds nothing yet. What a kernel of the file reads and writes follows from
-its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.7
+its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.8
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 DOMAIN = "inductor"
 FUNCTION = re.compile(r"call|partition_\d+", re.ASCII)
 """The functions of a wrapper that run kernels."""
+SUBGRAPH = re.compile(r"(?:true|false|\w+)_graph_\d+|repeated_subgraph\d+|subgraph_\d+|invoke_\w+", re.ASCII)
+"""The functions that arms of a cond call, and parts of the graph that occur repeatedly."""
 C_KERNEL = re.compile(r'extern\s+"C"\s+(?:[\w:]+\s+){0,3}?void\s+\w+\s*\(([^()]*)\)', re.ASCII)
 TRITON_KERNEL = re.compile(r"^def \w+\(([^()]*)\):", re.ASCII | re.MULTILINE)
 IGNORED = re.compile(r"assert_\w+|args\.clear|print|.*\.(?:synchronize|set_device)|get_raw_stream|_check\w*", re.ASCII)
@@ -66,6 +68,9 @@ class _Wrapper:
         self.memory = CellMemory(source)
         self.kernels: dict[str, list[str]] = {}
         self.globals: set[str] = {"self", "args"}
+        self.subgraphs: dict[str, ast.FunctionDef] = {}
+        self.depth = 0
+        self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.widths: dict[int, int] = {}
         self.unsized: set[int] = set()
@@ -86,13 +91,16 @@ class _Wrapper:
                     functions[node.name] = node
                 elif isinstance(node, ast.FunctionDef) and node.name in ("get_args", "benchmark_compiled_module"):
                     self.measure(node)
+                elif isinstance(node, ast.FunctionDef) and SUBGRAPH.fullmatch(node.name):
+                    self.subgraphs[node.name] = node
         if not functions:
             raise self.source.refuse(
                 "no function call(args) is in it", None, "use what Inductor writes as output_code.py"
             )
         for name, function in functions.items():
             self.prefix = f"{name}." if len(functions) > 1 else ""
-            self.block(function.body, {})
+            made = self.block(function.body, {})
+            self.memory.returns(p.cell for p in made.every(self.source))
         if not self.has_pools:
             fix = "compile with torch._inductor.config.memory_planning = True"
             raise self.source.refuse("no buffer lies in a pool: nothing is planned", None, fix)
@@ -101,7 +109,7 @@ class _Wrapper:
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
-        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (), given)
+        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations), given)
         return ForeignPlan(self.memory.plan(), reading)
 
     def define(self, node: ast.stmt) -> None:
@@ -156,7 +164,8 @@ class _Wrapper:
             return None
         return extent(dims, steps, width) if min((*dims, *(steps or ())), default=0) >= 0 else None
 
-    def block(self, body: list[ast.stmt], names: Names) -> None:
+    def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
+        """The steps of a block; what it returns."""
         for node in body:
             self.source.spend(1)
             match node:
@@ -171,16 +180,56 @@ class _Wrapper:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
                             raise self.refuse(node, "del of what is no buffer, or deleted already")
                 case ast.Return(value=ast.expr() as value):
-                    self.memory.returns(p.cell for p in self.value(value, names, "result").every(self.source))
+                    return self.value(value, names, "result")
                 case ast.With():
                     self.block(node.body, names)
+                case ast.If():
+                    self.arms(node, names)
                 case ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
                     pass
                 case _:
-                    fix = "control flow in a wrapper is not read"
+                    fix = "of control flow in a wrapper, torch.cond and calls of its subgraphs are read"
                     raise self.refuse(
                         node, f"an assignment, a call or a del was expected, got {type(node).__name__}", fix
                     )
+        return ScriptValue()
+
+    def arms(self, node: ast.If, names: Names) -> None:
+        """The arms of a cond, one after the other; a name that both bind stands for what either made. spec: FP8.8"""
+        self.source.descend(self.depth)
+        self.approximations["the arms of a cond count as one after the other, and what either made as read"] = None
+        self.value(node.test, names, "")
+        self.depth += 1
+        found = []
+        for body in (node.body, node.orelse):
+            inner = dict(names)
+            self.block(body, inner)
+            found.append(inner)
+        self.depth -= 1
+        self.source.spend(len(names) + len(found[0]))
+        first, second = found
+        for name in [name for name in names if name not in first or name not in second]:
+            del names[name]
+        names |= {name: self.either(first[name], second[name]) for name in first if name in second}
+
+    def either(self, first: ScriptValue, second: ScriptValue) -> ScriptValue:
+        """What a name stands for where either arm may have bound it; lists item by item, but no lists in lists."""
+        if first is second:
+            return first
+        if first.items and first.items.keys() == second.items.keys():
+            pairs = {k: (first.items[k].every(self.source), second.items[k].every(self.source)) for k in first.items}
+            return ScriptValue(items={k: ScriptValue(tuple(dict.fromkeys(a + b))) for k, (a, b) in pairs.items()})
+        return ScriptValue(tuple(dict.fromkeys(first.every(self.source) + second.every(self.source))))
+
+    def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
+        """A call of a subgraph: its steps, with what it is given as `args`. spec: FP8.8"""
+        self.source.descend(self.depth)
+        if len(node.args) != 1:
+            raise self.refuse(node, f"{callee} takes one list")
+        self.depth += 1
+        made = self.block(self.subgraphs[callee].body, {"args": self.value(node.args[0], names, callee)})
+        self.depth -= 1
+        return made
 
     def unpack(self, node: ast.Assign, targets: list[ast.expr], value: ast.expr, names: Names) -> None:
         """`arg0_1, arg1_1 = args`, or the items of what other code returns."""
@@ -271,6 +320,8 @@ class _Wrapper:
             return ScriptValue()
         if IGNORED.fullmatch(callee):
             return ScriptValue()
+        if callee in self.subgraphs:
+            return self.subgraph(node, callee, names)
         kernel = callee.removesuffix(".run")
         if kernel in self.kernels:
             self.kernel_call(node, kernel, names)

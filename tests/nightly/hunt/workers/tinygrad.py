@@ -6,16 +6,19 @@ program states which of its buffers it reads and writes. Conditionals, loops and
 
 from __future__ import annotations
 
-import json
 import os
-import random
+import sys
+import zlib
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose files have the names of compilers
 os.environ |= {"DEV": "CPU", "PARALLEL": "0", "THREADS": "0"}
 import numpy as np
 import programs
+import serving
 import tinygrad.engine.jit as jit
 from tinygrad import Tensor, TinyJit, dtypes
 from tinygrad.schedule.memory import memory_plan_rewrite
@@ -25,18 +28,26 @@ DTYPES = {
     "float32": dtypes.float32, "int32": dtypes.int32, "int8": dtypes.int8, "uint8": dtypes.uint8, "bool": dtypes.bool,
     "int4": dtypes.int8, "uint4": dtypes.uint8,
 }  # fmt: skip
-FEATURES = programs.FEATURES
+VARIANTS = ("lazy", "contiguous", "realized", "devices")
+VIEWS = ("reshape", "pad", "transpose", "slice", "broadcast", "copy", "cast", "flip", "split", "take")
+SHARE = 0.08
+"""The part of programs that are compiled and run."""
 ROUNDS = 5
 """A loop of these programs runs less often."""
 
 
-class Lowered:
-    """A program on tensors; `rng` says what is made contiguous, what is realized, and what is on another device."""
+def choice(*what: object) -> float:
+    """A number from 0 to 1 that follows from what is chosen, so that a smaller program chooses the same."""
+    return zlib.crc32(repr(what).encode()) / 2**32
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        self.contiguous, self.realized = rng.choice((0.1, 0.3, 0.6)), rng.choice((0, 0.1, 0.3))
-        self.elsewhere = rng.choice((0, 0, 0, 0.1))
+
+class Lowered:
+    """A program on tensors; the variant says what is made contiguous, what is realized, and what another device has."""
+
+    def __init__(self, variant: str) -> None:
+        self.contiguous = {"lazy": 0.1, "contiguous": 0.7}.get(variant, 0.35)
+        self.realized = {"realized": 0.35, "devices": 0.2}.get(variant, 0.0)
+        self.elsewhere = {"devices": 0.15}.get(variant, 0.0)
 
     def run(self, program: programs.Program, given: Sequence[Tensor], inside: bool = False) -> list[Tensor]:
         """The outputs."""
@@ -56,12 +67,12 @@ class Lowered:
                 if tuple(made.shape) != value.shape:
                     raise AssertionError((step.op, made.shape, value.shape))
                 made = made.cast(DTYPES[value.dtype])
-                if value.size and self.rng.random() < self.contiguous:
+                if value.size and choice("contiguous", step.op, value) < self.contiguous:
                     made = made.contiguous()
                     own.add(value.id)
-                if value.size and not inside and self.rng.random() < self.elsewhere:
+                if value.size and not inside and choice("elsewhere", step.op, value) < self.elsewhere:
                     made = made.to("CPU:1").contiguous().to("CPU")
-                if value.size and not inside and self.rng.random() < self.realized:
+                if value.size and not inside and choice("realized", step.op, value) < self.realized:
                     made = made.realize()
                 at[value.id] = made
         return [at[k] for k in program.outputs]
@@ -230,13 +241,13 @@ def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
     planned = {uop for uop in names if uop.op is Ops.BUFFER and uop not in arenas}
     lines = ["tmmu-plan-text 1"]
     arena = {uop: f"memory{k}" for k, uop in enumerate(arenas)}
-    lines += [f"arena {arena[uop]} {max(1, size)}" for uop, size in arenas.items()]
+    lines += [f"arena {arena[uop]} {max(1, size)} align 16" for uop, size in arenas.items()]
     for root, name in names.items():
         size, base, offset = tensors[name]
         # A buffer that is read before it is written, and that is no argument, is one that was there before.
         is_input = root.op is Ops.PARAM or (name in inputs and root not in planned)
         words = (" input donated" if is_input else "") + (" output" if name in outputs else "")
-        lines.append(f"tensor {name} {size} {arena[base]} {offset}{words}")
+        lines.append(f"tensor {name} {size} {arena[base]} {offset}{words} align {root.dtype.itemsize}")
     for k, (op, reads, writes, changes) in enumerate(steps):
         words = f" changes {' '.join(changes)}" if changes else ""
         lines.append(f"step {k}.{op} tinygrad::{op} {' '.join(reads)} -> {' '.join(writes)}{words}")
@@ -247,32 +258,58 @@ class Planned(Exception):
     """The plan is there, and nothing is to be run."""
 
 
-def compiled(program: programs.Program, inputs: Sequence[Any], seed: int, folder: Path, runs: bool = True) -> dict[str, Any]:
-    """The plan of a program goes to `folder`; where it `runs`, the outputs of a replay are returned."""
+def compile_and_run(
+    program: programs.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+) -> serving.Compiled:
+    runs = choice("run", program.inputs, len(program.steps)) < SHARE
     capture = Capture()
-    outputs = None
+    results: list[Tensor] = []
 
     def body(*given: Tensor) -> list[Tensor]:
         nonlocal results
-        results = Lowered(random.Random(seed)).run(program, given)
+        # A replay returns the very tensors of the capture: what shows an argument would show that one's.
+        shown = {value.id for value in program.inputs}
+        for step in program.steps:
+            if set(step.operands[:1]) & shown and step.op in VIEWS:
+                shown |= {value.id for value in step.results}
+        made = zip(program.outputs, Lowered(variant).run(program, given), strict=True)
+        results = [each.clone() if k in shown else each for k, each in made]
         return results
 
     def stop(linear: UOp, **options: Any) -> UOp:
         raise Planned
 
-    results: list[Tensor] = []
+    def called(function: Any, one: Sequence[Any]) -> list[Any]:
+        return [each.numpy() for each in function(*(Tensor(np.ascontiguousarray(x)).realize() for x in one))]
+
+    def replays() -> list[list[Any]]:
+        """What is captured with the first inputs, replayed with each."""
+        function = TinyJit(body)
+        function.cnt = 1  # captured when it is first called
+        called(function, inputs[0])
+        return [called(function, one) for one in inputs]
+
     original = jit.compile_linear
+    outputs = unplanned = None
     jit.memory_plan_rewrite, jit.compile_linear = capture.plan, original if runs else stop
     try:
-        function = TinyJit(body)
-        function.cnt = 1  # captured at once
         try:
-            for _ in range(2):
-                made = function(*(Tensor(np.ascontiguousarray(each)).realize() for each in inputs))
-                outputs = [each.numpy() for each in made]
+            outputs = replays()
         except Planned:
             pass
+        except jit.JitError as error:
+            raise serving.Refused(f"JitError: {error}") from error
         (folder / "plan.plan.txt").write_text(plan_text(capture, results))
+        wanted = [programs.evaluate(program, one) for one in inputs]
+        if outputs is not None and serving.flat(outputs) != serving.flat(wanted):
+            jit.memory_plan_rewrite = lambda linear, held=None: linear
+            unplanned = replays()
+    except NotImplementedError as error:
+        raise serving.Refused(f"{error}") from error
     finally:
         jit.memory_plan_rewrite, jit.compile_linear = memory_plan_rewrite, original
-    return {"outputs": outputs}
+    return serving.Compiled([folder / "plan.plan.txt"], outputs, unplanned)
+
+
+if __name__ == "__main__":
+    serving.serve("tinygrad", metadata.version("tinygrad"), compile_and_run, variants=VARIANTS)
