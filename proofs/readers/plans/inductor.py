@@ -2,7 +2,7 @@
 
 A pool is an arena, a buffer a cell; `b = a  # reuse` is a new buffer in the bytes of `a`, which until it is written
 holds what `a` holds, and `# alloc` one that holds nothing yet. What a kernel of the file reads and writes follows from
-its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.8
+its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.9
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 DOMAIN = "inductor"
 FUNCTION = re.compile(r"call|partition_\d+", re.ASCII)
 """The functions of a wrapper that run kernels."""
-SUBGRAPH = re.compile(r"(?:true|false|\w+)_graph_\d+|repeated_subgraph\d+|subgraph_\d+|invoke_\w+", re.ASCII)
-"""The functions that arms of a cond call, and parts of the graph that occur repeatedly."""
 C_KERNEL = re.compile(r'extern\s+"C"\s+(?:[\w:]+\s+){0,3}?void\s+\w+\s*\(([^()]*)\)', re.ASCII)
 TRITON_KERNEL = re.compile(r"^def \w+\(([^()]*)\):", re.ASCII | re.MULTILINE)
 IGNORED = re.compile(r"assert_\w+|args\.clear|print|.*\.(?:synchronize|set_device)|get_raw_stream|_check\w*", re.ASCII)
@@ -70,12 +68,13 @@ class _Wrapper:
         self.globals: set[str] = {"self", "args"}
         self.subgraphs: dict[str, ast.FunctionDef] = {}
         self.depth = 0
+        self.is_instead = False
         self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.widths: dict[int, int] = {}
         self.unsized: set[int] = set()
         self.items: dict[tuple[int, int], ScriptValue] = {}
-        self.has_pools = False
+        self.has_plan = False
         self.assumed: dict[str, None] = {WHOLE: None}
         self.outside: dict[str, str] = {}
         self.prefix = ""
@@ -91,7 +90,7 @@ class _Wrapper:
                     functions[node.name] = node
                 elif isinstance(node, ast.FunctionDef) and node.name in ("get_args", "benchmark_compiled_module"):
                     self.measure(node)
-                elif isinstance(node, ast.FunctionDef) and SUBGRAPH.fullmatch(node.name):
+                elif isinstance(node, ast.FunctionDef) and [each.arg for each in node.args.args] == ["args"]:
                     self.subgraphs[node.name] = node
         if not functions:
             raise self.source.refuse(
@@ -101,9 +100,9 @@ class _Wrapper:
             self.prefix = f"{name}." if len(functions) > 1 else ""
             made = self.block(function.body, {})
             self.memory.returns(p.cell for p in made.every(self.source))
-        if not self.has_pools:
+        if not self.has_plan:
             fix = "compile with torch._inductor.config.memory_planning = True"
-            raise self.source.refuse("no buffer lies in a pool: nothing is planned", None, fix)
+            raise self.source.refuse("no buffer lies in a pool or in another's bytes: nothing is planned", None, fix)
         if len(functions) > 1:
             self.outside["calls between partitions"] = "each is a run of its own"
         given = self.memory.donated()
@@ -166,11 +165,14 @@ class _Wrapper:
 
     def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
         """The steps of a block; what it returns."""
-        for node in body:
+        for k, node in enumerate(body):
             self.source.spend(1)
+            following = body[k + 1] if k + 1 < len(body) else None
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names[name] = self.assigned(node, name, value, names)
+                case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                    self.put(node, target, self.value(value, names, "item"), names)
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
                     self.unpack(node, targets, value, names)
                 case ast.Expr(value=ast.Call() as call):
@@ -183,12 +185,21 @@ class _Wrapper:
                     return self.value(value, names, "result")
                 case ast.With():
                     self.block(node.body, names)
+                case ast.If(orelse=[]) if isinstance(following, ast.While) and _is_otherwise(node.test, following.test):
+                    unless, self.is_instead = dict(names), True
+                    self.block(node.body, unless)
+                    self.is_instead = False
+                    self.loop(following, names, unless)
+                case ast.While() if k and _is_guard(body[k - 1], node):
+                    pass
+                case ast.While(orelse=[]):
+                    self.loop(node, names, dict(names))
                 case ast.If():
                     self.arms(node, names)
-                case ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
+                case ast.Raise() | ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
                     pass
                 case _:
-                    fix = "of control flow in a wrapper, torch.cond and calls of its subgraphs are read"
+                    fix = "of control flow in a wrapper, conds, loops and calls of subgraphs are read"
                     raise self.refuse(
                         node, f"an assignment, a call or a del was expected, got {type(node).__name__}", fix
                     )
@@ -206,11 +217,37 @@ class _Wrapper:
             self.block(body, inner)
             found.append(inner)
         self.depth -= 1
-        self.source.spend(len(names) + len(found[0]))
-        first, second = found
-        for name in [name for name in names if name not in first or name not in second]:
-            del names[name]
-        names |= {name: self.either(first[name], second[name]) for name in first if name in second}
+        self.merge(names, *found)
+
+    def loop(self, node: ast.While, names: Names, unless: Names) -> None:
+        """A loop as two iterations; `unless` is what names stand for where it does not run. spec: FP8.9"""
+        self.source.descend(self.depth)
+        self.assumed["iterations of a loop beyond the second are like the second"] = None
+        self.value(node.test, names, "")
+        found = dict(names)
+        self.depth += 1
+        for _ in range(2):
+            self.block(node.body, found)
+            self.merge(unless, unless, found)
+        self.depth -= 1
+        names.clear()
+        names |= unless
+
+    def merge(self, names: Names, first: Names, second: Names) -> None:
+        """What names stand for after one of two blocks: those that both have."""
+        self.source.spend(len(names) + len(first))
+        merged = {name: self.either(first[name], second[name]) for name in first if name in second}
+        names.clear()
+        names |= merged
+
+    def put(self, node: ast.AST, target: ast.Subscript, value: ScriptValue, names: Names) -> None:
+        """`buf3[1] = …`: an item of a list, which is another list from here on."""
+        at = integer(target.slice)
+        if not isinstance(target.value, ast.Name) or at is None or target.value.id not in names:
+            raise self.refuse(node, "expected an item of a list")
+        old = names[target.value.id]
+        self.source.spend(len(old.items))
+        names[target.value.id] = ScriptValue(old.pointers, old.items | {at: value})
 
     def either(self, first: ScriptValue, second: ScriptValue) -> ScriptValue:
         """What a name stands for where either arm may have bound it; lists item by item, but no lists in lists."""
@@ -236,6 +273,9 @@ class _Wrapper:
         given = isinstance(value, ast.Name) and value.id not in names
         found = ScriptValue() if given else self.value(value, names, "result")
         for k, target in enumerate(targets):
+            if isinstance(target, ast.Subscript) and not given:
+                self.put(node, target, self.item(found, k, "item"), names)
+                continue
             if not isinstance(target, ast.Name):
                 raise self.refuse(node, "expected names")
             name = target.id
@@ -266,6 +306,7 @@ class _Wrapper:
             size = end - start
         before = None if comment.endswith("# alloc") else pointer.cell
         offset = old.offset + pointer.start
+        self.has_plan = True
         cell = self.memory.cell(self.prefix + name, old.arena, offset, size, before=before, place=line_of(node))
         self.widths[cell] = self.widths.get(pointer.cell, 0)
         if pointer.cell in self.unsized:
@@ -356,7 +397,7 @@ class _Wrapper:
         size = self.bytes(node.args[3], node.args[4], node.args[2]) if base else None
         if len(base) != 1 or offset is None or offset < 0 or size is None:
             raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers")
-        self.has_pools = True
+        self.has_plan = True
         pool = self.memory.cells[base[0].cell]
         at = pool.offset + base[0].start + offset
         cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=line_of(node))
@@ -418,6 +459,8 @@ class _Wrapper:
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
             return ScriptValue()
+        if self.is_instead:  # a loop that runs at least once is given memory that it fills
+            touched.reads = [cell for cell in touched.reads if self.memory.held(cell) is not None]
         label = callee or "a call"
         if op in VIEWS:
             self.assumed[f"{label} shows its operand's bytes"] = None
@@ -439,6 +482,22 @@ class _Wrapper:
 
     def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
         return self.source.refuse(what, line_of(node), fix)
+
+
+def _is_otherwise(test: ast.expr, other: ast.expr) -> bool:
+    """Whether a test is `not` of another one, which is a name."""
+    return (
+        isinstance(test, ast.UnaryOp)
+        and isinstance(test.op, ast.Not)
+        and isinstance(other, ast.Name)
+        and isinstance(test.operand, ast.Name)
+        and test.operand.id == other.id
+    )
+
+
+def _is_guard(node: ast.stmt, loop: ast.While) -> bool:
+    """Whether a statement states what holds where the loop behind it does not run."""
+    return isinstance(node, ast.If) and not node.orelse and _is_otherwise(node.test, loop.test)
 
 
 def _width(dtype: ast.expr | None) -> int | None:

@@ -2,7 +2,7 @@
 
 The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
 A slice is a cell of the resource that it lies in. Commands of one concurrent region are one step; what two of them
-touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.9
+touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.10
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ MAX_DUMP = 1 << 26
 LIMIT = 64
 """Of more accesses of one slice in one concurrent region, all count as at once."""
 LOOPS = "what a loop reads from before it counts as read until its end, and what arms of an If made as read"
+UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
 REGIONS = "a concurrent region counts as one step"
 
 
@@ -263,6 +264,10 @@ class _Function:
         elif op in ("stream.tensor.export", "util.global.store", "util.return", "stream.resource.store", "util.call"):
             self.keep(operands)
             self.timed(results, operands)
+        elif op == "stream.resource.load":
+            self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])
+            for result in results:
+                self.references.pop(result, None)
         elif op == "scf.yield" or op.startswith("scf.condition"):
             self.hand_on(body)
         elif op.startswith(("cf.", "scf.forall", "scf.parallel", "scf.index_switch")):
@@ -296,6 +301,7 @@ class _Function:
         given = []
         inits = body.partition("iter_args" if kind == "scf.for" else "scf.while")[2] if kind != "scf.if" else ""
         for name, value in GIVEN.findall(inits.partition(")")[0]):
+            self.references.pop(name, None)  # the region beside this one may have used the name
             if value in self.references:
                 self.references[name] = self.references[value]
             self.times[name] = self.times.get(value, 0)
@@ -429,7 +435,14 @@ class _Function:
 
     def access(self, name: str, offset: str, before: str, length: int, reads: bool, writes: bool) -> None:
         path = tuple((r.number, r.child) for r in self.open if r.kind == "concurrent")
-        for ref in self.at(name, offset, before):
+        found = [(ref, length) for ref in self.at(name, offset, before)] if offset in self.constants else []
+        if offset not in self.constants:
+            found = [self.whole(ref, offset) for ref in self.known(name)]
+            if path and writes:
+                raise self.refuse(f"{offset} is no constant, in a concurrent region")
+            reads = True  # what was there before stays in part
+            self.dump.approximations[UNKNOWN] = None
+        for ref, length in found:
             cell = self.cell(ref, length)
             self.accesses.append(_Access(cell, ref.shift, ref.shift + length, reads, writes, path))
             bit = 1 << self.executes
@@ -438,6 +451,15 @@ class _Function:
             if (all_of if writes else written) & unordered:
                 self.dump.assumed["executes that do not await each other run in the order of the file"] = None
             self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
+
+    def whole(self, ref: _Reference, offset: str) -> tuple[_Reference, int]:
+        """All of the slice or resource in which an offset lies that is no constant."""
+        size = self.stated.get(ref.slice or "", 0)
+        if ref.slice is None:
+            size = self.memory.arenas[self.arenas[ref.resource]].capacity
+            if size >= UINT64_END - 1 or any(of == ref.resource and part for of, part in self.cells):
+                self.number(offset)  # refused
+        return _Reference(ref.resource, ref.offset - ref.shift, ref.slice, 0), size
 
     def step(self) -> None:
         """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
