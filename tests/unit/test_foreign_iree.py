@@ -1,4 +1,4 @@
-"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.9"""
+"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.10"""
 
 from __future__ import annotations
 

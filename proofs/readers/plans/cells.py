@@ -139,13 +139,18 @@ class CellMemory:
         row = {k: r for r, k in enumerate(used)}
         building = Building()
         building.arenas += self.arenas
+        nowhere = len(self.arenas)
+        if any(self.cells[k].bytes == 0 for k in used):
+            # What has no bytes may be stated at the end of its memory, where it would take one (T7).
+            building.arenas.append(Arena(self._arena_names("no bytes"), UINT64_END - 1))
         for k in used:
             c = self.cells[k]
             flags = IS_OUTPUT | IS_RETURNED if c.returned else 0
             flags |= IS_INPUT if c.role is Role.INPUT else 0
             shares = Shares.NONE if c.of is None else Shares.IN_PLACE
             of = NONE if c.of is None else row[c.of]
-            stated = StatedTensor(c.name, c.bytes, c.arena, c.offset, c.role, flags, shares=shares, of=of)
+            arena, offset = (c.arena, c.offset) if c.bytes else (nowhere, 0)
+            stated = StatedTensor(c.name, c.bytes, arena, offset, c.role, flags, shares=shares, of=of)
             building.tensors.append(stated)
         for name, op, *lists in self.steps:
             reads, writes, changes = ([row[k] for k in listed] for listed in lists)

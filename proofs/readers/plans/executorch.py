@@ -156,6 +156,10 @@ class MethodWalk:
                 kept = 0 if is_input else IS_RETURNED
                 role, flags = (Role.INPUT, IS_INPUT) if is_input else (Role.PARAMETER, kept)
                 self.wrote(self.row_of(v, role, flags), -1)
+        if any(v not in program.first for v in self.inputs.difference(self.outputs) if self.values[v].at is not None):
+            # Nothing needs such an input any longer once the method runs, but whole it is when that begins.
+            given = [row for v in sorted(self.inputs) for row in self.own(v)]
+            self.building.step(f"{self.prefix}inputs", (DOMAIN, "inputs"), given, ())
         start = 0
         for chain in self.chains:
             self.block(start, start + len(chain))

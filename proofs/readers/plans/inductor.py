@@ -2,7 +2,7 @@
 
 A pool is an arena, a buffer a cell; `b = a  # reuse` is a new buffer in the bytes of `a`, which until it is written
 holds what `a` holds, and `# alloc` one that holds nothing yet. What a kernel of the file reads and writes follows from
-its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.7
+its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.9
 """
 
 from __future__ import annotations
@@ -66,11 +66,15 @@ class _Wrapper:
         self.memory = CellMemory(source)
         self.kernels: dict[str, list[str]] = {}
         self.globals: set[str] = {"self", "args"}
+        self.subgraphs: dict[str, ast.FunctionDef] = {}
+        self.depth = 0
+        self.is_instead = False
+        self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.widths: dict[int, int] = {}
         self.unsized: set[int] = set()
         self.items: dict[tuple[int, int], ScriptValue] = {}
-        self.has_pools = False
+        self.has_plan = False
         self.assumed: dict[str, None] = {WHOLE: None}
         self.outside: dict[str, str] = {}
         self.prefix = ""
@@ -86,22 +90,25 @@ class _Wrapper:
                     functions[node.name] = node
                 elif isinstance(node, ast.FunctionDef) and node.name in ("get_args", "benchmark_compiled_module"):
                     self.measure(node)
+                elif isinstance(node, ast.FunctionDef) and [each.arg for each in node.args.args] == ["args"]:
+                    self.subgraphs[node.name] = node
         if not functions:
             raise self.source.refuse(
                 "no function call(args) is in it", None, "use what Inductor writes as output_code.py"
             )
         for name, function in functions.items():
             self.prefix = f"{name}." if len(functions) > 1 else ""
-            self.block(function.body, {})
-        if not self.has_pools:
+            made = self.block(function.body, {})
+            self.memory.returns(p.cell for p in made.every(self.source))
+        if not self.has_plan:
             fix = "compile with torch._inductor.config.memory_planning = True"
-            raise self.source.refuse("no buffer lies in a pool: nothing is planned", None, fix)
+            raise self.source.refuse("no buffer lies in a pool or in another's bytes: nothing is planned", None, fix)
         if len(functions) > 1:
             self.outside["calls between partitions"] = "each is a run of its own"
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
-        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (), given)
+        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations), given)
         return ForeignPlan(self.memory.plan(), reading)
 
     def define(self, node: ast.stmt) -> None:
@@ -156,12 +163,16 @@ class _Wrapper:
             return None
         return extent(dims, steps, width) if min((*dims, *(steps or ())), default=0) >= 0 else None
 
-    def block(self, body: list[ast.stmt], names: Names) -> None:
-        for node in body:
+    def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
+        """The steps of a block; what it returns."""
+        for k, node in enumerate(body):
             self.source.spend(1)
+            following = body[k + 1] if k + 1 < len(body) else None
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names[name] = self.assigned(node, name, value, names)
+                case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                    self.put(node, target, self.value(value, names, "item"), names)
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
                     self.unpack(node, targets, value, names)
                 case ast.Expr(value=ast.Call() as call):
@@ -171,22 +182,100 @@ class _Wrapper:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
                             raise self.refuse(node, "del of what is no buffer, or deleted already")
                 case ast.Return(value=ast.expr() as value):
-                    self.memory.returns(p.cell for p in self.value(value, names, "result").every(self.source))
+                    return self.value(value, names, "result")
                 case ast.With():
                     self.block(node.body, names)
-                case ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
+                case ast.If(orelse=[]) if isinstance(following, ast.While) and _is_otherwise(node.test, following.test):
+                    unless, self.is_instead = dict(names), True
+                    self.block(node.body, unless)
+                    self.is_instead = False
+                    self.loop(following, names, unless)
+                case ast.While() if k and _is_guard(body[k - 1], node):
+                    pass
+                case ast.While(orelse=[]):
+                    self.loop(node, names, dict(names))
+                case ast.If():
+                    self.arms(node, names)
+                case ast.Raise() | ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
                     pass
                 case _:
-                    fix = "control flow in a wrapper is not read"
+                    fix = "of control flow in a wrapper, conds, loops and calls of subgraphs are read"
                     raise self.refuse(
                         node, f"an assignment, a call or a del was expected, got {type(node).__name__}", fix
                     )
+        return ScriptValue()
+
+    def arms(self, node: ast.If, names: Names) -> None:
+        """The arms of a cond, one after the other; a name that both bind stands for what either made. spec: FP8.8"""
+        self.source.descend(self.depth)
+        self.approximations["the arms of a cond count as one after the other, and what either made as read"] = None
+        self.value(node.test, names, "")
+        self.depth += 1
+        found = []
+        for body in (node.body, node.orelse):
+            inner = dict(names)
+            self.block(body, inner)
+            found.append(inner)
+        self.depth -= 1
+        self.merge(names, *found)
+
+    def loop(self, node: ast.While, names: Names, unless: Names) -> None:
+        """A loop as two iterations; `unless` is what names stand for where it does not run. spec: FP8.9"""
+        self.source.descend(self.depth)
+        self.assumed["iterations of a loop beyond the second are like the second"] = None
+        self.value(node.test, names, "")
+        found = dict(names)
+        self.depth += 1
+        for _ in range(2):
+            self.block(node.body, found)
+            self.merge(unless, unless, found)
+        self.depth -= 1
+        names.clear()
+        names |= unless
+
+    def merge(self, names: Names, first: Names, second: Names) -> None:
+        """What names stand for after one of two blocks: those that both have."""
+        self.source.spend(len(names) + len(first))
+        merged = {name: self.either(first[name], second[name]) for name in first if name in second}
+        names.clear()
+        names |= merged
+
+    def put(self, node: ast.AST, target: ast.Subscript, value: ScriptValue, names: Names) -> None:
+        """`buf3[1] = …`: an item of a list, which is another list from here on."""
+        at = integer(target.slice)
+        if not isinstance(target.value, ast.Name) or at is None or target.value.id not in names:
+            raise self.refuse(node, "expected an item of a list")
+        old = names[target.value.id]
+        self.source.spend(len(old.items))
+        names[target.value.id] = ScriptValue(old.pointers, old.items | {at: value})
+
+    def either(self, first: ScriptValue, second: ScriptValue) -> ScriptValue:
+        """What a name stands for where either arm may have bound it; lists item by item, but no lists in lists."""
+        if first is second:
+            return first
+        if first.items and first.items.keys() == second.items.keys():
+            pairs = {k: (first.items[k].every(self.source), second.items[k].every(self.source)) for k in first.items}
+            return ScriptValue(items={k: ScriptValue(tuple(dict.fromkeys(a + b))) for k, (a, b) in pairs.items()})
+        return ScriptValue(tuple(dict.fromkeys(first.every(self.source) + second.every(self.source))))
+
+    def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
+        """A call of a subgraph: its steps, with what it is given as `args`. spec: FP8.8"""
+        self.source.descend(self.depth)
+        if len(node.args) != 1:
+            raise self.refuse(node, f"{callee} takes one list")
+        self.depth += 1
+        made = self.block(self.subgraphs[callee].body, {"args": self.value(node.args[0], names, callee)})
+        self.depth -= 1
+        return made
 
     def unpack(self, node: ast.Assign, targets: list[ast.expr], value: ast.expr, names: Names) -> None:
         """`arg0_1, arg1_1 = args`, or the items of what other code returns."""
         given = isinstance(value, ast.Name) and value.id not in names
         found = ScriptValue() if given else self.value(value, names, "result")
         for k, target in enumerate(targets):
+            if isinstance(target, ast.Subscript) and not given:
+                self.put(node, target, self.item(found, k, "item"), names)
+                continue
             if not isinstance(target, ast.Name):
                 raise self.refuse(node, "expected names")
             name = target.id
@@ -217,6 +306,7 @@ class _Wrapper:
             size = end - start
         before = None if comment.endswith("# alloc") else pointer.cell
         offset = old.offset + pointer.start
+        self.has_plan = True
         cell = self.memory.cell(self.prefix + name, old.arena, offset, size, before=before, place=line_of(node))
         self.widths[cell] = self.widths.get(pointer.cell, 0)
         if pointer.cell in self.unsized:
@@ -271,6 +361,8 @@ class _Wrapper:
             return ScriptValue()
         if IGNORED.fullmatch(callee):
             return ScriptValue()
+        if callee in self.subgraphs:
+            return self.subgraph(node, callee, names)
         kernel = callee.removesuffix(".run")
         if kernel in self.kernels:
             self.kernel_call(node, kernel, names)
@@ -305,7 +397,7 @@ class _Wrapper:
         size = self.bytes(node.args[3], node.args[4], node.args[2]) if base else None
         if len(base) != 1 or offset is None or offset < 0 or size is None:
             raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers")
-        self.has_pools = True
+        self.has_plan = True
         pool = self.memory.cells[base[0].cell]
         at = pool.offset + base[0].start + offset
         cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=line_of(node))
@@ -367,6 +459,8 @@ class _Wrapper:
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
             return ScriptValue()
+        if self.is_instead:  # a loop that runs at least once is given memory that it fills
+            touched.reads = [cell for cell in touched.reads if self.memory.held(cell) is not None]
         label = callee or "a call"
         if op in VIEWS:
             self.assumed[f"{label} shows its operand's bytes"] = None
@@ -388,6 +482,22 @@ class _Wrapper:
 
     def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
         return self.source.refuse(what, line_of(node), fix)
+
+
+def _is_otherwise(test: ast.expr, other: ast.expr) -> bool:
+    """Whether a test is `not` of another one, which is a name."""
+    return (
+        isinstance(test, ast.UnaryOp)
+        and isinstance(test.op, ast.Not)
+        and isinstance(other, ast.Name)
+        and isinstance(test.operand, ast.Name)
+        and test.operand.id == other.id
+    )
+
+
+def _is_guard(node: ast.stmt, loop: ast.While) -> bool:
+    """Whether a statement states what holds where the loop behind it does not run."""
+    return isinstance(node, ast.If) and not node.orelse and _is_otherwise(node.test, loop.test)
 
 
 def _width(dtype: ast.expr | None) -> int | None:

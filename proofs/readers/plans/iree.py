@@ -2,7 +2,7 @@
 
 The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
 A slice is a cell of the resource that it lies in. Commands of one concurrent region are one step; what two of them
-touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.9
+touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.10
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ SECTION = re.compile(r"^// -----// IR Dump (Before|After) LayoutSlices[^\n]*\n",
 FUNCTION = re.compile(r"^\s*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
 CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
+SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index", re.ASCII)
 PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
 SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
 RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
@@ -34,6 +35,7 @@ MAX_DUMP = 1 << 26
 LIMIT = 64
 """Of more accesses of one slice in one concurrent region, all count as at once."""
 LOOPS = "what a loop reads from before it counts as read until its end, and what arms of an If made as read"
+UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
 REGIONS = "a concurrent region counts as one step"
 
 
@@ -125,6 +127,7 @@ class _Function:
         self.constants: dict[str, int] = {}
         self.earlier: dict[str, int] = {}
         self.slices: dict[str, str] = {}
+        self.parts: dict[str, tuple[str, int]] = {}
         self.stated: dict[str, int] = {}
         self.has_both = before is not None
         later = self.lines(after[1], self.constants, ())
@@ -163,12 +166,14 @@ class _Function:
         found, packing, at = [], "", 0
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.spend(1 + len(line) // 64)
-            constant = CONSTANT.match(line)
+            constant, total = CONSTANT.match(line), SUM.match(line)
             pack = PACK.match(line)
             if constant is not None:
                 value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
                 if constants.setdefault(constant[1], value) != value:
                     raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
+            elif total is not None and self.is_part(*total.groups(), constants, slices):
+                pass
             elif pack is not None:
                 packing, at = pack[1], 0
             elif packing:
@@ -186,6 +191,21 @@ class _Function:
                 if line == "}":
                     break
         return found
+
+    def is_part(
+        self, name: str, base: str, shift: str, constants: dict[str, int], slices: dict[str, str] | tuple[()]
+    ) -> bool:
+        """Note an offset and a constant further on: a constant, or a byte in a slice. spec: FP9.1"""
+        further = constants.get(shift)
+        if further is not None and base in constants:
+            # Regions beside each other have names of their own: other sums of one name are none.
+            value = constants[base] + further
+            constants[name] = value if constants.get(name, value) == value else -1
+            return True
+        if further is not None and base in slices and self.parts.get(name, (base, further)) == (base, further):
+            self.parts[name] = base, further
+            return True
+        return False
 
     def read(self) -> None:
         if self.has_both:
@@ -244,6 +264,10 @@ class _Function:
         elif op in ("stream.tensor.export", "util.global.store", "util.return", "stream.resource.store", "util.call"):
             self.keep(operands)
             self.timed(results, operands)
+        elif op == "stream.resource.load":
+            self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])
+            for result in results:
+                self.references.pop(result, None)
         elif op == "scf.yield" or op.startswith("scf.condition"):
             self.hand_on(body)
         elif op.startswith(("cf.", "scf.forall", "scf.parallel", "scf.index_switch")):
@@ -277,6 +301,7 @@ class _Function:
         given = []
         inits = body.partition("iter_args" if kind == "scf.for" else "scf.while")[2] if kind != "scf.if" else ""
         for name, value in GIVEN.findall(inits.partition(")")[0]):
+            self.references.pop(name, None)  # the region beside this one may have used the name
             if value in self.references:
                 self.references[name] = self.references[value]
             self.times[name] = self.times.get(value, 0)
@@ -383,8 +408,9 @@ class _Function:
             ways = [(True, False, length), (False, True, length)]
         elif op in ("stream.cmd.fill", "stream.cmd.discard") and len(windows) == 1:
             ways = [(False, True, self.number(windows[0][2]))]
-        elif op in ("stream.cmd.flush", "stream.cmd.invalidate") and len(windows) == 1:
-            ways = [(True, False, self.number(windows[0][2]))]
+        elif op in ("stream.cmd.flush", "stream.cmd.invalidate"):
+            self.dump.assumed["flush and invalidate move no bytes"] = None
+            return
         else:
             raise self.refuse(f"the command {op} is not read")
         self.enter("dispatch")
@@ -409,7 +435,14 @@ class _Function:
 
     def access(self, name: str, offset: str, before: str, length: int, reads: bool, writes: bool) -> None:
         path = tuple((r.number, r.child) for r in self.open if r.kind == "concurrent")
-        for ref in self.at(name, offset, before):
+        found = [(ref, length) for ref in self.at(name, offset, before)] if offset in self.constants else []
+        if offset not in self.constants:
+            found = [self.whole(ref, offset) for ref in self.known(name)]
+            if path and writes:
+                raise self.refuse(f"{offset} is no constant, in a concurrent region")
+            reads = True  # what was there before stays in part
+            self.dump.approximations[UNKNOWN] = None
+        for ref, length in found:
             cell = self.cell(ref, length)
             self.accesses.append(_Access(cell, ref.shift, ref.shift + length, reads, writes, path))
             bit = 1 << self.executes
@@ -418,6 +451,15 @@ class _Function:
             if (all_of if writes else written) & unordered:
                 self.dump.assumed["executes that do not await each other run in the order of the file"] = None
             self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
+
+    def whole(self, ref: _Reference, offset: str) -> tuple[_Reference, int]:
+        """All of the slice or resource in which an offset lies that is no constant."""
+        size = self.stated.get(ref.slice or "", 0)
+        if ref.slice is None:
+            size = self.memory.arenas[self.arenas[ref.resource]].capacity
+            if size >= UINT64_END - 1 or any(of == ref.resource and part for of, part in self.cells):
+                self.number(offset)  # refused
+        return _Reference(ref.resource, ref.offset - ref.shift, ref.slice, 0), size
 
     def step(self) -> None:
         """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
@@ -431,8 +473,11 @@ class _Function:
         for cell, found in of.items():
             is_race = len(found) > 1 and any(a.writes for a in found) and self.at_once(found)
             own: set[tuple[tuple[int, int], ...]] = set()
+            is_fresh = self.memory.held(cell) is None
             for access in found:
-                if access.reads and access.path not in own:
+                if access.reads and access.writes and is_fresh:
+                    self.dump.assumed["what a command changes and nothing has written is written by it"] = None
+                elif access.reads and access.path not in own:
                     reads.append(cell)
                 if access.writes:
                     own.add(access.path)
@@ -487,12 +532,13 @@ class _Function:
         """A byte further on in a resource."""
         value = self.number(offset)
         found = set()
+        before, shift = self.parts.get(before, (before, 0))
         for ref in self.known(name):
             is_named = before in self.slices or (not self.has_both and ref.resource not in self.external)
             if is_named and ref.slice is not None and ref.shift + value:
                 raise self.refuse(f"a slice in the slice {ref.slice}")
             if is_named and ref.slice is None:
-                found.add(_Reference(ref.resource, ref.offset + value, before, 0))
+                found.add(_Reference(ref.resource, ref.offset + value, before, shift))
             else:
                 found.add(_Reference(ref.resource, ref.offset + value, ref.slice, ref.shift + value))
         self.source.spend(len(found))

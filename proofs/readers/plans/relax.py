@@ -2,7 +2,7 @@
 
 A storage is an arena, a tensor in it a cell; what a call writes is found in the kernel's own body, which the script
 has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are read one after the other:
-a run takes one of them, and what both have made is kept. spec: FP7.1 to FP7.8
+a run takes one of them, and what both have made is kept. spec: FP7.1 to FP7.9
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class _Module:
         self.outside: dict[str, str] = {}
         self.storages: dict[int, int] = {}
         self.killed: dict[str, int] = {}
+        self.in_arms: dict[str, tuple[int, ScriptValue]] = {}
 
     def plan(self) -> ForeignPlan:
         for top in parsed(self.source).body:
@@ -158,7 +159,7 @@ class _Module:
 
     def function(self, node: ast.FunctionDef) -> None:
         names: Names = {}
-        self.killed = {}
+        self.killed, self.in_arms = {}, {}
         for arg in node.args.args:
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
         self.block(node.body, names, 0)
@@ -183,6 +184,8 @@ class _Module:
 
     def statement(self, node: ast.stmt, names: Names, depth: int) -> None:
         match node:
+            case ast.AnnAssign(target=ast.Name(), value=None):
+                pass  # a name that is bound further in, which the printer declares outside
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 names[name] = self.value(value, names, name, node.annotation)
                 self.killed.pop(name, None)
@@ -213,6 +216,8 @@ class _Module:
             inner = dict(names)
             self.block(body, inner, depth + 1)
             found.append(inner)
+            for name in inner.keys() - names.keys():
+                self.in_arms[name] = node.lineno, inner[name]
         merged: dict[tuple[int, int], ScriptValue] = {}
         for name in found[0]:
             first, second = found[0].get(name), found[1].get(name)
@@ -243,6 +248,8 @@ class _Module:
             case ast.Name(id=used):
                 if used in self.killed:
                     raise self.refuse(node, f"{used} is used after line {self.killed[used]} killed it")
+                if used not in names and used in self.in_arms:
+                    return self.unbound(used)
                 if used not in names:
                     raise self.refuse(node, f"no binding of {used} before")
                 return names[used]
@@ -260,6 +267,13 @@ class _Module:
             case ast.Attribute() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
                 return ScriptValue()
         raise self.refuse(node, f"an expression of Relax was expected, got {type(node).__name__}")
+
+    def unbound(self, name: str) -> ScriptValue:
+        """What an arm has bound that need not have run: a step reads what nothing has written. spec: FP7.9"""
+        line, found = self.in_arms[name]
+        label = f"{name} where the arm of line {line} that binds it did not run"
+        self.memory.step("use of an arm's own", (DOMAIN, "if"), [self.memory.own(self.prefix + label, 1)], ())
+        return found
 
     def call(self, node: ast.Call, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         callee = dotted(node.func)

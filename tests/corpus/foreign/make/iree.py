@@ -1,6 +1,6 @@
 """Write the IREE dumps of the corpus: `python tests/corpus/foreign/make/iree.py` where iree-base-compiler 3.13 is.
 
-Wrong plans are made from right ones by one change of their text. spec: FP9.1 to FP9.9
+Wrong plans are made from right ones by one change of their text. spec: FP9.1 to FP9.10
 """
 
 # ruff: noqa: E501
