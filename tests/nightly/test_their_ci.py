@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +37,9 @@ def test_a_recipe_does_what_it_says(title: str, tmp_path: Path) -> None:
     python = os.environ.get(variable, sys.executable)
     if subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode:
         pytest.skip(f"set {variable} to a Python with {module}")  # which no test of each day installs
-    shutil.copy(ROOT / "tests/corpus/foreign/proved/tflite-cnn.tflite", tmp_path / "model.tflite")
+    if variable == "TFLM_PYTHON":
+        subprocess.run([python, ROOT / "tests/support/tflm_runs.py", "write", tmp_path], check=True)
+        (tmp_path / "cnn.tflite").rename(tmp_path / "model.tflite")
     ours = Path(sys.executable).parent
     for name in ("verify-plan", "tmmu"):
         (tmp_path / "bin").mkdir(exist_ok=True)
