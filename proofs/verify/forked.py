@@ -67,6 +67,9 @@ class Forked(Generic[Value]):
             os.close(answer)
             return
         try:
+            # Who waits for this process's end by a pipe or a connection does not wait for the fork's too.
+            os.closerange(3, answer)
+            os.closerange(answer + 1, os.sysconf("SC_OPEN_MAX"))
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             gc.disable()
             with os.fdopen(answer, "wb") as stream:

@@ -6,6 +6,7 @@ spec: V4.1, V4.4, V4.6
 from __future__ import annotations
 
 import os
+import select
 import signal
 from dataclasses import asdict
 from pathlib import Path
@@ -45,6 +46,15 @@ def test_where_the_process_dies_the_work_is_done_here(number: signal.Signals) ->
 def test_what_the_work_raises_is_raised_here() -> None:
     with Forked(lambda: 1 // 0, is_forked=True) as made, pytest.raises(ZeroDivisionError):
         made.result()
+
+
+def test_the_process_holds_nothing_open_that_others_wait_for() -> None:
+    reads, writes = os.pipe()
+    with Forked(signal.pause, is_forked=True):
+        os.close(writes)
+        assert select.select([reads], [], [], 30)[0], "its other end is still open"
+        assert os.read(reads, 1) == b""
+    os.close(reads)
 
 
 def test_a_process_that_is_not_waited_for_is_ended() -> None:

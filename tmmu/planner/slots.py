@@ -54,13 +54,12 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     slot = [0] * len(problem)
     slot_arena: list[int] = []
     for a, members in enumerate(problem.members(arena)):
-        order = sorted((problem.birth[k], -problem.bytes[k], problem.name[k], k) for k in members)
         is_observed = problem.arenas[a].reuse and problem.conflicts.keys().isdisjoint(members)
         scanned = observer if is_observed else None
         if scanned is not None:
             listed = [[k, problem.name[k], problem.birth[k], problem.death[k], problem.bytes[k]] for k in members]
             scanned("scan", arena=problem.arenas[a].name, storages=listed)
-        opened = _scan([k for *_, k in order], problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned)
+        opened = _scan(_in_order(problem, members), problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned)
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
@@ -70,6 +69,21 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     alignments = np.array([problem.arenas[a].alignment for a in slot_arena], np.uint64)
     np.maximum.at(alignments, rows, np.array(problem.alignment, np.uint64))
     return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
+
+
+def _in_order(problem: AllocationProblem, members: list[int]) -> list[int]:
+    """Storages by birth, larger ones first, ties by name. O(n log n)."""
+    birth, size = (np.array([of[k] for k in members], np.uint64) for of in (problem.birth, problem.bytes))
+    order = np.lexsort((~size, birth))
+    rows = [members[i] for i in order.tolist()]
+    birth, size = birth[order], size[order]
+    # Where both are the same of some in a row, their names decide.
+    differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
+    bounds = np.concatenate([[0], differs, [len(rows)]])
+    for first in np.flatnonzero(np.diff(bounds) > 1).tolist():
+        lo, hi = bounds[first : first + 2].tolist()
+        rows[lo:hi] = sorted(rows[lo:hi], key=lambda k: (problem.name[k], k))
+    return rows
 
 
 def _scan(
