@@ -61,6 +61,7 @@ def test_content_is_recognised_in_any_file_but_one_with_a_name_of_ours(
     form = formats.recognised("p", head)
     assert (form and form.kind) == kind
     assert formats.recognised("p.plan.txt", head) is None
+    assert formats.recognised("p.tflite", b"tmmu-plan-text 1\n" + head) is None
     named = formats.recognised("p.tflite", head)
     assert named is not None
     assert named.kind == "tflite"
