@@ -122,6 +122,7 @@ def test_a_shape_without_a_size_has_none_in_any_type_and_costs_no_more() -> None
 
 def test_a_capacity_is_given_only_of_formats_that_state_none(tmp_path: Path) -> None:
     """spec: FP1.7"""
+    assert {form.kind for form in formats.FORMATS if not form.has_capacity} == {"minimalloc", "tflite", "vela"}
     for path in stored():
         form = formats.recognised(path.name, path.read_bytes()[: formats.HEAD])
         assert form is not None
