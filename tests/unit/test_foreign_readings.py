@@ -61,6 +61,7 @@ def test_content_is_recognised_in_any_file_but_one_with_a_name_of_ours(
     form = formats.recognised("p", head)
     assert (form and form.kind) == kind
     assert formats.recognised("p.plan.txt", head) is None
+    assert formats.recognised("p.tflite", b"tmmu-plan-text 1\n" + head) is None
     named = formats.recognised("p.tflite", head)
     assert named is not None
     assert named.kind == "tflite"
@@ -121,6 +122,7 @@ def test_a_shape_without_a_size_has_none_in_any_type_and_costs_no_more() -> None
 
 def test_a_capacity_is_given_only_of_formats_that_state_none(tmp_path: Path) -> None:
     """spec: FP1.7"""
+    assert {form.kind for form in formats.FORMATS if not form.has_capacity} == {"minimalloc", "tflite", "vela"}
     for path in stored():
         form = formats.recognised(path.name, path.read_bytes()[: formats.HEAD])
         assert form is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from proofs.verify.checks import BufferSubject, buffer_violations
@@ -11,12 +12,13 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import OF_MODELS, TYPES, UNUSED, Verdict, absent
 from proofs.violations import OF_STEPS, Obligation
 from tests.support.text_models import text_model
-from tmmu.core.columns import Names
+from tmmu.core.columns import Names, column
 from tmmu.core.vocabulary import ANYWHERE
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import storages
+from tmmu.plans.columns import Slots
 from tmmu.plans.configuration import DEFAULT
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers
@@ -106,3 +108,7 @@ def test_each_thing_that_is_false_of_lifetimes_alone_is_found() -> None:
     assert judged(arena, beside, claims=Claims((Usage(8, 9, 1),))) == {Obligation.PEAK}
     assert judged(arena, beside, arenas=Configuration(DEFAULT, ANYWHERE)) == {ARENAS}
     assert judged(arena, beside, digest=bytes(32)) == {Obligation.HASHES}
+    one = Slots(column([0], np.uint32), column([4], np.uint64), column([1], np.uint64), column([0, 0], np.uint32))
+    turns = Claims((Usage(8, 4, 0, 1, 1, 0, minimal=True),), one)
+    assert judged(arena, (0, 4, 1, 2, 3, 4), claims=turns) == set()  # the tenants of a slot may lie at two addresses
+    assert Obligation.SLOT_COUNT in judged(arena, beside, claims=turns)

@@ -50,7 +50,7 @@ class PlanFormat(NamedTuple):
 
 
 def _is_csv(head: bytes) -> bool:
-    first = {cell.strip() for cell in head.split(b"\n", 1)[0].split(b",")}
+    first = {cell.strip() for cell in head.partition(b"\n")[0].split(b",")}
     return not CSV_ID.isdisjoint(first) and b"size" in first
 
 

@@ -293,7 +293,7 @@ class _Reading:
     def operator(self, name: str, call: str, g: int, node: StoredOperator) -> None:
         """An operator that calls no subgraph. spec: FP6.4, FP6.5, FP6.6"""
         operands = node.reads
-        if node.code == CUSTOM and node.op == ETHOS_U:
+        if node.op == ETHOS_U:
             why = "it holds operands and results by design, and its commands are not read"
             self.outside[f"scratch of {name}"] = why
             operands = [t for k, t in enumerate(operands) if k not in SCRATCH]
