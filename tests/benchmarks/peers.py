@@ -9,7 +9,9 @@ and as many pairs.
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -49,7 +51,7 @@ def asked(python: str, script: str, given: Any, folder: Path) -> dict[str, Any]:
     """What a peer's script prints of what it is given."""
     path = folder / "given.json"
     path.write_text(json.dumps(given))
-    command = [python, str(HERE / script), str(path)]
+    command = [os.path.abspath(python), str(HERE / script), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         raise SystemExit(f"{script} failed: {done.stderr.strip().splitlines()[-1]}")
@@ -112,14 +114,8 @@ def planners(python: str, count: int, folder: Path) -> None:
 
 def main(executorch: str, tinygrad: str, storages: int = STORAGES, buffers: int = BUFFERS) -> None:
     """Print both tables, and on what they were measured."""
-    cpus = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if "model name" in line
-    ]
-    print(
-        f"{len(cpus)} × {cpus[0] if cpus else platform.processor()}, Python {platform.python_version()}, {time.strftime('%F')}"
-    )
+    names = re.findall(r"^model name\s*: (.+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE) or [""]
+    print(f"{len(names)} × {names[0]}, Python {platform.python_version()}, {time.strftime('%F')}")
     with tempfile.TemporaryDirectory() as folder:
         verifiers(executorch, storages, Path(folder))
         planners(tinygrad, buffers, Path(folder))
