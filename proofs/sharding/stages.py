@@ -45,8 +45,13 @@ def divided(model: ReferenceProgram, spec: dict[str, Any]) -> DividedModel:
     return DividedModel(model, spec, whole, assignment(model, spec, stages) if stages > 1 else {})
 
 
-def of_rank(by: DividedModel, rank: int) -> RankModel:
-    """What a rank must run of a model. INVALID_SHARDING where what it changes is used in two stages. O(accesses)."""
+def of_rank(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
+    """What a rank must run of a model. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
+    return run_by(divided(model, spec), rank)
+
+
+def run_by(by: DividedModel, rank: int) -> RankModel:
+    """The same of a model that was divided. INVALID_SHARDING where what it changes is used in two stages."""
     model, spec, whole = by.model, by.spec, by.whole
     axis, mesh = spec["pipeline_axis"], Mesh(spec)
     cut = whole.reference

@@ -16,7 +16,7 @@ from proofs.obligations.context import Context, StorageContext
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
 from proofs.sharding.mesh import Mesh
-from proofs.sharding.stages import DividedModel, RankModel, divided, of_rank
+from proofs.sharding.stages import DividedModel, RankModel, divided, of_rank, run_by
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Options
 from tmmu.core import canonical, kind
@@ -69,7 +69,7 @@ class Sources:
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
         """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
-        return of_rank(divided(whole, spec), rank)
+        return of_rank(whole, spec, rank)
 
     def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
         """What is proved of a plan of which nothing false was found."""
@@ -94,5 +94,5 @@ class KeptSources(Sources):
             self.stages.clear()
         stage = Mesh(spec).at(rank, spec["pipeline_axis"]) if spec["pipeline_axis"] else 0
         if stage not in self.stages:
-            self.stages[stage] = of_rank(self.divided[1], rank)
+            self.stages[stage] = run_by(self.divided[1], rank)
         return self.stages[stage]

@@ -60,7 +60,7 @@ def started(folder: Path, *flags: str) -> subprocess.Popen[str]:
 
 
 def workers(parent: int) -> list[int]:
-    """The worker processes of a command."""
+    """The worker processes of a command, by what Linux has of them in /proc."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -80,7 +80,6 @@ def until(folder: Path, count: int, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(folder: Path) -> None:
     command = started(folder, "--jobs", "2")
     until(folder, 3, command)
@@ -156,7 +155,11 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         for process in reversed(begun):
             process.terminate()
         for process in begun:
-            process.wait(30)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:  # a nanny that is starting a worker anew
+                process.kill()
+                process.wait()
 
 
 def test_a_cluster_judges_as_this_machine_does(folder: Path, cluster: str) -> None:
@@ -200,5 +203,5 @@ def test_ranks_that_are_planned_by_many_are_those_that_one_plans(
     for rank in ranks:
         Path(f"many.{rank}").unlink()
     Path("many.rank7.plan.cbor").mkdir()  # it cannot be replaced by a file
-    assert entry.run(["plan", *flags, "-o", "many.plan.cbor", "--jobs", "2"]) != 0
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".many")]
+    assert entry.run(["plan", *flags, "-o", "many.plan.cbor", "--jobs", "2"]) == 4
+    assert [path.name for path in tmp_path.iterdir() if "many" in path.name] == ["many.rank7.plan.cbor"]

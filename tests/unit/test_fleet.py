@@ -458,12 +458,12 @@ def test_what_a_stage_runs_is_worked_out_once(folder: Path, monkeypatch: pytest.
         return lambda *given: calls.append(name) or made(*given)
 
     monkeypatch.setattr(sources, "divided", counting("divided", stages.divided))
-    monkeypatch.setattr(sources, "of_rank", counting("of_rank", stages.of_rank))
+    monkeypatch.setattr(sources, "run_by", counting("run_by", stages.run_by))
     reading = sources.KeptSources()
     whole = sources.ANEW.model(str(folder / "model.ir.cbor"), Bindings(), "inference")
     spec = plans()[0].origin.shard_spec
     found = [reading.of_rank(whole, spec, rank) for rank in range(4)]
-    assert calls == ["divided", "of_rank", "of_rank"]
+    assert calls == ["divided", "run_by", "run_by"]
     assert found == [sources.ANEW.of_rank(whole, spec, rank) for rank in range(4)]
     other = replace(whole)
     assert reading.of_rank(other, spec, 0) is not found[0]

@@ -36,6 +36,9 @@ def checked(task: PlanningTask, plans: Iterable[object], target: str, jobs: int,
     parts = [(s, k) for s, each in enumerate(stages) for k in range(0, len(each), AT_ONCE)]
     count = sum(map(len, stages))
     paths = [ranks.rank_file(target, rank) for each in stages for rank in each.ranks]
+    for path in paths:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is not a regular file", file=path, fix="choose another name")
     pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(task, stages, target))
     try:
         done = 0
