@@ -51,6 +51,9 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Tests start many commands; each would compile all that it imports, where the environment forbids to keep that.
+test test-fast test-full: export PYTHONDONTWRITEBYTECODE :=
+
 test-fast: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
 
