@@ -35,6 +35,9 @@ FIRST = 1 << 16
 FEW = 1 << 22
 """The complete search is for groups of n boxes in m sections where neither n (n + m) nor the meetings exceed this."""
 
+LESS = 4
+"""In each round an order may spend this part of what each preference of the complete search may."""
+
 Keys = tuple[int, ...]
 
 ORDERS: tuple[Keys, ...] = (
@@ -42,11 +45,13 @@ ORDERS: tuple[Keys, ...] = (
 )  # fmt: skip
 """The keys of the orders that are changed, then births: larger first, and earlier births first."""
 PREFERENCES: tuple[tuple[Keys, bool], ...] = (
-    ((TOTAL, COUNT, AREA), False), ((TOTAL, AREA, COUNT), False), ((COUNT, AREA, TOTAL), False),
-    ((TOTAL, COUNT, AREA), True), ((WEIGHT, COUNT, AREA), False), ((COUNT, TOTAL, AREA), True),
-    ((WEIGHT, AREA, COUNT), False), ((AREA, TOTAL, COUNT), False),
+    ((TOTAL, LENGTH, AREA), True), ((TOTAL, AREA, LENGTH), True), ((LENGTH, AREA, TOTAL), True),
+    ((TOTAL, COUNT, AREA), True), ((COUNT, TOTAL, AREA), True), ((WEIGHT, COUNT, AREA), False),
 )  # fmt: skip
-"""The keys by which the complete search prefers boxes, and whether parts that are split off are sorted again."""
+"""The keys by which the complete search prefers boxes, and whether parts that are split off are sorted again.
+
+The first three are MiniMalloc's, in another order; the next two count sections in place of steps.
+"""
 
 Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
 
@@ -137,7 +142,7 @@ class Group:
         complete = _Complete(self) if max(n * (n + m), self.boxes.meetings()) <= FEW else None
         for budget in (FIRST << number for number in count()):
             for order in orders:
-                yield from order.run(budget, effort)
+                yield from order.run(budget // LESS, effort)
             for keys, again in PREFERENCES if complete else ():
                 for height in self.heights():
                     assert complete is not None
