@@ -134,6 +134,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/checker/arenas.py": (f"{UNIT}homes.py", *ARENAS),
     "proofs/verify/verdict.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": VERIFY for name in ("judge", "checks", "conclusion", "options")},
+    **{f"proofs/optimum/{name}.py": (f"{UNIT}optimum.py",) for name in ("formula", "refutation", "veripb")},
     "proofs/violations.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
     **{f"tmmu/report/{name}.py": (f"{UNIT}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
