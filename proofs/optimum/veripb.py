@@ -70,8 +70,8 @@ def check(stated: Path, proof: Path, timeout_s: float) -> Optimality:
     answers = [line for line in lines if line.startswith("s ")]
     if done.returncode == 0 and answers == [UNSATISFIABLE]:
         return Optimality(True, f"{_version(lines)} has checked {proof}")
-    error = (done.stderr.decode(errors="replace").strip() or "; ".join(answers) or "no answer")[:ERROR_BYTES]
-    return Optimality(False, f"VeriPB does not accept {proof}: {one_line(error)}")
+    printed = (done.stderr.decode(errors="replace").strip() or "; ".join(answers) or "no answer")[:ERROR_BYTES]
+    return Optimality(False, f"VeriPB does not accept {proof}: {one_line(printed)}")
 
 
 def _version(lines: list[str]) -> str:

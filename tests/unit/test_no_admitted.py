@@ -67,7 +67,7 @@ MAY_LEAVE_OUT = {
     "tests/nightly/test_foreign_jax.py", "tests/nightly/test_foreign_out.py",
     "tests/nightly/test_optimum_veripb.py",
 }  # fmt: skip
-"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, or wheels for few platforms."""
+"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, or rare wheels."""
 
 
 def test_nothing_is_left_out_but_what_is_listed() -> None:
