@@ -1,7 +1,7 @@
 """verify-plan: prove memory plans, or show why they are wrong.
 
 One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
-spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5, V5.7
 """
 
 from __future__ import annotations
@@ -140,6 +140,12 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
+@click.option(
+    "--optimum",
+    type=Folder(),
+    metavar="DIR",
+    help="Prove that no placement is lower: VeriPB checks the proof in DIR, or one that is found and written there.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print the first line of each verdict alone.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
@@ -176,6 +182,7 @@ def command(
     resume: str | None,
     capacity: int | None,
     coq: str | None,
+    optimum: str | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -198,19 +205,20 @@ def command(
     given_shapes, sizes = shapes(shape, bytes)
     options = Options(
         model, known, given_shapes, value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps,
+        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps, optimum,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
     if coq is not None and installed.theory() is None:
         what = "the kernel of this version is not installed: run tmmu kernel install"
         raise click.BadParameter(what, param_hint="--coq")
-    if smt2 is not None:
-        _apart(smt2, plans)
+    for flag, folder in (("--smt2", smt2), ("--optimum", optimum)):
+        if folder is not None:
+            _apart(flag, folder, plans)
     if report is not None and os.path.realpath(report) in map(os.path.realpath, (*plans, *filter(None, (model,)))):
         raise click.BadParameter(one_line(f"{report} is read too; choose another file"), param_hint="--report")
     if jobs is not None or cluster is not None or resume is not None:
-        for flag, folder in (("--smt2", smt2), ("--coq", coq), ("--report", report)):
+        for flag, folder in (("--smt2", smt2), ("--coq", coq), ("--optimum", optimum), ("--report", report)):
             if folder is not None:
                 raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
         return _fleet(plans, options, donate, jobs, cluster, resume, style, quiet, verbose)
@@ -228,7 +236,9 @@ def command(
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
-            flag = " or ".join(name for name, given in (("--smt2", smt2), ("--coq", coq)) if given is not None)
+            flag = " or ".join(
+                name for name, given in (("--smt2", smt2), ("--coq", coq), ("--optimum", optimum)) if given is not None
+            )
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
                 raise click.BadParameter(str(error), param_hint=flag) from error
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
@@ -323,13 +333,13 @@ def _fleet(
     return _ended(verdicts, style)
 
 
-def _apart(smt2: str, plans: tuple[str, ...]) -> None:
+def _apart(flag: str, folder: str, plans: tuple[str, ...]) -> None:
     """Two plans that would be written to one folder are an error of the command line."""
     from proofs.verify import export as smtlib
 
     of: dict[Path, str] = {}
     for path in plans:
-        other = of.setdefault(smtlib.folder_of(smt2, path), path)
+        other = of.setdefault(smtlib.folder_of(folder, path), path)
         if other != path:
             text = f"{other} and {path} would be written to one folder; give one at a time, each its own DIR"
-            raise click.BadParameter(one_line(text), param_hint="--smt2")
+            raise click.BadParameter(one_line(text), param_hint=flag)

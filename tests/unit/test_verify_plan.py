@@ -432,7 +432,7 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         assert (found.verdict, found.exit) == (("UNKNOWN", 3) if missing else ("PROVED", 0))
         assert [note for note in found.notes if note.startswith("required")] == missing
     path = modelled(CHAIN, tmp_path)
-    required = tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks", "sizes"))
+    required = tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks", "sizes", "optimum"))
     options = Options(model=path, arenas=AS_GIVEN, require=required)
     assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
 

@@ -41,6 +41,19 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.birth)
 
+    def part(self, rows: Sequence[int]) -> Boxes:
+        """Some of the boxes, numbered anew, with what binds them."""
+        at = {i: k for k, i in enumerate(rows)}
+        return Boxes(
+            [self.birth[i] for i in rows],
+            [self.death[i] for i in rows],
+            [self.size[i] for i in rows],
+            [self.alignment[i] for i in rows],
+            {at[i]: [at[j] for j in self.apart[i] if j in at] for i in rows if i in self.apart},
+            {at[i]: self.fixed[i] for i in rows if i in self.fixed},
+            {at[i]: self.gaps[i] for i in rows if i in self.gaps},
+        )
+
     def pieces(self) -> Iterator[tuple[int, int, int]]:
         """The box, the first and the last step of each time that a box is live without a gap."""
         for i, (birth, death) in enumerate(zip(self.birth, self.death, strict=True)):
@@ -232,6 +245,31 @@ def best_fit(boxes: Boxes) -> Packing:
             dead += 1
         offsets[i] = free.take(size[i], alignment[i])
     return Packing(offsets, max(map(add, offsets, size), default=0))
+
+
+def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
+    """Those that live long by `best_fit` at the bottom, all others by `best_fit` above them. O(n log n) a placement.
+
+    What is saved for a backward pass lies as in a stack then, not fragmented by what lives for a few steps. Long is
+    what lives for a power of two of steps or more: of these powers so many are tried as `tries` says, those first for
+    which both peaks together are least.
+    """
+    length = np.array(boxes.death, np.int64) - np.array(boxes.birth, np.int64) + 1
+    splits = []
+    for k in range(1, int(length.max()).bit_length() if tries else 0):
+        parts = [boxes.part(np.flatnonzero(is_in).tolist()) for is_in in (length >= 1 << k, length < 1 << k)]
+        if all(map(len, parts)):
+            splits.append((sum(part.peak() for part in parts), k))
+    for _, k in sorted(splits)[:tries]:
+        offsets, top = [0] * len(boxes), 0
+        for is_in in (length >= 1 << k, length < 1 << k):
+            rows = np.flatnonzero(is_in).tolist()
+            found = best_fit(boxes.part(rows))
+            top = align_up(top, max(boxes.alignment))
+            for i, at in zip(rows, found.offsets, strict=True):
+                offsets[i] = top + at
+            top += found.height
+        yield Packing(offsets, top)
 
 
 class _Free:
