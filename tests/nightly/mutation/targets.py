@@ -271,7 +271,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),
     **{f"tmmu/planner/layouts/{name}.py": PACKING for name in ("search", "exhaustive", "refit", "compiled")},
-    "tmmu/planner/buffers.py": (f"{UNIT}export_tflite.py",),
     "tmmu/planner/options.py": (*PLANNER, f"{COMMANDS}cli_plan.py"),
     **_modules("tmmu/importers", f"{UNIT}import_onnx.py", *SHAPES),
     **_modules("tmmu/importers/shapes", *SHAPES),
