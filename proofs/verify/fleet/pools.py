@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
+from importlib import import_module
 from typing import Any, Protocol
 
 from proofs.verify.fleet.worker import Judged, Task, begin, work
@@ -49,7 +50,7 @@ class Processes:
 
     def __init__(self, size: int) -> None:
         with needed("loky", "--jobs", "INVALID_SETTING", "fleet"):
-            import loky  # noqa: F401
+            import_module("loky")
         self.size = size
         self._executor: Any = None
         self._running: dict[Any, Task] = {}
