@@ -58,7 +58,7 @@ class Found:
     @property
     def is_finding(self) -> bool:
         """Whether it is worth a record."""
-        return self.outcome in ("refuted", "unknown") or bool(self.differs)
+        return self.outcome in ("refuted", "unknown", "crashed") or bool(self.differs)
 
     def is_like(self, other: Found) -> bool:
         """Whether a smaller program shows what another one showed."""
