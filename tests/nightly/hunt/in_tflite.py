@@ -36,7 +36,7 @@ VERSIONS = {"BROADCAST_TO": 2}
 
 class Writer:
     """A model of one or several subgraphs; the first one is the program. `copies_results`: where a subgraph inside
-    returns a tensor twice, or one that it is given, it returns copies.
+    returns a tensor twice, one that it is given, or a constant, it returns copies.
     """
 
     def __init__(self, program: p.Program, copies_results: bool = True) -> None:
@@ -83,7 +83,8 @@ class Writer:
             at |= {value.id: t for value, t in zip(step.results, results, strict=True)}
         made.outputs = [at[k] for k in program.outputs]
         if number and self.copies_results:
-            seen, known = set(made.inputs), program.values()
+            fixed = (at[step.results[0].id] for step in program.steps if step.op in ("constant", "full"))
+            seen, known = {*made.inputs, *fixed}, program.values()
             for place, k in enumerate(program.outputs):
                 if at[k] in seen:
                     made.outputs[place] = self.tensor(made, known[k].dtype, known[k].shape)
