@@ -76,6 +76,7 @@ UPDATES = frozenset(("DYNAMIC_UPDATE_SLICE",))
 """Their result is operand 0 but for the elements that they write: it may take its bytes."""
 ETHOS_U, SCRATCH = "ethos-u", (2, 3)
 """The custom operator of Arm's NPU, and which of its operands are scratch that holds the others by design."""
+ASSUMED = "an ethos-u operator has read an operand when it writes a result over it"
 
 
 class StoredTensor(NamedTuple):
@@ -137,6 +138,7 @@ class _Reading:
         self.rows: dict[tuple[str, int, int], int] = {}
         self.written: set[int] = set()
         self.donated: dict[str, None] = {}
+        self.assumed: dict[str, None] = {}
         self.called = {0}
 
     def plan(self) -> ForeignPlan:
@@ -149,6 +151,10 @@ class _Reading:
             for t, tensor in enumerate(graph.tensors):
                 if tensor.is_variable:
                     self.given(g, t, Role.PARAMETER, IS_RETURNED)
+        main = self.graphs[0]
+        if not {t for node in main.nodes for t in node.reads}.issuperset({*main.inputs} - {*main.outputs}):
+            # What nothing reads is needed no longer once the model runs, but whole it is when that begins.
+            self.step("inputs", "inputs", self.of("", 0, main.inputs), ())
         self.subgraph("", 0, 1)
         for row in self.of("", 0, self.graphs[0].outputs):
             held = self.building.tensors[row]
@@ -161,7 +167,7 @@ class _Reading:
         if self.source.capacity is None:
             self.outside["capacity of the arena"] = "the file states none, and --capacity is not given"
         reading = Reading(
-            "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, (), self.outside, (), tuple(self.donated)
+            "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (), tuple(self.donated)
         )
         return ForeignPlan(Plan(self.building.allocation()), reading)
 
@@ -296,6 +302,10 @@ class _Reading:
             why = "it holds operands and results by design, and its commands are not read"
             self.outside[f"scratch of {name}"] = why
             operands = [t for k, t in enumerate(operands) if k not in SCRATCH]
+            # What its commands read when is not known: its results may lie in the bytes of what it reads.
+            self.assumed[ASSUMED] = None
+            self.step(f"{name}/operands", node.op, self.of(call, g, operands), ())
+            operands = []
         reads, writes = self.of(call, g, operands), self.of(call, g, [*node.writes, *node.intermediates])
         state = [row for row in reads if self.building.tensors[row].role is Role.PARAMETER]
         for row in state:
