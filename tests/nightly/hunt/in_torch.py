@@ -26,7 +26,7 @@ SIMPLE = {
     "sum": "{0}.sum({axis}, keepdim={keep}, dtype={dtype})", "amax": "{0}.amax({axis}, keepdim={keep})",
     "reshape": "{0}.reshape({shape})", "broadcast": "{0}.expand({shape})", "cast": "{0}.to({dtype})",
     "positive": "{0}.to(torch.int64).sum() > {value}", "full": "torch.full({shape}, {value}, dtype={dtype})",
-    "constant": "{table}.reshape({shape})", "take": "{0}.index_select({axis}, {table})",
+    "constant": "{table}.clone()", "take": "{0}.index_select({axis}, {table})",
     "split": "{0}.split({sizes}, {axis})",
 }  # fmt: skip
 CHANGED = {
@@ -64,7 +64,10 @@ def tables(program: p.Program, name: str) -> Iterator[tuple[str, str]]:
         if step.op == "take":
             yield own, f"torch.tensor({step.attributes['indices']})"
         if step.op == "constant":
-            yield own, f"torch.tensor({step.attributes['values']}, dtype={dtype_of(step.results[0])})"
+            yield (
+                own,
+                f"torch.tensor({step.attributes['values']}, dtype={dtype_of(step.results[0])}).reshape({list(step.results[0].shape)})",
+            )
         for k, inner in enumerate(step.programs):
             yield from tables(inner, f"{own}_{k}")
 
