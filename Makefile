@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
+.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak hunt clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -21,6 +21,8 @@ help:
 	@echo 'make bench      the benchmark tables (SETS=folder EFFORT=N: sets of buffers as CSV, searched with that effort)'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
 	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
+	@echo 'make hunt       random programs through the planners of other compilers (MINUTES=60, PLANNERS="litert vela" to choose,'
+	@echo '                RECORD=FILE to show a finding again), which it installs: gigabytes; HUNT_VENVS=folder has them already'
 
 # A missing tool is named with the command that installs it.
 define need_python
@@ -111,6 +113,9 @@ soak: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.plans --minutes $(MINUTES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.graphs --minutes $(MINUTES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.simulator --minutes $(MINUTES)
+
+hunt: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.hunt $(if $(RECORD),--replay $(RECORD),--minutes $(MINUTES) $(if $(PLANNERS),--planners "$(PLANNERS)"))
 
 clean:
 	rm -rf $(VENV) $(DEMO) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -3,7 +3,7 @@ all subgraphs, -1 where the runtime is to choose; accesses follow from the opera
 
 The runtime is TensorFlow Lite Micro's. An If copies its operands to the inputs of one of its subgraphs and what that
 returns to its results; a While copies between its results and the inputs of its body and its condition. A subgraph
-that is called twice is stated twice, in the same bytes. Variables are state. spec: FP6.1 to FP6.9
+that is called twice is stated twice, in the same bytes. Variables are state. spec: FP6.1 to FP6.9, FP6.13, FP6.14
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _Reading:
                     self.given(g, t, Role.PARAMETER, IS_RETURNED)
         main = self.graphs[0]
         if not {t for node in main.nodes for t in node.reads}.issuperset({*main.inputs} - {*main.outputs}):
-            # What nothing reads is needed no longer once the model runs, but whole it is when that begins.
+            # Once the model runs nothing needs such an input, but whole it is when that begins. spec: FP6.14
             self.step("inputs", "inputs", self.of("", 0, main.inputs), ())
         self.subgraph("", 0, 1)
         for row in self.of("", 0, self.graphs[0].outputs):
@@ -167,8 +167,9 @@ class _Reading:
         if self.source.capacity is None:
             self.outside["capacity of the arena"] = "the file states none, and --capacity is not given"
         reading = Reading(
-            "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (), tuple(self.donated)
-        )
+            "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (),
+            tuple(self.donated),
+        )  # fmt: skip
         return ForeignPlan(Plan(self.building.allocation()), reading)
 
     # The file
@@ -302,7 +303,7 @@ class _Reading:
             why = "it holds operands and results by design, and its commands are not read"
             self.outside[f"scratch of {name}"] = why
             operands = [t for k, t in enumerate(operands) if k not in SCRATCH]
-            # What its commands read when is not known: its results may lie in the bytes of what it reads.
+            # What its commands read when is not known: results may lie in the bytes of what it reads (spec: FP6.13).
             self.assumed[ASSUMED] = None
             self.step(f"{name}/operands", node.op, self.of(call, g, operands), ())
             operands = []

@@ -4,8 +4,8 @@ What is refuted, or computes something else than NumPy, is shrunk and written do
 the inputs and the verdict, and a command that shows it again. A log has a line for each seed, so that the next run goes
 on behind it and a table counts all runs.
 
-An outcome is `refuted` or `unknown` (what `verify-plan` answers), `proved` (the same, asked of every tenth plan that the
-naive checker finds nothing wrong with) or `right` (of the others), `unread` (our reader refuses the file),
+An outcome is `refuted` or `unknown` (what `verify-plan` answers), `proved` (the same, asked of every tenth plan that
+the naive checker finds nothing wrong with) or `right` (of the others), `unread` (our reader refuses the file),
 `no plan` (there was none to make), `refused` (by the compiler or its worker), `failed` (the compiler raised something
 else), `crashed` (its process died) or `hung`.
 """
@@ -100,7 +100,8 @@ class Worker:
         if self._asked >= FRESH:
             self.close()
         self.start()
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process is not None
+        assert self._process.stdin is not None
         self._asked += 1
         try:
             self._process.stdin.write(json.dumps(question) + "\n")
@@ -112,6 +113,7 @@ class Worker:
             return answer
         process = self._process
         if answer is None:
+            process.kill()
             self.close()
             return {"hung": f"no answer in {self.seconds:.0f} s"}
         self.close()

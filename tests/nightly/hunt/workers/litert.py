@@ -1,7 +1,7 @@
 """LiteRT: the addresses that its arena planner gave the tensors of each subgraph, as an offline plan of the model.
 
-The interpreter runs without delegates. Each subgraph has an arena of its own; only the main one's can be read, so that a
-model with others has a plan of its main subgraph alone. `unplanned` is the interpreter that gives every tensor bytes of its own.
+The interpreter runs without delegates. Each subgraph has an arena of its own; only the main one's can be read, so that
+a model with others has a plan of its main subgraph alone. `unplanned` is the interpreter that keeps all tensors.
 """
 
 from __future__ import annotations
