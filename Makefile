@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench bench-peers mutation soak clean help
+.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench bench-peers mutation soak hunt clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,8 @@ help:
 	@echo 'make bench-peers  our verifier beside ExecuTorch'"'"'s, our planner beside tinygrad'"'"'s (EXECUTORCH=python TINYGRAD=python: those of yours)'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
 	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
+	@echo 'make hunt       random programs through the planners of other compilers (MINUTES=60, PLANNERS="litert vela" to choose,'
+	@echo '                RECORD=FILE to show a finding again), which it installs: gigabytes; HUNT_VENVS=folder has them already'
 
 # A missing tool is named with the command that installs it.
 define need_python
@@ -131,6 +133,9 @@ soak: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.plans --minutes $(MINUTES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.graphs --minutes $(MINUTES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.simulator --minutes $(MINUTES)
+
+hunt: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.hunt $(if $(RECORD),--replay $(RECORD),--minutes $(MINUTES) $(if $(PLANNERS),--planners "$(PLANNERS)"))
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(DEMO) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -74,6 +74,14 @@ def test_what_is_written_over_what_is_still_read_is_refuted() -> None:
     assert wrong(read(apart, calls, [0], [3], memories=(0, 64, 64))) == set()
 
 
+def test_an_input_that_nothing_reads_is_whole_when_the_method_begins() -> None:
+    """The first instruction may write over it, another input may not. spec: FP5.12"""
+    calls = [(RELU, 0, 2, 2)]
+    assert wrong(read(at(0, 16, 16), calls, [0, 1], [2])) == set()
+    assert "no_live_overlap" in wrong(read(at(0, 8, 32), calls, [0, 1], [2]))
+    assert "sharing_is_sound" in wrong(read(at(0, 16, 16), calls, [0, 1], [2, 1]))
+
+
 def test_a_moved_value_is_what_was_moved_to_it() -> None:
     """The bytes that it has itself hold nothing. spec: FP5.4"""
     calls = [(RELU, 0, 1, 1), ("move", 1, 2), (RELU, 0, 3, 3), (ADD, 2, 3, 4, 4)]

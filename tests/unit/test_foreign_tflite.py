@@ -9,7 +9,7 @@ import pytest
 
 from proofs.readers.plans import tflite, vela
 from proofs.readers.plans.source import ForeignPlan, Source
-from proofs.readers.plans.tflite import OPERATORS
+from proofs.readers.plans.tflite import ASSUMED, OPERATORS
 from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
@@ -17,10 +17,13 @@ from tmmu.plans import file
 from tmmu.plans.sections import BufferPlan, Plan
 
 CODES: list[int | str] = [
-    *(OPERATORS.index(name) for name in ("RELU", "ADD", "CONV_2D", "RESHAPE", "IF", "WHILE", "CALL_ONCE", "SVDF")),
+    *(
+        OPERATORS.index(name)
+        for name in ("RELU", "ADD", "CONV_2D", "RESHAPE", "IF", "WHILE", "CALL_ONCE", "SVDF", "DYNAMIC_UPDATE_SLICE")
+    ),
     "ethos-u",
 ]
-RELU, ADD, CONV, RESHAPE, IF, WHILE, ONCE, SVDF, NPU = range(9)
+RELU, ADD, CONV, RESHAPE, IF, WHILE, ONCE, SVDF, UPDATE, NPU = range(10)
 
 
 def read(graphs: list[Any], offsets: list[int], capacity: int | None = None) -> ForeignPlan:
@@ -78,6 +81,39 @@ def test_of_several_lists_the_last_counts_and_all_must_fit(lists: Any, found: bo
             tflite.read(Source("m.tflite", made))
     else:
         assert (wrong(tflite.read(Source("m.tflite", made))) == set()) is found
+
+
+def test_an_update_may_take_the_bytes_of_its_first_operand_alone() -> None:
+    """spec: FP6.5"""
+    update = node(UPDATE, [1, 2], [3])
+    nodes = (node(CONV, [0], [1]), node(CONV, [0], [2]), update)
+    assert wrong(read(chain(*nodes), [0, 16, 32, 16])) == set()
+    assert wrong(read(chain(*nodes), [0, 16, 32, 32])) != set()
+
+
+def test_an_input_that_nothing_reads_is_whole_when_the_model_begins() -> None:
+    """The first operator may write over it, another input may not. spec: FP6.14"""
+    tensors = [stored(16, name) for name in "xuy"]
+    graphs = [subgraph(tensors, [node(CONV, [0], [2])], [0, 1], [2])]
+    assert wrong(read(graphs, [0, 16, 16])) == set()
+    assert "no_live_overlap" in wrong(read(graphs, [0, 8, 32]))
+
+
+def test_an_ethos_u_operator_writes_after_it_has_read() -> None:
+    """Over its operand, not over what is read later. spec: FP6.13"""
+    tensors = [stored(16, "x"), stored(16, "y"), stored(16, "z"), stored(4, "commands", buffer=1)]
+    nodes = [node(NPU, [3, 3, 3, 3, 0], [1]), node(CONV, [1], [2])]
+    found = read([subgraph(tensors, nodes, [0], [2])], [0, 0, 16, -1])
+    assert wrong(found) == set()
+    assert found.reading.assumptions == (ASSUMED,)
+    assert wrong(read([subgraph(tensors, nodes, [0], [2, 0])], [0, 0, 16, -1])) != set()
+
+
+def test_the_result_of_an_if_may_be_overwritten_by_the_operator_that_reads_it() -> None:
+    """spec: FP6.7"""
+    graphs = branches(IF)
+    assert wrong(read(graphs, [0, 16, 32, 32, 64, 80, 64, 80])) == set()
+    assert wrong(read(graphs, [0, 16, 32, 40, 64, 80, 64, 80])) != set()
 
 
 def test_a_capacity_is_the_users() -> None:
@@ -149,10 +185,10 @@ def branches(code: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("inner", "is_right"),
     [((64, 80, 64, 80), True), ((64, 80, 96, 64), True), ((64, 64, 96, 64), False), ((16, 80, 64, 80), False),
-     ((32, 80, 64, 80), True), ((64, 80, 32, 80), False), ((64, 80, 72, 88), True)],
+     ((32, 80, 64, 80), True), ((64, 80, 32, 80), True), ((64, 36, 64, 80), False), ((64, 80, 72, 88), True)],
 )  # fmt: skip
 def test_the_arms_of_an_if_use_one_anothers_bytes(inner: tuple[int, ...], is_right: bool) -> None:
-    """Not those of the operands, nor, once the first arm has written them, those of the results. spec: FP6.7, FP6.9"""
+    """Not those of the operands, nor those of the results for what is copied there. spec: FP6.7, FP6.9"""
     found = read(branches(IF), [0, 16, 32, 48, *inner])
     assert (wrong(found) == set()) is is_right
     assert "0 IF/1/p1" in names(found)

@@ -9,7 +9,7 @@ Where the arms of a cond move different tensors to one value, any of them may be
 with a step that reads what it moves and made, and a step after the cond writes the bytes of all of these anew, as one
 tensor for each range of bytes; a step that reads the value reads each of them that it may be, so that the bytes of
 none are used again before. What an arm moves that was made outside of the cond is read as itself.
-spec: FP5.1 to FP5.11
+spec: FP5.1 to FP5.12
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class MethodWalk:
                 role, flags = (Role.INPUT, IS_INPUT) if is_input else (Role.PARAMETER, kept)
                 self.wrote(self.row_of(v, role, flags), -1)
         if any(v not in program.first for v in self.inputs.difference(self.outputs) if self.values[v].at is not None):
-            # Nothing needs such an input any longer once the method runs, but whole it is when that begins.
+            # Once the method runs nothing needs such an input, but whole it is when that begins. spec: FP5.12
             given = [row for v in sorted(self.inputs) for row in self.own(v)]
             self.building.step(f"{self.prefix}inputs", (DOMAIN, "inputs"), given, ())
         start = 0

@@ -26,7 +26,7 @@ SIMPLE = {
     "sum": "{0}.sum({axis}, keepdim={keep}, dtype={dtype})", "amax": "{0}.amax({axis}, keepdim={keep})",
     "reshape": "{0}.reshape({shape})", "broadcast": "{0}.expand({shape})", "cast": "{0}.to({dtype})",
     "positive": "{0}.to(torch.int64).sum() > {value}", "full": "torch.full({shape}, {value}, dtype={dtype})",
-    "constant": "{table}.reshape({shape})", "take": "{0}.index_select({axis}, {table})",
+    "constant": "{table}.clone()", "take": "{0}.index_select({axis}, {table})",
     "split": "{0}.split({sizes}, {axis})",
 }  # fmt: skip
 CHANGED = {
@@ -64,7 +64,8 @@ def tables(program: p.Program, name: str) -> Iterator[tuple[str, str]]:
         if step.op == "take":
             yield own, f"torch.tensor({step.attributes['indices']})"
         if step.op == "constant":
-            yield own, f"torch.tensor({step.attributes['values']}, dtype={dtype_of(step.results[0])})"
+            value, values = step.results[0], step.attributes["values"]
+            yield own, f"torch.tensor({values}, dtype={dtype_of(value)}).reshape({list(value.shape)})"
         for k, inner in enumerate(step.programs):
             yield from tables(inner, f"{own}_{k}")
 
@@ -118,7 +119,8 @@ def statements(step: p.Step, name: str, in_place: bool) -> Iterator[str]:
     inner = [f"{name}_{value.id}_{k}" for k in range(len(step.programs))]
     if step.op == "update":
         yield f"{made} = {operands[0]}{'' if in_place else '.clone()'}"
-        yield f"{made}[{', '.join(f'{start}:{stop}' for start, stop in zip(a['starts'], a['stops'], strict=True))}] = {operands[1]}"
+        window = ", ".join(f"{start}:{stop}" for start, stop in zip(a["starts"], a["stops"], strict=True))
+        yield f"{made}[{window}] = {operands[1]}"
     elif step.op == "slice":
         rows = zip(a["starts"], a["stops"], a["strides"], strict=True)
         yield f"{made} = {operands[0]}[{', '.join(f'{start}:{stop}:{stride}' for start, stop, stride in rows)}]"

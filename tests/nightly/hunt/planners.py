@@ -1,7 +1,7 @@
 """The planners that are hunted: a worker each, and the environment that it runs in.
 
-A row in `PLANNERS` is all that the driver needs. An environment is a folder with a virtual environment; several planners
-may share one. Those in the folder that HUNT_VENVS names are used as they are; a missing one is made there.
+A row in `PLANNERS` is all that the driver needs. An environment is a folder with a virtual environment;
+several planners may share one. Those in the folder that HUNT_VENVS names are used as they are; what is missing is made.
 """
 
 from __future__ import annotations

@@ -160,8 +160,8 @@ def stored_dtype(dtype: str) -> np.dtype[Any]:
 
 
 def evaluate(program: Program, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of a program. Raises AssertionError where a step's result has another shape than the program states, or a
-    number that its type does not hold exactly.
+    """The outputs of a program. Raises AssertionError where a step's result has another shape than the program states,
+    or a number that its type does not hold exactly.
     """
     at: dict[int, Array] = {}
     for value, given in zip(program.inputs, inputs, strict=True):
@@ -285,6 +285,8 @@ def generate(rng: random.Random, features: frozenset[str] | set[str] = FEATURES,
         maker.input("int8", maker.shape())
     inputs = list(maker.values)
     maker.grow(rng.randint(2, steps))
+    while len(maker.values) == len(inputs):
+        maker.unary()
     made = maker.values[len(inputs) :]
     outputs = [value.id for value in rng.sample(made, min(len(made), rng.randint(1, 4)))]
     if made[-1].id not in outputs:
@@ -298,9 +300,7 @@ def generate(rng: random.Random, features: frozenset[str] | set[str] = FEATURES,
 
 
 class _Maker:
-    """A program that grows. `bound` has the largest magnitude of each value, `alias` the value whose bytes a view shows,
-    `protected` what may not be overwritten.
-    """
+    """A program that grows. `bound` has the largest magnitude of each value."""
 
     def __init__(self, rng: random.Random, features: frozenset[str], main: str, depth: int) -> None:
         self.rng, self.features, self.main, self.depth = rng, features, main, depth
@@ -327,9 +327,7 @@ class _Maker:
         """State a step of one result, and clip the result where it may be too large."""
         value = self.input(dtype, shape, bound)
         self.steps.append(Step(op, tuple(each.id for each in operands), (value,), attributes))
-        low, high = RANGES.get(dtype, (-LARGEST, LARGEST))
-        assert bound <= LARGEST * 64
-        if dtype not in RANGES and bound > high:
+        if dtype not in RANGES and bound > LARGEST:
             return self.step("clip", [value], dtype, shape, 100, low=-100, high=100)
         return value
 
@@ -691,7 +689,7 @@ def _inlined(program: Program, at: int, inner: Program, operands: Sequence[int])
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs with a little less in each, large cuts first. Each one ends; `evaluate` raises where its numbers are large."""
+    """Programs with a little less in each, large cuts first. Each one ends; `evaluate` raises where numbers are large."""
     for made in _cuts(program):
         used = {k for step in made.steps for k in step.operands} | set(made.outputs)
         kept = tuple(value for value in made.inputs if value.id in used) or made.inputs[:1]
@@ -729,14 +727,14 @@ def _cuts(program: Program, inside: bool = False) -> Iterator[Program]:
             yield without_unused(_inlined(program, at, step.programs[1], step.operands))
         for k, inner in enumerate(step.programs):
             for cut in _cuts(inner, inside=True):
-                made = replace(step, programs=step.programs[:k] + (cut,) + step.programs[k + 1 :])
+                made = replace(step, programs=(*step.programs[:k], cut, *step.programs[k + 1 :]))
                 if step.op != "while" or _ends(made):
-                    yield replace(program, steps=program.steps[:at] + (made,) + program.steps[at + 1 :])
+                    yield replace(program, steps=(*program.steps[:at], made, *program.steps[at + 1 :]))
         for cut in _less_passed(step, {k for each in program.steps for k in each.operands} | set(program.outputs)):
-            yield without_unused(replace(program, steps=program.steps[:at] + (cut,) + program.steps[at + 1 :]))
+            yield without_unused(replace(program, steps=(*program.steps[:at], cut, *program.steps[at + 1 :])))
         if step.attributes.get("inplace"):
             plain = replace(step, attributes={k: v for k, v in step.attributes.items() if k != "inplace"})
-            yield replace(program, steps=program.steps[:at] + (plain,) + program.steps[at + 1 :])
+            yield replace(program, steps=(*program.steps[:at], plain, *program.steps[at + 1 :]))
 
 
 def _ends(step: Step) -> bool:

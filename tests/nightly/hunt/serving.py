@@ -9,8 +9,8 @@ A worker is a file in `workers/` that a plain Python of that environment runs (w
 
     serve("ExecuTorch", "1.5.1", compile_and_run, features=FEATURES - {"subbyte"}, variants=("default", "greedy"))
 
-The first line that it writes says what it is; then each line asked is answered by one line. Whatever the compiler prints
-to standard output goes to standard error.
+The first line that it writes says what it is; then each line asked is answered by one line. Whatever the compiler
+prints to standard output goes to standard error.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Refused(Exception):
 class Compiled:
     """What came of a program.
 
-    `plans`: files with its memory plan, for `verify-plan`; none where the compiler made no plan. `outputs`: for each set
-    of inputs the arrays that the planned program returned; None where it cannot be run here. `unplanned`: the same of
-    the same program run without a plan, where the compiler offers that.
+    `plans`: files with its memory plan, for `verify-plan`; none where the compiler made no plan. `outputs`: for each
+    set of inputs the arrays that the planned program returned; None where it cannot be run here. `unplanned`: the same
+    of the same program run without a plan, where the compiler offers that.
     """
 
     plans: Sequence[Path | str]

@@ -107,6 +107,16 @@ class ViewOfCarry(nn.Module):
         return scan(lambda c, x: (c * x + 1, c.view(2, 4).sum(0)), init, xs)
 
 
+class ScanFromOutside(nn.Module):
+    """Release 1.5.1 never gives the body what it uses from outside: it reads bytes of its own, which nothing writes."""
+
+    def forward(self, init: Tensor, xs: Tensor) -> tuple[Tensor, Tensor]:
+        from torch._higher_order_ops.scan import scan
+
+        more = init * 2
+        return scan(lambda c, x: (c + more, x + more), init, xs)
+
+
 class Map(nn.Module):
     def forward(self, xs: Tensor, y: Tensor) -> Tensor:
         from torch._higher_order_ops.map import map as map_
@@ -144,6 +154,7 @@ PROGRAMS: dict[str, Example] = {
     "cond-in-cond": (CondInCond(), [(*pq, X) for pq in flags()]),
     "scan": (Scan(), [(X, torch.randn(5, 8))]),
     "view-of-carry": (ViewOfCarry(), [(X, torch.randn(5, 8))]),
+    "scan-from-outside": (ScanFromOutside(), [(X, torch.randn(5, 8))]),
     "map": (Map(), [(torch.randn(5, 8), X)]),
     "cache": (Cache(), [(torch.tensor([3]), torch.ones(1, 4))]),
 }

@@ -1,0 +1,42 @@
+"""A handful of programs through each planner that is installed, and each finding that is kept, shown again.
+
+`HUNT_VENVS` names the folder with their environments; `make hunt` makes them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.nightly.hunt.__main__ import replay
+from tests.nightly.hunt.driver import Hunt, Worker, lines
+from tests.nightly.hunt.planners import PLANNERS
+
+FOUND = sorted((Path(__file__).parent / "hunt" / "found").glob("*.json"))
+COUNT = 12
+
+
+def needs(name: str) -> None:
+    if not PLANNERS[name].python.exists():
+        pytest.skip(f"{name} is not installed: make hunt PLANNERS={name}")  # its compiler takes gigabytes
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_programs_go_through_a_planner(name: str, tmp_path: Path) -> None:
+    """Most compile, our readers take what they made, and nothing hangs."""
+    needs(name)
+    with Worker(PLANNERS[name].command) as worker:
+        hunt = Hunt(name, worker, tmp_path, shrinks=False)
+        hunt.run(float("inf"), COUNT)
+        outcomes = [line["outcome"] for line in lines(hunt.log)]
+    assert len(outcomes) == COUNT
+    assert not {"unread", "hung", "unknown"} & set(outcomes)
+    assert sum(outcome in ("right", "proved", "refuted") for outcome in outcomes) > COUNT // 3
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_was_found_is_shown_again(path: Path) -> None:
+    """With the version that it was found in; a later one may have mended it, and the record then says so."""
+    needs(path.stem.partition("-")[0])
+    assert replay(path, None) == 0

@@ -1,0 +1,139 @@
+"""The hunt's own parts: programs and their cuts, a worker's process, and a planner that is wrong, which must be found."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nightly.hunt import programs as p
+from tests.nightly.hunt.__main__ import replay
+from tests.nightly.hunt.driver import Hunt, Worker, flat, inputs_of, row, table
+from tests.nightly.hunt.planners import PLANNERS, Planner
+
+FEATURES = ["float32", "gather", "outputs", "unused", "views", "windows"]
+
+
+class WrongPlanner(Worker):
+    """It places values one after the other, but what a flip makes onto its operand, and so computes zeros; a program with
+    a pad is refused, one with a transpose fails.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.hello = {"planner": "Wrong", "version": "1", "features": FEATURES, "variants": ["default"]}
+
+    def start(self) -> dict[str, Any]:
+        return self.hello
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        program = p.from_json(question["program"])
+        operations = set(p.operations(program))
+        for operation, answer in (("pad", "refused"), ("transpose", "failed")):
+            if operation in operations:
+                return {answer: f"no {operation}"}
+        at: dict[int, int] = {}
+        given, returned = {value.id for value in program.inputs}, set(program.outputs)
+        tensors, steps, end = [], [], 0
+        flips = {step.results[0].id: step.operands[0] for step in program.steps if step.op == "flip"}
+        for value in program.values().values():
+            at[value.id] = at[flips[value.id]] if value.id in flips else end
+            end += 4 * value.size
+            roles = [*(["input"] if value.id in given else []), *(["output"] if value.id in returned else [])]
+            tensors.append(f"tensor v{value.id} {4 * value.size} a {at[value.id]} {' '.join(roles)}")
+        for k, step in enumerate(program.steps):
+            reads, writes = " ".join(f"v{n}" for n in step.operands), " ".join(f"v{v.id}" for v in step.results)
+            steps.append(f"step s{k} my::{step.op} {reads} -> {writes}")
+        path = Path(question["folder"], "wrong.plan.txt")
+        path.write_text("\n".join(["tmmu-plan-text 1", f"arena a {max(end, 1)}", *tensors, *steps, ""]))
+        inputs = [[p.np.array(x).reshape(v.shape) for x, v in zip(one, program.inputs, strict=True)] for one in
+                  question["inputs"]]  # fmt: skip
+        outputs = [[0 * each if flips else each for each in p.evaluate(program, one)] for one in inputs]
+        return {"plans": [str(path)], "outputs": flat(outputs), "unplanned": None}
+
+
+def test_a_wrong_plan_is_found_shrunk_recorded_and_counted(tmp_path: Path) -> None:
+    """Of the seeds only those are refuted whose program has a flip; what is left of one is little more than that."""
+    hunt = Hunt("wrong", WrongPlanner(), tmp_path)
+    hunt.run(float("inf"), 9, first=181)
+    lines = [json.loads(line) for line in hunt.log.read_text().splitlines()]
+    assert [line["seed"] for line in lines] == list(range(181, 190))
+    for line in lines:
+        operations = set(p.operations(hunt.case(line["seed"])[0]))
+        expected = "refused" if "pad" in operations else "failed" if "transpose" in operations else None
+        assert line["outcome"] == (expected or ("refuted" if "flip" in operations else "right"))
+    records = [json.loads(path.read_text()) for path in (tmp_path / "records").rglob("*.json")]
+    assert records
+    for record in records:
+        assert record["outcome"] == "refuted"
+        assert record["verdict"]["witness"]
+        small = p.from_json(record["program"])
+        assert "flip" in set(p.operations(small))
+        assert len(small.steps) <= 2
+        assert list((tmp_path / "records" / "wrong" / str(record["seed"])).glob("*.plan.txt"))
+    figures = row(hunt.log)
+    assert figures["tried"] == 9
+    assert figures["refuted"] == sum(line["outcome"] == "refuted" for line in lines) > 0
+    assert figures["refused"] + figures["failed"] + figures["right"] + figures["refuted"] == 9
+    assert f"| {figures['refuted']} |" in list(table(tmp_path))[2]
+    with hunt.log.open("a") as log:
+        log.write('{"seed": 190, "outc')  # the run was stopped here
+    hunt.run(float("inf"), 9, first=181)
+    assert len(hunt.log.read_text().splitlines()) == 10
+
+
+def test_a_record_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the outcome that it had, or the answer is that it has another one."""
+    V, S = p.Value, p.Step
+    program = p.Program((V(0, "float32", (3,)),), (S("flip", (0,), (V(1, "float32", (3,)),), {"axis": 0}),), (0, 1))
+    hunt = Hunt("wrong", WrongPlanner(), tmp_path)
+    found = hunt.attempt(program, inputs_of(program, 1), "default")
+    assert (found.outcome, found.differs) == ("refuted", True)
+    hunt.record(1, "default", program, found)
+    (path,) = (tmp_path / "records").rglob("*.json")
+    monkeypatch.setitem(PLANNERS, "wrong", Planner("wrong", ".", (), Path()))
+    monkeypatch.setattr("tests.nightly.hunt.__main__.install", lambda planner: None)
+    monkeypatch.setattr("tests.nightly.hunt.__main__.Worker", lambda command: WrongPlanner())
+    assert replay(path, None) == 0
+    path.write_text(path.read_text().replace('"outcome": "refuted"', '"outcome": "proved"'))
+    assert replay(path, None) == 1
+
+
+def test_programs_compute_what_they_state_and_so_do_their_cuts() -> None:
+    """Every operation is reached; JSON gives the same program; a cut is another program, of values that it has."""
+    reached: set[str] = set()
+    for seed in range(100):
+        rng = random.Random(seed)
+        program = p.generate(rng)
+        reached.update(p.operations(program))
+        assert p.from_json(json.loads(json.dumps(p.to_json(program)))) == program
+        for one in inputs_of(program, seed):
+            p.evaluate(program, one)
+        for cut in p.smaller(program) if seed < 3 else ():
+            assert cut != program
+            try:
+                p.evaluate(cut, p.random_inputs(cut, rng))
+            except AssertionError as error:  # its numbers are too large, which the driver leaves out
+                assert "Step(" in str(error)
+    assert reached == {name for names in p.OPERATIONS.values() for name in names}
+
+
+def test_a_worker_that_dies_or_hangs_is_started_anew() -> None:
+    script = (
+        "import json, sys, time\n"
+        "print(json.dumps({'planner': 'x'}), flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    sys.exit(3) if asked == 1 else time.sleep(9) if asked == 2 else print(json.dumps({'ok': asked}), flush=True)\n"
+    )
+    with Worker([sys.executable, "-S", "-c", script], seconds=0.2) as worker:
+        assert worker.ask(1) == {"crashed": "exit 3"}  # type: ignore[arg-type] # what is asked does not matter here
+        assert worker.ask(0) == {"ok": 0}  # type: ignore[arg-type] # as above
+        assert worker.ask(2) == {"hung": "no answer in 0 s"}  # type: ignore[arg-type] # as above
+        assert worker.ask(0) == {"ok": 0}  # type: ignore[arg-type] # as above
+    with pytest.raises(ChildProcessError), Worker([sys.executable, "-S", "-c", "pass"]) as worker:
+        worker.start()
