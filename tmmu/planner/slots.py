@@ -95,9 +95,9 @@ def _scan(
     observer: MoveObserver | None,
 ) -> int:
     """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
-    by_death = sorted(members, key=problem.death.__getitem__)  # those that died have all been given a slot before
+    active: list[tuple[int, int]] = []  # (death, slot) of the storages that are live
     free: list[int] = []  # slots whose last storage has died
-    opened = now = dead = 0
+    opened = now = 0
     births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
@@ -105,14 +105,11 @@ def _scan(
         if observer is not None and birth > now:
             observer("advance", step=birth)
             now = birth
-        still_live = dead
-        while deaths[by_death[still_live]] < birth:
-            heapq.heappush(free, slot[by_death[still_live]])
-            still_live += 1
-        if observer is not None:
-            for death, freed in sorted((deaths[k], slot[k]) for k in by_death[dead:still_live]):
+        while active and active[0][0] < birth:
+            death, freed = heapq.heappop(active)
+            heapq.heappush(free, freed)
+            if observer is not None:
                 observer("expire", slot=freed - first, death=death)
-        dead = still_live
         chosen = _take(free, conflicts.get(k), tenants) if reuse else None
         is_new = chosen is None
         if chosen is None:
@@ -123,6 +120,7 @@ def _scan(
         if conflicts:
             tenants.setdefault(chosen, set()).add(k)
         slot[k] = chosen
+        heapq.heappush(active, (deaths[k], chosen))
     return opened
 
 
