@@ -34,7 +34,7 @@ def richest(paths: list[Path]) -> list[Path]:
 
 
 def objection(file: File, line: int, module: str, tools: tuple[str, File]) -> str:
-    """What is said of the path of a module to which a line of the log belongs, and which is refused."""
+    """What is objected to on the path of a module to which a line of the log belongs, and which is refused."""
     events, paths = follow.read(file)
     found = [path for path in paths if path.module == module]
     of_line = [path for path in found if line in [each.source for each in (*path.lines, path.end) if each is not None]]
