@@ -437,6 +437,9 @@ class _Wrapper:
             cells = [p.cell for p in self.value(arg, names, "").every(self.source)]
             kind = kinds[k] if k < len(kinds) else READ
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
+        # A kernel of several loops reads by one parameter what it has written by others.
+        made = {cell for cell in touched.writes if self.memory.held(cell) is None}
+        touched.reads = [cell for cell in touched.reads if cell not in made]
         self.step(kernel, touched)
 
     def other(self, node: ast.Call, callee: str, names: Names, name: str) -> ScriptValue:

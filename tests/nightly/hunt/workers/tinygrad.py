@@ -52,16 +52,20 @@ class Lowered:
     def run(self, program: programs.Program, given: Sequence[Tensor], inside: bool = False) -> list[Tensor]:
         """The outputs."""
         at = dict(zip((value.id for value in program.inputs), given, strict=True))
-        last = {k: n for n, step in enumerate(program.steps) for k in step.operands}
-        last |= dict.fromkeys(program.outputs, len(program.steps))
+        root = {value.id: -1 for value in program.inputs}
+        for step in program.steps:
+            shown = root[step.operands[0]] if step.op in VIEWS else None
+            root |= {value.id: -1 if step.programs else value.id if shown is None else shown for value in step.results}
+        last = {root[k]: n for n, step in enumerate(program.steps) for k in step.operands}
+        last |= {root[k]: len(program.steps) for k in program.outputs}
         own: set[int] = set()
         for n, step in enumerate(program.steps):
             operands = [at[k] for k in step.operands]
             first = step.operands[0] if step.operands else -1
-            is_last = step.attributes.get("inplace") and last[first] == n and first in own
-            if is_last and step.operands.count(first) == 1 and not inside and at[first].shape:
+            is_last = step.attributes.get("inplace") and first in own and root[first] == first and last[first] == n
+            apart = first not in {root[k] for k in step.operands[1:]}
+            if is_last and apart and not inside and at[first].shape:
                 at[step.results[0].id] = self.in_place(step, operands)
-                own.add(step.results[0].id)
                 continue
             for value, made in zip(step.results, self.step(step, operands), strict=True):
                 if tuple(made.shape) != value.shape:
@@ -268,12 +272,9 @@ def compile_and_run(
     def body(*given: Tensor) -> list[Tensor]:
         nonlocal results
         # A replay returns the very tensors of the capture: what shows an argument would show that one's.
-        shown = {value.id for value in program.inputs}
-        for step in program.steps:
-            if set(step.operands[:1]) & shown and step.op in VIEWS:
-                shown |= {value.id for value in step.results}
-        made = zip(program.outputs, Lowered(variant).run(program, given), strict=True)
-        results = [each.clone() if k in shown else each for k, each in made]
+        bases = {each.uop.base for each in given}
+        made = Lowered(variant).run(program, given)
+        results = [each.clone() if each.uop.base in bases else each for each in made]
         return results
 
     def stop(linear: UOp, **options: Any) -> UOp:
