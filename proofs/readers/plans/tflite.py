@@ -72,6 +72,8 @@ SQUARED_DIFFERENCE SUB TANH
 """
 IN_PLACE = frozenset(_IN_PLACE.split())
 """Each element of the result is computed from those of operands at its index: it may take an operand's bytes."""
+UPDATES = frozenset(("DYNAMIC_UPDATE_SLICE",))
+"""Their result is operand 0 but for the elements that they write: it may take its bytes."""
 ETHOS_U, SCRATCH = "ethos-u", (2, 3)
 """The custom operator of Arm's NPU, and which of its operands are scratch that holds the others by design."""
 
@@ -300,14 +302,15 @@ class _Reading:
             self.donated[self.building.tensors[row].name] = None
         for row in writes:
             if row not in self.written and row not in reads:
-                self.share(row, node.op, self.of(call, g, node.reads[:1]) if node.op in VIEWS else reads)
+                first = node.op in VIEWS | UPDATES
+                self.share(row, node.op, self.of(call, g, node.reads[:1]) if first else reads)
         changes = dict.fromkeys((*state, *(row for row in writes if row in reads)))
         self.step(name, node.op, reads, list(dict.fromkeys((*writes, *changes))), list(changes))
 
     def share(self, row: int, op: str, reads: list[int]) -> None:
         """State that a result shows or takes the bytes of an operand, where it lies there. spec: FP6.5"""
         tensor = self.building.tensors[row]
-        for of in reads if op in VIEWS | IN_PLACE else ():
+        for of in reads if op in VIEWS | UPDATES | IN_PLACE else ():
             operand = self.building.tensors[of]
             if (operand.offset, operand.bytes) == (tensor.offset, tensor.bytes) and tensor.bytes:
                 shares = Shares.VIEW if op in VIEWS else Shares.IN_PLACE
@@ -328,17 +331,24 @@ class _Reading:
         callees = [self.callee(node, field, name) for field in (0, 1)]
         enter, operands, results = self.steps(name), self.of(call, g, node.reads[1:]), self.of(call, g, node.writes)
         self.building.begin(enter, (DOMAIN, "IF"), self.of(call, g, node.reads[:1]), (), exclusive=True)
-        before = set(self.written)
-        self.source.spend(len(before))
         for k, callee in enumerate(callees):
             if k:
                 self.building.arm()
             inner, graph = f"{name}/{k}/", self.graphs[callee]
             self.copy(f"{inner}operands", operands, self.of(inner, callee, graph.inputs))
             self.subgraph(inner, callee, depth + 1)
-            self.copy(f"{inner}results", self.of(inner, callee, graph.outputs), results)
-            self.written = before | (self.written - set(results) if not k else self.written)
-        self.building.end((), ())
+            # What an arm copies into the bytes of the results; they are the If's when it is left.
+            copied = [self.place_of(row, f"{inner}{self.building.tensors[row].name}") for row in results]
+            self.step(f"{inner}results", "copy", self.of(inner, callee, graph.outputs), copied)
+        self.building.end((), results, [row for row in results if row in self.written])
+        self.written.update(results)
+
+    def place_of(self, row: int, name: str) -> int:
+        """A tensor in the bytes of another one."""
+        found = self.building.tensors[row]
+        self.building.tensors.append(found._replace(name=self.names(name), role=Role.ACTIVATION, flags=0))
+        self.source.bound(len(self.building.tensors))
+        return len(self.building.tensors) - 1
 
     def loop(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
         """A While: its condition, then body and condition as long as it holds. spec: FP6.8"""

@@ -285,6 +285,8 @@ def generate(rng: random.Random, features: frozenset[str] | set[str] = FEATURES,
         maker.input("int8", maker.shape())
     inputs = list(maker.values)
     maker.grow(rng.randint(2, steps))
+    while len(maker.values) == len(inputs):
+        maker.unary()
     made = maker.values[len(inputs) :]
     outputs = [value.id for value in rng.sample(made, min(len(made), rng.randint(1, 4)))]
     if made[-1].id not in outputs:
