@@ -252,6 +252,13 @@ ROW = f"stream.cmd.copy %x[%i], %a[%o1], %c32 : {T}{{%c64}} -> {T}{{%s}}"
 BACK = f"stream.cmd.copy %a[%o1], %x[%i], %c32 : {T}{{%s}} -> {T}{{%c64}}"
 
 
+def test_a_name_of_another_region_is_another_value() -> None:
+    """A loop that carries a timepoint by the name that a resource had in the commands before. spec: FP9.6"""
+    loop = "%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%a = {}) -> (x) {{\nscf.yield %a : x\n}}"
+    assert judged(read(function(*CHAIN, close=f"{DEALLOCA}\n{loop.format('%t')}"))) == set()
+    assert judged(read(function(*CHAIN, close=f"{DEALLOCA}\n{loop.format('%r')}"))) == LIVE
+
+
 def test_a_window_at_an_unknown_offset_is_all_of_what_it_lies_in() -> None:
     """spec: FP9.9"""
     found = read(function(ROW, BACK, *CHAIN[1:]))

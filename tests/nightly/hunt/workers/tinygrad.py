@@ -47,6 +47,7 @@ class Lowered:
     def __init__(self, variant: str) -> None:
         self.contiguous = {"lazy": 0.1, "contiguous": 0.7}.get(variant, 0.35)
         self.realized = {"realized": 0.35, "devices": 0.2}.get(variant, 0.0)
+        self.shown: set[int] = set()
         self.elsewhere = {"devices": 0.15}.get(variant, 0.0)
 
     def run(self, program: programs.Program, given: Sequence[Tensor], inside: bool = False) -> list[Tensor]:
@@ -56,6 +57,8 @@ class Lowered:
         for step in program.steps:
             shown = root[step.operands[0]] if step.op in VIEWS else None
             root |= {value.id: -1 if step.programs else value.id if shown is None else shown for value in step.results}
+        if not inside:
+            self.shown = {k for k, base in root.items() if base == -1}
         last = {root[k]: n for n, step in enumerate(program.steps) for k in step.operands}
         last |= {root[k]: len(program.steps) for k in program.outputs}
         own: set[int] = set()
@@ -273,8 +276,9 @@ def compile_and_run(
         nonlocal results
         # A replay returns the very tensors of the capture: what shows an argument would show that one's.
         bases = {each.uop.base for each in given}
-        made = Lowered(variant).run(program, given)
-        results = [each.clone() if each.uop.base in bases else each for each in made]
+        lowered = Lowered(variant)
+        made = zip(program.outputs, lowered.run(program, given), strict=True)
+        results = [each.clone() if each.uop.base in bases or k in lowered.shown else each for k, each in made]
         return results
 
     def stop(linear: UOp, **options: Any) -> UOp:
