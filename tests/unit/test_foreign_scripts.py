@@ -344,7 +344,9 @@ def test_a_wrapper_has_the_faults_of_its_buffers(body: str, broken: set[str]) ->
 
 
 ARM = "def true_graph_0(args):\n    x, = args\n    args.clear()\n    {}\n"
-COND = "copies(arg0_1, buf0)\nif sel == 0:\n    buf2 = true_graph_0([buf0])\nelse:\n    buf2 = [buf0]\nbuf3 = buf2[0]\n{}"
+COND = (
+    "copies(arg0_1, buf0)\nif sel == 0:\n    buf2 = true_graph_0([buf0])\nelse:\n    buf2 = [buf0]\nbuf3 = buf2[0]\n{}"
+)
 LOOP = (
     "copies(arg0_1, buf0)\nbuf2 = [None] * 1\nbuf2[0] = buf0\ngoing = arg0_1.item()\nif not going:\n    {}\n"
     "while going:\n    (buf2[0],) = true_graph_0([buf2[0]])\n    going = arg0_1.item()\nbuf3 = buf2[0]\n{}"

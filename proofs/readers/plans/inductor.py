@@ -108,7 +108,14 @@ class _Wrapper:
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
-        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations), given)
+        reading = Reading(
+            "Inductor wrapper",
+            ACCESSES_WORKED_OUT,
+            tuple(self.assumed),
+            self.outside,
+            tuple(self.approximations),
+            given,
+        )
         return ForeignPlan(self.memory.plan(), reading)
 
     def define(self, node: ast.stmt) -> None:
@@ -171,8 +178,8 @@ class _Wrapper:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names[name] = self.assigned(node, name, value, names)
-                case ast.Assign(targets=[ast.Subscript() as target], value=value):
-                    self.put(node, target, self.value(value, names, "item"), names)
+                case ast.Assign(targets=[ast.Subscript() as item], value=value):
+                    self.put(node, item, self.value(value, names, "item"), names)
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
                     self.unpack(node, targets, value, names)
                 case ast.Expr(value=ast.Call() as call):

@@ -131,40 +131,74 @@ class Lowered:
         a, shape = step.attributes, step.results[0].shape
         x, y, z = (*given, None, None, None)[:3]
         match step.op:
-            case "neg": return -x
-            case "abs": return x.abs()
-            case "relu": return x.maximum(0)
-            case "copy": return x.contiguous()
-            case "cast": return x
-            case "not": return x.logical_not()
-            case "and": return x.logical_and(y) if hasattr(x, "logical_and") else x * y
-            case "add": return x + y
-            case "sub": return x - y
-            case "mul": return x * y
-            case "min": return x.minimum(y)
-            case "max": return x.maximum(y)
-            case "add_value": return x + a["value"]
-            case "mul_value": return x * a["value"]
-            case "reshape": return x.reshape(shape)
-            case "transpose": return x.permute(a["axes"])
-            case "slice": return x[tuple(slice(*each) for each in zip(a["starts"], a["stops"], a["strides"], strict=True))]
-            case "broadcast": return x.expand(shape)
-            case "concat": return given[0].cat(*given[1:], dim=a["axis"])
+            case "neg":
+                return -x
+            case "abs":
+                return x.abs()
+            case "relu":
+                return x.maximum(0)
+            case "copy":
+                return x.contiguous()
+            case "cast":
+                return x
+            case "not":
+                return x.logical_not()
+            case "and":
+                return x.logical_and(y) if hasattr(x, "logical_and") else x * y
+            case "add":
+                return x + y
+            case "sub":
+                return x - y
+            case "mul":
+                return x * y
+            case "min":
+                return x.minimum(y)
+            case "max":
+                return x.maximum(y)
+            case "add_value":
+                return x + a["value"]
+            case "mul_value":
+                return x * a["value"]
+            case "reshape":
+                return x.reshape(shape)
+            case "transpose":
+                return x.permute(a["axes"])
+            case "slice":
+                return x[tuple(slice(*each) for each in zip(a["starts"], a["stops"], a["strides"], strict=True))]
+            case "broadcast":
+                return x.expand(shape)
+            case "concat":
+                return given[0].cat(*given[1:], dim=a["axis"])
             case "update":
                 window = programs.windows(a["starts"], y.shape)
                 ends = [(each.start, size - each.stop) for each, size in zip(window, shape, strict=True)]
                 return Tensor.ones_like(y).cast(dtypes.bool).pad(ends).where(y.pad(ends), x)
-            case "pad": return x.pad(list(zip(a["before"], a["after"], strict=True)))
-            case "take": return Tensor.stack(*(x.select(a["axis"], k) if hasattr(x, "select") else
-                                               x[(slice(None),) * a["axis"] + (k,)] for k in a["indices"]), dim=a["axis"])
-            case "flip": return x.flip(a["axis"])
-            case "sum": return x.sum(a["axis"], keepdim=a["keep"])
-            case "amax": return x.max(a["axis"], keepdim=a["keep"])
-            case "greater": return x > y
-            case "where": return x.where(y, z)
-            case "clip": return x.maximum(a["low"]).minimum(a["high"])
-            case "matmul": return x @ y
-            case "positive": return x.cast(dtypes.int64).sum() > a["value"]
+            case "pad":
+                return x.pad(list(zip(a["before"], a["after"], strict=True)))
+            case "take":
+                return Tensor.stack(
+                    *(
+                        x.select(a["axis"], k) if hasattr(x, "select") else x[(slice(None),) * a["axis"] + (k,)]
+                        for k in a["indices"]
+                    ),
+                    dim=a["axis"],
+                )
+            case "flip":
+                return x.flip(a["axis"])
+            case "sum":
+                return x.sum(a["axis"], keepdim=a["keep"])
+            case "amax":
+                return x.max(a["axis"], keepdim=a["keep"])
+            case "greater":
+                return x > y
+            case "where":
+                return x.where(y, z)
+            case "clip":
+                return x.maximum(a["low"]).minimum(a["high"])
+            case "matmul":
+                return x @ y
+            case "positive":
+                return x.cast(dtypes.int64).sum() > a["value"]
         raise NotImplementedError(step.op)  # fmt: skip
 
 
@@ -214,7 +248,8 @@ def place(uop: UOp) -> tuple[UOp, int, int]:
 
 def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
     """The plan as `verify-plan` reads it: buffers as they were captured, at the places that they were given."""
-    assert capture.before is not None and capture.after is not None
+    assert capture.before is not None
+    assert capture.after is not None
     names: dict[UOp, str] = {}
     arenas: dict[UOp, int] = {}
     tensors: dict[str, tuple[int, UOp, int]] = {}
@@ -223,7 +258,7 @@ def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
     steps = []
 
     def known(before: UOp, after: UOp) -> str:
-        root, start, size = place(before)
+        root, start, _ = place(before)
         base, at, _ = place(after)
         if root not in names:
             arenas.setdefault(base, base.max_numel() * base.dtype.itemsize)
@@ -235,7 +270,9 @@ def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
         first, second = jit.get_call_arg_uops(before), jit.get_call_arg_uops(after)
         operands = [known(*pair) for pair in zip(first, second, strict=True)]
         outs, ins = touched(before)
-        whole = {operands[k] for k in outs if first[k].op is Ops.BUFFER or place(first[k])[2] == tensors[operands[k]][0]}
+        whole = {
+            operands[k] for k in outs if first[k].op is Ops.BUFFER or place(first[k])[2] == tensors[operands[k]][0]
+        }
         reads = {operands[k] for k in ins}
         changes = {operands[k] for k in outs} & (reads | written | inputs)
         inputs |= (reads | {operands[k] for k in outs} - whole) - written
