@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
+.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench bench-peers mutation soak clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,6 +19,7 @@ help:
 	@echo 'make wheel      dist/*.whl for Linux x86-64, with the program of that checker'
 	@echo 'make kernel-mutants  break each part of that checker and of what is proved, and see a proof fail'
 	@echo 'make bench      the benchmark tables (SETS=folder EFFORT=N: sets of buffers as CSV, searched with that effort)'
+	@echo 'make bench-peers  our verifier beside ExecuTorch'"'"'s, our planner beside tinygrad'"'"'s (EXECUTORCH=python TINYGRAD=python: those of yours)'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
 	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
 
@@ -49,6 +50,9 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Tests start many commands; each would compile all that it imports, where the environment forbids to keep that.
+test test-fast test-full: export PYTHONDONTWRITEBYTECODE :=
 
 test-fast: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
@@ -101,6 +105,22 @@ bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks
 	$(if $(SETS),PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks.sets $(SETS) $(EFFORT))
 
+# The peers are installed apart, each into an environment of its own; or name Pythons that have them.
+PEERS := .venv-peers
+EXECUTORCH ?= $(PEERS)/executorch/bin/python
+TINYGRAD ?= $(PEERS)/tinygrad/bin/python
+
+$(PEERS)/%/bin/python:
+	$(need_python)
+	@$(PYTHON) -m venv $(PEERS)/$*
+	@$(PEERS)/$*/bin/python -m pip install -q --disable-pip-version-check $(PEER_$*)
+
+PEER_executorch := executorch==1.5.1
+PEER_tinygrad := tinygrad==0.14.0
+
+bench-peers: $(VENV)/dev $(EXECUTORCH) $(TINYGRAD)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks.peers $(EXECUTORCH) $(TINYGRAD) $(SIZES)
+
 MINUTES ?= 60
 SAMPLE ?= 10
 
@@ -113,4 +133,4 @@ soak: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.simulator --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) $(DEMO) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(PEERS) $(DEMO) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -19,7 +19,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from proofs.checker.program import CALLER, PlacedStorage, PlacedStorages, Program, RunStep
+from proofs.checker.program import CALLER, PlacedStorage, PlacedStorages, PlacedTensor, Program, RunStep
 from proofs.checker.states import State, ValueNumbers, Written, start
 from proofs.checker.visits import Visits
 from proofs.violations import Obligation, Violation
@@ -134,42 +134,45 @@ def executed(run: Program) -> Iterator[Violation]:
     Of exclusive arms each runs once, from the state before them, and never a combination. O(k log k) for k accesses,
     and within arms so much for each arm of the nodes around.
     """
-    values, state = ValueNumbers(len(run.tensors)), start(run)
+    values, state, here = ValueNumbers(len(run.tensors)), start(run), partial(_at, run)
     visits = Visits(run, values, state)
     yield from _by_the_caller(run)
     for n, step in enumerate(run.steps):
         taken = visits.before(n)
         for r in (*step.reads, *step.again):
-            if r not in taken:
+            if r not in taken and not _finds(run, state, n, r):
                 yield from _read(run, state, values, n, r)
-        here, overwritten = partial(_at, run, n), _overwritten(run, step)
-        for r in [r for r in dict.fromkeys(step.reads) if state.of[r].begun]:
-            yield here(Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {run.tensors[r].name} before it is written")
+        for r in dict.fromkeys(step.reads):
+            if state.of[r].begun:
+                yield here(
+                    n, Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {run.tensors[r].name} before it is written"
+                )
+        overwritten = _overwritten(run, step)
         for w in step.writes:
             t, base = run.tensors[w], run.views.get(w)
             if not t.birth <= n <= t.death:
                 text = f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
-                yield here(Obligation.LIFETIMES_COVER_ACCESSES, w, text)
+                yield here(n, Obligation.LIFETIMES_COVER_ACCESSES, w, text)
             if state.of[w].perhaps and not (w in step.mutates or (step.completes and state.of[w].begun)):
-                yield here(Obligation.SHARING_IS_SOUND, w, f"writes {t.name}, which was written before")
-            if visits.holds(w):
+                yield here(n, Obligation.SHARING_IS_SOUND, w, f"writes {t.name}, which was written before")
+            if visits.open and visits.holds(w):
                 yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier arm has written")
             if w in step.mutates and t.writer is None and w not in run.donated:
-                yield here(Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
+                yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
             if w in step.mutates and base is not None:
-                yield here(Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
+                yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
             if base is None:
                 for r in overwritten.get(w, ()):
                     name, why = run.tensors[r].name, f"; {run.refused[w]}" if w in run.refused else ""
                     text = f"writes {t.name} over {name}, which it reads{why}"
-                    yield here(Obligation.SHARING_IS_SOUND, w, text, name)
+                    yield here(n, Obligation.SHARING_IS_SOUND, w, text, name)
                 continue
             b, offset = run.tensors[base[0]], base[1]
             state.know(w, state.of[w]._replace(value=state.of[base[0]].value))
             there = (b.arena, b.storage, b.address + offset)
             if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
                 text = f"makes {t.name} a view, but not of the bytes of {b.name}"
-                yield here(Obligation.SHARING_IS_SOUND, w, text, b.name)
+                yield here(n, Obligation.SHARING_IS_SOUND, w, text, b.name)
         if len(step.writes) > 1:
             yield from _over_each_other(run, step, n)
         for w in step.writes:
@@ -188,7 +191,8 @@ def executed(run: Program) -> Iterator[Violation]:
                 name = run.tensors[kept.tensor].name
                 yield from _whole(run, state, values, n, kept.tensor, f"ends an arm before another touches {name}")
     for r in run.returned:
-        yield from _read(run, state, values, len(run.steps), r)
+        if not _finds(run, state, len(run.steps), r):
+            yield from _read(run, state, values, len(run.steps), r)
 
 
 def _by_the_caller(run: Program) -> Iterator[Violation]:
@@ -201,6 +205,16 @@ def _by_the_caller(run: Program) -> Iterator[Violation]:
             yield _at(run, 0, Obligation.SHARING_IS_SOUND, b, f"finds {first} and {second} in the same bytes", first)
 
 
+def _finds(run: Program, state: State, n: int, r: int) -> bool:
+    """Whether a read at step n is within the tensor's lifetime and finds, in every byte, what the tensor shows."""
+    t, known = run.tensors[r], state.of[r]
+    return (
+        known.surely
+        and t.birth <= min(n, run.last_step) <= t.death
+        and state.memory[t.arena].is_run(t.address, t.address + t.bytes, known.value)
+    )
+
+
 def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> Iterator[Violation]:
     t = run.tensors[r]
     if not t.birth <= min(n, run.last_step) <= t.death:
@@ -208,7 +222,7 @@ def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> I
         yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, text)
     if not state.of[r].surely:
         yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {t.name} before it is written")
-    elif not state.memory[t.arena].is_run(t.address, t.address + t.bytes, state.of[r].value):
+    else:
         yield from _whole(run, state, values, n, r, f"reads {t.name}")
 
 
@@ -234,12 +248,13 @@ def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
     are found.
     """
     operands = dict.fromkeys((*step.reads, *step.again))
-    results = dict.fromkeys(w for w in step.writes if w not in run.views)
+    results = dict.fromkeys(w for w in step.writes if w not in run.views) if run.views else dict.fromkeys(step.writes)
     found: dict[int, list[int]] = {}
     if len(operands) * len(results) <= FEW_PAIRS:
         for w in results:
+            b = run.tensors[w]
             for r in operands:
-                if _meet(run, r, w) and not _may_overwrite(run, step, r, w):
+                if _share_bytes(run.tensors[r], b) and not _may_overwrite(run, step, r, w):
                     found.setdefault(w, []).append(r)
         return found
     starts = sorted(
@@ -288,11 +303,16 @@ def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Violation]
 
 
 def _meet(run: Program, i: int, j: int) -> bool:
-    a, b = run.tensors[i], run.tensors[j]
-    if a.arena != b.arena:
-        return False
-    lower, upper = (a, b) if a.address <= b.address else (b, a)
-    return upper.address < lower.address + lower.bytes and upper.bytes > 0
+    return _share_bytes(run.tensors[i], run.tensors[j])
+
+
+def _share_bytes(a: PlacedTensor, b: PlacedTensor) -> bool:
+    return (
+        a.address < b.address + b.bytes
+        and b.address < a.address + a.bytes
+        and a.arena == b.arena
+        and a.bytes > 0 < b.bytes
+    )
 
 
 def _at(run: Program, n: int, obligation: Obligation, i: int, text: str, *others: str) -> Violation:

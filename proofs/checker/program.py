@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
@@ -124,11 +126,34 @@ class Program(PlacedStorages):
         return f"step {step} ({self.nodes[step]})" if step < len(self.nodes) else "after the last step the caller"
 
 
-def placed_storages(placement: Placement, claims: Claims | None) -> PlacedStorages:
+class SharedIntegers:
+    """The integers below `count`, which lists share: an entry that is among them takes 8 bytes, any other one 40."""
+
+    def __init__(self, count: int) -> None:
+        self._known = np.arange(count).astype(object)
+
+    def of(self, column: NDArray[Any]) -> list[int]:
+        """A column as Python integers. Steps that a plan states may be any."""
+        if len(column) and column.max() >= len(self._known):
+            found: list[int] = column.tolist()
+            return found
+        return list(self._known[column].tolist())
+
+    def or_none(self, column: NDArray[Any]) -> list[int | None]:
+        """A column of rows, `NONE` as None."""
+        absent = column == NONE
+        found = self._known[np.where(absent, 0, column)]
+        found[absent] = None
+        return list(found.tolist())
+
+
+def placed_storages(
+    placement: Placement, claims: Claims | None, shared: SharedIntegers | None = None
+) -> PlacedStorages:
     """The storages of a plan that has passed the gate, with or without steps. O(storages)."""
-    s = placement.storages
-    rows = (s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset)
-    storages = [PlacedStorage(*row) for row in zip(*(c.tolist() for c in rows), strict=True)]
+    s, steps = placement.storages, shared or SharedIntegers(0)
+    rows = (s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist(), steps.of(s.birth), steps.of(s.death))
+    storages = [PlacedStorage(*row) for row in zip(*rows, s.offset.tolist(), strict=True)]
     needed = footprints(placement.arenas, storages)
     for a, usage in enumerate(claims.usage if claims is not None else ()):
         needed[a] = needed[a] if usage.footprint is None else usage.footprint
@@ -157,18 +182,18 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     """The checker's view of a plan with steps that has passed the gate. O(plan)."""
     allocation = plan.allocation
     t = allocation.tensors
-    of = placed_storages(allocation, plan.claims)
+    shared = SharedIntegers(max(len(t), len(allocation.steps)))
+    of = placed_storages(allocation, plan.claims, shared)
     names = t.name.list()
     tensors = []
-    columns = (t.storage, t.window, t.bytes, t.alignment, t.birth, t.death, t.writer)
+    columns = (shared.of(t.storage), *(c.tolist() for c in (t.window, t.bytes, t.alignment)))
     for name, storage, window, size, alignment, birth, death, writer in zip(
-        names, *(c.tolist() for c in columns), strict=True
+        names, *columns, shared.of(t.birth), shared.of(t.death), shared.or_none(t.writer), strict=True
     ):
         home = of.storages[storage]
-        made = None if writer == NONE else writer
-        tensors.append(
-            PlacedTensor(name, storage, window, size, alignment, birth, death, made, home.arena, home.offset + window)
-        )
+        address = home.offset + window if window else home.offset
+        size = home.bytes if size == home.bytes else size
+        tensors.append(PlacedTensor(name, storage, window, size, alignment, birth, death, writer, home.arena, address))
     given_up = frozenset(i for i, name in enumerate(names) if name in donated) if donated else frozenset()
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
     returned = [
@@ -177,15 +202,18 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
         if flags & (IS_OUTPUT | IS_RETURNED) or (role in kept and i not in given_up)
     ]
     return Program(
-        of.arenas, of.storages, of.storage_names, of.apart, of.last_step, tensors, _steps(plan.allocation),
+        of.arenas, of.storages, of.storage_names, of.apart, of.last_step, tensors, _steps(allocation, shared),
         allocation.steps.node.list(), permissions.views, permissions.in_place, returned, given_up,
         tuple(branches(allocation)), permissions.refused,
     )  # fmt: skip
 
 
-def _steps(allocation: Allocation) -> list[RunStep]:
+def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
-    reads, writes, mutates = (allocation.steps.listed(name) for name in ("reads", "writes", "mutates"))
+    reads, writes, mutates = (
+        [tuple(rows[lo:hi]) for lo, hi in pairwise(getattr(allocation.steps, f"{name}_at").tolist())]
+        for name, rows in ((name, shared.of(getattr(allocation.steps, name))) for name in allocation.steps.LISTS)
+    )
     nothing = frozenset[int]()
     steps = [RunStep(r, w, frozenset(m) if m else nothing) for r, w, m in zip(reads, writes, mutates, strict=True)]
     # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.

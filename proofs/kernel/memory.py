@@ -98,7 +98,12 @@ def lifetime_words(memory: KernelMemory, digest: bytes) -> Words:
 
 def joined(named: Sequence[Named]) -> Words:
     """The columns, each behind the other."""
-    return np.concatenate([column.astype(np.uint64) for _, column in named])
+    found = np.empty(sum(len(column) for _, column in named), np.uint64)
+    at = 0
+    for _, column in named:
+        found[at : at + len(column)] = column
+        at += len(column)
+    return found
 
 
 def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int]) -> list[Named]:

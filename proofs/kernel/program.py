@@ -67,7 +67,7 @@ def ask_lifetimes(program: Path, memory: KernelMemory, digest: bytes, timeout_s:
 def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: Kind = "accesses") -> KernelAnswer:
     """Ask about a row of words as it is, which should be of this kind."""
     with tempfile.TemporaryFile() as file:
-        row.astype("<u8").tofile(file)  # the program maps it, from its first byte
+        row.astype("<u8", copy=False).tofile(file)  # the program maps it, from its first byte
         try:
             code, output, errors = _run(program, file, timeout_s)
         except subprocess.TimeoutExpired:

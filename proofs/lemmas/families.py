@@ -10,7 +10,19 @@ from types import ModuleType
 
 from proofs.lemmas import plan
 from proofs.lemmas.engine.family import AnyLemma, Family
-from proofs.lemmas.plan import clique_bound, column, cover, holding, layout, level, shrinking, tenancy, tiling, unfolded
+from proofs.lemmas.plan import (
+    clique_bound,
+    column,
+    cover,
+    holding,
+    layout,
+    level,
+    merged,
+    shrinking,
+    tenancy,
+    tiling,
+    unfolded,
+)
 from proofs.lemmas.planner import (
     align_up,
     execution,
@@ -57,7 +69,7 @@ def _file(module: ModuleType) -> str:
 def _all() -> list[Family]:
     of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound, unfolded]
     families = [Family(_file(module), module.LEMMAS, plan.TEXT, plan.LISTS) for module in of_lists]
-    families += [Family(_file(module), module.STATEMENTS) for module in (cover, shrinking)]
+    families += [Family(_file(module), module.STATEMENTS) for module in (merged, cover, shrinking)]
     sums = prefix_sums
     families.append(Family(_file(sums), sums.LEMMAS, sums.DEFINITIONS, (*layout.LEMMAS, *sums.LEMMAS)))
     for module in (

@@ -43,18 +43,19 @@ class TLCOutcome:
     failure: str = ""
 
 
-def command(run: Run, java: str, archive: Path, folder: Path) -> list[str]:
-    """The command line of a run in `folder`.
+def command(run: Run, java: str, archive: Path, folder: Path, graph: Path | None = None) -> list[str]:
+    """The command line of a run in `folder`; TLC writes the states and steps that it finds to `graph`, a file of dot.
 
     Coverage is asked for where it is judged. A short run ends before Java's second compiler is worthwhile, and one
     thread collects its garbage at less cost than several that wait for each other.
     """
     short = ["-XX:TieredStopAtLevel=1", "-XX:ParallelGCThreads=1"] if run.size == "ci" else []
     covered = ["-coverage", "1"] if run.expected == SUCCESS and run.kind == "model" else []
+    written = [] if graph is None else ["-dump", "dot,actionlabels", str(graph)]
     return [
         java, "-XX:+UseParallelGC", *short, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive), "tlc2.TLC",
         "-tool", "-workers", "1", "-fp", "0", "-seed", "0", "-metadir", str(folder / "states"), "-lncheck", "final",
-        *covered, "-config", f"{run.root}.cfg", f"{run.root}.tla",
+        *covered, *written, "-config", f"{run.root}.cfg", f"{run.root}.tla",
     ]  # fmt: skip
 
 
@@ -112,8 +113,8 @@ def lay_out(run: Run, folder: Path) -> None:
     (folder / f"{run.root}.cfg").write_text(run.config.text())
 
 
-def check(run: Run, java: str, archive: Path, timeout_s: float) -> TLCOutcome:
-    """Run TLC once. Never raises for what the run does; costs a second for the smallest model."""
+def check(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | None = None) -> TLCOutcome:
+    """Run TLC once, `graph` as in `command`. Never raises for what the run does; costs a second for the smallest."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tmmu-tlc-") as name:
         folder = Path(name).resolve()
@@ -123,7 +124,7 @@ def check(run: Run, java: str, archive: Path, timeout_s: float) -> TLCOutcome:
 
         try:
             lay_out(run, folder)
-            program, *line = command(run, java, archive, folder)
+            program, *line = command(run, java, archive, folder, graph)
             with _classes(java, archive) as options:
                 done = subprocess.run(
                     [program, *options, *line], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -196,9 +196,9 @@ def prove(
     -----
     O(n log n) for n storages and accesses; about 60 MiB for each solver process, apart from the plan itself.
     """
-    asked, size = _tasks(context)
+    asked = _tasks(context)
     placement, claims = context.placement, context.claims
-    solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if size > MANY else 1))]
+    solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if is_large(placement) else 1))]
     with ThreadPoolExecutor(max_workers=1) as aside:
         # The questions of the definitions keep a solver of their own busy meanwhile.
         is_small = len(placement.storages) <= definition_limit
@@ -222,13 +222,19 @@ def prove(
         return [*outcomes, *sizes, _lemmas(unproved), *([small.result()] if small else [])]
 
 
-def _tasks(context: Context | StorageContext) -> tuple[list[tuple[Obligation, Iterator[Batch]]], int]:
-    """Every obligation of a plan with its rows, and how much there is to ask."""
-    size = len(context.placement.storages)
+def is_large(placement: Placement) -> bool:
+    """Whether there is so much to ask of a plan that further processes are worth their start."""
+    size = len(placement.storages)
+    if isinstance(placement, Allocation):
+        size += len(placement.steps.reads) + len(placement.steps.writes)
+    return size > MANY
+
+
+def _tasks(context: Context | StorageContext) -> list[tuple[Obligation, Iterator[Batch]]]:
+    """Every obligation of a plan with its rows."""
     if not isinstance(context, Context):
-        return [(name, module.rows(context)) for name, module in OF_STORAGES.items()], size
-    size += len(context.reads.step) + len(context.writes.step)
-    return [(name, module.rows(context)) for name, module in MODULES.items()], size
+        return [(name, module.rows(context)) for name, module in OF_STORAGES.items()]
+    return [(name, module.rows(context)) for name, module in MODULES.items()]
 
 
 def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placement: Placement) -> Outcome:

@@ -1,10 +1,11 @@
 """Every access of every step and of the caller falls into the lifetime of its tensor, each read after its write.
 
 Lifetimes are not recomputed and compared: a row for each tensor asks whether the stated lifetime covers the first and
-the last of its reads, and so those between; one for each write whether it covers that. What a
-loop is given, captures or returns lives from its enter to its leave, since any iteration may touch it. The stated
-writer of a tensor is the step that writes it; what no step writes is the caller's. spec: V1.4, V1.7, V2.3, T1.1, T1.2,
-T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1, I1.10
+the last of its reads, and so those between; one for each write whether it covers that; and of a tensor that is born at
+its one write, one for both. What a loop is given, captures or returns lives from its enter to its leave, since any
+iteration may touch it. The stated writer of a tensor is the step that writes it; what no step writes is the caller's.
+spec: V1.4, V1.7, V2.3, T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1,
+I1.10
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from proofs.lemmas.plan import merged
 from proofs.obligations.arms import Accesses, Mask, Rows
 from proofs.obligations.context import CALLER, Context, Loop, span
 from proofs.obligations.rows import Batch, Place, false, table
@@ -20,16 +22,12 @@ from tmmu.core.vocabulary import Role
 from tmmu.plans.columns import IS_INPUT, ROLES
 
 SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."
-LEMMAS: tuple[str, ...] = ()
-DEFINITIONS = """
-(define-fun reads ((birth Int) (death Int) (writer Int) (first Int) (last Int)) Bool
-  (and (<= birth first) (<= first last) (<= last death) (< writer first)))
+LEMMAS: tuple[str, ...] = ("what_is_used_is_written_and_read",)
+DEFINITIONS = f"""{merged.READS_AND_WRITES}{merged.USED}
 (define-fun uses ((birth Int) (death Int) (writer Int) (first Int) (last Int)) Bool
   (and (<= birth first) (<= first last) (<= last death) (<= writer first)))
 (define-fun touches ((birth Int) (death Int) (first Int) (last Int)) Bool
   (and (<= birth first) (<= first last) (<= last death)))
-(define-fun writes ((birth Int) (death Int) (writer Int) (step Int)) Bool
-  (and (<= birth step) (<= step death) (= writer step)))
 (define-fun given ((birth Int) (entitled Int)) Bool (and (= 0 birth) (= 1 entitled)))
 (define-fun spans ((birth Int) (death Int) (enter Int) (leave Int)) Bool (and (<= birth enter) (<= leave death)))
 """
@@ -40,8 +38,10 @@ GIVEN = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OP
 def rows(context: Context) -> Iterator[Batch]:
     """A row for what each tensor's reads span, for each write, for what the caller touches, and for what loops keep."""
     yield from false(*(Place(step=step) for step in context.faults))
-    yield from _read(context)
-    yield from _written(context)
+    used = _used(context)
+    yield from _accesses(context, "used", used[context.reads.tensor], context.reads)
+    yield from _read(context, ~used[context.reads.tensor])
+    yield from _written(context, ~used[context.writes.tensor])
     yield from _caller(context)
     for loop in context.loops:
         kept = _kept(context, loop)
@@ -50,28 +50,41 @@ def rows(context: Context) -> Iterator[Batch]:
         yield from table("spans", [t.birth[kept], t.death[kept], *ends], _at(Accesses(ends[0], kept)))
 
 
-def _read(context: Context) -> Iterator[Batch]:
+def _used(context: Context) -> Mask:
+    """The tensors that are written once, by their stated writer at their birth, and are read after that one write."""
+    reads, writes, writer = context.reads, context.writes, context.writer
+    count, birth = len(writer), context.plan.allocation.tensors.birth
+    made = ~context.changes & ~context.ways.further & (writes.step == writer[writes.tensor])
+    used: Mask = (writer == birth) & (np.bincount(reads.tensor, minlength=count) > 0)
+    used &= np.bincount(writes.tensor, minlength=count) == 1
+    used &= context.plan.allocation.tensors.role != ROLES.index(Role.SCRATCH)
+    used[writes.tensor[~made]] = False
+    used[reads.tensor[context.ways.source != writer[reads.tensor]]] = False
+    return used
+
+
+def _read(context: Context, others: Mask) -> Iterator[Batch]:
     """Reads come after the write on every way; only of scratch is the step that reads it the one that writes it."""
     tensor = context.reads.tensor
     given = context.writer[tensor] == CALLER
     scratch = context.plan.allocation.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
     source = context.ways.source
     yield from _accesses(context, "touches", given, context.reads)
-    yield from _accesses(context, "uses", ~given & scratch, context.reads, source)
-    yield from _accesses(context, "reads", ~given & ~scratch, context.reads, source)
+    yield from _accesses(context, "uses", ~given & scratch & others, context.reads, source)
+    yield from _accesses(context, "reads", ~given & ~scratch & others, context.reads, source)
     taken, missing = context.ways.taken, context.ways.missing
     yield from _accesses(context, "touches", np.ones(len(taken.step), np.bool_), taken)
     yield from false(*map(_at(missing), range(len(missing.step))))
 
 
-def _written(context: Context) -> Iterator[Batch]:
+def _written(context: Context, others: Mask) -> Iterator[Batch]:
     """A tensor is written by its stated writer, later in other exclusive arms, and by steps that list it as mutated."""
     writes, changes, further = context.writes, context.changes, context.ways.further
     source = context.writer[writes.tensor]
     given = context.writer[writes.tensor] == CALLER
     yield from _accesses(context, "touches", given & changes, writes)
     yield from _accesses(context, "reads", ~given & changes, writes, source)
-    first = ~given & ~changes & ~further
+    first = ~given & ~changes & ~further & others
     made, t = writes.chosen(first), context.plan.allocation.tensors
     columns = [t.birth[made.tensor], t.death[made.tensor], source[first], made.step]
     yield from table("writes", columns, _at(made))

@@ -10,26 +10,29 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from proofs.lemmas.plan import merged
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Column, Place, distinct, table
 
 SENTENCE = "Each tensor lies within its storage, in bytes and in steps."
-LEMMAS: tuple[str, ...] = ()
-DEFINITIONS = """
-(define-fun inside ((window Int) (bytes Int) (storage_bytes Int)
-                    (storage_birth Int) (birth Int) (death Int) (storage_death Int) (last Int)) Bool
-  (and (<= (+ window bytes) storage_bytes) (<= storage_birth birth) (<= birth death) (<= death storage_death)
-       (<= storage_death last)))
-(define-fun within_steps ((birth Int) (death Int) (last Int)) Bool (and (<= birth death) (<= death last)))
-"""
+LEMMAS: tuple[str, ...] = ("what_is_its_storage_lies_inside",)
+DEFINITIONS = merged.INSIDE + merged.WITHIN_STEPS
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each tensor and its storage, and one for each different lifetime of storages without tensors."""
+    """A row for each tensor: with its storage, or, where it is all of that, alone. And one for each different lifetime
+    of storages without tensors.
+    """
     t, s = context.plan.allocation.tensors, context.plan.allocation.storages
     home = t.storage
-    steps: list[Column] = [s.birth[home], t.birth, t.death, s.death[home], np.full(len(t), context.last)]
-    yield from table("inside", [t.window, t.bytes, s.bytes[home], *steps], lambda i: Place((i,)))
-    empty = np.setdiff1d(np.arange(len(s)), home)
+    is_all = (t.window == 0) & (t.bytes == s.bytes[home]) & (t.birth == s.birth[home]) & (t.death == s.death[home])
+    alone, some = np.flatnonzero(is_all), np.flatnonzero(~is_all)
+    steps: list[Column] = [t.birth[alone], t.death[alone], np.full(len(alone), context.last)]
+    yield from table("within_steps", steps, lambda i: Place((int(alone[i]),)))
+    home = home[some]
+    steps = [s.birth[home], t.birth[some], t.death[some], s.death[home], np.full(len(some), context.last)]
+    columns = [t.window[some], t.bytes[some], s.bytes[home], *steps]
+    yield from table("inside", columns, lambda i: Place((int(some[i]),)))
+    empty = np.setdiff1d(np.arange(len(s)), t.storage)
     steps = [s.birth[empty], s.death[empty], np.full(len(empty), context.last)]
     yield from distinct("within_steps", steps, lambda i: Place(storages=(int(empty[i]),)))

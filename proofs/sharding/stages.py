@@ -28,14 +28,35 @@ class RankModel:
     assumed: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class DividedModel:
+    """A model as all ranks of a mesh run it together, and the stage of each of its steps; none without a pipeline."""
+
+    model: ReferenceProgram
+    spec: dict[str, Any]
+    whole: Spread
+    stage_of: dict[str, int]
+
+
+def divided(model: ReferenceProgram, spec: dict[str, Any]) -> DividedModel:
+    """A model under a shard spec. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
+    stages = Mesh(spec).size.get(spec["pipeline_axis"], 1)
+    whole = spread(model, spec)
+    return DividedModel(model, spec, whole, assignment(model, spec, stages) if stages > 1 else {})
+
+
 def of_rank(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
     """What a rank must run of a model. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
-    whole = spread(model, spec)
+    return run_by(divided(model, spec), rank)
+
+
+def run_by(by: DividedModel, rank: int) -> RankModel:
+    """The same of a model that was divided. INVALID_SHARDING where what it changes is used in two stages."""
+    model, spec, whole = by.model, by.spec, by.whole
     axis, mesh = spec["pipeline_axis"], Mesh(spec)
-    stages = mesh.size.get(axis, 1)
     cut = whole.reference
-    if stages > 1:
-        cut = _cut(model, whole, assignment(model, spec, stages), mesh.at(rank, axis), axis)
+    if by.stage_of:
+        cut = _cut(model, whole, by.stage_of, mesh.at(rank, axis), axis)
     held = {
         name: (closed(model.shapes[name]), whole.partitions[name]) for name in whole.partitions if name in cut.sizes
     }

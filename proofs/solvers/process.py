@@ -207,7 +207,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @atexit.register
-def _end_kept() -> None:
+def end_kept() -> None:
     """End the children that are kept when this process ends."""
     while _kept:
         _end(_kept.pop()[1])

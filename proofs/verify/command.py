@@ -1,7 +1,7 @@
 """verify-plan: prove memory plans, or show why they are wrong.
 
 One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
-spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5, V5.7
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import PLAN_SUFFIXES, Files, Folder, MemorySize, Output, bound, dims, existing, model_file, shapes
-from tmmu.core.output import one_line, print_lines, print_text
+from tmmu.core.output import STANDARD, counted, one_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES
@@ -52,6 +52,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     epilog=flags.examples(
         "verify-plan unet.plan.cbor --model unet.onnx",
         "verify-plan plans --require slot-count --format junit",
+        "verify-plan plans --jobs 2 --resume verdicts",
         "tmmu plan mlp.onnx -o - | verify-plan - --model mlp.onnx --solver both -q",
     ),
 )
@@ -120,8 +121,31 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     help="Write the verdicts as a page; of a refuted plan with the rectangles, the step and the bytes.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Solver processes.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Judge plans in N processes; what is the same in several is proved once.",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="The same on the workers of a Dask cluster, which see the files under the same names.",
+)
+@click.option(
+    "--resume",
+    type=Folder(),
+    metavar="DIR",
+    help="Keep each verdict in DIR, and take those that are there of the same bytes, options and versions.",
+)
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
+@click.option(
+    "--optimum",
+    type=Folder(),
+    metavar="DIR",
+    help="Prove that no placement is lower: VeriPB checks the proof in DIR, or one that is found and written there.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print the first line of each verdict alone.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
@@ -153,8 +177,12 @@ def command(
     smt2: str | None,
     report: str | None,
     workers: int,
+    jobs: int | None,
+    cluster: str | None,
+    resume: str | None,
     capacity: int | None,
     coq: str | None,
+    optimum: str | None,
     quiet: bool,
     verbose: bool,
 ) -> int:
@@ -177,17 +205,23 @@ def command(
     given_shapes, sizes = shapes(shape, bytes)
     options = Options(
         model, known, given_shapes, value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps,
+        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps, optimum,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
     if coq is not None and installed.theory() is None:
         what = "the kernel of this version is not installed: run tmmu kernel install"
         raise click.BadParameter(what, param_hint="--coq")
-    if smt2 is not None:
-        _apart(smt2, plans)
+    for flag, folder in (("--smt2", smt2), ("--optimum", optimum)):
+        if folder is not None:
+            _apart(flag, folder, plans)
     if report is not None and os.path.realpath(report) in map(os.path.realpath, (*plans, *filter(None, (model,)))):
         raise click.BadParameter(one_line(f"{report} is read too; choose another file"), param_hint="--report")
+    if jobs is not None or cluster is not None or resume is not None:
+        for flag, folder in (("--smt2", smt2), ("--coq", coq), ("--optimum", optimum), ("--report", report)):
+            if folder is not None:
+                raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
+        return _fleet(plans, options, donate, jobs, cluster, resume, style, quiet, verbose)
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []
@@ -202,7 +236,9 @@ def command(
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
-            flag = " or ".join(name for name, given in (("--smt2", smt2), ("--coq", coq)) if given is not None)
+            flag = " or ".join(
+                name for name, given in (("--smt2", smt2), ("--coq", coq), ("--optimum", optimum)) if given is not None
+            )
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
                 raise click.BadParameter(str(error), param_hint=flag) from error
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
@@ -216,6 +252,20 @@ def command(
         if style == "text":
             lines = islice(formats.text(verdict, verbose), 1 if quiet else None)
             print_lines(*lines, err=verdict.verdict == "ERROR")
+    _together(verdicts, members, donate, options, style, quiet)
+    if report is not None:
+        try:
+            canonical.write_atomically(report, picture.page(drawn).encode())
+        except OSError as error:
+            raise click.BadParameter(one_line(f"{report}: {error.strerror}"), param_hint="--report") from error
+    return _ended(verdicts, style)
+
+
+def _together(
+    verdicts: list[Verdict], members: list[ranks.Member], donate: tuple[str, ...], options: Options, style: str,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Add the verdicts on all ranks together, and print them."""
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
         for name in ranks.misspelt(members, donate):
             raise click.UsageError(
@@ -225,24 +275,71 @@ def command(
         verdicts.append(verdict)
         if style == "text":
             print_lines(*islice(formats.text(verdict), 1 if quiet else None))
-    if report is not None:
-        try:
-            canonical.write_atomically(report, picture.page(drawn).encode())
-        except OSError as error:
-            raise click.BadParameter(one_line(f"{report}: {error.strerror}"), param_hint="--report") from error
+
+
+def _ended(verdicts: list[Verdict], style: str) -> int:
+    """Print what is for programs; the exit code of all."""
     if style != "text":
         print_text(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}
     return next(code for code in WORST_FIRST if code in codes)
 
 
-def _apart(smt2: str, plans: tuple[str, ...]) -> None:
+def _fleet(
+    plans: tuple[str, ...], options: Options, donate: tuple[str, ...], jobs: int | None, cluster: str | None,
+    resume: str | None, style: str, quiet: bool, verbose: bool,
+) -> int:  # fmt: skip
+    """Judge plans by many processes, print each in the order in which they are given, and count. spec: V7.1, V7.11"""
+    from proofs.verify.fleet.pools import Cluster, Pool, Processes
+    from proofs.verify.fleet.results import Results
+    from proofs.verify.fleet.schedule import Done, Fleet
+
+    if STANDARD in plans:
+        raise click.UsageError("the standard input goes with none of --jobs, --cluster and --resume")
+    if jobs is not None and cluster is not None:
+        raise click.UsageError("--jobs and --cluster exclude each other: a cluster has as many workers as it has")
+    pool: Pool = Processes(jobs or 1) if cluster is None else Cluster(cluster)
+    came: dict[int, Done] = {}
+    verdicts: list[Verdict] = []
+    fleet = Fleet(plans, options, pool, None if resume is None else Results(resume))
+    try:
+        with progress(counted(len(plans), "plan")) as doing:
+            fleet.doing = doing
+            for done in fleet.judged():
+                came[done.number] = done
+                while len(verdicts) in came:
+                    verdict = came[len(verdicts)].verdict
+                    verdicts.append(verdict)
+                    if style == "text":
+                        lines = islice(formats.text(verdict, verbose), 1 if quiet else None)
+                        print_lines(*lines, err=verdict.verdict == "ERROR")
+    except KeyboardInterrupt:
+        kept = "kept nowhere: --resume DIR keeps them" if resume is None else f"kept in {resume}: --resume goes on"
+        print_lines(f"{fleet.done} of {counted(len(plans), 'verdict')} are {kept}", err=True)
+        raise
+    except Disagreement as error:
+        raise click.UsageError(one_line(str(error))) from error
+    except OSError as error:
+        raise click.UsageError(one_line(f"{error.filename}: {error.strerror}")) from error
+    finally:
+        pool.close()
+    single = tuple(verdicts)
+    members = [done.member for _, done in sorted(came.items()) if done.member is not None]
+    with progress("all ranks") as doing:
+        doing("comparing")
+        _together(verdicts, members, donate, options, style, quiet)
+    if style == "text":
+        print_lines(*fleet.counted(single))
+    return _ended(verdicts, style)
+
+
+def _apart(flag: str, folder: str, plans: tuple[str, ...]) -> None:
     """Two plans that would be written to one folder are an error of the command line."""
     from proofs.verify import export as smtlib
 
     of: dict[Path, str] = {}
     for path in plans:
-        other = of.setdefault(smtlib.folder_of(smt2, path), path)
+        other = of.setdefault(smtlib.folder_of(folder, path), path)
         if other != path:
             text = f"{other} and {path} would be written to one folder; give one at a time, each its own DIR"
-            raise click.BadParameter(one_line(text), param_hint="--smt2")
+            raise click.BadParameter(one_line(text), param_hint=flag)

@@ -1,6 +1,6 @@
 """What is concluded of the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
 
-spec: P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V6.1, X1.6
+spec: P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from proofs import promises
 from proofs.checker.layouts import SCATTERED
 from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED
 from proofs.obligations import MODULES, VIOLATED, Outcome
+from proofs.optimum import veripb
+from proofs.verify import export
 from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, absent, entry_of, obligations_of
 from proofs.violations import Obligation
@@ -38,6 +40,7 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
     result.obligations += [entry_of(o) for o in by_name.values() if o.verdict != PROVED or o.name not in MODULES]
     agrees = _record_kernel_result(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
+    _optimal(result, plan, options, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
     missing = [name for name in options.require if not _holds(name, plan, options, result)]
     for outcome in unproved:
         rejects = outcome.verdict == VIOLATED
@@ -49,7 +52,6 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
     if agrees and not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options)
-    _optimal(result, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
     result.notes += _remarks(plan)
 
 
@@ -101,13 +103,23 @@ def _record_kernel_result(result: Verdict) -> bool:
     return accepted
 
 
-def _optimal(result: Verdict, proved: set[str]) -> None:
-    """No placement needs fewer bytes than are live at one step: a footprint of just these is the least. spec: V5.6"""
-    if not {"capacity", "peak"} <= proved:
-        return
-    for claimed in result.claims.values():
-        if claimed["footprint"] is not None and claimed["footprint"] == claimed["peak_live_bytes"]:
-            claimed["footprint_is_optimal"] = "proved"
+def _optimal(result: Verdict, plan: Plan | BufferPlan, options: Options, proved: set[str]) -> None:
+    """Which footprints are the least: those of just the bytes live at one step, and those of which it is proved.
+
+    spec: V5.6, V5.7
+    """
+    number = {arena.name: a for a, arena in enumerate(plan.placement.arenas)}
+    for name, claimed in result.claims.items():
+        footprint, arena = claimed["footprint"], plan.placement.arenas[number[name]]
+        if "capacity" not in proved or not footprint:
+            continue
+        if "peak" in proved and footprint == claimed["peak_live_bytes"]:
+            claimed["footprint_is_optimal"] = PROVED.lower()
+        elif options.optimum is not None and arena.reuse and not arena.scattered:
+            folder = export.folder_of(options.optimum, result.file)
+            found = veripb.no_lower_placement(plan.placement, number[name], footprint, folder, options.timeout)
+            claimed["footprint_is_optimal"] = PROVED.lower() if found.proved else "not proved"
+            result.notes.append(f"footprint of {name}: {found.reason}")
 
 
 def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: Verdict) -> bool:
@@ -121,6 +133,8 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "kernel": bool(result.kernel["answer"] == "accepted"),
         "provenance": origin is not None,
         "claims": plan.claims is not None,
+        "optimum": bool(result.claims)
+        and all(one["footprint_is_optimal"] == PROVED.lower() for one in result.claims.values()),
         "accesses": has_steps,
         "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],

@@ -18,21 +18,20 @@ from typing import Any
 
 from proofs import obligations
 from proofs.kernel import coq_file, installed
-from proofs.kernel.answer import NOT_ASKED, kernel_answer
+from proofs.kernel.answer import NOT_ASKED
 from proofs.obligations import Outcome
 from proofs.readers import arms, donation
 from proofs.readers.models.difference import difference
 from proofs.readers.models.recomputation import with_recomputation
-from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.training import in_mode
 from proofs.readers.plans import formats as plan_formats
-from proofs.sharding.stages import RankModel, of_rank
+from proofs.sharding.stages import RankModel
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from proofs.verify.conclusion import claims_of, conclude
+from proofs.verify.forked import Forked
 from proofs.verify.options import DEFAULTS, Disagreement, Options, bound_by, check_agreement, mode_of, ranges_text
+from proofs.verify.sources import ANEW, Answers, Sources
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from proofs.violations import Obligation, Violation
-from tmmu.core import kind
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing, unseen
@@ -78,10 +77,14 @@ def judge(
     stated: Stated | StatedBuffers,
     options: Options = DEFAULTS,
     progress: Doing = unseen,
+    sources: Sources = ANEW,
 ) -> Verdict:
-    """The verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does."""
+    """The verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does.
+
+    `sources` give what other verdicts need as well.
+    """
     if isinstance(stated, StatedBuffers):
-        return _judge_buffers(path, stated, options, progress)
+        return _judge_buffers(path, stated, options, progress, sources)
     plan = stated.plan
     check_agreement(plan, options)
     scope = "against the model" if options.model is not None else "for the steps it states"
@@ -98,7 +101,7 @@ def judge(
     if origin is not None and origin.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:
-        model = _model(plan, options)
+        model = _model(plan, options, sources)
     except TmmuError as error:
         refute(result, [_not_of_model(plan, error)], obligations_of(plan, options), plan)
         return result
@@ -106,9 +109,7 @@ def judge(
     result.assumptions["believed_operators"] = _assumed_operators(subject)
     result.assumptions["stated_sizes"] = {} if model is None else dict(model.reference.bindings.stated)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
-    progress("checking")
-    if not _refuted(result, violations(subject), plan, options):
-        _prove(result, subject, options, progress)
+    _decide(result, subject, violations(subject), options, progress, sources)
     return result
 
 
@@ -123,7 +124,7 @@ def judge_against(name: str, stated: Stated | StatedBuffers, model: Model, optio
         return replace(judge(name, stated, replace(options, model=path)), model=f"{model.name}.ir.cbor")
 
 
-def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Doing) -> Verdict:
+def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Doing, sources: Sources) -> Verdict:
     """The verdict on lifetimes without accesses: storages alone are looked at. spec: P2.6"""
     for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
         if given:
@@ -132,9 +133,7 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, reading=_reading(stated))
     result.assumptions, result.claims = _assumptions(stated.plan, Bindings(), options), claims_of(stated.plan)
     subject = BufferSubject(stated, options.arenas)
-    progress("checking")
-    if not _refuted(result, buffer_violations(subject), stated.plan, options):
-        _prove(result, subject, options, progress)
+    _decide(result, subject, buffer_violations(subject), options, progress, sources)
     return result
 
 
@@ -143,22 +142,46 @@ def _reading(stated: Stated | StatedBuffers) -> dict[str, Any] | None:
     return None if stated.reading is None else asdict(stated.reading)
 
 
-def _refuted(result: Verdict, found: Iterator[Violation], plan: Plan | BufferPlan, options: Options) -> bool:
-    """Whether anything false is found; then the verdict is REFUTED."""
-    if first := list(islice(found, AT_MOST)):
-        refute(result, first, obligations_of(plan, options), plan)
-    return bool(first)
+def _decide(
+    result: Verdict, subject: Subject | BufferSubject, found: Iterator[Violation], options: Options, progress: Doing,
+    sources: Sources,
+) -> None:  # fmt: skip
+    """Refute the plan where anything false is found; else ask solvers and kernel, and conclude.
+
+    Of a large plan solvers are asked meanwhile. What they answer, or raise, of a plan that is refuted counts nothing.
+    """
+    stated = subject.stated
+    progress("checking")
+    with Forked(lambda: list(islice(found, AT_MOST)), is_forked=obligations.is_large(stated.plan.placement)) as checked:
+
+        def go_on() -> None:
+            if checked.is_known and checked.result():
+                raise _Refuted
+
+        def doing(phase: str, done: int = 0, total: int = 0) -> None:
+            go_on()
+            progress(phase, done, total)
+
+        try:
+            go_on()
+            answers = sources.answers(subject, options, doing)
+        except Exception:
+            if not checked.result():
+                raise
+        if first := checked.result():
+            refute(result, first, obligations_of(stated.plan, options), stated.plan)
+            return
+    _conclude(result, subject, answers, options)
 
 
-def _prove(result: Verdict, subject: Subject | BufferSubject, options: Options, progress: Doing) -> None:
-    """Ask solvers and kernel, conclude, and write the files that are asked for."""
+class _Refuted(Exception):
+    """There is a witness, so that solvers need not be asked any further."""
+
+
+def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answers, options: Options) -> None:
+    """Conclude from what solvers and kernel have answered, and write the files that are asked for."""
     stated, digest = subject.stated, subject.stated.hashes["file_digest"]
-    outcomes = obligations.prove_with(
-        options.solvers, subject.context, timeout_s=options.timeout, workers=options.workers,
-        definition_limit=options.definition_limit, progress=progress,
-    )  # fmt: skip
-    progress("asking the kernel")
-    result.kernel = kernel_answer(subject.context, digest, options.timeout)
+    result.kernel, outcomes = dict(answers.kernel), answers.outcomes
     conclude(result, stated.plan, outcomes, options)
     if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, Stated))
@@ -186,7 +209,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], opti
     """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
     from proofs.lemmas import export
     from proofs.lemmas import plan as rests_on
-    from proofs.lemmas.plan import cover, shrinking
+    from proofs.lemmas.plan import cover, merged, shrinking
     from proofs.verify import export as smtlib
 
     assert options.smt2 is not None
@@ -197,11 +220,11 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], opti
     smtlib.write_plan(folder, subject.context, options.definition_limit)
     of_sizes = shrinking.STATEMENTS if subject.plan.envelope is not None else ()
     of_ranks = cover.STATEMENTS if subject.plan.shards is not None else ()
-    names = [lemma.name for lemma in (*rests_on.LISTS, *of_sizes, *of_ranks)]
+    names = [lemma.name for lemma in (*rests_on.LISTS, *merged.STATEMENTS, *of_sizes, *of_ranks)]
     export.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
 
 
-def _model(plan: Plan, options: Options) -> RankModel | None:
+def _model(plan: Plan, options: Options, sources: Sources) -> RankModel | None:
     """What the plan's rank must run of the model; of a plan without a shard spec that is the model."""
     if options.model is None:
         return None
@@ -210,10 +233,10 @@ def _model(plan: Plan, options: Options) -> RankModel | None:
     trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges, options.stated, bindings.steps)
     try:
         mode = mode_of(plan, options)
-        whole = with_recomputation(in_mode(read_model(options.model, trusted), mode), plan, mode)
+        whole = with_recomputation(sources.model(options.model, trusted, mode), plan, mode)
         if origin is None or not origin.shard_spec:
             return RankModel(whole, {})
-        return of_rank(whole, origin.shard_spec, origin.rank)
+        return sources.of_rank(whole, origin.shard_spec, origin.rank)
     except TmmuError as error:
         error.in_file(options.model)
         raise
@@ -233,18 +256,6 @@ def _not_of_model(plan: Plan, error: TmmuError) -> Violation:
         stated = ", ".join(f"{name}={value}" for name, value in bound.items())
         return difference("binding", "", (), None, stated, f"other inputs: {error.what}")
     raise error
-
-
-def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
-    """What the model at `path` says must be run: an IR file, or an ONNX file."""
-    if kind.is_ir(path):
-        from proofs.readers.models.ir import read_ir
-        from tmmu.ir import files
-
-        return read_ir(files.load(path))
-    from proofs.readers.models.onnx import read_onnx
-
-    return read_onnx(path, bindings)
 
 
 def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> dict[str, Any]:

@@ -15,7 +15,18 @@ from tmmu.core.vocabulary import Bindings, SteppedDim
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import Plan
 
-REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses", "sizes", "arenas")
+REQUIRABLE = (
+    "model",
+    "slot-count",
+    "ranks",
+    "kernel",
+    "provenance",
+    "claims",
+    "accesses",
+    "sizes",
+    "arenas",
+    "optimum",
+)
 """What `--require` may name."""
 
 
@@ -49,6 +60,8 @@ class Options:
     """Sizes of tensors that the user states; what the plan states of them does not count."""
     steps: dict[str, SteppedDim] = field(default_factory=dict)
     """Of which multiples of their units dimensions are; `ranges` holds the units."""
+    optimum: str | None = None
+    """The folder for proofs that footprints are the least."""
 
 
 DEFAULTS = Options()

@@ -225,6 +225,10 @@ def test_no_flag_goes_around_the_check() -> None:
     planned = source[source.index("def _planned(") : source.index("def _targets(")]
     assert "if " not in planned[planned.index("for number, one in") : planned.index("asked.check(one)")]
     assert (source.count("asked.check(one)"), source.count("file.save("), source.count("_written(")) == (1, 1, 2)
+    by_many = (ROOT / "tmmu/cli/rank_files.py").read_text()
+    assert by_many.count("write_atomically(") == 1
+    checked = by_many[by_many.index("data = task.check(plans[k])") : by_many.index("write_atomically(")]
+    assert len(checked.splitlines()) == 2
 
 
 def test_an_alias_group_that_the_model_does_not_keep_is_not_written(

@@ -14,7 +14,7 @@ import pytest
 
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
-from proofs.sharding.stages import RankModel, of_rank
+from proofs.sharding.stages import RankModel, divided, of_rank
 from proofs.verify.checks import Subject, violations
 from proofs.verify.options import Options
 from proofs.verify.verdict import absent
@@ -88,7 +88,9 @@ def accepted(path: Path, changed: object, model: Model | None) -> Plan | None:
         against = None
         if model is not None:
             whole = in_mode(read_ir(model), origin.mode)
-            against = of_rank(whole, origin.shard_spec, origin.rank) if origin.shard_spec else RankModel(whole, {})
+            against = (
+                of_rank(divided(whole, origin.shard_spec), origin.rank) if origin.shard_spec else RankModel(whole, {})
+            )
     except TmmuError:
         return None
     return plan if next(violations(Subject(stated, against, mode=origin.mode)), None) is None else None

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+import tmmu.tflite
 from proofs.readers.plans import formats, source
 from proofs.readers.plans.source import Source
 from proofs.verify import entry as verifier
 from tests.support.commands import ran
+from tests.support.flatbuffer_files import model, node, stored, subgraph
 from tmmu import examples
 from tmmu.core.errors import TmmuError
+from tmmu.planner.layouts.boxes import Packing
 from tmmu.plans import file
 
 RIGHT = "id,lower,upper,size,hint,offset\na,0,3,4,-1,0\nb,3,5,4,2,0\n"
@@ -133,6 +136,7 @@ def test_every_reader_is_bounded_in_one_place(monkeypatch: pytest.MonkeyPatch, t
     """spec: FP2.1, FP2.2, FP2.3"""
     (tmp_path / "p.csv").write_text(RIGHT)
     found = Source.opened(tmp_path / "p.csv")
+    assert (source.MAX_BYTES, source.MAX_ROWS, source.MAX_WORK) == (256 << 20, 1 << 20, 1 << 24)
     found.spend(source.MAX_WORK)
     found.bound(source.MAX_ROWS)
     found.descend(source.MAX_DEPTH)
@@ -155,3 +159,26 @@ def test_a_file_beside_another_is_read_within_the_bounds(tmp_path: Path) -> None
     for refused in (lambda: found.beside("c"), lambda: Source("-", b"").beside("b"), found.beside("b").text):
         with pytest.raises(TmmuError, match="INVALID_PLAN"):
             refused()
+
+
+def test_a_model_is_written_with_a_plan_that_is_proved(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: FP11.7"""
+    tensors = [stored(size, name) for size, name in ((16, "x"), (48, "a"), (16, "y"))]
+    graph = subgraph(tensors, [node(0, [0], [1]), node(0, [1], [2])], [0], [2])
+    Path("m.tflite").write_bytes(model([graph], None, [3]))
+    code, out, _ = ran(capsys, "export", "tflite", "m.tflite", "-o", "p.tflite")
+    assert (code, "3 of 3 tensors in 64 bytes, 64 of them live at the peak" in out) == (0, True)
+    assert verified(capsys, "p.tflite", "--capacity", "64")[0] == 0
+    assert verified(capsys, "p.tflite", "--capacity", "63")[0] == 1
+    for more, expected in (
+        (("xla", "m.tflite", "-o", "q"), 2), (("tflite", "n.tflite", "-o", "q"), 2),
+        (("tflite", "m.tflite", "-o", "q", "--alignment", "3"), 2), (("tflite", "m.tflite"), 2),
+    ):  # fmt: skip
+        assert ran(capsys, "export", *more)[0] == expected
+    Path("n.tflite").write_bytes(b"nothing")
+    assert ran(capsys, "export", "tflite", "n.tflite", "-o", "q")[0] == 4
+    monkeypatch.setattr(tmmu.tflite, "pack_buffers", lambda buffers, effort: Packing([0] * len(buffers), 64))
+    code, _, err = ran(capsys, "export", "tflite", "m.tflite", "-o", "q")
+    assert (code, "CONTRACT_VIOLATION" in err, Path("q").exists()) == (4, True, False)

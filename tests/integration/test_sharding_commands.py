@@ -46,7 +46,7 @@ def planned(capsys: pytest.CaptureFixture[str], spec: str, *flags: str) -> tuple
 def test_every_rank_has_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: R7.22"""
     code, out, _ = planned(capsys, PIPELINE)
-    names = [f"out.plan.rank{rank}.cbor" for rank in range(4)]
+    names = [f"out.rank{rank}.plan.cbor" for rank in range(4)]
     assert (code, [line for line in out.splitlines() if line.startswith("wrote")]) == (0, [f"wrote {n}" for n in names])
     plans = [file.load(folder / name).plan for name in names]
     assert [(p.origin.rank, p.origin.world_size) for p in plans] == [(0, 4), (1, 4), (2, 4), (3, 4)]
@@ -73,6 +73,13 @@ def test_a_wrong_part_of_one_rank_leaves_every_file_unwritten(
     assert err.startswith("error: m.ir.cbor: shards: ")
 
 
+def test_a_folder_of_ranks_is_a_folder_of_plans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: R7.22, C1.13"""
+    planned(capsys, PIPELINE)
+    assert verifier.run([".", "--model", "m.ir.cbor", "-q"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
+
+
 def test_of_a_mesh_with_too_many_ranks_for_files_single_ranks_are_planned(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,17 +89,17 @@ def test_of_a_mesh_with_too_many_ranks_for_files_single_ranks_are_planned(
     assert (code, list(folder.glob("out*"))) == (4, [])
     assert err.endswith("[INVALID_SHARDING]\n")
     code, out, _ = planned(capsys, spec, "--rank", "65536")
-    assert (code, out.splitlines()[0]) == (0, "wrote out.plan.rank65536.cbor")
+    assert (code, out.splitlines()[0]) == (0, "wrote out.rank65536.plan.cbor")
 
 
 def test_one_rank_alone_is_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned(capsys, PIPELINE)
-    first = {path.name: path.read_bytes() for path in folder.glob("out.plan.rank*.cbor")}
-    for path in folder.glob("out.plan.rank*.cbor"):
+    first = {path.name: path.read_bytes() for path in folder.glob("out.rank*.plan.cbor")}
+    for path in folder.glob("out.rank*.plan.cbor"):
         path.unlink()
     assert planned(capsys, PIPELINE, "--rank", "2")[0] == 0
     assert {path.name: path.read_bytes() for path in folder.glob("out.*")} == {
-        "out.plan.rank2.cbor": first["out.plan.rank2.cbor"]
+        "out.rank2.plan.cbor": first["out.rank2.plan.cbor"]
     }
 
 
@@ -100,7 +107,7 @@ def test_a_mesh_of_one_rank_plans_what_no_mesh_does(folder: Path, capsys: pytest
     """spec: R7.2"""
     planned(capsys, "[mesh]\ndata = 1\n")
     assert entry.run(["plan", "m.ir.cbor", "-o", "alone.cbor"]) == 0
-    one, alone = (file.load(folder / name).plan for name in ("out.plan.rank0.cbor", "alone.cbor"))
+    one, alone = (file.load(folder / name).plan for name in ("out.rank0.plan.cbor", "alone.cbor"))
     assert (one.allocation.tensors, one.allocation.steps, one.allocation.storages, one.origin.ir_hash) == (
         alone.allocation.tensors, alone.allocation.steps, alone.allocation.storages, alone.origin.ir_hash,
     )  # fmt: skip

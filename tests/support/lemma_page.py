@@ -19,7 +19,7 @@ from proofs.lemmas.families import FAMILIES, VERDICTS
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "proofs/lemmas/README.md"
 OF_MACHINES = "tests/integration/models/test_lemmas.py"
-OF_STEPS = "tests/integration/models/test_steps_of_lemmas.py"
+OF_STEPS = "tests/integration/models/test_models.py"
 NOT_BY_STEPS = ("execution", "zeroing")
 """Files whose statements are of a step of a plan, or of a rule, and not of single actions of their module."""
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)`")

@@ -6,16 +6,9 @@ TLC dumps its graph of states; a sample of each action's steps is read, with eve
 
 from __future__ import annotations
 
-import dataclasses
 import re
-import subprocess
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
-
-from proofs.model_check import tlc
-from proofs.model_check.manifest import Run
 
 Value = Any
 State = Mapping[str, Value]
@@ -43,27 +36,6 @@ class Steps(NamedTuple):
 def at(function: Value, place: Value) -> Value:
     """The value of a function or sequence at one place."""
     return function[place - 1] if isinstance(function, tuple) else function[place]
-
-
-def steps_of(run: Run, java: str, archive: Path, most: int, constants: Mapping[str, str] | None = None) -> Steps:
-    """Up to `most` first states, and as many steps of each action, spread evenly over the graph.
-
-    `run` may be a twin: its change is made. `constants` replace those of its configuration.
-    """
-    changed = constants or {}
-    kept = tuple(line for line in run.config.constants if line.split()[0] not in changed)
-    given = (*kept, *(f"{name} = {value}" for name, value in changed.items()))
-    question = dataclasses.replace(run.config, constants=given, invariants=(), properties=(), deadlock=False)
-    asked = dataclasses.replace(run, config=question, kind="steps")
-    with tempfile.TemporaryDirectory(prefix="tmmu-steps-") as name:
-        folder = Path(name).resolve()
-        tlc.lay_out(asked, folder)
-        *line, flag, config, root = tlc.command(asked, java, archive, folder)
-        line += ["-dump", "dot,actionlabels", "graph", flag, config, root]
-        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError(f"{run.name}: {done.stdout[-2000:]}")
-        return sample((folder / "graph.dot").read_text(), most)
 
 
 def sample(dump: str, most: int) -> Steps:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.support.commands import ran
 from tmmu.cli import alternatives
+from tmmu.planner import PlanOptions
 
 BRANCHES = """tmmu-ir-text 1
 tensor x f32 4 input
@@ -76,3 +79,41 @@ def test_nothing_is_tried_where_one_step_needs_it_all(
     monkeypatch.setattr(alternatives, "plan_memory", lambda *_, **__: pytest.fail("it was tried"))
     text = "tmmu-ir-text 1\ntensor x f32 4096 input\ntensor y f32 4 output\nnode n Narrow x -> y\n"
     planned(tmp_path, capsys, text)
+
+
+@pytest.mark.parametrize(
+    ("layout", "order", "flags"),
+    [
+        ("slots", "given", ["--order memory"]), ("slots", "memory", []), ("packed", "given", ["--order memory"]),
+        ("pools", "given", ["--order memory", "--layout packed"]), ("pools", "memory", ["--layout packed"]),
+        ("hashed", "given", []),
+    ],
+)  # fmt: skip
+def test_another_order_and_packed_pools_are_what_is_tried(layout: str, order: str, flags: list[str]) -> None:
+    """spec: C3.3"""
+    found = dict(alternatives._others(PlanOptions(layout=layout, order=order)))
+    assert list(found) == flags
+    assert [(options.layout, options.order) for options in found.values()] == [
+        ("packed", order) if flag == "--layout packed" else (layout, "memory") for flag in flags
+    ]
+
+
+@pytest.mark.parametrize(
+    ("needed", "least", "found", "percent"),
+    [(100, 0, 90, 10), (100, 0, 91, None), (1000, 0, 333, 66), (100, 89, 10, 90), (100, 90, 10, None)],
+)
+def test_a_tenth_is_where_it_begins(
+    needed: int, least: int, found: int, percent: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C3.3"""
+    asked: Any = SimpleNamespace(
+        budget=None, options=PlanOptions(), graph=SimpleNamespace(nodes=[None]), arenas=(), policy=None
+    )
+    monkeypatch.setattr(alternatives, "plan_memory", lambda *_, **__: SimpleNamespace(plan="another"))
+    monkeypatch.setattr(alternatives, "_bytes", lambda plan: needed if plan == "ours" else found)
+    monkeypatch.setattr(alternatives, "_widest", lambda plan: least)
+    ours: Any = "ours"
+    lines = list(alternatives.remarks(asked, ours))
+    assert [line.rpartition(", ")[2] for line in lines] == ([] if percent is None else [f"{percent}% less"])
+    asked.budget = 1
+    assert list(alternatives.remarks(asked, ours)) == []

@@ -9,6 +9,7 @@ import ast
 import dataclasses
 import fcntl
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -51,13 +52,16 @@ LOGGED = {
     "regions.py": {"store"}, "sealed_log.py": {"log", "process"}, "locks.py": {"process", "thread"},
 }  # fmt: skip
 """Files whose `_log` adds fields to each event."""
+EMITS = re.compile(r"\b(_log|events|observe|scanned|observer)\b")
+"""A word of every call that emits one: a module without it needs not be parsed."""
 
 
 def events_of_the_code() -> dict[str, set[str]]:
     """Every event that code of `tmmu` emits, with its fields, from its text: calls of an `EventLog`, by its names."""
     found: dict[str, set[str]] = {"start": {"format"}}
     for path in Path(tmmu.__file__).parent.rglob("*.py"):
-        for call in nodes(path.read_text()):
+        text = path.read_text()
+        for call in nodes(text) if EMITS.search(text) else ():
             if isinstance(call, ast.Call) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))

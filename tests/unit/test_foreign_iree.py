@@ -131,7 +131,9 @@ def serial(*commands: str) -> str:
         (function(region(*CHAIN[:2]), *CHAIN[2:]), {*LIVE, "lifetimes_cover_accesses"}),
         (function(region(serial(*CHAIN[:2])), *CHAIN[2:]), set()),
         (function(CHAIN[0], region(command("rw 1"), CHAIN[1]), *CHAIN[2:]), LIVE),
+        (function(CHAIN[0], region(CHAIN[1], command("rw 1")), *CHAIN[2:]), LIVE),
         (function(CHAIN[0], region(*[command("ro 1")] * 70, command("rw 1")), *CHAIN[1:]), LIVE),
+        (function(CHAIN[0], region(serial(*[command("ro 1")] * 70, command("rw 1"))), *CHAIN[1:]), set()),
         # Freed, and then used by the caller.
         (function(*CHAIN, close=DEALLOCA), set()),
         (function(*CHAIN, close=DEALLOCA, ret="%r"), LIVE),

@@ -52,6 +52,24 @@ def test_a_gap_without_a_step_is_none_and_listed(gap: str) -> None:
     assert assumption.endswith(f"{gap} of a")
 
 
+def test_gaps_may_meet_each_other_and_the_ends_and_a_window_is_aligned_as_it_lies() -> None:
+    """spec: FP3.3"""
+    text = f"{HEAD}\na,0,9,16,8,0-2 4-6@8:16 6-9,8\nb,0,4294967294,16,16,1-2@8:8,18446744073709551584\n"
+    end = 18446744073709551584
+    assert rows(text) == [
+        ("a", 2, 3, 8, 16), ("a part 1", 4, 5, 16, 8), ("b", 0, 0, end, 16), ("b part 1", 2, 4294967293, end, 16),
+    ]  # fmt: skip
+    assert buffers(text).buffers.storages.alignment.tolist() == [8, 1, 16, 16]
+
+
+@pytest.mark.parametrize(("count", "shown"), [(8, 8), (9, 8)])
+def test_of_many_gaps_without_a_step_some_are_listed(count: int, shown: int) -> None:
+    gaps = " ".join(f"{k}-{k}" for k in range(count))
+    text = f"id,lower,upper,size,gaps,offset\na,0,10,4,{gaps},0\n"
+    (assumption,) = minimalloc.read(Source("p.csv", text.encode())).reading.assumptions
+    assert (assumption.count(" of a"), assumption.endswith(", …")) == (shown, count > shown)
+
+
 HEAD = "id,lower,upper,size,alignment,gaps,offset"
 
 

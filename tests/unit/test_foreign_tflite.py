@@ -10,7 +10,7 @@ import pytest
 from proofs.readers.plans import tflite, vela
 from proofs.readers.plans.source import ForeignPlan, Source
 from proofs.readers.plans.tflite import OPERATORS
-from tests.support.flatbuffer_files import model, node, stored, subgraph
+from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
 from tmmu.plans import file
@@ -58,6 +58,26 @@ LINE = (node(CONV, [0], [1]), node(CONV, [1, -1], [2]), node(ADD, [1, 2], [3]))
 def test_accesses_follow_from_the_operators_in_their_order(offsets: list[int], is_right: bool) -> None:
     """ADD works in place, a convolution does not. spec: FP6.1, FP6.4, FP6.5"""
     assert (wrong(read(chain(*LINE), offsets)) == set()) is is_right
+
+
+RIGHT, WRONG = [0, 16, 0, 32], [0, 16, 8, 32]
+
+
+@pytest.mark.parametrize(
+    ("lists", "found"),
+    [((RIGHT, WRONG), False), ((WRONG, RIGHT), True), ((RIGHT, [0]), None), (([0], RIGHT), None)],
+)  # fmt: skip
+def test_of_several_lists_the_last_counts_and_all_must_fit(lists: Any, found: bool | None) -> None:
+    """As TensorFlow Lite Micro has it. spec: FP6.1"""
+    data = [struct.pack(f"<{3 + len(each)}i", 1, 1, len(each), *each) for each in lists]
+    entries = [{0: tflite.METADATA, 1: ("u32", k)} for k in (1, 2)]
+    codes = [{3: ("i32", code)} for code in CODES if isinstance(code, int)]
+    made = write({1: codes, 2: chain(*LINE), 4: [{}, *({0: each} for each in data)], 6: entries}, b"TFL3")
+    if found is None:
+        with pytest.raises(TmmuError, match="1 offsets for 4 tensors"):
+            tflite.read(Source("m.tflite", made))
+    else:
+        assert (wrong(tflite.read(Source("m.tflite", made))) == set()) is found
 
 
 def test_a_capacity_is_the_users() -> None:
@@ -238,6 +258,29 @@ def test_rows_are_buffers_and_equal_ones_a_live_range() -> None:
     assert vela.read(Source("v.txt", TABLE.encode())).reading.assumptions[0].endswith("a:0, b")
     purpose = TABLE.replace(": Format  ", ": Purpose: Format  ").replace(": NHWC", ": FeatureMap: NHWC")
     assert buffers(purpose) == expected
+
+
+def test_numbers_go_to_their_ends_and_a_table_ends_with_its_rows() -> None:
+    """spec: FP6.10, FP6.12"""
+    high, low = 0xFEDCBA9876543210, 0x1234567
+    row = f" 1234567890 - 1234567890: 0x{low:x} - 0x{high:X}: {high - low} : 0: NHWC: long\n"
+    empty = " 0 - 4294967294: 0xabcdef - ABCDEF: 0 : 0: NHWC: e\n"
+    head = TABLE.splitlines(keepends=True)[1]
+    assert buffers(head + row + empty + "other\n 5 - 3: nothing\n") == [
+        ("long", "memory", 1234567890, 1234567890, low, high - low), ("e", "memory", 0, 4294967294, 0xABCDEF, 0),
+    ]  # fmt: skip
+    found = vela.read(Source("v.txt", (head + row).encode(), capacity=7))
+    assert isinstance(found.plan, BufferPlan)
+    assert (found.plan.buffers.arenas[0].capacity, found.reading.assumptions, found.reading.outside) == (7, (), {})
+    assert found.plan.buffers.storages.alignment.tolist() == [1]
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_of_many_rows_that_are_one_some_are_listed(count: int) -> None:
+    head = TABLE.splitlines(keepends=True)[1]
+    text = head + "".join(f" {k} - 9: 0x0 - 0x1: 1: 0: NHWC: {name}{k}\n" for k in range(count) for name in "ab")
+    (assumption,) = vela.read(Source("v.txt", text.encode())).reading.assumptions
+    assert assumption.endswith("a7, b7" + " and 1 more" * (count - 8))
 
 
 @pytest.mark.parametrize(

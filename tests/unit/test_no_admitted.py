@@ -64,9 +64,10 @@ MAY_LEAVE_OUT = {
     "tests/unit/test_simulator_onnxruntime.py", "tests/unit/test_mnemosyne_replacement.py",
     "tests/property/test_mnemosyne_replacement.py", "tests/corpus/test_attention_trace.py",
     "tests/nightly/test_minilm.py", "tests/nightly/test_site.py",
-    "tests/nightly/test_foreign_jax.py",
+    "tests/nightly/test_foreign_jax.py", "tests/nightly/test_foreign_out.py", "tests/nightly/test_their_ci.py",
+    "tests/nightly/test_optimum_veripb.py",
 }  # fmt: skip
-"""Where a test is left out without an extra of gigabytes, another's runtime, a model, or wheels for few platforms."""
+"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, or rare wheels."""
 
 
 def test_nothing_is_left_out_but_what_is_listed() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -38,11 +39,12 @@ from proofs.obligations.rows import (
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import Z3
+from proofs.violations import Obligation
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.examples.broken.editing import changed, claiming
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import Plan, amended
 
 NOBODY = Permissions()
 
@@ -317,6 +319,7 @@ BOUNDS = {
     "uses": ("2 4 2 2 2, 2 4 1 2 4", "3 4 1 2 2, 2 4 1 4 5, 2 4 4 3 4, 2 4 1 4 3"),
     "touches": ("2 4 2 2, 2 4 2 4, 3 3 3 3", "3 4 2 2, 2 4 2 5, 2 4 4 3"),
     "writes": ("2 4 2 2, 2 4 4 4", "3 4 2 2, 2 4 5 5, 2 4 3 4"),
+    "used": ("2 4 3 3, 2 4 3 4", "2 4 2 3, 2 4 4 3, 2 4 3 5"),
     "given": ("0 1", "1 1, 0 0"),
     "spans": ("2 4 2 4, 1 5 2 4", "3 4 2 4, 2 3 2 4"),
     "shows": (
@@ -393,6 +396,38 @@ def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.Monk
     assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
     assert found["peak"].note.split()[-2:] == ["a", "reason"]
     assert "level_reaches_its_end" in found["peak"].note
+
+
+@pytest.mark.parametrize("column", ["birth", "death", "bytes", "window"])
+def test_numbers_that_coincide_stand_in_a_row_once_and_others_in_full(column: str) -> None:
+    """`merged`: a tensor that is all of its storage has a short row, one that differs in a number has a long one."""
+    plan = training_plan(20)
+    t = plan.allocation.tensors
+    rows = MODULES[Obligation.TENSORS_WITHIN_STORAGES].rows(context_of(plan, NOBODY))
+    assert {row.split()[0] for row in rows_of(rows)} == {"(within_steps"}
+    other = np.array(getattr(t, column))
+    other[7] += 1
+    wrong = amended(plan, tensors=replace(t, **{column: other}))
+    rows = MODULES[Obligation.TENSORS_WITHIN_STORAGES].rows(context_of(wrong, NOBODY))
+    assert [row.split()[0] for row in rows_of(rows)].count("(inside") == 1
+
+
+def test_only_what_is_born_at_its_one_write_has_one_row_for_write_and_reads() -> None:
+    """`merged`: a tensor that is born before its write, has no reads or is changed has the rows for each access."""
+    plan = training_plan(20)
+    t, lifetimes = plan.allocation.tensors, MODULES[Obligation.LIFETIMES_COVER_ACCESSES]
+
+    def count(of: Plan) -> Counter[str]:
+        return Counter(row.split()[0] for row in rows_of(lifetimes.rows(context_of(of, NOBODY))))
+
+    before = count(plan)
+    birth = np.array(t.birth)
+    assert before["(used"] > 10
+    birth[10] -= 1
+    after = count(amended(plan, tensors=replace(t, birth=birth)))
+    assert (after["(used"], after["(reads"], after["(writes"]) == (
+        before["(used"] - 1, before["(reads"] + 1, before["(writes"] + 1,
+    )  # fmt: skip
 
 
 def test_every_lemma_that_an_obligation_rests_on_exists() -> None:

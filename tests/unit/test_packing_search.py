@@ -16,9 +16,9 @@ from tests.support.effort import share
 from tmmu.core.alignment import align_up
 from tmmu.planner.layouts import exhaustive, refit
 from tmmu.planner.layouts import search as search_module
-from tmmu.planner.layouts.boxes import Boxes, Packing
+from tmmu.planner.layouts.boxes import Boxes, Packing, best_fit, by_length
 from tmmu.planner.layouts.compiled import compiled
-from tmmu.planner.layouts.search import Effort, Group, Search, sections_of, spend
+from tmmu.planner.layouts.search import Effort, Group, Search, sections_of, spend, totals_of
 
 LOOKS = 1 << 22
 
@@ -200,3 +200,41 @@ def test_boxes_that_nothing_binds_are_searched_apart_and_the_highest_decides() -
 def test_sections_are_the_steps_at_which_no_more_could_be_live() -> None:
     boxes = Boxes([0, 1, 2, 4], [3, 2, 5, 5], [1] * 4, [1] * 4, {}, {}, {2: [(3, 4)]})
     assert sections_of(boxes).members == [[0, 1, 2], [2, 3]]
+
+
+def test_the_key_of_an_order_is_the_most_that_is_live_while_a_box_is() -> None:
+    """In sections, which large groups have none of: nothing of theirs grows with what is live at each step."""
+    for seed in range(30):
+        boxes = drawn(seed, 12)
+        sections = sections_of(boxes)
+        total = [sum(boxes.size[i] for i in members) for members in sections.members]
+        assert totals_of(boxes) == [max(total[c] for c in of) for of in sections.of]
+    nested = 3_000
+    large = Boxes(list(range(nested)), [2 * nested - b for b in range(nested)], [8] * nested, [8] * nested, {})
+    group = Group(large, stacked(large), interpreted)
+    assert (group.is_few, group.sections.members, group.bound) == (False, [], 8 * nested)
+
+
+def test_what_lives_long_lies_below_what_does_not() -> None:
+    """Layers that save bytes for a backward pass, with others of a few steps between: fragments for one allocator."""
+    rng, layers = random.Random(7), 400
+    spans = [(n, 2 * layers - n) for n in range(layers)] + [(n, n + 2) for n in range(2 * layers - 2)]
+    sizes = [rng.randrange(1, 4096) for _ in spans]
+    boxes = Boxes([b for b, _ in spans], [d for _, d in spans], sizes, [1] * len(spans), {})
+    found = list(by_length(boxes, 2))
+    assert len(found) == 2
+    assert all(right_in_time(boxes, packing) for packing in found)
+    lowest = min(packing.height for packing in found)
+    assert boxes.peak() <= lowest <= 1.01 * boxes.peak() < best_fit(boxes).height
+    assert list(by_length(boxes, 0)) == []
+    assert list(by_length(Boxes([0, 1], [3, 4], [5, 6], [1, 8], {}), 5)) == []
+
+
+def right_in_time(boxes: Boxes, packing: Packing) -> bool:
+    """No two boxes that meet share a byte, and the height is the end of the last."""
+    ends = [at + size for at, size in zip(packing.offsets, boxes.size, strict=True)]
+    return max(ends) == packing.height and not any(
+        boxes.birth[i] <= boxes.death[j] and boxes.birth[j] <= boxes.death[i]
+        and packing.offsets[i] < ends[j] and packing.offsets[j] < ends[i]
+        for i in range(len(ends)) for j in range(i)
+    )  # fmt: skip

@@ -5,13 +5,16 @@ spec: T5.1, T5.2, T6.1, T6.2, T6.3, T6.4, T7.1, M3.1, A7.1
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.problems import ONE, Row, problem
 from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment, assign
 
 ARENA = ONE[0]
@@ -158,3 +161,19 @@ def test_each_storage_takes_the_lowest_slot_that_is_free_in_the_stated_order(row
         slots[chosen] = [*slots[chosen], k]
         expected[k] = chosen
     assert given_out(*rows).slot == [expected[k] for k in range(len(rows))]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 60])
+def test_storages_take_slots_by_birth_then_bytes_then_name_at_all_sizes(count: int) -> None:
+    """Sizes of 64 bits that are next to each other are told apart, and ties fall by name. spec: T6.1"""
+    rng = random.Random(count)
+    sizes = [0, 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1]
+    for _ in range(20):
+        birth, size = ([rng.choice(of) for _ in range(count)] for of in ([0, 1, 2**32 - 1], sizes))
+        name = [rng.choice("abé") + str(rng.randrange(3)) for _ in range(count)]
+        row = [1] * count
+        stated = AllocationProblem(ONE, name, size, row, birth, birth, [(0,)] * count, row)
+        wanted = [k for *_, k in sorted((birth[k], -size[k], name[k], k) for k in range(count))]
+        opened = assign(stated, [0] * count).slot
+        by_step = sorted(range(count), key=lambda k: (birth[k], opened[k]))
+        assert by_step == wanted

@@ -16,7 +16,7 @@ from proofs.lemmas import at_use, plan
 from proofs.lemmas.engine import induction, record
 from proofs.lemmas.engine.induction import Lemma, NoInduction, Query
 from proofs.lemmas.engine.statements import Statement
-from proofs.lemmas.plan import chains, column, cover, shrinking, tiling
+from proofs.lemmas.plan import chains, column, cover, merged, shrinking, tiling
 from proofs.obligations import MODULES, PRELUDE
 from proofs.smt import descent
 from proofs.smt.descent import Unfounded
@@ -507,6 +507,6 @@ def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:
     }
     assert stated == REQUESTS.keys()
     named = {name for obligation in MODULES.values() for name in obligation.LEMMAS}
-    named |= {lemma.name for lemma in (*cover.STATEMENTS, *shrinking.STATEMENTS)}
+    named |= {lemma.name for lemma in (*merged.STATEMENTS, *cover.STATEMENTS, *shrinking.STATEMENTS)}
     assert "no_assignment_has_fewer_slots_than_are_live" in named
     assert named <= stated

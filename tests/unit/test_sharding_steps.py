@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from proofs.readers.models.ir import read_ir
+from proofs.sharding.stages import divided as over_ranks
 from proofs.sharding.stages import of_rank
 from tests.support.both_ranks import agreed, verifiers_refusal
 from tests.support.sharded import model, rule, run, shape, showing, with_roles
@@ -142,7 +143,7 @@ def test_a_gradient_step_is_known_by_its_domain_and_its_forward_nodes_name(
 def believed(net: Model, **document: Any) -> frozenset[str]:
     by = resolve({"mesh": {"a": 2}, **document})
     agreed(net, by)
-    return of_rank(read_ir(net), by, 0).assumed
+    return of_rank(over_ranks(read_ir(net), by), 0).assumed
 
 
 def test_what_is_believed_of_operators_is_listed() -> None:
@@ -360,12 +361,12 @@ def test_what_the_caller_writes_as_a_view_lies_as_its_base(
     tied = replace(TIED, views={"w2": view}, shapes=shapes, sizes=sizes)
     if refused:
         with pytest.raises(TmmuError, match="view of w, "):
-            of_rank(tied, by, 0)
+            of_rank(over_ranks(tied, by), 0)
     else:
-        assert of_rank(tied, by, 0).reference.views == {"w2": view}
+        assert of_rank(over_ranks(tied, by), 0).reference.views == {"w2": view}
 
 
 def test_a_view_of_what_its_step_does_not_read_is_refused() -> None:
     """Readers give none, and what it would show of a part is not known."""
     with pytest.raises(TmmuError, match="view of w2, "):
-        of_rank(replace(TIED, views={"y": ("w2", 0)}), resolve({"mesh": {"a": 2}}), 0)
+        over_ranks(replace(TIED, views={"y": ("w2", 0)}), resolve({"mesh": {"a": 2}}))

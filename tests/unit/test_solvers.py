@@ -68,7 +68,7 @@ def test_definitions_of_the_prelude_are_known_to_every_child(solver: Z3) -> None
 
 def test_a_closed_solvers_child_serves_the_next_one_which_knows_nothing_of_the_first() -> None:
     """Neither definitions, nor assertions, nor options that belong to a context outlast it. spec: V4.6"""
-    process._end_kept()  # other tests may have left as many children as are kept
+    process.end_kept()  # other tests may have left as many children as are kept
     with Z3("(define-fun mine () Int 7)") as first:
         assert (
             first.evaluate("(set-option :produce-models true)(declare-const x Int)(assert false)", 60).failure is None

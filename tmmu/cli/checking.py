@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from proofs import obligations
 from proofs.readers.models.ir import read_ir
 from proofs.readers.operators import iterates, qualified
-from proofs.sharding.stages import RankModel, of_rank
+from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
+from proofs.verify.sources import KeptSources
 from proofs.violations import Obligation, Violation
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
@@ -33,12 +34,30 @@ def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
     checker's tables counts. What the model itself declares wrongly is INVALID_IR: an alias group whose members are
     needed at once, a loop that is declared to run once.
     """
-    _check_loops(model)
-    reference = read_ir(model)
-    if not is_ir:
-        reference = replace(reference, assumed=[])
-    spec = plan.origin.shard_spec
-    rank_model = of_rank(reference, spec, plan.origin.rank) if spec else RankModel(reference, {})
+    PlanCheck(model, is_ir=is_ir)(plan)
+
+
+class PlanCheck:
+    """The same for the plans of several ranks: the model is read once. Called with a plan, it returns the bytes that
+    were checked. Raises as `check`.
+    """
+
+    def __init__(self, model: Model, *, is_ir: bool) -> None:
+        _check_loops(model)
+        reference = read_ir(model)
+        self.model, self.sources = model, KeptSources()
+        self.reference = reference if is_ir else replace(reference, assumed=[])
+
+    def __call__(self, plan: Plan) -> bytes:
+        """The bytes of a plan. O(plan), and for the first of a stage O(model)."""
+        spec = plan.origin.shard_spec
+        of_rank = self.sources.of_rank
+        rank_model = of_rank(self.reference, spec, plan.origin.rank) if spec else RankModel(self.reference, {})
+        return _checked(plan, self.model, rank_model)
+
+
+def _checked(plan: Plan, model: Model, rank_model: RankModel) -> bytes:
+    """The bytes of a plan against what its rank must run."""
     written = file.encode(plan)
     try:
         stated = file.with_steps(file.decode(written))
@@ -55,6 +74,7 @@ def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
                 place=shown.name,
                 fix="bind one of the tensor's dimensions to a single size, as in --dim NAME=SIZE",
             )
+    return written
 
 
 def check_sizes(resolved: Resolved | None) -> None:

@@ -14,8 +14,8 @@ from tmmu.core.flags import SETTINGS
 from tmmu.core.output import did_you_mean
 
 COMMANDS = (
-    "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "import", "kernel", "mico", "mnemosyne",
-    "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
+    "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "export", "import", "kernel", "mico",
+    "mnemosyne", "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
 )  # fmt: skip
 """The names of the commands; `tmmu.cli.NAME` holds the command as NAME, `import_` the one named `import`."""
 

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
@@ -95,6 +95,10 @@ def _until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 )
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
 @click.option("--events", type=shared.record, help="Append each step of the slot assignment to this log.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 1024), metavar="N",
+    help="With --shard: check and write the plans of all ranks in N processes.",
+)  # fmt: skip
 @shared.style
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print how long each phase took, and what --why lists.")
@@ -109,6 +113,7 @@ def plan(
     capacity: dict[str, int],
     why: bool,
     events: str | None,
+    jobs: int | None,
     style: str,
     quiet: bool,
     verbose: bool,
@@ -122,8 +127,10 @@ def plan(
     \b
     Exit codes: 0 written, 4 a model that cannot be planned, 2 command line, 70 internal error; of several the worst.
     """
-    from tmmu.cli import ranks
+    from tmmu.cli import rank_files, ranks
 
+    if jobs is not None and (sharding.shard is None or sharding.rank is not None):
+        raise click.UsageError("--jobs goes with --shard, for all ranks")
     models = list(dict.fromkeys(chain.from_iterable(given)))
     several = len(models) > 1
     if quiet and (verbose or why or style == "json"):
@@ -140,8 +147,13 @@ def plan(
     for number, (model, target) in enumerate(zip(models, targets, strict=True)):
         try:
             with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
-                made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing, absent)
-                paths = _written(made, target)
+                made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing, absent, jobs)
+                of_stages = [plans for _, _, plans in made.stages]
+                paths = (
+                    _written(made, target)
+                    if jobs is None
+                    else rank_files.checked(made.task, of_stages, target, jobs, doing)
+                )
         except TmmuError as error:
             if not several:
                 raise
@@ -166,7 +178,7 @@ class PlannedModel:
     """What was planned of one model: its task, for each stage its model and the plan of each rank, and the times."""
 
     task: PlanningTask
-    stages: list[tuple[Model, Planned, list[Plan]]]
+    stages: list[tuple[Model, Planned, Sequence[Plan]]]
     allocation_time_ns: int = 0
     phases: dict[str, int] = field(default_factory=dict)
     """Nanoseconds of each phase."""
@@ -183,8 +195,10 @@ def _planned(
     spec: dict[str, Any] | None,
     doing: Doing,
     absent: dict[str, list[NotOfModel]] | None,
+    jobs: int | None,
 ) -> PlannedModel:
-    """The plans of one model, checked. Raises `TmmuError`, which names the file.
+    """The plans of one model, checked; with `jobs` they are checked where they are written. Raises `TmmuError`, which
+    names the file.
 
     Names that the model does not have bind nothing and are noted in `absent`; with None they are refused.
     """
@@ -220,7 +234,8 @@ def _planned(
         found.stages.extend(ranks.plans(asked.graph, spec, sharding.rank, timed))
         begun.append(time.perf_counter_ns())
         count = sum(len(plans) for _, _, plans in found.stages)
-        for number, one in enumerate(one for _, _, plans in found.stages for one in plans):
+        mine = found.stages if jobs is None else []
+        for number, one in enumerate(one for _, _, plans in mine for one in plans):
             doing("checking", number, count)
             asked.check(one)
         begun.append(time.perf_counter_ns())

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from tmmu.cli.checking import check, check_sizes
+from tmmu.cli.checking import PlanCheck, check_sizes
 from tmmu.cli.models import load_resolved
 from tmmu.cli.options import TrainingOptions
 from tmmu.core import kind
@@ -42,9 +43,15 @@ class PlanningTask:
             check_budget(made.plan, self.budget)
         return made
 
-    def check(self, plan: Plan) -> None:
-        """Raise CONTRACT_VIOLATION unless the verifier finds nothing wrong with a plan that was made for this task."""
-        check(plan, self.graph, is_ir=self.is_ir)
+    def check(self, plan: Plan) -> bytes:
+        """The bytes of a plan that was made for this task. Raises CONTRACT_VIOLATION unless the verifier finds nothing
+        wrong with them.
+        """
+        return self._check(plan)
+
+    @cached_property
+    def _check(self) -> PlanCheck:
+        return PlanCheck(self.graph, is_ir=self.is_ir)
 
 
 def task(

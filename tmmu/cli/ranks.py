@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tmmu.cli.options import ShardOptions
+from tmmu.core.flags import PLAN_SUFFIXES
 from tmmu.core.output import counted
 from tmmu.core.vocabulary import Model
 from tmmu.planner.plan import Planned
+from tmmu.planner.sharding.local import Local
 from tmmu.plans import sharding
 from tmmu.plans.sections import Plan, amended
 
@@ -45,11 +48,32 @@ def load(given: ShardOptions, budget: int | None, order: str) -> dict[str, Any] 
     return spec
 
 
+@dataclass(frozen=True)
+class RankPlans(Sequence[Plan]):
+    """The plan of a stage as it is for each of its ranks, made when it is asked for: there may be thousands."""
+
+    local: Local
+    planned: Plan
+    spec: dict[str, Any]
+    ranks: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __getitem__(self, k: Any) -> Any:
+        """The plan of the `k`-th rank. O(tensors)."""
+        from tmmu.planner.sharding import shards_of
+
+        rank, world = self.ranks[k], sharding.ranks(self.spec)
+        shards = shards_of(self.local, self.spec, rank)
+        return amended(self.planned, rank=rank, world_size=world, shard_spec=self.spec, shards=shards)
+
+
 def plans(
     model: Model, spec: dict[str, Any] | None, rank: int | None, plan: Callable[[Model], Planned]
-) -> Iterator[tuple[Model, Planned, list[Plan]]]:
+) -> Iterator[tuple[Model, Planned, Sequence[Plan]]]:
     """For each stage its model, its plan, and that plan as it is for each rank; without a spec the one plan."""
-    from tmmu.planner.sharding import local_models, shards_of
+    from tmmu.planner.sharding import local_models
     from tmmu.planner.sharding.local import coordinates
 
     if spec is None:
@@ -64,19 +88,21 @@ def plans(
     for stage, ranks in by_stage.items():
         local = locals_[stage]
         planned = plan(local.model)
-        yield local.model, planned, [
-            amended(planned.plan, rank=r, world_size=sharding.ranks(spec), shard_spec=spec,
-                    shards=shards_of(local, spec, r))
-            for r in ranks
-        ]  # fmt: skip
+        yield local.model, planned, RankPlans(local, planned.plan, spec, ranks)
 
 
 def target(path: str, plan: Plan) -> str:
-    """The file of one rank: for `plan.cbor` that is `plan.rank0.cbor` and so on; `path` itself without a shard spec."""
+    """The file of a plan: `path` itself without a shard spec."""
+    return rank_file(path, plan.origin.rank) if plan.origin.shard_spec else path
+
+
+def rank_file(path: str, rank: int) -> str:
+    """The file of one rank: for `m.plan.cbor` that is `m.rank0.plan.cbor` and so on, so that a folder of them is known
+    as one of plans, and for `p.cbor` it is `p.rank0.cbor`.
+    """
     whole = Path(path)
-    return (
-        str(whole.with_name(f"{whole.stem}.rank{plan.origin.rank}{whole.suffix}")) if plan.origin.shard_spec else path
-    )
+    suffix = next((known for known in PLAN_SUFFIXES if whole.name.endswith(known)), whole.suffix)
+    return str(whole.with_name(f"{whole.name.removesuffix(suffix)}.rank{rank}{suffix}"))
 
 
 def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:

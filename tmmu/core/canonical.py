@@ -92,7 +92,10 @@ def _typed_array(column: np.ndarray[Any, Any]) -> cbor2.CBORTag:
         tag = _TAG_OF.get(column.dtype)
     if tag is None or column.ndim != 1:
         raise TypeError(f"no canonical encoding for {column.ndim} dimensions of {column.dtype}")
-    return cbor2.CBORTag(tag, column.tobytes())
+    # What was read from bytes is written from them, without a copy.
+    base: Any = column.base
+    whole = isinstance(base, bytes) and len(base) == column.nbytes
+    return cbor2.CBORTag(tag, base if whole else column.tobytes())
 
 
 def encode(value: Any) -> bytes:
@@ -164,11 +167,12 @@ def decode(data: bytes, what: str = "file") -> Any:
             semantic_decoders=dict.fromkeys(_FOREIGN_TAGS, _refuse),
             tag_hook=_column,
         )
-        again = encode(value)
+        is_canonical = digest(value) == hashlib.sha256(data).digest()  # without a second copy of a large file
     except Exception as error:  # the decoder raises many kinds; each means the same to the user
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TmmuError("INVALID_PLAN", f"not a canonical CBOR {what} ({detail})", fix="write it again") from error
-    if again != data:
+    if not is_canonical:
+        again = encode(value)
         at = next((i for i, (a, b) in enumerate(zip(again, data, strict=False)) if a != b), min(len(again), len(data)))
         raise TmmuError(
             "INVALID_PLAN", f"not in canonical form from byte {at} on", fix="encode it deterministically (RFC 8949)"
@@ -178,7 +182,10 @@ def decode(data: bytes, what: str = "file") -> Any:
 
 def digest(value: Any) -> bytes:
     """The object digest: SHA-256 of the canonical CBOR of `value`. spec: R1.6"""
-    return hashlib.sha256(encode(value)).digest()
+    found = _Sha256()
+    with io.BufferedWriter(found, 1 << 20) as stream:
+        cbor2.dump(_plain(value), stream, canonical=True, default=_put)
+    return found.digest
 
 
 def commitment(tag: str, value: Any) -> bytes:
@@ -187,7 +194,26 @@ def commitment(tag: str, value: Any) -> bytes:
     >>> commitment("trace_chain_v1", []).hex()[:16]
     '882b5851e1a6c9de'
     """
-    return hashlib.sha256(encode([tag, value])).digest()
+    return digest([tag, value])
+
+
+class _Sha256(io.RawIOBase):
+    """A stream of which nothing but the hash is kept."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self._hash.update(data)
+        return len(data)
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of what was written."""
+        return self._hash.digest()
 
 
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)

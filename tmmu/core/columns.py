@@ -94,6 +94,6 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] =
 
 def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
     """The distinct `values` in order of first appearance, and the position of each value among them."""
-    table: dict[Value, int] = {}
-    places = [table.setdefault(value, len(table)) for value in values]
-    return list(table), places
+    distinct = list(dict.fromkeys(values))
+    place = {value: i for i, value in enumerate(distinct)}
+    return distinct, [place[value] for value in values]

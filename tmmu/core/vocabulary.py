@@ -152,6 +152,8 @@ class Node:
     @property
     def made(self) -> tuple[int, ...]:
         """What it writes and does not change, in order. O(accesses)."""
+        if not self.mutates:
+            return self.writes
         changed = frozenset(self.mutates)
         return tuple(t for t in self.writes if t not in changed)
 

@@ -7,7 +7,7 @@ encoding. `to_object` and `from_object` are inverse to each other for every vali
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -62,13 +62,14 @@ def to_object(model: Model) -> dict[str, Any]:
     group_rows = iter(group)
     ops, op = index_of([(x.domain, x.op) for x in n])
     role, phase = ({word: i for i, word in enumerate(words)} for words in (ROLES, PHASES))
-    shape_at, shape = ragged([[upper(dim) for dim in x.shape] for x in t], np.uint64)
+    shapes: list[tuple[Dim, ...]] = [x.shape for x in t]
+    open_shapes: list[int] = []
+    if any(issubclass(kind, Expression) for kind in set(map(type, chain.from_iterable(shapes)))):
+        open_shapes = [i for i, shape in enumerate(shapes) if any(isinstance(dim, Expression) for dim in shape)]
+        shapes = [tuple(map(upper, shape)) for shape in shapes]
+    shape_at, shape = ragged(shapes, np.uint64)  # type: ignore[arg-type]  # none is open now
     writer = table.Writer(sorted(model.bindings.ranges))
-    envelopes = [
-        [i, [writer.add(dim) for dim in x.shape]]
-        for i, x in enumerate(t)
-        if any(isinstance(dim, Expression) for dim in x.shape)
-    ]
+    envelopes = [[i, [writer.add(dim) for dim in t[i].shape]] for i in open_shapes]
     viewed = [(i, x.view) for i, x in enumerate(t) if x.view is not None]
     hints = [(i, *pair) for i, x in enumerate(n) for pair in x.in_place]
     requests = [(i, s) for i, x in enumerate(n) for s in x.scratch]

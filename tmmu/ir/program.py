@@ -29,6 +29,8 @@ class Step(NamedTuple):
     @property
     def made(self) -> tuple[int, ...]:
         """What it writes and does not change, in order. O(accesses)."""
+        if not self.mutates:
+            return self.writes
         changed = frozenset(self.mutates)
         return tuple(t for t in self.writes if t not in changed)
 
@@ -84,12 +86,13 @@ def program(model: Model) -> ModelProgram:
     steps: list[Step] = []
     ranges = [Range(-1, -1)] * len(model.bodies)
     entered: dict[int, int] = {}
-    # Each entry is work still to be done: a node to execute, or the leave of one whose bodies have run.
-    work: list[tuple[int, bool]] = [(n, False) for n in reversed(inside[MAIN])]
+    # Each entry is work still to be done: a node n to execute, or ~n, the leave of one whose bodies have run.
+    work = inside[MAIN][::-1]
     while work:
-        n, leaving = work.pop()
+        n = work.pop()
+        is_leaving, n = n < 0, max(n, ~n)
         node, bodies = model.nodes[n], bodies_of.get(n, ())
-        if leaving:
+        if is_leaving:
             reads, copies = _body_outputs(model, bodies, names, home, tensors)
             for b in bodies:
                 ranges[b] = Range(entered[n], len(steps))
@@ -107,9 +110,9 @@ def program(model: Model) -> ModelProgram:
         formals = tuple(t for b in bodies for t in model.bodies[b].inputs)
         entered[n] = len(steps)
         steps.append(Step(n, NodePart.ENTER, node.body, (*node.reads, *scratch), (*formals, *scratch), ()))
-        work.append((n, True))
+        work.append(~n)
         for b in reversed(bodies):
-            work.extend((inner, False) for inner in reversed(inside[b]))
+            work.extend(reversed(inside[b]))
     _check_made_names(tensors, len(model.tensors))
     return ModelProgram(model, tuple(tensors), tuple(steps), tuple(ranges), tuple(names), parents, scratch_arena)
 
@@ -136,6 +139,8 @@ def defining_body(model: Model) -> list[int]:
     Tensors that the caller writes are defined in the main graph, initializers of a body too.
     """
     home = [MAIN] * len(model.tensors)
+    if len(model.bodies) == 1:
+        return home
     for node in model.nodes:
         for t in node.made:
             home[t] = node.body

@@ -10,6 +10,8 @@ T4.1, T4.2, T4.3, T8.6, T8.7
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
+from operator import ne
 from typing import NamedTuple
 
 from tmmu.core.dtypes import BITS
@@ -118,10 +120,14 @@ def form(
                 fix="drop one of the two",
             )
     window, refused = _walk(program, arena, classes, shares, of, in_place)
-    roots = [classes.find(t) for t in range(len(tensors))]
-    number: dict[int, int] = {}
-    storage = [number.setdefault(root, len(number)) for root in roots]
-    problem = _storages(program, live, arena, window, roots, storage, arenas, policy)
+    parent = classes.parent
+    roots = [p if parent[p] == p else classes.find(p) for p in parent]
+    first = list(dict.fromkeys(roots)) if any(map(ne, roots, count())) else roots  # the root of each storage
+    storage = roots
+    if first is not roots:
+        number = {root: k for k, root in enumerate(first)}
+        storage = [number[root] for root in roots]
+    problem = _storages(program, live, arena, window, first, roots, storage, arenas, policy)
     return Aliasing(storage, window, shares, of, problem, refused)
 
 
@@ -160,6 +166,8 @@ def _walk(
     window = [0] * len(tensors)
     conflicts = _Conflicts(program, classes)
     refused: list[Refused] = []
+    if not any(tensor.view for tensor in tensors) and not any(node.in_place for node in model.nodes):
+        return window, refused
     for s, step in enumerate(program.steps):
         node = model.nodes[step.node]
         for t in step.writes:
@@ -255,15 +263,15 @@ def _storages(
     live: Liveness,
     permitted: list[Choices],
     window: list[int],
+    root: list[int],
     roots: list[int],
     storage: list[int],
     arenas: tuple[ArenaConfiguration, ...],
     policy: ArenaPolicy,
 ) -> AllocationProblem:
-    """The union of what the members of each storage need. `roots` and `storage` are by tensor."""
+    """The union of what the members of each storage need. `root` is by storage, `roots` and `storage` are by tensor."""
     tensors = program.tensors
-    root = list(dict.fromkeys(roots))
-    size = [window[t] + tensors[t].bytes for t in root]
+    size = [window[t] + tensors[t].bytes if window[t] else tensors[t].bytes for t in root]
     alignment = [tensors[t].alignment for t in root]
     birth, death = [live.birth[t] for t in root], [live.death[t] for t in root]
     for t, k in enumerate(storage):

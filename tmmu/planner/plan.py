@@ -12,12 +12,11 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 import numpy as np
 
 from tmmu.core import canonical
-from tmmu.core.columns import NONE, Names, column, index_of, ragged
+from tmmu.core.columns import NONE, U8, U32, Names, column, index_of, ragged
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, program
@@ -95,6 +94,7 @@ def plan_memory(
     mode, order = options.mode, options.order
     check(arenas, policy)
     with _collector_off():
+        ir_hash = ir_columns.digest(model)  # first, while nothing else takes memory
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
         run = program(ordered)
         check_mutations(run, mode)
@@ -120,8 +120,8 @@ def plan_memory(
             _allocation(run, live, alias, found, mode, layout),
             Claims(usage, slot_table(found.slots), ClaimedConfiguration(uses, policy)),
             Provenance(
-                model.name, mode, layout, order, options.replay_token or replay_token(), ir_columns.digest(model),
-                model.source_digest, replace(model.bindings, ranges={}),
+                model.name, mode, layout, order, options.replay_token or replay_token(), ir_hash, model.source_digest,
+                replace(model.bindings, ranges={}),
                 address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
                 effort=found.effort, bounds=found.bounds,
             ),
@@ -158,12 +158,13 @@ def _usage(alias: Aliasing, found: Solution, steps: int) -> tuple[Usage, ...]:
     arena = np.asarray(found.arena, np.int64)
     birth, death = np.asarray(problem.birth, np.int64), np.asarray(problem.death, np.int64)
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
-    wide = sum(problem.bytes) >= 1 << 63
+    exact: type = object if sum(problem.bytes) >= 1 << 63 else np.int64
+    size: np.ndarray = np.array(problem.bytes, exact)
     for a in range(len(arenas)):
         members = np.flatnonzero(arena == a)
         born, gone = birth[members], death[members] + 1
-        count = _running(born, gone, [1] * len(members), steps, wide=False)
-        live = _running(born, gone, [problem.bytes[k] for k in members.tolist()], steps, wide=wide)
+        count = _running(born, gone, np.ones(len(members), np.int64), steps)
+        live = _running(born, gone, size[members], steps)
         joined = any(
             found.arena[k] == a
             and any(
@@ -172,25 +173,19 @@ def _usage(alias: Aliasing, found: Solution, steps: int) -> tuple[Usage, ...]:
             )
             for k, others in conflicts.items()
         )
-        most, peak, opened = max(count), max(live), found.slots.arena.count(a)
+        most, peak, opened = int(count.max()), int(live.max()), found.slots.arena.count(a)
         minimal = opened == most and not joined
-        result.append(Usage(found.footprint[a], peak, live.index(peak), opened, most, count.index(most), minimal))
+        fullest, at_peak = int(count.argmax()), int(live.argmax())  # the first step that reaches each
+        result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal))
     return tuple(result)
 
 
-def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, *, wide: bool) -> list[int]:
+def _running(born: np.ndarray, gone: np.ndarray, amount: np.ndarray, steps: int) -> np.ndarray:
     """The total amount that is live at each step."""
-    if wide:
-        changes = [0] * (steps + 1)
-        for b, g, x in zip(born.tolist(), gone.tolist(), amount, strict=True):
-            changes[b] += x
-            changes[g] -= x
-        return list(accumulate(changes[:steps]))
-    delta = np.zeros(steps + 1, np.int64)
+    delta = np.zeros(steps + 1, amount.dtype)
     np.add.at(delta, born, amount)
     np.subtract.at(delta, gone, amount)
-    total: list[int] = np.cumsum(delta[:steps]).tolist()
-    return total
+    return np.cumsum(delta[:steps])
 
 
 def _allocation(
@@ -198,7 +193,6 @@ def _allocation(
 ) -> Allocation:
     """What is run and where it lies, as columns. spec: O1.7, P2.3"""
     model, tensors, steps, problem = run.model, run.tensors, run.steps, alias.storages
-    outputs, inputs = set(model.outputs), set(model.inputs)
     dtypes, dtype = index_of([x.dtype for x in tensors])
     ops, op = index_of([(n.domain, n.op) for n in model.nodes])
     listed = {name: ragged([getattr(step, name) for step in steps]) for name in table.Steps.LISTS}
@@ -206,13 +200,7 @@ def _allocation(
     role = {r: i for i, r in enumerate(table.ROLES)}
     word = {s: i for i, s in enumerate(table.SHARES)}
     part = {p: i for i, p in enumerate(table.PARTS)}
-    donated = frozenset(model.bindings.donated)
-    kept = {
-        t
-        for t, x in enumerate(tensors)
-        if (x.role in (Role.PARAMETER, Role.OPTIMIZER) and x.name not in donated)
-        or (mode == "forward" and x.saved_for_backward)
-    }
+    roles = column([role[x.role] for x in tensors], u8)
     return Allocation(
         arenas=tuple(
             Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
@@ -222,26 +210,17 @@ def _allocation(
         tensors=table.Tensors(
             name=Names.of([x.name for x in tensors]),
             dtype=column(dtype, u8),
-            role=column([role[x.role] for x in tensors], u8),
-            flags=column(
-                [
-                    (t in inputs) * IS_INPUT
-                    + (t in outputs) * IS_OUTPUT
-                    + x.saved_for_backward * IS_SAVED
-                    + (t in outputs or t in kept) * IS_RETURNED
-                    for t, x in enumerate(tensors)
-                ],
-                u8,
-            ),
+            role=roles,
+            flags=_flags(run, roles, mode),
             bytes=column([x.bytes for x in tensors], u64),
             alignment=column([x.alignment for x in tensors], u64),
             birth=column(live.birth, u32),
             death=column(live.death, u32),
             storage=column(alias.storage, u32),
             window=column(alias.window, u64),
-            writer=column([NONE if w == liveness.NO_STEP else w for w in live.writer], u32),
+            writer=_or_none(live.writer, liveness.NO_STEP),
             shares=column([word[s] for s in alias.shares], u8),
-            of=column([NONE if x == aliasing.NO_TENSOR else x for x in alias.of], u32),
+            of=_or_none(alias.of, aliasing.NO_TENSOR),
         ),
         storages=table.Storages(
             arena=column(found.arena, u32),
@@ -270,3 +249,27 @@ def _allocation(
         must_not_alias=model.must_not_alias,
         unproduced=model.unproduced,
     )
+
+
+def _flags(run: ModelProgram, roles: U8, mode: str) -> U8:
+    """What the caller writes and reads of each tensor, and what it keeps for a backward half."""
+    model, tensors = run.model, run.tensors
+    is_input, is_output = np.zeros(len(tensors), np.bool_), np.zeros(len(tensors), np.bool_)
+    is_input[list(model.inputs)], is_output[list(model.outputs)] = True, True
+    saved = np.array([x.saved_for_backward for x in tensors], np.bool_)
+    kept = np.isin(roles, [table.ROLES.index(role) for role in (Role.PARAMETER, Role.OPTIMIZER)])
+    if donated := frozenset(model.bindings.donated):
+        kept &= [x.name not in donated for x in tensors]
+    if mode == "forward":
+        kept |= saved
+    named = (is_input, IS_INPUT), (is_output, IS_OUTPUT), (saved, IS_SAVED), (is_output | kept, IS_RETURNED)
+    flags = np.zeros(len(tensors), np.uint8)
+    for mask, flag in named:
+        flags[mask] |= flag
+    return column(flags, np.uint8)
+
+
+def _or_none(values: list[int], absent: int) -> U32:
+    """A column of indices, `NONE` where one is absent."""
+    found = np.array(values, np.int64)
+    return column(np.where(found == absent, NONE, found), np.uint32)

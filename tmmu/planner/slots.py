@@ -54,13 +54,12 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     slot = [0] * len(problem)
     slot_arena: list[int] = []
     for a, members in enumerate(problem.members(arena)):
-        order = sorted((problem.birth[k], -problem.bytes[k], problem.name[k], k) for k in members)
         is_observed = problem.arenas[a].reuse and problem.conflicts.keys().isdisjoint(members)
         scanned = observer if is_observed else None
         if scanned is not None:
             listed = [[k, problem.name[k], problem.birth[k], problem.death[k], problem.bytes[k]] for k in members]
             scanned("scan", arena=problem.arenas[a].name, storages=listed)
-        opened = _scan([k for *_, k in order], problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned)
+        opened = _scan(_in_order(problem, members), problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned)
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
@@ -72,6 +71,21 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
+def _in_order(problem: AllocationProblem, members: list[int]) -> list[int]:
+    """Storages by birth, larger ones first, ties by name. O(n log n)."""
+    birth, size = (np.array([of[k] for k in members], np.uint64) for of in (problem.birth, problem.bytes))
+    order = np.lexsort((~size, birth))
+    rows = [members[i] for i in order.tolist()]
+    birth, size = birth[order], size[order]
+    # Where both are the same of some in a row, their names decide.
+    differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
+    bounds = np.concatenate([[0], differs, [len(rows)]])
+    for first in np.flatnonzero(np.diff(bounds) > 1).tolist():
+        lo, hi = bounds[first : first + 2].tolist()
+        rows[lo:hi] = sorted(rows[lo:hi], key=lambda k: (problem.name[k], k))
+    return rows
+
+
 def _scan(
     members: list[int],
     problem: AllocationProblem,
@@ -81,9 +95,9 @@ def _scan(
     observer: MoveObserver | None,
 ) -> int:
     """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
-    active: list[tuple[int, int]] = []  # (death, slot) of the storages that are live
+    by_death = sorted(members, key=problem.death.__getitem__)  # those that died have all been given a slot before
     free: list[int] = []  # slots whose last storage has died
-    opened = now = 0
+    opened = now = dead = 0
     births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
@@ -91,11 +105,14 @@ def _scan(
         if observer is not None and birth > now:
             observer("advance", step=birth)
             now = birth
-        while active and active[0][0] < birth:
-            death, freed = heapq.heappop(active)
-            heapq.heappush(free, freed)
-            if observer is not None:
+        still_live = dead
+        while deaths[by_death[still_live]] < birth:
+            heapq.heappush(free, slot[by_death[still_live]])
+            still_live += 1
+        if observer is not None:
+            for death, freed in sorted((deaths[k], slot[k]) for k in by_death[dead:still_live]):
                 observer("expire", slot=freed - first, death=death)
+        dead = still_live
         chosen = _take(free, conflicts.get(k), tenants) if reuse else None
         is_new = chosen is None
         if chosen is None:
@@ -106,7 +123,6 @@ def _scan(
         if conflicts:
             tenants.setdefault(chosen, set()).add(k)
         slot[k] = chosen
-        heapq.heappush(active, (deaths[k], chosen))
     return opened
 
 

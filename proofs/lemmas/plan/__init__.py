@@ -2,7 +2,8 @@
 
 `chains` are the functions that are evaluated on plans, `properties` what they mean for each pair of cells; the files of
 lemmas are the way from the one to the other. `clique_bound` is why slots cannot be fewer than storages live at one
-step, `cover` and `shrinking` what verdicts on ranks and envelopes rest on. `at_use` proves all of them when they are
+step, `merged` is why one row may ask what several
+would, `cover` and `shrinking` what verdicts on ranks and envelopes rest on. `at_use` proves all of them when they are
 first needed. spec: V4.3, V4.8
 """
 
@@ -18,6 +19,7 @@ from proofs.lemmas.plan import (
     holding,
     layout,
     level,
+    merged,
     properties,
     shrinking,
     tenancy,
@@ -38,5 +40,5 @@ LISTS: tuple[Lemma, ...] = (
     *unfolded.LEMMAS,
 )
 """The lemmas about lists, in the order in which they are proved."""
-STATEMENTS: tuple[Statement, ...] = (*cover.STATEMENTS, *shrinking.STATEMENTS)
+STATEMENTS: tuple[Statement, ...] = (*merged.STATEMENTS, *cover.STATEMENTS, *shrinking.STATEMENTS)
 """Those without lists."""

@@ -25,7 +25,7 @@ _DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|unif
 
 def with_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> ReferenceProgram:
     """The model with the steps added that a plan of mode backward rightly runs again. O(steps + accesses)."""
-    if mode != "backward":
+    if mode != "backward" or not any(_CLONE.fullmatch(node) for node in plan.allocation.steps.node):
         return reference
     again = _Again(reference, plan)
     again.run()

@@ -47,6 +47,8 @@ APPENDS = "executorch_prim::et_copy_index.tensor"
 """It writes a part of its first argument in each iteration, and has no result."""
 CHANGES = {"llama::update_cache": 1, "llama::update_cache_with_indices": 1}
 """The argument that a kernel writes beside its result, by its name without overload."""
+INSTRUCTION_VISITS = 16
+"""What an instruction counts beyond its values."""
 SHOWN = 8
 NOTHING = -1
 """In place of a row: bytes that a pointer left."""
@@ -178,6 +180,7 @@ class MethodWalk:
                 continue
             for v in self.views_at.get(k, ()):
                 self.place_view(v)
+            self.source.spend(INSTRUCTION_VISITS)
             call = self.calls[k]
             k = self.cond(k, end) if call.kind == JUMP else self.instruction(k, call)
         self.depth -= 1
@@ -546,7 +549,7 @@ class Outline:
         """The arms of conds and the bodies of loops, each with its first instruction and the one after its last."""
         found = [(first, jump + 1) for first, jumps in self.loops.items() for jump in jumps]
         for k, call in enumerate(self.calls):
-            if call.kind == JUMP and call.to > k:
+            if call.kind == JUMP:
                 found += arms_of(self.calls, self.values, k) or ()
         return found
 

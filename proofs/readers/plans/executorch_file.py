@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import Source
+from proofs.readers.plans.source import Source, elements_of
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import UINT64_END
 
@@ -129,10 +129,7 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     memory, first = allocation.number(0, "u32"), allocation.number(1, "u32") | allocation.number(2, "u32") << 32
     if not 0 < memory < memories:
         raise source.refuse(f"memory {memory} is none of 1 to {memories - 1}", name)
-    size = 1
-    for dim in sizes:
-        size = min(size * dim, UINT64_END) if size else 0
-    size = nbytes((size,), TYPES[scalar])
+    size = nbytes((elements_of(sizes),), TYPES[scalar])
     if first + size >= UINT64_END:
         raise source.refuse("it ends beyond 64 bits", name)
     at = PlacedBytes(memory - 1, first, size)

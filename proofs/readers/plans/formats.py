@@ -50,7 +50,7 @@ class PlanFormat(NamedTuple):
 
 
 def _is_csv(head: bytes) -> bool:
-    first = {cell.strip() for cell in head.split(b"\n", 1)[0].split(b",")}
+    first = {cell.strip() for cell in head.partition(b"\n")[0].split(b",")}
     return not CSV_ID.isdisjoint(first) and b"size" in first
 
 
@@ -120,6 +120,14 @@ def is_plan(path: str) -> bool:
     forms = [form for form in FORMATS if path.endswith(form.shared)]
     head = _head(path) if forms else b""
     return any(form.recognises(head) for form in forms)
+
+
+def read_with(path: str) -> tuple[str, ...]:
+    """The files that reading a plan reads: itself, and of some formats one beside it."""
+    from proofs.readers.plans import xla
+
+    schedule = path.removesuffix(xla.SUFFIX) + ".txt"
+    return (path, schedule) if path.endswith(xla.SUFFIX) and os.path.exists(schedule) else (path,)
 
 
 def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> Stated | StatedBuffers:

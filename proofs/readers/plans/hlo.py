@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.readers.plans.source import Source
+from proofs.readers.plans.source import Source, elements_of
 from tmmu.core.vocabulary import UINT64_END
 
 TYPES = {
@@ -119,7 +119,7 @@ class _Parsing:
         found: dict[str, Computation] = {}
         entry, current = "", None
         for self.line, text in enumerate(lines[1:], 2):
-            self.source.spend(1 + len(text) // 64, f"line {self.line}")
+            self.source.spend(4 + len(text) // 4, f"line {self.line}")
             if current is None:
                 # Tables of file names and stack frames stand between the title and the first computation.
                 if head := COMPUTATION.match(text):
@@ -207,7 +207,7 @@ class _Parsing:
         for piece in PIECE.finditer(text, at):
             here = piece[0]
             depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(here, 0)
-            if depth or here in ("}", ")") or "," not in here or here.startswith('"'):
+            if depth or "," not in here or here.startswith('"'):
                 part += here if not here.startswith('"') else ""
                 continue
             first, *others = here.split(",")
@@ -254,9 +254,8 @@ class _Parsing:
             return Leaf(index, dtype, 0)
         if dtype not in TYPES:
             raise self.refuse(f"the element type {dtype} is not known")
-        count = 1
-        for dim in filter(None, (d.strip() for d in dims.split(","))):
-            count *= self.number(dim.removeprefix("<="))
+        stated_dims = filter(None, (d.strip() for d in dims.split(",")))
+        count = elements_of(self.number(dim.removeprefix("<=")) for dim in stated_dims)
         stated = WIDTH.search(layout)
         bits = self.number(stated[1]) if stated else WIDTHS[dtype]
         size = (count * bits + 7) // 8

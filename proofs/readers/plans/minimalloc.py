@@ -18,6 +18,8 @@ from tmmu.plans.building import storages
 from tmmu.plans.reading import LIFETIMES_STATED, Reading
 from tmmu.plans.sections import BufferPlan
 
+ROW_VISITS, GAP_VISITS = 9, 6
+"""What a row and a gap count."""
 ARENA = "memory"
 """The one arena; the format has no name for it."""
 ALIASES = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
@@ -68,6 +70,7 @@ class _Reading:
         names: list[str] = []
         rows: list[tuple[int, ...]] = []
         for self.line, text in enumerate(lines[1:], 2):
+            self.source.spend(ROW_VISITS + len(text) // 32, f"line {self.line}")
             if not text.strip():
                 raise self.refuse("a blank line before further rows, where MiniMalloc stops reading", "remove it")
             cells = [cell.strip() for cell in text.split(",")]
@@ -142,6 +145,7 @@ class _Reading:
     def gaps(self, text: str, name: str, size: int, is_inclusive: bool) -> Iterator[_Gap]:
         """`a-b` or `a-b@lo:hi`, separated by blanks; those without a step are listed as assumed to be none."""
         for item in text.split():
+            self.source.spend(GAP_VISITS)
             steps, _, window = item.partition("@")
             first, _, last = steps.partition("-")
             low, colon, high = window.partition(":") if window else ("0", ":", "0")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.readers.plans.source import Source
+from proofs.readers.plans.source import Source, elements_of
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import UINT64_END
 
@@ -151,10 +151,8 @@ def extent(shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int) 
     """
     if 0 in shape:
         return 0
-    elements = 1
     if strides is None:
-        for dim in shape:
-            elements = min(UINT64_END, elements * dim)
+        elements = elements_of(shape)
     else:
-        elements += sum((dim - 1) * stride for dim, stride in zip(shape, strides, strict=True))
+        elements = 1 + sum((dim - 1) * stride for dim, stride in zip(shape, strides, strict=True))
     return (elements * width + 7) // 8

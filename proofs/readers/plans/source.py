@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAX_BODY_DEPTH
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, UINT64_END
 from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -23,7 +24,7 @@ MAX_BYTES = 1 << 28
 MAX_ROWS = 1 << 20
 """The most rows that a plan is given: tensors or buffers, and steps."""
 MAX_WORK = 1 << 24
-"""The most elementary visits of a reading: an instruction, an operand, a table's row; about a minute."""
+"""The most elementary visits of a reading, as of an operand: some ten seconds, as each runs a few lines of Python."""
 MAX_DEPTH = MAX_BODY_DEPTH
 """How deep programs call and types nest."""
 PIPE = "-"
@@ -41,15 +42,20 @@ class ForeignPlan(NamedTuple):
 class Source:
     """A file that is read: its bytes, its name in messages, and where it stands, if it is no pipe.
 
-    `capacity` are the bytes of the memory, where the user gives them; only formats without capacities read it. `work`
-    counts what has been spent.
+    `capacity` are the bytes of the memory, where the user gives them; only formats without capacities read it. `spent`
+    counts the visits to it and to the files beside it.
     """
 
     name: str
     data: bytes
     path: Path | None = None
     capacity: int | None = None
-    work: int = field(default=0, repr=False)
+    spent: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    @property
+    def work(self) -> int:
+        """The visits that were counted, in this file and in those beside it."""
+        return self.spent[0]
 
     @classmethod
     def opened(cls, path: str | os.PathLike[str], capacity: int | None = None) -> Source:
@@ -65,7 +71,7 @@ class Source:
 
     def spend(self, visits: int, place: str | None = None) -> None:
         """Count work; refused beyond `MAX_WORK`."""
-        self.work += visits
+        self.spent[0] += visits
         if self.work > MAX_WORK:
             raise self.refuse(f"reading it takes more than {MAX_WORK} visits of its parts", place, "use a smaller file")
 
@@ -87,12 +93,12 @@ class Source:
             raise self.refuse("expected UTF-8", f"byte {error.start}", "save it as UTF-8") from error
 
     def beside(self, name: str) -> Source:
-        """A file in the same folder, read within the same bounds; it must be there."""
+        """A file in the same folder, read within the same bounds, its visits counted together; it must be there."""
         if self.path is None:
             raise self.refuse(f"{name} must be in its folder, and it comes from a pipe", None, "name the file itself")
         path = self.path.parent / name
         try:
-            return Source(str(path), canonical.read_bounded(path, MAX_BYTES), path)
+            return Source(str(path), canonical.read_bounded(path, MAX_BYTES), path, spent=self.spent)
         except OSError as error:
             raise self.refuse(f"{name} is not beside it ({error.strerror})", None, "keep both in one folder") from error
 
@@ -119,6 +125,19 @@ class FreshNames:
         self._next[plain] = k
         self._next.setdefault(found, 1)
         return found
+
+
+def elements_of(shape: Iterable[int]) -> int:
+    """The elements of a shape of integers from 0 on; 2^67 for more than that, so that no size of 64 bits follows from
+    it whatever an element has, even a single bit. Linear in the dimensions, however large they are. spec: FP2.2
+
+    >>> elements_of((2, 3)), elements_of((1 << 70, 0)), elements_of(()), elements_of((1 << 70, 3)) == 1 << 67
+    (6, 0, 1, True)
+    """
+    count = 1
+    for dim in shape:
+        count = min(count * dim, 8 * UINT64_END)
+    return count
 
 
 def _piped() -> bytes:

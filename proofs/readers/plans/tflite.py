@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, elements_of
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
@@ -121,14 +121,13 @@ class _Reading:
             raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4")
         model = Flatbuffer(source).root()
         self.buffers = model.tables(4)
-        self.offsets = self._offsets(model)
         self.outside: dict[str, str] = {}
         codes = [self._code(table) for table in model.tables(1)]
         tables = model.tables(2)
         counts = [len(table.tables(0)) for table in tables]
-        if not tables or sum(counts) != len(self.offsets):
-            text = f"{len(self.offsets)} offsets for {sum(counts)} tensors of {len(tables)} subgraphs"
-            raise source.refuse(text, METADATA, "plan the model again after it is changed")
+        self.offsets = self._offsets(model, sum(counts))
+        if not tables:
+            raise source.refuse("it has no subgraph", METADATA)
         self.graphs, at = list[StoredSubgraph](), 0
         for table, count in zip(tables, counts, strict=True):
             self.graphs.append(self._subgraph(table, self.offsets[at : at + count], codes, len(self.graphs)))
@@ -167,7 +166,9 @@ class _Reading:
 
     # The file
 
-    def _offsets(self, model: TableAt) -> list[int]:
+    def _offsets(self, model: TableAt, tensors: int) -> list[int]:
+        """The offsets of all tensors: of several lists the last, as the runtime has it; all must fit. spec: FP6.1"""
+        found: list[int] | None = None
         for entry in model.tables(6):
             if entry.text(0) == METADATA:
                 number = entry.number(1, "u32")
@@ -179,10 +180,15 @@ class _Reading:
                 if size % 4 or words < HEADER or words != HEADER + read[HEADER - 1]:
                     stated = read[HEADER - 1] if words >= HEADER else "no number of"
                     raise self.source.refuse(f"{words} words state {stated} offsets after {HEADER} words", METADATA)
-                if min(read[HEADER:], default=0) < RUNTIME:
+                found = read[HEADER:]
+                if min(found, default=0) < RUNTIME:
                     raise self.source.refuse(f"an offset below {RUNTIME}", METADATA)
-                return read[HEADER:]
-        raise self.source.refuse(f"no metadata {METADATA}", None, "plan the model offline: vela MODEL does it")
+                if len(found) != tensors:
+                    text = f"{len(found)} offsets for {tensors} tensors of all subgraphs"
+                    raise self.source.refuse(text, METADATA, "plan the model again after it is changed")
+        if found is None:
+            raise self.source.refuse(f"no metadata {METADATA}", None, "plan it offline: tmmu export tflite does it")
+        return found
 
     def _code(self, table: TableAt) -> tuple[int, str]:
         code = max(table.number(0, "i8"), table.number(3, "i32"))
@@ -224,10 +230,7 @@ class _Reading:
         code, shape = table.number(1, "i8"), table.numbers(0, "i32")
         if code not in TYPES or min(shape, default=0) < 0:
             raise self.source.refuse(f"a tensor of type {code} and shape {shape[:8]} has no size", place)
-        elements = 1
-        for dim in shape:
-            elements = min(elements * dim, UINT64_END)
-        size = nbytes((elements,), TYPES[code])
+        size = nbytes((elements_of(shape),), TYPES[code])
         if offset + size >= UINT64_END:
             raise self.source.refuse("it ends beyond 64 bits", place)
         return StoredTensor(name, TYPES[code], size, offset, is_variable)
@@ -292,7 +295,7 @@ class _Reading:
     def operator(self, name: str, call: str, g: int, node: StoredOperator) -> None:
         """An operator that calls no subgraph. spec: FP6.4, FP6.5, FP6.6"""
         operands = node.reads
-        if node.code == CUSTOM and node.op == ETHOS_U:
+        if node.op == ETHOS_U:
             why = "it holds operands and results by design, and its commands are not read"
             self.outside[f"scratch of {name}"] = why
             operands = [t for k, t in enumerate(operands) if k not in SCRATCH]

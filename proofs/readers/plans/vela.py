@@ -19,6 +19,8 @@ from tmmu.plans.sections import BufferPlan
 HEADER = ("Start Time -", "Start Addr -", "Tensor Size", "Memory Usage")
 """How the columns begin that come first; the last one is the name, those between are not read."""
 TITLES = ("Allocation, memory ", "Tensor Allocation for mem_area ", "Tensor Allocation for ")
+LINE_VISITS = 10
+"""What a line counts."""
 SHOWN = 8
 
 
@@ -46,6 +48,7 @@ def read(source: Source) -> ForeignPlan:
     lines = source.text().splitlines()
     source.bound(len(lines))
     for number, line in enumerate(lines, 1):
+        source.spend(LINE_VISITS + len(line) // 32, f"line {number}")
         start = next((each for each in TITLES if line.startswith(each)), None)
         if start is not None:
             title, columns = line[len(start) :].partition(",")[0].strip(" :"), 0

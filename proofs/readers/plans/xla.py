@@ -127,7 +127,7 @@ def assigned(source: Source) -> Assignment:
         if text.startswith(ENDS):
             break
         at = f"line {number}"
-        source.spend(1, at)
+        source.spend(4 + len(text) // 16, at)
         if found := ALLOCATION.fullmatch(text):
             if found[1] in numbers:
                 raise source.refuse(f"allocation {found[1]} twice", at)

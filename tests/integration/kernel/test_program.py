@@ -49,6 +49,14 @@ def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> No
     assert False not in answer.least_footprint
 
 
+@pytest.mark.parametrize("count", [0, 40])
+def test_a_plan_without_claims_is_accepted_and_none_is_shown(count: int) -> None:
+    """spec: V6.7"""
+    plan = training_plan(count, seed=7, in_place=0.3, views=0.3, arenas=2)
+    unclaimed = (None,) * len(plan.allocation.arenas)
+    assert asked(Plan(plan.allocation)) == KernelAnswer(True, fewest_slots=unclaimed, least_footprint=unclaimed)
+
+
 def test_a_plan_of_nothing_is_accepted() -> None:
     assert asked(plan_memory(text_model(inputs="", outputs="")).plan).accepted
 

@@ -6,7 +6,6 @@ spec: U5.17 to U5.19
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path as File
 
 import pytest
@@ -21,7 +20,7 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
 from tests.support import cache_logs, pool_logs, recorded, session_logs
-from tests.support.followed import TLA, followed, refused_everywhere, rewritten
+from tests.support.followed import TLA, followed, objection, refused_everywhere, rewritten, richest
 from tests.support.small_llama import file_of
 from tmmu.cli.entry import run
 
@@ -115,7 +114,7 @@ def test_a_pool_that_two_sessions_share_takes_steps_of_its_module(
     results = followed(foundry_pool, tools)
     results += followed(pool_logs.threads(tmp_path, 1), tools)
     assert [result.objections for result in results if not result.as_expected] == []
-    assert [result.module for result in results] == ["PoolGenerations"] * 3
+    assert {result.module for result in results} == {"PoolGenerations"}
     actions = {line.action for path in follow.read(foundry_pool)[1] for line in path.lines}
     assert actions == {
         "Take", "Grow", "Lack", "Submit", "Complete", "Fail", "Lease", "Return", "Refuse", "Ask", "Reset", "GiveUp",
@@ -161,20 +160,11 @@ def test_every_line_of_a_log_of_sessions_that_is_miswritten_is_refused_at_that_l
     refused_everywhere(path, tools)
 
 
-def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
-    """The richest path through each module."""
-    best: dict[str, Path] = {}
-    for path in follow.read(file)[1]:
-        if path.module not in best or which(path) > which(best[path.module]):
-            best[path.module] = path
-    return list(best.values())
-
-
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
     whole: File, refusals: File, replanned: File, pooled: File, foundry_pool: File, tools: tuple[str, File]
 ) -> None:
-    paths = paths_of(whole, lambda path: len(path.lines))
-    paths += paths_of(foundry_pool, lambda path: len(path.lines))
+    paths = richest(follow.read(whole)[1])
+    paths += richest(follow.read(foundry_pool)[1])
     paths += [path for path in follow.read(pooled)[1] if path.module == "Pools"]
     paths += [path for path in follow.read(replanned)[1] if path.module == "PlanLifecycle"]
     paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
@@ -187,99 +177,138 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
 
 
 @pytest.mark.parametrize(
-    ("module", "before", "after", "says"),
+    ("recording", "module", "before", "after", "which", "says"),
     [
-        ("LinearScan", '"slot": 2}', '"slot": 3}', "Open is not a step of LinearScan here (it allows Open)"),
-        ("LinearScan", '"scanned", "slots": 3', '"scanned", "slots": 2', "LinearScan does not end so"),
         (
+            "whole",
+            "LinearScan",
+            '"slot": 2}',
+            '"slot": 3}',
+            0,
+            "Open is not a step of LinearScan here (it allows Open)",
+        ),
+        ("whole", "LinearScan", '"scanned", "slots": 3', '"scanned", "slots": 2', 0, "LinearScan does not end so"),
+        (
+            "whole",
             "PlanLifecycle",
             '"begun", "t": 3',
             '"begun", "t": 2',
+            0,
             "Begin is not a step of PlanLifecycle here (it allows Beg",
         ),
-        ("Zeroing", '"zeroed": true, "is_zero": true', '"zeroed": true, "is_zero": false', "(it allows Bear)"),
         (
+            "whole",
+            "Zeroing",
+            '"zeroed": true, "is_zero": true',
+            '"zeroed": true, "is_zero": false',
+            0,
+            "Bear is not a step of Zeroing here (it allows Bear)",
+        ),
+        (
+            "whole",
             "Quota",
             '"bytes_allocated": 8192',
             '"bytes_allocated": 8191',
+            0,
             "Commit is not a step of Quota here (it allows",
         ),
         (
+            "pooled",
             "Pools",
             '"join", "storage": 29, "pool": 0',
             '"join", "storage": 29, "pool": 1',
+            0,
             "Join is not a step of Pools",
         ),
-        ("Pools", '"pooled", "pools": 3', '"pooled", "pools": 2', "Pools does not end so"),
-    ],
-)
-def test_a_copy_is_refused_with_the_line_the_action_and_what_the_module_allows(
-    whole: File, pooled: File, tmp_path: File, capsys: pytest.CaptureFixture[str],
-    module: str, before: str, after: str, says: str,
-) -> None:  # fmt: skip
-    copy, line = rewritten(pooled if module == "Pools" else whole, tmp_path, before, after)
-    modules = ["LinearScan", "PlanLifecycle", "Quota", "Zeroing", "Pools"]
-    everything, only = follow.READERS, modules.index(module)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(follow, "READERS", (everything[only],))
-        assert entry.run(["--follow", str(copy)]) == 1
-    out = capsys.readouterr().out
-    assert f"REJECTED {copy}: {module}" in out
-    assert f"  line {line}: " in out
-    assert says in out
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "action"),
-    [
-        ('"event": "replan", "t": 3', '"event": "replan", "t": 4', "Replan"),
-        ('"old_plan_hash": "', '"old_plan_hash": "0', "Replan"),
-        ('"event": "ready", "t": 4', '"event": "ready", "t": 5', "Zero"),
-        ('"event": "begun", "t": 4', '"event": "begun", "t": 3', "Begin"),
-    ],
-)
-def test_a_replan_that_is_miswritten_is_refused_at_its_line(
-    replanned: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, action: str
-) -> None:
-    copy, line = rewritten(replanned, tmp_path, before, after)
-    events, paths = follow.read(copy)
-    paths = [path for path in paths if path.module == "PlanLifecycle"]
-    [result] = follow.follow([(copy, events, paths)], *tools, timeout_s=300, workers=1)
-    assert result.objections[0].startswith(f"line {line}: {action} is not a step of PlanLifecycle")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "which", "says"),
-    [
+        ("pooled", "Pools", '"pooled", "pools": 3', '"pooled", "pools": 2', 0, "Pools does not end so"),
+        (
+            "replanned",
+            "PlanLifecycle",
+            '"event": "replan", "t": 3',
+            '"event": "replan", "t": 4',
+            0,
+            "Replan is not a step",
+        ),
+        ("replanned", "PlanLifecycle", '"old_plan_hash": "', '"old_plan_hash": "0', 0, "Replan is not a step"),
+        ("replanned", "PlanLifecycle", '"event": "ready", "t": 4', '"event": "ready", "t": 5', 0, "Zero is not a step"),
+        (
+            "replanned",
+            "PlanLifecycle",
+            '"event": "begun", "t": 4',
+            '"event": "begun", "t": 3',
+            0,
+            "Begin is not a step",
+        ),
         # a command on a tensor of another generation, which the device would execute all the same
-        ('"writes": [6], "commands": 1', '"writes": [1], "commands": 1', 0, "Submit is not a step"),
-        ('"tensor": 10, "leases": 1', '"tensor": 9, "leases": 1', 0, "Lease is not a step"),
+        (
+            "foundry_pool",
+            "PoolGenerations",
+            '"writes": [6], "commands": 1',
+            '"writes": [1], "commands": 1',
+            0,
+            "Submit is not a step",
+        ),
+        (
+            "foundry_pool",
+            "PoolGenerations",
+            '"tensor": 10, "leases": 1',
+            '"tensor": 9, "leases": 1',
+            0,
+            "Lease is not a step",
+        ),
         # an array that is held beyond the reset
-        ('"tensor": 4, "leases": 0', '"tensor": 3, "leases": 0', -1, "Return is not a step"),
+        (
+            "foundry_pool",
+            "PoolGenerations",
+            '"tensor": 4, "leases": 0',
+            '"tensor": 3, "leases": 0',
+            -1,
+            "Return is not a step",
+        ),
         # a chunk that has room is passed over, or is not the first with room
-        ('"tensor": 5, "chunk": 0', '"tensor": 5, "chunk": 1', 0, "Take is not a step"),
-        ('"size": 1536', '"size": 1280', 0, "Grow is not a step"),
-        ('"is_denied": true', '"is_denied": false', 0, "Lack is not a step"),
-        ('"generation": 3, "allocations"', '"generation": 2, "allocations"', 0, "PoolGenerations does not end so"),
+        (
+            "foundry_pool",
+            "PoolGenerations",
+            '"tensor": 5, "chunk": 0',
+            '"tensor": 5, "chunk": 1',
+            0,
+            "Take is not a step",
+        ),
+        ("foundry_pool", "PoolGenerations", '"size": 1536', '"size": 1280', 0, "Grow is not a step"),
+        ("foundry_pool", "PoolGenerations", '"is_denied": true', '"is_denied": false', 0, "Lack is not a step"),
+        (
+            "foundry_pool",
+            "PoolGenerations",
+            '"generation": 3, "allocations"',
+            '"generation": 2, "allocations"',
+            0,
+            "PoolGenerations does not end so",
+        ),
     ],
-)  # fmt: skip
-def test_a_pool_that_is_miswritten_is_refused_at_its_line(
-    foundry_pool: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, which: int, says: str
+)
+def test_a_log_that_is_miswritten_is_refused_with_the_line_the_action_and_what_the_module_allows(
+    request: pytest.FixtureRequest, tmp_path: File, tools: tuple[str, File],
+    recording: str, module: str, before: str, after: str, which: int, says: str,
+) -> None:  # fmt: skip
+    copy, line = rewritten(request.getfixturevalue(recording), tmp_path, before, after, which)
+    assert objection(copy, line, module, tools).startswith(f"line {line}: {says}")
+
+
+def test_a_log_that_is_refused_is_named_by_the_command(
+    whole: File, tmp_path: File, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy, line = rewritten(foundry_pool, tmp_path, before, after, which)
-    results = followed(copy, tools)
-    [objection] = [objection for result in results for objection in result.objections]
-    assert objection.startswith(f"line {line}: {says}"), objection
+    copy, _ = rewritten(whole, tmp_path, '"slot": 2}', '"slot": 3}')
+    monkeypatch.setattr(follow, "READERS", follow.READERS[:1])
+    assert entry.run(["--follow", str(copy)]) == 1
+    assert capsys.readouterr().out.startswith(f"REJECTED {copy}: LinearScan")
 
 
 def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, tools: tuple[str, File]) -> None:
     """Without the word of who damaged it, a refusal is the run's fault."""
     lines = [line for line in whole.read_text().splitlines(True) if "damaged" not in line]
     (tmp_path / "copy.events").write_text("".join(lines))
-    events, paths = follow.read(tmp_path / "copy.events")
-    paths = [path for path in paths if path.module == "PlanLifecycle"]
-    [result] = follow.follow([(tmp_path / "copy.events", events, paths)], *tools, timeout_s=300, workers=1)
-    assert result.objections[0].startswith(f"line {len(lines)}: RefuseDamaged is not a step")
+    said = objection(tmp_path / "copy.events", len(lines), "PlanLifecycle", tools)
+    assert said.startswith(f"line {len(lines)}: RefuseDamaged is not a step")
 
 
 # The ways in which a log could look accepted while nothing was.

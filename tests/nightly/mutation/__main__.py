@@ -1,7 +1,7 @@
 """`make mutation`: change the most critical files in one place after the other, and count what no test notices.
 
-Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not, 2 where the tests
-fail for the source as it is.
+Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not. A test that fails for the
+source as it is notices nothing: it is named, and left out.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from tests.nightly.mutation.swapping import Changes, changes, swap
 from tests.nightly.mutation.targets import TARGETS, tests_of
 from tests.nightly.mutation.warm import Collected, Say, Watch, collect
 
-COLLECTED = ("tests/property", "tests/unit")
-"""Tests of any file that may notice a change, beside those of its own: whatever runs the changed line."""
+QUICK = ("tests/unit", "tests/property")
+"""Tests of any file that may notice a change, whatever runs the changed line. Those of other folders, which a file
+names as its own, take much longer: they are looked at, and run, only for what the quick ones do not notice."""
 
 
 class Task(NamedTuple):
@@ -51,13 +52,17 @@ class Results:
         self.path = path
         self.found: dict[str, str] = {}
         self.passed: dict[str, set[str]] = {}
+        self.notices: Counter[tuple[str, str]] = Counter()
         self.load()
 
     def load(self) -> None:
-        """Read what is kept."""
+        """Read what is kept; how often a test noticed a change of a file says which are worth running first."""
+        self.notices.clear()
         for line in self.path.read_text().splitlines() if self.path.exists() else ():
             record = json.loads(line)
             self._note(record["key"], record["result"], record["passed"])
+            if record["by"]:
+                self.notices[record["file"], record["by"]] += 1
 
     def _note(self, key: str, result: str, passed: list[str]) -> None:
         if self.found.get(key, SURVIVED) == SURVIVED:
@@ -100,7 +105,6 @@ class Runner:
     def __init__(self, reached: Reached, results: Results, workers: int, seconds: float, end: float, say: Say) -> None:
         self.reached, self.results, self.say = reached, results, say
         self.workers, self.seconds, self.end = workers, seconds, end
-        self.notices: Counter[tuple[str, str]] = Counter()
 
     def run(self, jobs: Iterator[Job]) -> None:
         """Run jobs; a test that noticed a change of the same file before comes first."""
@@ -131,11 +135,10 @@ class Runner:
                     child.kill()
 
     def _chosen(self, job: Job) -> list[str]:
-        path = job.task.path
-        known = sorted(
-            (name for name in job.tests if self.notices[path, name]), key=lambda name: -self.notices[path, name]
-        )
-        return self.reached.within([*known, *(name for name in job.tests if name not in set(known))], self.seconds)
+        def worth(name: str) -> float:
+            return self.results.notices[job.task.path, name] / (0.1 + self.reached.tests[name].seconds)
+
+        return self.reached.within(sorted(job.tests, key=worth, reverse=True), self.seconds)
 
     def _ended(self, job: Job, result: str, seconds: float, note: Path) -> None:
         by = note.read_text() if note.exists() else ""
@@ -144,7 +147,7 @@ class Runner:
         if result == SURVIVED:
             self.say(f"survived: {job.task.path}:{job.task.mutant.line} {job.task.mutant.name}")
         elif by:
-            self.notices[job.task.path, by] += 1
+            self.results.notices[job.task.path, by] += 1
 
     def left(self, task: Task, names: list[str]) -> list[str]:
         """The tests that this mutant has not passed."""
@@ -170,10 +173,16 @@ def _begin(collected: Collected, runner: Runner, found: Changes, tests: list[str
 
 
 def _imported(todo: list[Task], runner: Runner) -> Iterator[Job]:
-    """The mutants that change what a module does as it is imported, in processes that begin anew."""
+    """The mutants that change what a module does as it is imported, in processes that begin anew: all that have no
+    result yet, too, for their functions were not there to be swapped.
+    """
     for task in todo:
         changed_at_import = changes(ROOT / task.path, task.mutant.source) is None
-        if changed_at_import or task.lines & runner.reached.imported.get(task.path, 0):
+        if (
+            changed_at_import
+            or task.key not in runner.results.found
+            or task.lines & runner.reached.imported.get(task.path, 0)
+        ):
             names = runner.reached.of_file(task.path)
             if changed_at_import:  # not only what runs its functions may read its constants
                 own = tests_of(task.path)
@@ -193,6 +202,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="how many mutants run at once")
     parser.add_argument("--seconds", type=float, default=60.0, help="tests of so many seconds, together, for a mutant")
     parser.add_argument("--sample", type=int, help="so many mutants of each file, chosen by its name")
+    parser.add_argument("--own", action="store_true", help="with the tests that targets.py names for the files alone")
+    parser.add_argument("--tests", nargs="+", metavar="TEST", help="with these tests alone, as pytest takes them")
+    parser.add_argument("--argued", action="store_true", help="run what is argued away too: does a test notice it?")
     parser.add_argument("--folder", type=Path, default=ROOT / "mutants", help="what is kept from run to run")
     parser.add_argument("--list", action="store_true", help="print the survivors that are known, and run nothing")
     parser.add_argument("--page", action="store_true", help="the same as a table in Markdown")
@@ -210,35 +222,62 @@ def main() -> int:
 
 
 def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namespace) -> int:
-    """Run every mutant that no test is known to notice; 2 where a test fails for the source as it is."""
+    """Run every mutant that no test is known to notice and that is not argued away; the exit code of pytest, if any."""
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"
-    reached, end = Reached(given.folder / "reached.jsonl"), time.monotonic() + 60 * given.minutes
-    reached.load(chosen)
     preload()
+    known = {} if given.argued else argued()
+    end = time.monotonic() + 60 * given.minutes
 
-    def todo() -> list[Task]:
-        return [task for tasks in chosen.values() for task in tasks if not results.noticed(task)]
-
-    def swapped(collected: Collected, watch: Watch, say: Say) -> None:
-        there.write_text(json.dumps(list(collected.items)))
-        if failed := watch.tests(collected, chosen, given.workers, say):
-            say("these tests fail for the source as it is:\n    " + "\n    ".join(failed))
-            sys.exit(2)
-        runner = Runner(reached, results, given.workers, given.seconds, end, say)
-        runner.run(_swapped(todo(), runner, collected))
+    def left() -> dict[str, list[Task]]:
+        """What is neither noticed nor argued."""
+        every = {
+            path: [task for task in tasks if not results.noticed(task) and (path, task.mutant.name) not in known]
+            for path, tasks in chosen.items()
+        }
+        return {path: tasks for path, tasks in every.items() if tasks}
 
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
-        there = Path(cache) / "tests.json"
-        tests = sorted({*COLLECTED, *(test for path in chosen for test in tests_of(path))})
-        if code := collect(chosen, tests, reached, swapped):
-            return code
-        results.load()
-        reached.load(chosen)
-        reached.keep(json.loads(there.read_text()))
-        runner = Runner(reached, results, given.workers, given.seconds, end, print)
-        runner.run(_imported(todo(), runner))
+        for quick in (True, False):
+            todo = left()
+            named = given.tests or [test for path in todo for test in tests_of(path)]
+            own = {test for test in named if test.startswith(QUICK) == quick}
+            tests = sorted(own if given.own or given.tests or not quick else {*QUICK, *own})
+            if todo and tests and time.monotonic() < end and (code := _round(todo, tests, results, given, end)):
+                return code
     return 0
+
+
+def _round(
+    todo: dict[str, list[Task]], tests: list[str], results: Results, given: argparse.Namespace, end: float
+) -> int:
+    """Run mutants with these tests: first those that change functions alone, then those that are imported anew."""
+    reached, there = Reached(given.folder / "reached.jsonl"), Path(os.environ["XDG_CACHE_HOME"]) / "tests.json"
+    reached.load(todo)
+
+    def swapped(collected: Collected, watch: Watch, say: Say) -> None:
+        if failed := watch.tests(collected, todo, given.workers, say):
+            say("left out, as they fail here for the source as it is:\n    " + "\n    ".join(failed))
+        usable = [name for name in collected.items if name not in failed]
+        there.write_text(json.dumps(usable))
+        reached.keep(usable)
+        runner = Runner(reached, results, given.workers, given.seconds, end, say)
+        runner.run(_swapped(_mixed(todo), runner, collected))
+
+    if code := collect(todo, tests, reached, swapped):
+        return code
+    results.load()
+    reached.load(todo)
+    reached.keep(json.loads(there.read_text()))
+    runner = Runner(reached, results, given.workers, given.seconds, end, print)
+    runner.run(_imported([task for task in _mixed(todo) if not results.noticed(task)], runner))
+    return 0
+
+
+def _mixed(todo: dict[str, list[Task]]) -> list[Task]:
+    """The mutants in an order in which each file has its share of those that there is time for."""
+    place = {task.key: k / len(tasks) for tasks in todo.values() for k, task in enumerate(tasks)}
+    return sorted((task for tasks in todo.values() for task in tasks), key=lambda task: place[task.key])
 
 
 class Tally(NamedTuple):
@@ -257,11 +296,10 @@ def _tallies(chosen: dict[str, list[Task]], results: Results) -> dict[str, Tally
 
 
 def _tally(path: str, tasks: list[Task], results: Results, known: Container[tuple[str, str]]) -> Tally:
-    found = [results.found.get(task.key) for task in tasks]
-    left = [task for task, result in zip(tasks, found, strict=True) if result == SURVIVED]
-    unargued = [task for task in left if (path, task.mutant.name) not in known]
-    not_run = found.count(None)
-    return Tally(len(tasks), len(tasks) - len(left) - not_run, len(left) - len(unargued), not_run, unargued)
+    noticed = [task for task in tasks if results.noticed(task)]
+    left = [task for task in tasks if not results.noticed(task) and (path, task.mutant.name) not in known]
+    unnoticed = [task for task in left if task.key in results.found]
+    return Tally(len(tasks), len(noticed), len(tasks) - len(noticed) - len(left), len(left) - len(unnoticed), unnoticed)
 
 
 def _report(chosen: dict[str, list[Task]], results: Results) -> int:

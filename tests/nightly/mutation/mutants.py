@@ -11,15 +11,25 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """One changed place: `name` tells it from all others of its file, `source` is the changed module."""
+    """One changed place: `name` tells it from all others of its file, `place` counts the changes of its module."""
 
     name: str
     line: int
-    source: str
+    place: int
+    text: str
+
+    @property
+    def source(self) -> str:
+        """The changed module, written when it is asked for: a module has hundreds of mutants."""
+        tree = ast.parse(self.text)
+        for _ in islice(_places(tree), self.place + 1):
+            pass  # the generator stands where this place is changed, and changes it back only as it goes on
+        return ast.unparse(tree)
 
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
@@ -45,24 +55,28 @@ def mutants(source: str) -> list[Mutant]:
     """Every mutant of a module's source, in the order of its places. Names are made unique by counting."""
     found: list[Mutant] = []
     seen: Counter[str] = Counter()
-    tree = ast.parse(source)
-    for where, node, old, new in _places(tree):
-        changed = ast.unparse(tree)
+    for place, (where, node, old, new) in enumerate(_places(ast.parse(source))):
         plain = f"{where}: {old} → {new}"
         seen[plain] += 1
         name = plain if seen[plain] == 1 else f"{plain} ({seen[plain]})"
-        found.append(Mutant(name, node.lineno, changed))
+        found.append(Mutant(name, node.lineno, place, source))
     return found
 
 
 def _places(tree: ast.Module) -> Iterator[tuple[str, ast.stmt | ast.expr, str, str]]:
     """Change each place in turn, yield while it is changed, and change it back."""
     for where, parent, field, index, node in _walk(tree):
+        quoted = parent if isinstance(node, ast.Constant) and _quotable(parent) else node
         for replacement in _replacements(node):
-            old, new = _said(node), _said(replacement)
+            old = _said(quoted)
             _put(parent, field, index, replacement)
-            yield where, node, old, new
+            yield where, node, old, _said(replacement if quoted is node else quoted)
             _put(parent, field, index, node)
+
+
+def _quotable(parent: ast.AST) -> bool:
+    """Whether a name quotes what a constant stands in: "n - 1" tells more than "1", and tells when it has changed."""
+    return isinstance(parent, ast.expr) and len(ast.unparse(parent)) <= LONGEST
 
 
 Node = ast.stmt | ast.expr
@@ -83,9 +97,19 @@ def _walk(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, int | None, Nod
                     continue
                 if isinstance(item, (ast.stmt, ast.expr)):
                     yield where, parent, field, index, item
-                name = getattr(item, "name", None) if isinstance(item, (ast.FunctionDef, ast.ClassDef)) else None
+                name = _name(parent, item)
                 inner.append((where if name is None else name if where == "module" else f"{where}.{name}", item))
         work.extend(reversed(inner))
+
+
+def _name(parent: ast.AST, item: ast.AST) -> str | None:
+    """What a function, a class, a constant of a module or a field of a class is called."""
+    match item:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            return ast.unparse(target).strip("()") if isinstance(parent, ast.Module | ast.ClassDef) else None
+    return None
 
 
 LEFT_ALONE = {(ast.Raise, "exc"), (ast.Assert, "msg"), (ast.Assert, "test")}

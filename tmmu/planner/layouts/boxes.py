@@ -11,12 +11,14 @@ import bisect
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.alignment import align_up
+from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.problem import AllocationProblem
 
 
@@ -39,6 +41,19 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.birth)
 
+    def part(self, rows: Sequence[int]) -> Boxes:
+        """Some of the boxes, numbered anew, with what binds them."""
+        at = {i: k for k, i in enumerate(rows)}
+        return Boxes(
+            [self.birth[i] for i in rows],
+            [self.death[i] for i in rows],
+            [self.size[i] for i in rows],
+            [self.alignment[i] for i in rows],
+            {at[i]: [at[j] for j in self.apart[i] if j in at] for i in rows if i in self.apart},
+            {at[i]: self.fixed[i] for i in rows if i in self.fixed},
+            {at[i]: self.gaps[i] for i in rows if i in self.gaps},
+        )
+
     def pieces(self) -> Iterator[tuple[int, int, int]]:
         """The box, the first and the last step of each time that a box is live without a gap."""
         for i, (birth, death) in enumerate(zip(self.birth, self.death, strict=True)):
@@ -59,6 +74,12 @@ class Boxes:
         return max(self.peak(), self._peak(padded) - spared)
 
     def _peak(self, sizes: list[int]) -> int:
+        if not self.gaps and sum(sizes) < INT64_SAFE:
+            changed = np.concatenate([np.array(self.birth, np.int64), np.array(self.death, np.int64) + 1])
+            order = np.argsort(changed, kind="stable")
+            live_bytes = np.cumsum(np.concatenate([np.array(sizes, np.int64), -np.array(sizes, np.int64)])[order])
+            settled = np.append(np.diff(changed[order]) != 0, True)  # all that changes at a step has changed
+            return int(live_bytes[settled[: len(order)]].max(initial=0))
         changes: dict[int, int] = {}
         for i, b, d in self.pieces():
             changes[b] = changes.get(b, 0) + sizes[i]
@@ -216,14 +237,39 @@ def best_fit(boxes: Boxes) -> Packing:
     """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n)."""
     offsets = [0] * len(boxes)
     free = _Free()
-    live: list[tuple[int, int]] = []
-    for i in sorted(range(len(boxes)), key=lambda i: (boxes.birth[i], -boxes.size[i], i)):
-        while live and live[0][0] < boxes.birth[i]:
-            j = heapq.heappop(live)[1]
-            free.give(offsets[j], offsets[j] + boxes.size[j])
-        offsets[i] = free.take(boxes.size[i], boxes.alignment[i])
-        heapq.heappush(live, (boxes.death[i], i))
-    return Packing(offsets, max((at + size for at, size in zip(offsets, boxes.size, strict=True)), default=0))
+    birth, death, size, alignment = boxes.birth, boxes.death, boxes.size, boxes.alignment
+    by_death, dead = sorted(range(len(boxes)), key=death.__getitem__), 0
+    for i in sorted(range(len(boxes)), key=lambda i: (birth[i], -size[i])):
+        while death[j := by_death[dead]] < birth[i]:  # it was born before: births are in order
+            free.give(offsets[j], offsets[j] + size[j])
+            dead += 1
+        offsets[i] = free.take(size[i], alignment[i])
+    return Packing(offsets, max(map(add, offsets, size), default=0))
+
+
+def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
+    """Those that live long by `best_fit` at the bottom, all others by `best_fit` above them. O(n log n) a placement.
+
+    What is saved for a backward pass lies as in a stack then, not fragmented by what lives for a few steps. Long is
+    what lives for a power of two of steps or more: of these powers so many are tried as `tries` says, those first for
+    which both peaks together are least.
+    """
+    length = np.array(boxes.death, np.int64) - np.array(boxes.birth, np.int64) + 1
+    splits = []
+    for k in range(1, int(length.max()).bit_length() if tries else 0):
+        parts = [boxes.part(np.flatnonzero(is_in).tolist()) for is_in in (length >= 1 << k, length < 1 << k)]
+        if all(map(len, parts)):
+            splits.append((sum(part.peak() for part in parts), k))
+    for _, k in sorted(splits)[:tries]:
+        offsets, top = [0] * len(boxes), 0
+        for is_in in (length >= 1 << k, length < 1 << k):
+            rows = np.flatnonzero(is_in).tolist()
+            found = best_fit(boxes.part(rows))
+            top = align_up(top, max(boxes.alignment))
+            for i, at in zip(rows, found.offsets, strict=True):
+                offsets[i] = top + at
+            top += found.height
+        yield Packing(offsets, top)
 
 
 class _Free:

@@ -5,8 +5,9 @@ Learning", ASPLOS 2023), over placements that are *canonical*: boxes are placed 
 the lowest offset above those of its neighbours that are placed already. A branch ends where
 
 - in some section (the boxes that are live at one moment) what is left does not fit between floor and height,
-- the next box would leave a gap that another could fill (dominance), or
-- a box that equals it in size and life has not been placed yet.
+- the next box would leave a gap that another could fill (dominance),
+- a box that equals it in size and life has not been placed yet, or
+- a box failed that nothing that is left meets: wherever another is placed, that one lies there, and fails again.
 
 Boxes left of a moment at which no box that is still to be placed is live do not touch those right of it: both sides are
 searched apart. The work is counted in looks, never in time, and the search stops and goes on at any count.
@@ -226,10 +227,12 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
         for c in range(first[i], last[i] - 1):
             cut[c] -= 1
         spent += 1 + section_at[i + 1] - section_at[i] + neighbour_at[i + 1] - neighbour_at[i]
-        fits = end <= height
+        fits, alone = end <= height, True
         start, stop = first[i], last[i]
         for k in range(neighbour_at[i], neighbour_at[i + 1]):
             j = neighbour[k]
+            if offset[j] < 0:
+                alone = False
             if offset[j] < 0 and lowest[j] < end:
                 raised_box[n_raised], raised_from[n_raised] = j, lowest[j]
                 n_raised += 1
@@ -240,6 +243,8 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
                 for m in range(section_at[j], section_at[j + 1]):
                     touched[section[m]] = 1
                 start, stop = min(start, first[j]), max(stop, last[j])
+        if alone:  # it lies here whatever comes next: no other candidate need be tried
+            following[top] = candidates_end[top]
         # No floor is below the lowest offset of what is left there.
         for c in range(start, stop):
             if touched[c]:

@@ -35,6 +35,9 @@ FIRST = 1 << 16
 FEW = 1 << 22
 """The complete search is for groups of n boxes in m sections where neither n (n + m) nor the meetings exceed this."""
 
+LESS = 4
+"""In each round an order may spend this part of what each preference of the complete search may."""
+
 Keys = tuple[int, ...]
 
 ORDERS: tuple[Keys, ...] = (
@@ -42,11 +45,13 @@ ORDERS: tuple[Keys, ...] = (
 )  # fmt: skip
 """The keys of the orders that are changed, then births: larger first, and earlier births first."""
 PREFERENCES: tuple[tuple[Keys, bool], ...] = (
-    ((TOTAL, COUNT, AREA), False), ((TOTAL, AREA, COUNT), False), ((COUNT, AREA, TOTAL), False),
-    ((TOTAL, COUNT, AREA), True), ((WEIGHT, COUNT, AREA), False), ((COUNT, TOTAL, AREA), True),
-    ((WEIGHT, AREA, COUNT), False), ((AREA, TOTAL, COUNT), False),
+    ((TOTAL, LENGTH, AREA), True), ((TOTAL, AREA, LENGTH), True), ((LENGTH, AREA, TOTAL), True),
+    ((TOTAL, COUNT, AREA), True), ((COUNT, TOTAL, AREA), True), ((WEIGHT, COUNT, AREA), False),
 )  # fmt: skip
-"""The keys by which the complete search prefers boxes, and whether parts that are split off are sorted again."""
+"""The keys by which the complete search prefers boxes, and whether parts that are split off are sorted again.
+
+The first three are MiniMalloc's, in another order; the next two count sections in place of steps.
+"""
 
 Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
 
@@ -74,20 +79,45 @@ class Sections(NamedTuple):
     """For each section the boxes that are live there."""
 
 
-def sections_of(boxes: Boxes) -> Sections:
-    """A section for each step after which something dies before anything is born. O(n log n + what is live in each)."""
-    pieces = list(boxes.pieces())
-    births, deaths = sorted({b for _, b, _ in pieces}), sorted({d for _, _, d in pieces})
+def moments_of(boxes: Boxes) -> list[int]:
+    """The last birth before each step after which something dies before anything is born. O(n log n)."""
+    births, deaths = sorted({b for _, b, _ in boxes.pieces()}), sorted({d for _, _, d in boxes.pieces()})
     kept = []
     for b, following in zip(births, [*births[1:], math.inf], strict=True):
         k = bisect_left(deaths, b)
         if k < len(deaths) and deaths[k] < following:
             kept.append(b)
+    return kept
+
+
+def sections_of(boxes: Boxes) -> Sections:
+    """The sections at those moments. O(n log n + what is live in each)."""
+    kept = moments_of(boxes)
     found = Sections([[] for _ in range(len(boxes))], [[] for _ in kept])
-    for i, b, d in pieces:
+    for i, b, d in boxes.pieces():
         for c in range(bisect_left(kept, b), bisect_right(kept, d)):
             found.of[i].append(c)
             found.members[c].append(i)
+    return found
+
+
+def totals_of(boxes: Boxes) -> list[int]:
+    """The most bytes that are live at a step of each box. O(n log n)."""
+    changes: dict[int, int] = {}
+    for i, b, d in boxes.pieces():
+        changes[b] = changes.get(b, 0) + boxes.size[i]
+        changes[d + 1] = changes.get(d + 1, 0) - boxes.size[i]
+    steps = sorted(changes)
+    # most[k][s] is the most of 2^k steps from the s-th on.
+    most = [list(accumulate(changes[step] for step in steps))]
+    while 2 << len(most) - 1 <= len(steps):
+        half, last = 1 << len(most) - 1, most[-1]
+        most.append([max(pair) for pair in zip(last, last[half:], strict=False)])
+    found = [0] * len(boxes)
+    for i, b, d in boxes.pieces():
+        first, end = bisect_left(steps, b), bisect_right(steps, d)
+        k = (end - first).bit_length() - 1
+        found[i] = max(found[i], most[k][first], most[k][end - (1 << k)])
     return found
 
 
@@ -103,16 +133,17 @@ class Group:
         widest = max(boxes.alignment)
         is_wide = sum(boxes.size) + len(boxes) * widest + max(boxes.fixed.values(), default=0) >= INT64_SAFE
         self.compile: Compile = (lambda loop: None) if is_wide else compile_
-        self.sections = sections_of(boxes)
-        total = [sum(boxes.size[i] for i in members) for members in self.sections.members]
+        n = len(boxes)
+        self.is_few = max(n * (n + len(moments_of(boxes))), boxes.meetings()) <= FEW
+        self.sections = sections_of(boxes) if self.is_few else Sections([[] for _ in range(n)], [])
         length = [d - b + 1 for b, d in zip(boxes.birth, boxes.death, strict=True)]
         self.keys = [
-            [max(total[c] for c in of) for of in self.sections.of],
+            totals_of(boxes),
             _ranks([size * steps for size, steps in zip(boxes.size, length, strict=True)]),
             [len(of) for of in self.sections.of],
             boxes.size,
             length,
-            [0] * len(boxes),
+            [0] * n,
         ]
         # All offsets of a placement in which nothing can be lowered are multiples of this.
         self.unit = math.gcd(*boxes.size, *boxes.fixed.values())
@@ -133,11 +164,10 @@ class Group:
         """Search until nothing is left to be found, or for ever. Every step spends something of the effort."""
         simple = not self.boxes.fixed and not self.boxes.gaps
         orders = [_Order(self, keys) for keys in ORDERS] if simple else []
-        n, m = len(self.boxes), len(self.sections.members)
-        complete = _Complete(self) if max(n * (n + m), self.boxes.meetings()) <= FEW else None
+        complete = _Complete(self) if self.is_few else None
         for budget in (FIRST << number for number in count()):
             for order in orders:
-                yield from order.run(budget, effort)
+                yield from order.run(budget // LESS, effort)
             for keys, again in PREFERENCES if complete else ():
                 for height in self.heights():
                     assert complete is not None
@@ -292,16 +322,7 @@ def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> lis
         until = max(until, dead)
     found = []
     for rows in map(sorted, members):
-        at = {i: k for k, i in enumerate(rows)}
-        part = Boxes(
-            [boxes.birth[i] for i in rows],
-            [boxes.death[i] for i in rows],
-            [boxes.size[i] for i in rows],
-            [boxes.alignment[i] for i in rows],
-            {at[i]: [at[j] for j in boxes.apart[i]] for i in rows if i in boxes.apart},
-            {at[i]: boxes.fixed[i] for i in rows if i in boxes.fixed},
-            {at[i]: boxes.gaps[i] for i in rows if i in boxes.gaps},
-        )  # fmt: skip
+        part = boxes.part(rows)
         found.append((rows, Group(part, _packing(part, [first.offsets[i] for i in rows]), compile_)))
     return found
 

@@ -1,0 +1,119 @@
+"""Verdicts that are kept in a folder, each under the digest of all that it rests on: `verify-plan --resume DIR`.
+
+A record is one file, written whole or not at all. It is named by its key: the SHA-256 of the bytes and the name of
+the plan (and of what is read beside it) and of the model, of every option that a verdict depends on, and of what has
+judged it: the sources of this package, the kernel's program, and the versions of all that it uses. So a record counts
+for nothing else. One that is damaged or of another key is none.
+
+DIR is trusted as the user's own files are: with the right to write there, a record can be forged, as can the plans.
+So nothing is read there unless the user says so, and a verdict that was taken from it has a note that says so.
+spec: V7.5 to V7.8
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from proofs.kernel import installed
+from proofs.readers.plans import formats
+from proofs.verify.options import Options
+from proofs.verify.verdict import EXITS, PROVED, REFUTED, Verdict
+from tmmu.core import canonical
+
+PACKAGES = ("z3-solver", "cvc5", "cbor2", "numpy", "onnx")
+"""What verdicts are made with beside this package."""
+OTHERWISE = frozenset({"model", "workers", "smt2", "coq"})
+"""Options that no verdict depends on, and the model, of which the bytes count."""
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@cache
+def versions() -> str:
+    """The digest of what judges: this package's sources, the kernel and its program, Python and the packages used."""
+    total = hashlib.sha256()
+    for folder in ("proofs", "tmmu"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            content = path.read_bytes()
+            total.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    program = installed.program()
+    kernel = "" if program is None else installed.of_file(program)
+    used = [f"{name} {metadata.version(name)}" for name in PACKAGES]
+    total.update("\n".join([installed.digest(), kernel, platform.python_version(), *used]).encode())
+    return total.hexdigest()
+
+
+def content_of(path: str) -> str:
+    """The SHA-256 of a file's bytes. Raises OSError. O(bytes), in pieces."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def key(path: str, options: Options, model: str | None) -> str:
+    """The key of the verdict on a plan under these options; `model` is the digest of the model's bytes.
+
+    Raises OSError where the plan cannot be read. O(bytes).
+    """
+    read = [[os.path.basename(one), content_of(one)] for one in formats.read_with(path)]
+    name = None if options.model is None else os.path.basename(options.model)
+    chosen = {f.name: _plain(getattr(options, f.name)) for f in fields(options) if f.name not in OTHERWISE}
+    return hashlib.sha256(json.dumps([read, name, model, chosen, versions()], sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """An option as JSON has it, the same for equal options."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return [[_plain(k), _plain(v)] for k, v in sorted(value.items())]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(_plain, value))
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    assert value is None or isinstance(value, (str, int, float)), value
+    return value
+
+
+def as_read(verdict: Verdict) -> Verdict:
+    """A verdict as its record gives it again: of lists and texts alone, so that a taken one is as one just made."""
+    return Verdict(**json.loads(json.dumps(asdict(verdict))))
+
+
+class Results:
+    """The records in a folder, which is made where it is not there. Raises TmmuError where that cannot be written."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+
+    def taken(self, key: str, path: str, options: Options) -> Verdict | None:
+        """The verdict that is kept under a key, of the plan as it is named now; None where there is none."""
+        try:
+            found = json.loads(Path(self.folder, f"{key}.json").read_bytes())
+            stated, verdict = found["verdict"], Verdict(**found["verdict"])
+            right = found["key"] == key and found["digest"] == _digest(stated)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        if not right or verdict.verdict not in (PROVED, REFUTED) or verdict.exit != EXITS[verdict.verdict]:
+            return None
+        note = f"taken from {self.folder}, where an earlier run has left it"
+        return replace(verdict, file=path, model=options.model, notes=[*verdict.notes, note])
+
+    def keep(self, key: str, verdict: Verdict) -> None:
+        """Write the record of a verdict: PROVED or REFUTED, as any other may come out otherwise the next time."""
+        if verdict.verdict in (PROVED, REFUTED):
+            stated = asdict(verdict)
+            record = {"key": key, "digest": _digest(stated), "verdict": stated}
+            canonical.write_atomically(Path(self.folder, f"{key}.json"), json.dumps(record).encode())
+
+
+def _digest(stated: Any) -> str:
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()

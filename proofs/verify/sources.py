@@ -1,0 +1,98 @@
+"""Where a verdict has from what other verdicts need as well: what is run of a model, and what is proved of a plan.
+
+A verdict on one plan asks for each anew. In a fleet (`proofs.verify.fleet`) a worker keeps the reading of the model,
+and what solvers and kernel have answered about the same words is asked for once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from proofs import obligations
+from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
+from proofs.obligations import PROVED, Outcome
+from proofs.obligations.context import Context, StorageContext
+from proofs.readers.models.reference import ReferenceProgram
+from proofs.readers.models.training import in_mode
+from proofs.sharding.mesh import Mesh
+from proofs.sharding.stages import DividedModel, RankModel, divided, of_rank, run_by
+from proofs.verify.checks import BufferSubject, Subject
+from proofs.verify.options import Options
+from tmmu.core import canonical, kind
+from tmmu.core.progress import Doing, unseen
+from tmmu.core.vocabulary import Bindings
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What solvers have answered about the obligations of a plan, and the kernel about its words."""
+
+    outcomes: list[Outcome]
+    kernel: dict[str, Any]
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing is open."""
+        accepted = self.kernel["answer"] in ("accepted", NOT_ASKED, NOT_INSTALLED)
+        return accepted and all(outcome.verdict == PROVED for outcome in self.outcomes)
+
+
+def ask(context: Context | StorageContext, digest: bytes, options: Options, progress: Doing = unseen) -> Answers:
+    """Ask solvers and kernel, which repeats `digest`."""
+    outcomes = obligations.prove_with(
+        options.solvers, context, timeout_s=options.timeout, workers=options.workers,
+        definition_limit=options.definition_limit, progress=progress,
+    )  # fmt: skip
+    progress("asking the kernel")
+    return Answers(outcomes, kernel_answer(context, digest, options.timeout))
+
+
+def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
+    """What must be run of the model at `path`: an IR file, or an ONNX file."""
+    if kind.is_ir(path):
+        from proofs.readers.models.ir import read_ir
+        from tmmu.ir import files
+
+        return read_ir(files.load(path))
+    from proofs.readers.models.onnx import read_onnx
+
+    return read_onnx(path, bindings)
+
+
+class Sources:
+    """Each of them anew, for every plan."""
+
+    def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
+        """What is run of the model in a mode. Raises `TmmuError` where it cannot be read or bound."""
+        return in_mode(read_model(path, bindings), mode)
+
+    def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
+        """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
+        return of_rank(whole, spec, rank)
+
+    def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
+        """What is proved of a plan of which nothing false was found."""
+        return ask(subject.context, subject.stated.hashes["file_digest"], options, progress)
+
+
+ANEW = Sources()
+
+
+class KeptSources(Sources):
+    """What stages of a mesh run is kept: the ranks of one stage have it in common."""
+
+    def __init__(self) -> None:
+        self.divided: tuple[bytes, DividedModel] | None = None
+        self.stages: dict[int, RankModel] = {}
+
+    def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
+        """What one rank runs, worked out once for its stage. Raises INVALID_SHARDING."""
+        key = canonical.digest(spec)
+        if self.divided is None or self.divided[0] != key or self.divided[1].model is not whole:
+            self.divided = key, divided(whole, spec)
+            self.stages.clear()
+        stage = Mesh(spec).at(rank, spec["pipeline_axis"]) if spec["pipeline_axis"] else 0
+        if stage not in self.stages:
+            self.stages[stage] = run_by(self.divided[1], rank)
+        return self.stages[stage]

@@ -1,0 +1,115 @@
+"""VeriPB itself on windows of twenty storages: it accepts the proofs that are found, and no others.
+
+VeriPB is taken from the path, or built by cargo (two minutes), kept beside the other tools. spec: V5.7, V5.8
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from proofs.optimum import veripb
+from proofs.optimum.formula import LiveStorage, lower_placement
+from proofs.optimum.refutation import refute
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
+from tests.support.buffers import model_of
+from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.planner import PlanOptions, plan_memory
+from tmmu.planner.layouts.boxes import Boxes, Packing
+from tmmu.planner.layouts.search import Effort, Group
+from tmmu.plans import file
+from tmmu.plans.sections import Plan
+
+VERSION = "3.0.2"
+WINDOW = 20
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _veripb() -> None:
+    """VeriPB on the path."""
+    if shutil.which("veripb"):
+        return
+    kept = Path.home() / ".cache" / "tmmu" / f"veripb-{VERSION}"
+    if not (kept / "bin" / "veripb").exists():
+        if shutil.which("cargo") is None:
+            pytest.skip("no cargo")  # nothing else builds VeriPB, and where cargo is, it is built
+        subprocess.run(["cargo", "install", "veripb", "--version", VERSION, "--root", str(kept)], check=True)
+    os.environ["PATH"] += f"{os.pathsep}{kept / 'bin'}"
+
+
+def window(seed: int) -> Plan:
+    """Twenty storages of odd sizes at multiples of two or four, placed as low as a search finds."""
+    rng = random.Random(seed)
+    births = [rng.randrange(10) for _ in range(WINDOW)]
+    sizes = [rng.choice((1, 2, 3, 4, 5, 6, 7, 9, 11, 13)) for _ in births]
+    boxes = Boxes(births, [b + rng.randrange(5) for b in births], sizes, [1] * WINDOW, {})
+    arenas = (ArenaConfiguration("buffers", (Role.ACTIVATION,), alignment=rng.choice((2, 4))),)
+    return plan_memory(model_of(boxes), arenas, PlanOptions(layout="packed", effort=1 << 23)).plan
+
+
+def test_plans_of_windows_whose_optimum_is_above_the_peak_are_proved(tmp_path: Path) -> None:
+    for seed in range(4):
+        plan = window(seed)
+        assert plan.usage[0].footprint > plan.usage[0].peak_live_bytes
+        file.save(plan, tmp_path / f"{seed}.plan.cbor")
+        found = verify(str(tmp_path / f"{seed}.plan.cbor"), Options(optimum=str(tmp_path / "proofs")))
+        assert found.verdict == "PROVED"
+        assert found.claims["buffers"]["footprint_is_optimal"] == "proved"
+        assert f"VeriPB {VERSION} has checked" in "".join(found.notes)
+
+
+def apart(seed: int) -> tuple[LiveStorage, ...]:
+    """Twenty storages of several alignments, of which what is live leaves bytes that no placement can use."""
+    rng = random.Random(seed)
+    sizes = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13)
+    rows = [(rng.randrange(10), rng.randrange(5), rng.choice(sizes), rng.choice((1, 1, 2, 4)))
+            for _ in range(WINDOW)]  # fmt: skip
+    return tuple(
+        LiveStorage(row, birth, birth + length, size, step) for row, (birth, length, size, step) in enumerate(rows)
+    )
+
+
+FRAGMENTED = (20, 22, 184)
+"""Windows whose optimum is above what is live and what alignment alone costs."""
+
+
+def test_proofs_that_are_cut_or_changed_or_of_another_formula_are_refused(tmp_path: Path) -> None:
+    kept: list[tuple[Path, str]] = []
+    for seed in FRAGMENTED:
+        spans = apart(seed)
+        boxes = Boxes(*([getattr(s, name) for s in spans] for name in ("birth", "death", "bytes", "alignment")), {})
+        search, effort = Group(boxes, Packing([0] * WINDOW, 1 << 20)), Effort(1 << 27)
+        for _ in search.steps(effort):
+            if effort.left <= 0:
+                break
+        assert search.best.height > boxes.least()
+        lower = lower_placement(spans, set(), search.best.height - 1)
+        assert lower is not None
+        text = refute(lower)
+        assert text is not None
+        stated, proof = tmp_path / f"{seed}.opb", tmp_path / f"{seed}.pbp"
+        stated.write_text("".join(f"{line}\n" for line in lower.opb()))
+        proof.write_text(text)
+        assert veripb.check(stated, proof, 60.0).proved
+        kept.append((stated, text))
+    wrong_proof = tmp_path / "wrong.pbp"
+    for k, (stated, text) in enumerate(kept):
+        lines = text.splitlines()
+        learned = [n for n, line in enumerate(lines) if line.startswith("rup ")]
+        given = int(lines[1].split()[1])
+        for wrong in (
+            kept[k - 1][1],
+            "\n".join([*lines[:2], "rup >= 1 ;", lines[-3], f"conclusion UNSAT : {given + 1} ;", lines[-1], ""]),
+            "\n".join([*lines[: learned[-1]], *lines[learned[-1] + 1 :], ""]),
+            text.replace("UNSAT", "NONE"),
+            text[: len(text) // 2],
+            "",
+        ):
+            wrong_proof.write_text(wrong)
+            assert not veripb.check(stated, wrong_proof, 60.0).proved, (stated, wrong[:80])

@@ -1,0 +1,267 @@
+"""A lower placement as a formula: it has a solution just where brute force has one, and what is written is a proof.
+
+spec: V5.6, V5.7, V5.8
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proofs import obligations
+from proofs.obligations import Outcome
+from proofs.optimum import formula as formula_module
+from proofs.optimum import veripb
+from proofs.optimum.formula import LiveStorage, LowerPlacement, lower_placement, spans_of
+from proofs.optimum.refutation import refute
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
+from proofs.violations import Discharge, discharged
+from tests.support.buffers import model_of
+from tests.support.effort import share
+from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.planner import PlanOptions, plan_memory
+from tmmu.planner.layouts.boxes import Boxes
+from tmmu.plans import file
+from tmmu.plans.allocation import Arena
+from tmmu.plans.sections import Plan
+
+Apart = set[tuple[int, int]]
+
+RAGGED = tuple(LiveStorage(row, row, row + 1, 12, 8) for row in range(4))
+"""12 bytes each at multiples of 8: two are live at one step, 24 bytes, and need 28."""
+
+
+def drawn(seed: int) -> tuple[tuple[LiveStorage, ...], Apart]:
+    rng = random.Random(seed)
+    births = [rng.randrange(4) for _ in range(4)]
+    spans = tuple(
+        LiveStorage(row, b, b + rng.randrange(3), rng.randrange(1, 4), rng.choice((1, 1, 2, 4)))
+        for row, b in enumerate(births)
+    )
+    return spans, {(0, 3)} if rng.random() < 0.3 else set()
+
+
+def least(spans: Sequence[LiveStorage], apart: Apart) -> int:
+    """The lowest end of any placement, from the definition: every offset of every storage."""
+    end = sum(span.bytes + span.alignment for span in spans)
+    choices = [range(0, end, span.alignment) for span in spans]
+    meets = [
+        (i, j)
+        for i, j in itertools.combinations(range(len(spans)), 2)
+        if (spans[i].birth <= spans[j].death and spans[j].birth <= spans[i].death) or (i, j) in apart
+    ]
+
+    def fits(height: int, offsets: tuple[int, ...] = ()) -> bool:
+        i = len(offsets)
+        if i == len(spans):
+            return True
+        for at in choices[i]:
+            if at + spans[i].bytes > height:
+                return False
+            clash = any(
+                k == i and offsets[j] < at + spans[i].bytes and at < offsets[j] + spans[j].bytes for j, k in meets
+            )
+            if not clash and fits(height, (*offsets, at)):
+                return True
+        return False
+
+    return next(height for height in itertools.count() if fits(height))
+
+
+def solutions(ones: list[list[int]], true: frozenset[int] = frozenset()) -> Iterator[frozenset[int]]:
+    """Every set of variables of which just one is in each constraint."""
+    for row in ones:
+        if not true.intersection(row):
+            for variable in row:
+                if not any(variable in other and true.intersection(other) for other in ones):
+                    yield from solutions(ones, true | {variable})
+            return
+    yield true
+
+
+def test_the_formula_has_a_solution_just_where_a_placement_is_as_low() -> None:
+    above = 0
+    for seed in range(share(60)):
+        spans, apart = drawn(seed)
+        best = least(spans, apart)
+        above += best > max(sum(s.bytes for s in spans if s.birth <= step <= s.death) for step in range(6))
+        lower = lower_placement(spans, apart, best - 1)
+        assert lower is not None
+        assert next(solutions(list(lower.ones())), None) is None, seed
+        assert (text := refute(lower)) is not None, seed
+        assert proves(lower, text), seed
+        as_low = lower_placement(spans, apart, best)
+        assert as_low is not None
+        found = next(solutions(list(as_low.ones())))
+        offsets = {c.storage: c.offset for v, c in enumerate(as_low.choices, start=1) if v in found and c.storage >= 0}
+        assert len(offsets) == len(spans)
+        assert refute(as_low) is None, seed
+    assert above, "instances are among them whose optimum is above what is live"
+
+
+def proves(lower: LowerPlacement, text: str) -> bool:
+    """Reads a proof as VeriPB does, the two rules that are used: sums of constraints, and reverse unit propagation."""
+    constraints: list[tuple[dict[int, int], int]] = []  # Σ coefficient · x ≥ bound, over the variables themselves
+    for row in lower.ones():
+        constraints += [(dict.fromkeys(row, 1), 1), (dict.fromkeys(row, -1), -1)]
+    head, given, *lines, output, conclusion, end = text.splitlines()
+    assert (head, given) == ("pseudo-Boolean proof version 3.0", f"f {len(constraints)} ;")
+    assert (output, end) == ("output NONE ;", "end pseudo-Boolean proof ;")
+    for line in lines:
+        if line.startswith("pol "):
+            total: dict[int, int] = {}
+            bound = 0
+            for at, times in re.findall(r"(\d+) (\d+) \*", line):
+                terms, least_sum = constraints[int(at) - 1]
+                bound += int(times) * least_sum
+                for v, coefficient in terms.items():
+                    total[v] = total.get(v, 0) + int(times) * coefficient
+            constraints.append((total, bound))
+        else:
+            literals = [(-1 if sign else 1) * int(v) for sign, v in re.findall(r"1 (~?)x(\d+)", line)]
+            if not follows(constraints, literals):
+                return False
+            clause = {abs(v): 1 if v > 0 else -1 for v in literals}
+            constraints.append((clause, 1 - sum(v < 0 for v in literals)))
+    return conclusion == f"conclusion UNSAT : {len(constraints)} ;" and constraints[-1] == ({}, 1)
+
+
+def follows(constraints: list[tuple[dict[int, int], int]], clause: list[int]) -> bool:
+    """Whether unit propagation ends in a contradiction where the clause is false."""
+    value = {abs(v): int(v < 0) for v in clause}
+    changed = True
+    while changed:
+        changed = False
+        for terms, bound in constraints:
+            slack = sum(c * value[v] if v in value else max(c, 0) for v, c in terms.items()) - bound
+            if slack < 0:
+                return True
+            for v, c in terms.items():
+                if v not in value and abs(c) > slack:
+                    value[v], changed = int(c > 0), True
+    return False
+
+
+def test_a_proof_without_its_last_lines_or_of_another_formula_is_none() -> None:
+    """What reads proofs here says no: else the test above shows nothing."""
+    lower = lower_placement(RAGGED, set(), 27)
+    assert lower is not None
+    text = refute(lower)
+    assert text is not None
+    assert proves(lower, text)
+    lines = text.splitlines()
+    assert not proves(lower, "\n".join([*lines[:-4], *lines[-3:]])), "the empty clause is missing"
+    finer = tuple(span._replace(alignment=4) for span in RAGGED)
+    for other in (lower_placement(finer, set(), 27), lower_placement(RAGGED, set(), 28)):
+        assert other is not None
+        count = 2 * len(list(other.ones()))
+        kept = [line for line in lines[2:-3] if line.startswith("rup ")]
+        end = ["output NONE ;", f"conclusion UNSAT : {count + len(kept)} ;", lines[-1]]
+        assert not proves(other, "\n".join([lines[0], f"f {count} ;", *kept, *end]))
+
+
+def test_formulas_that_would_be_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit in (("SPANS", 3), ("LITERALS", 8), ("LITERALS", 2)):
+        with monkeypatch.context() as patched:
+            assert lower_placement(RAGGED, set(), 27) is not None
+            patched.setattr(formula_module, name, limit)
+            assert lower_placement(RAGGED, set(), 27) is None
+
+
+def planned(spans: Sequence[LiveStorage]) -> Plan:
+    """The lowest plan of these storages, all aligned alike."""
+    boxes = Boxes(*([getattr(s, name) for s in spans] for name in ("birth", "death", "bytes", "alignment")), {})
+    arenas = (ArenaConfiguration("buffers", (Role.ACTIVATION,), alignment=8),)
+    return plan_memory(model_of(boxes), arenas, PlanOptions(layout="packed", effort=1 << 20)).plan
+
+
+def test_what_has_no_bytes_or_another_arena_is_in_no_formula() -> None:
+    plan = planned(RAGGED)
+    spans, apart = spans_of(plan.placement, 0)
+    assert [tuple(s)[1:] for s in spans] == [tuple(s)[1:] for s in RAGGED]
+    assert apart == set()
+    storages = replace(plan.allocation.storages, bytes=plan.allocation.storages.bytes * [0, 1, 1, 1])
+    arenas = (*plan.allocation.arenas, Arena("others"))
+    kept = replace(plan.allocation, arenas=arenas, storages=storages, must_not_alias=((0, 1), (1, 3), (3, 3)))
+    assert [s.row for s in spans_of(kept, 0)[0]] == [1, 2, 3]
+    assert spans_of(kept, 0)[1] == {(0, 2)}
+    assert spans_of(kept, 1) == ((), set())
+
+
+PROVED = [Outcome(name, "PROVED", 3, 0.1) for name in discharged(Discharge.BY_ROWS) if name != "must_not_alias"]
+"""What the solver answers of a right plan; it is not asked here."""
+
+
+def saved(plan: Plan, folder: Path) -> str:
+    file.save(plan, folder / "p.cbor")
+    return str(folder / "p.cbor")
+
+
+CHECKER = """#!/bin/sh
+echo "Running VeriPB version 3.0.2"
+test "$1" = --opb && test -f "$2" && test -f "$3" || exit 9
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "optimal", "reason"),
+    [
+        (f'echo "{veripb.UNSATISFIABLE}"', "proved", "VeriPB 3.0.2 has checked"),
+        ('echo "s VERIFIED NO CONCLUSION"', "not proved", "s VERIFIED NO CONCLUSION"),
+        (f'echo "{veripb.UNSATISFIABLE}"; exit 1', "not proved", "does not accept"),
+        (f'echo "{veripb.UNSATISFIABLE}"; echo "s NOT VERIFIED"', "not proved", "s NOT VERIFIED"),
+        ('echo "line 3 is wrong" >&2; exit 1', "not proved", "line 3 is wrong"),
+        ("sleep 5", "not proved", "did not end within 0.5 s"),
+        (None, "not proved", "VeriPB is not installed"),
+    ],
+)
+def test_only_what_veripb_accepts_is_reported_as_optimal(
+    answer: str | None, optimal: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict and its exit code are the same with any answer."""
+    if answer is not None:
+        (tmp_path / "veripb").write_text(CHECKER.format(answer))
+        (tmp_path / "veripb").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(obligations, "prove", lambda *_, **__: PROVED)
+    options = Options(optimum=str(tmp_path / "proofs"), timeout=0.5)
+    plan = planned(RAGGED)
+    assert (plan.usage[0].peak_live_bytes, plan.usage[0].footprint) == (24, 28)
+    found = verify(saved(plan, tmp_path), options)
+    assert (found.verdict, found.exit) == ("PROVED", 0)
+    assert found.claims["buffers"]["footprint_is_optimal"] == optimal
+    assert any(note.startswith("footprint of buffers: ") and reason in note for note in found.notes)
+    required = verify(saved(plan, tmp_path), replace(options, require=("optimum",)))
+    assert required.verdict == ("PROVED" if optimal == "proved" else "UNKNOWN")
+
+
+def test_a_proof_that_is_there_is_checked_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here by the reader of proofs above. The formula is always the plan's: a proof of another's is refused."""
+    monkeypatch.setattr(obligations, "prove", lambda *_, **__: PROVED)
+    (tmp_path / "veripb").write_text(CHECKER.format(f'grep -q "^rup  >= 1" "$3" && echo "{veripb.UNSATISFIABLE}"'))
+    (tmp_path / "veripb").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    path, folder = saved(planned(RAGGED), tmp_path), tmp_path / "proofs"
+    options = Options(optimum=str(folder))
+    assert verify(path, options).claims["buffers"]["footprint_is_optimal"] == "proved"
+    (stated,), (proof,) = folder.rglob("*.opb"), folder.rglob("*.pbp")
+    formula, text = stated.read_text(), proof.read_text()
+    lower = lower_placement(RAGGED, set(), 27)
+    assert lower is not None
+    assert formula.splitlines() == list(lower.opb())
+    assert proves(lower, text)
+    stated.write_text("* of another plan\n")
+    proof.write_text("pseudo-Boolean proof version 3.0\n")
+    found = verify(path, options)
+    assert found.claims["buffers"]["footprint_is_optimal"] == "not proved"
+    assert (found.verdict, stated.read_text()) == ("PROVED", formula)
+    assert any(f"without {proof} one is searched for" in note for note in found.notes)
+    assert proof.read_text() == "pseudo-Boolean proof version 3.0\n"

@@ -1,0 +1,62 @@
+"""Offsets for buffers of which nothing but a lifetime, a size and an alignment is known: another compiler's own.
+
+What `tmmu plan` does with the storages of one arena in the layout `packed`, for producers that have a graph of their
+own and need addresses alone. spec: FP11.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from tmmu.core.alignment import align_up
+from tmmu.core.vocabulary import UINT64_END
+from tmmu.planner.layouts.boxes import Boxes, Packing
+from tmmu.planner.layouts.packed import pack
+from tmmu.planner.layouts.search import Effort, Search, spend
+
+
+class LiveBuffer(NamedTuple):
+    """Bytes that are live from the step `birth` to the step `death`, both included, at a multiple of `alignment`."""
+
+    birth: int
+    death: int
+    bytes: int
+    alignment: int = 1
+
+
+def pack_buffers(buffers: Sequence[LiveBuffer], effort: int = 0) -> Packing:
+    """The offset of each buffer in bytes, and the footprint; no two that are live at one step share a byte.
+
+    A buffer of no bytes has a byte of its own. `effort` are looks at boxes that a search may spend beyond the greedy
+    orders; the same effort finds the same. O(n log n + `packed.WORK` + effort). Raises ValueError for a lifetime that
+    ends before it begins, a negative size, and an alignment that is no power of two.
+
+    >>> pack_buffers([LiveBuffer(0, 1, 64), LiveBuffer(1, 2, 32), LiveBuffer(2, 3, 64)])
+    Packing(offsets=[0, 64, 0], height=96)
+    """
+    boxes, aligned = _boxes(buffers), [each.alignment for each in buffers]
+    widest = max(aligned, default=1)
+    stacked = list(accumulate((align_up(size, widest) for size in boxes.size), initial=0))
+    found = pack(boxes, Packing(stacked[:-1], stacked[-1]))
+    if effort:
+        search = Search(boxes, found, UINT64_END - 1)
+        spend([search], Effort(effort), lambda: False)
+        found = search.best
+    return found
+
+
+def peak_of(buffers: Sequence[LiveBuffer]) -> int:
+    """The most bytes that are live at one step, a buffer of none counted as one. O(n log n). Raises as above."""
+    return _boxes(buffers).peak()
+
+
+def _boxes(buffers: Sequence[LiveBuffer]) -> Boxes:
+    for k, each in enumerate(buffers):
+        if not (0 <= each.birth <= each.death and each.bytes >= 0):
+            raise ValueError(f"buffer {k}: {each} has no lifetime or no size")
+        if each.alignment < 1 or each.alignment & (each.alignment - 1):
+            raise ValueError(f"buffer {k}: the alignment {each.alignment} is no power of two")
+    birth, death, size, alignment = ([each[k] for each in buffers] for k in range(4))
+    return Boxes(birth, death, [max(1, each) for each in size], alignment, {})
