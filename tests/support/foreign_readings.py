@@ -16,14 +16,16 @@ from pathlib import Path
 
 from proofs.readers.plans import formats
 from proofs.readers.plans.source import Source
+from tmmu.core.flags import PLAN_SUFFIXES
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"
 KEPT = CORPUS / "readings.json"
 
 
 def stored() -> list[Path]:
-    """Every plan of the corpus, in folders too."""
-    return [path for path in sorted(CORPUS.glob("*ed/**/*")) if path.is_file() and formats.is_plan(str(path))]
+    """Every plan of the corpus that is in no format of ours, in folders too."""
+    found = (path for path in sorted(CORPUS.glob("*ed/**/*")) if path.is_file() and formats.is_plan(str(path)))
+    return [path for path in found if not path.name.endswith(PLAN_SUFFIXES)]
 
 
 def reading_of(path: Path) -> str:

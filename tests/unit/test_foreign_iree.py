@@ -78,6 +78,10 @@ LIVE = {"no_live_overlap", "sharing_is_sound"}
 CHAIN = (command("ro 0", "wo 1"), command("ro 1", "wo 2"), command("ro 2", "wo 3"), command("ro 3", "rw 0"))
 
 
+SUM = "%h = arith.addi %o2, %c32 : index"
+HALF = f"stream.cmd.copy %a[%o1], %a[%o2], %c32 : {T}{{%s}} -> {T}{{%s}}"
+
+
 def region(*commands: str) -> str:
     return "\n".join(("stream.cmd.concurrent {", *commands, "}"))
 
@@ -119,6 +123,10 @@ def serial(*commands: str) -> str:
             ),
             set(),
         ),
+        # A flush moves no bytes, and may stand beside what writes them.
+        (function(region(CHAIN[0], f"stream.cmd.flush %a[%o1 for %c64] : {T}{{%s}}"), *CHAIN[1:]), set()),
+        # What is changed piece by piece is written by its first piece where nothing was there.
+        (function(CHAIN[0], command("ro 1", "rw 2"), command("ro 1", "rw 2"), *CHAIN[2:]), set()),
         # A race: one command reads what another writes; in one serial part it is none.
         (function(region(*CHAIN[:2]), *CHAIN[2:]), {*LIVE, "lifetimes_cover_accesses"}),
         (function(region(serial(*CHAIN[:2])), *CHAIN[2:]), set()),
@@ -131,6 +139,13 @@ def serial(*commands: str) -> str:
         (function(*CHAIN, close=DEALLOCA, ret="%r"), LIVE),
         (function(*CHAIN[:2], close="util.global.store %r, @state : " + T), set()),
         (function(*CHAIN, close="util.global.store %r, @state : " + T), LIVE),
+        # The host loads from what is freed.
+        (function(*CHAIN, close=f"%q = stream.resource.load %r[%c0] : {T}{{%s}} -> i1\n{DEALLOCA}"), LIVE),
+        (function(*CHAIN[:2], close=f"%q = stream.resource.load %r[%c0] : {T}{{%s}} -> i1\n{DEALLOCA}"), set()),
+        (function(*CHAIN[:2], close=f"{DEALLOCA}\n%q = stream.resource.load %r[%c0] : {T}{{%s}} -> i1"), LIVE),
+        # Half of slice 2 at an offset in it that is a sum, and at one that is no constant; slice 3 is over slice 1.
+        (function(CHAIN[0], SUM, HALF, HALF.replace("%o2]", "%h]"), *CHAIN[2:]), set()),
+        (function(CHAIN[0], SUM, *CHAIN[1:], HALF.replace("%o2]", "%h]")), LIVE),
         # A loop reads slice 1 in each iteration, and writes slice 3 over it.
         (
             function(
@@ -235,6 +250,29 @@ def test_each_function_is_a_run_and_what_is_outside_is_stated() -> None:
 RIGHT = function(*CHAIN)
 
 
+ROW = f"stream.cmd.copy %x[%i], %a[%o1], %c32 : {T}{{%c64}} -> {T}{{%s}}"
+BACK = f"stream.cmd.copy %a[%o1], %x[%i], %c32 : {T}{{%s}} -> {T}{{%c64}}"
+
+
+def test_a_name_of_another_region_is_another_value() -> None:
+    """A loop that carries a timepoint by the name that a resource had in the commands before. spec: FP9.6"""
+    loop = "%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%a = {}) -> (x) {{\nscf.yield %a : x\n}}"
+    assert judged(read(function(*CHAIN, close=f"{DEALLOCA}\n{loop.format('%t')}"))) == set()
+    assert judged(read(function(*CHAIN, close=f"{DEALLOCA}\n{loop.format('%r')}"))) == LIVE
+
+
+def test_a_window_at_an_unknown_offset_is_all_of_what_it_lies_in() -> None:
+    """spec: FP9.9"""
+    found = read(function(ROW, BACK, *CHAIN[1:]))
+    assert judged(found) == set()
+    assert iree.UNKNOWN in found.reading.approximations
+    (changed,) = found.reading.donated
+    assert changed == "0"
+    for wrong in (ROW.replace("%x", "%a"), region(CHAIN[0], BACK)):
+        with pytest.raises(TmmuError, match="no constant"):
+            read(function(CHAIN[0], wrong, *CHAIN[1:]))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -274,7 +312,7 @@ RIGHT = function(*CHAIN)
     ],
 )
 def test_what_is_no_dump_is_refused(text: str) -> None:
-    """spec: FP2.3, FP2.4, FP9.1, FP9.9"""
+    """spec: FP2.3, FP2.4, FP9.1, FP9.10"""
     with pytest.raises(TmmuError) as error:
         read(text)
     assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.iree")

@@ -1,6 +1,6 @@
 """Plans in Python text: Relax scripts and Inductor's wrappers, what is read of them, and what is refused.
 
-spec: FP7.1 to FP7.8, FP8.1 to FP8.7
+spec: FP7.1 to FP7.9, FP8.1 to FP8.9
 """
 
 from __future__ import annotations
@@ -124,6 +124,19 @@ def test_arms_are_read_one_after_the_other_and_what_either_made_is_kept() -> Non
     assert judged(right) == set()
     assert len(right.reading.approximations) == 1
     assert "no_live_overlap" in judged(read(module(body.format("cls.copy(x, c)"))))
+
+
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_what_one_arm_binds_is_not_there_where_it_did_not_run(is_behind: bool) -> None:
+    """A storage of an arm that is used behind the If, as TVM plans it, and in the other arm. spec: FP7.9"""
+    use = f"R.memory.alloc_tensor(inner, 0, {FOUR}"
+    first = f"if x:\n    e = {use}\n    cls.copy(x, e)\n    f = e\nelse:\n    "
+    then = f"f = x\nc = {use}\ncls.copy(f, c)\n" if is_behind else f"e = {use}\n    cls.copy(x, e)\n    f = e\nc = f\n"
+    text = f"inner: R.Any\n{first}{then}return c"
+    inside = text.replace("if x:", f"if x:\n    inner = {STORAGE}", 1)
+    assert "lifetimes_cover_accesses" in judged(read(module(inside)))
+    outside = text.replace("if x:", f"inner = {STORAGE}\nif x:", 1)
+    assert "lifetimes_cover_accesses" not in judged(read(module(outside)))
 
 
 def test_functions_and_parameters_are_runs_and_memory_of_their_own() -> None:
@@ -330,6 +343,61 @@ def test_a_wrapper_has_the_faults_of_its_buffers(body: str, broken: set[str]) ->
     assert judged(wrapped(wrapper(body))) == broken
 
 
+ARM = "def true_graph_0(args):\n    x, = args\n    args.clear()\n    {}\n"
+COND = (
+    "copies(arg0_1, buf0)\nif sel == 0:\n    buf2 = true_graph_0([buf0])\nelse:\n    buf2 = [buf0]\nbuf3 = buf2[0]\n{}"
+)
+LOOP = (
+    "copies(arg0_1, buf0)\nbuf2 = [None] * 1\nbuf2[0] = buf0\ngoing = arg0_1.item()\nif not going:\n    {}\n"
+    "while going:\n    (buf2[0],) = true_graph_0([buf2[0]])\n    going = arg0_1.item()\nbuf3 = buf2[0]\n{}"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "arm", "broken"),
+    [
+        # The arm makes memory of its own, or returns what it is given: either is read behind the cond.
+        (COND.format("copies(buf3, buf1)\nreturn (buf1, )"), "y = x.clone()\n    return (y, )", set()),
+        (COND.format("buf4 = buf0  # alloc\ncopies(arg0_1, buf4)\nreturn (buf3, )"), "return (x.clone(), )", LIVE),
+        # An arm that overwrites what it is given, which is read later.
+        (
+            COND.format("copies(buf0, buf1)\nreturn (buf1, )"),
+            "y = x; del x  # alloc\n    copies(y, y)\n    return (y, )",
+            LIVE,
+        ),
+        # A loop that copies, with a copy in its stead; one that hands on its operand, which is overwritten behind it.
+        (LOOP.format("buf2[0] = buf0.clone()", "return (buf3, )"), "return (x.clone(), )", set()),
+        (
+            LOOP.format("buf2[0] = buf0.clone()", "buf4 = buf0  # alloc\ncopies(arg0_1, buf4)\nreturn (buf3, )"),
+            "return (x.clone(), )",
+            set(),
+        ),
+        (
+            LOOP.format("pass", "buf4 = buf0  # alloc\ncopies(arg0_1, buf4)\nreturn (buf3, )"),
+            "return (x.clone(), )",
+            LIVE,
+        ),
+        (
+            LOOP.format("buf2[0] = buf0.clone()", "buf4 = buf0  # alloc\ncopies(arg0_1, buf4)\nreturn (buf3, )"),
+            "return (x, )",
+            LIVE,
+        ),
+    ],
+)
+def test_subgraphs_of_conds_and_loops_are_steps_of_the_wrapper(body: str, arm: str, broken: set[str]) -> None:
+    """spec: FP8.8, FP8.9"""
+    text = wrapper(body).replace("def call(", ARM.format(arm) + "def call(", 1)
+    text = text.replace("aten =", "sel = None\naten =", 1)
+    assert judged(wrapped(text)) == broken
+
+
+def test_a_kernel_may_read_what_it_writes_itself_and_a_buffer_without_bytes_lies_nowhere() -> None:
+    """spec: FP8.1, FP8.4"""
+    right = "tri.run(buf0, buf0, 8)\nbuf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n"
+    assert judged(wrapped(wrapper(right + "copies(arg0_1, buf2)\nreturn (buf0, buf2)"))) == set()
+    assert judged(wrapped(wrapper("tri.run(buf0, buf1, 8)\nreturn (buf1, )"))) == {"lifetimes_cover_accesses"}
+
+
 def test_a_wrapper_states_what_was_assumed() -> None:
     """spec: FP8.6"""
     found = wrapped(wrapper("adds(arg0_1, arg1_1)\nextern_kernels.mm(arg0_1, arg1_1, out=buf0)\nreturn (buf0, )"))
@@ -353,8 +421,8 @@ def test_a_wrapper_states_what_was_assumed() -> None:
         (wrapper("del buf9"), "line 22"),
         (wrapper("del buf0[0]"), "line 22"),
         (wrapper("copies(arg0_1)"), "line 22"),
-        (wrapper("if arg0_1:\n    pass"), "line 22"),
-        (wrapper("while True:\n    pass"), "line 22"),
+        (wrapper("for x in arg0_1:\n    pass"), "line 22"),
+        (wrapper("while arg0_1:\n    break"), "line 23"),
         (wrapper("buf2 = empty_strided_cpu((s0, ), (1, ), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (1, 1), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (-1, ), torch.uint8)"), "line 22"),

@@ -365,6 +365,20 @@ def test_results_are_read_at_the_end_where_the_caller_looks_for_them() -> None:
         refusal(hlo.module(CHAIN, title=f", input_output_alias={{ {missing} }}"))
 
 
+def test_an_alias_of_what_has_no_bytes_states_nothing() -> None:
+    """An empty array is given up for an empty result. spec: FP4.10"""
+    body = "main: %p = u8[4] parameter(0); %z = u8[0] parameter(1); %r = u8[4] sine(%p); "
+    body += "ROOT %t = (u8[4], u8[0]) tuple(%r, %z)"
+    places = {"p": (0, 0, 4), "r": (1, 0, 4), "t": (2, 0, 16)}
+    kinds = {0: "parameter 0", 1: "maybe-live-out", 2: "maybe-live-out"}
+    for index, is_right in (("{1}: (1, {})", True), ("{1}: (0, {})", False), ("{1}: (7, {})", False)):
+        text = hlo.module(body, title=f", input_output_alias={{ {index} }}")
+        if is_right:
+            assert refuted(text, places, kinds) == ""
+        else:
+            refusal(text, hlo.assignment(places, kinds))
+
+
 def test_what_nests_and_repeats_without_end_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty loops in each other would be laid out as 3^40 conditions. spec: FP2.1, FP2.2"""
     monkeypatch.setattr(source, "MAX_ROWS", 5_000)

@@ -108,7 +108,14 @@ class _Wrapper:
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
-        reading = Reading("Inductor wrapper", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations), given)
+        reading = Reading(
+            "Inductor wrapper",
+            ACCESSES_WORKED_OUT,
+            tuple(self.assumed),
+            self.outside,
+            tuple(self.approximations),
+            given,
+        )
         return ForeignPlan(self.memory.plan(), reading)
 
     def define(self, node: ast.stmt) -> None:
@@ -171,8 +178,8 @@ class _Wrapper:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names[name] = self.assigned(node, name, value, names)
-                case ast.Assign(targets=[ast.Subscript() as target], value=value):
-                    self.put(node, target, self.value(value, names, "item"), names)
+                case ast.Assign(targets=[ast.Subscript() as item], value=value):
+                    self.put(node, item, self.value(value, names, "item"), names)
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
                     self.unpack(node, targets, value, names)
                 case ast.Expr(value=ast.Call() as call):
@@ -437,6 +444,9 @@ class _Wrapper:
             cells = [p.cell for p in self.value(arg, names, "").every(self.source)]
             kind = kinds[k] if k < len(kinds) else READ
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
+        # A kernel of several loops reads by one parameter what it has written by others.
+        made = {cell for cell in touched.writes if self.memory.held(cell) is None}
+        touched.reads = [cell for cell in touched.reads if cell not in made]
         self.step(kernel, touched)
 
     def other(self, node: ast.Call, callee: str, names: Names, name: str) -> ScriptValue:

@@ -172,7 +172,7 @@ class _Function:
                 value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
                 if constants.setdefault(constant[1], value) != value:
                     raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
-            elif total is not None and self.is_part(*total.groups(), constants, slices):
+            elif total is not None and self.is_part(total[1], total[2], total[3], constants, slices):
                 pass
             elif pack is not None:
                 packing, at = pack[1], 0

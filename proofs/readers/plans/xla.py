@@ -238,6 +238,8 @@ class _Flattening:
         result, moved = dict(root), dict[int, int]()
         for index, (number, at) in self.module.aliased.items():
             row, parameter = root.get(index), parameters[number].get(at) if number < len(parameters) else None
+            if row is None and parameter is None and number < len(parameters):
+                continue  # neither has bytes
             if row is None or parameter is None:
                 raise self.refuse(f"the title aliases {_shown(index)} with what has no bytes", last)
             if self.place(row) == self.place(parameter):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def apart(run: Callable[[], Any]) -> Any:
-    """What a function returns in a process of its own; None where that process dies. Raises RuntimeError where it raises."""
+    """What a function returns in a process of its own; None where that dies. Raises RuntimeError where it raises."""
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,6 +1,6 @@
 """Write the Inductor wrappers of the corpus: `python tests/corpus/foreign/make/inductor.py` where torch 2.15 is.
 
-Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.7
+Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.9
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
 from torch._inductor import config
 from torch._inductor.utils import run_and_get_code
 from torch.nn import functional as F  # noqa: N812
@@ -52,6 +53,23 @@ def sorts(x: torch.Tensor, index: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return y @ x, order, torch.tanh(y @ values)
 
 
+def conds(x: torch.Tensor, y: torch.Tensor, flag: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """A cond whose results are used, a loop that carries two tensors, and memory that is taken again behind both."""
+
+    def products(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (a @ b.T) @ a, b.sum(0)
+
+    def others(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return a * 2, b[0].clone()
+
+    a = torch.cat([x, y @ x], 0)
+    p, q = torch.cond(flag, products, others, (a, (a @ y).sin()))
+    count, r = while_loop(
+        lambda k, c: k < 3, lambda k, c: (k + 1, (c @ y).cos()), (torch.tensor(0), (p @ y).contiguous())
+    )
+    return (r @ y).sin() @ y + q, count
+
+
 def wrapper(function: object, *inputs: torch.Tensor) -> str:
     torch.manual_seed(0)
     with torch.no_grad():
@@ -72,6 +90,7 @@ if __name__ == "__main__":
     proved = {
         "block": block,
         "convolutions": wrapper(Convolutions(), torch.randn(2, 3, 16, 16)),
+        "conds": wrapper(conds, torch.randn(4, 4), torch.randn(4, 4), torch.tensor(True)),
         "sorts": wrapper(sorts, torch.randn(64, 64), torch.arange(8)),
     }
     sort = proved["sorts"]

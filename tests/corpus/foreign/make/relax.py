@@ -1,6 +1,6 @@
 """Write the Relax scripts of the corpus: `python tests/corpus/foreign/make/relax.py` where apache-tvm 0.27 is.
 
-Wrong plans are made from right ones by one change of their text. spec: FP7.1 to FP7.8
+Wrong plans are made from right ones by one change of their text. spec: FP7.1 to FP7.9
 """
 
 # ruff: noqa: N805, N812
@@ -92,6 +92,23 @@ class Bytes:
         return R.add(R.multiply(R.add(R.multiply(x, x), x), x), x)
 
 
+@I.ir_module
+class Arm:
+    """A storage that one arm alone allocates is taken again behind the If (apache/tvm#17348): run with False for `c`,
+    the planned program ends the process.
+    """
+
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4, 4), "float32"):
+        if c:
+            a = R.exp(x)
+            b = R.tanh(a)
+        else:
+            b = R.negative(x)
+        d = R.sin(b)
+        return R.cos(d)
+
+
 def planned(module: tvm.IRModule, *, kills: bool = False, fuses: bool = True) -> str:
     """The script of a module after the default passes up to the plan; `kills`: and up to where buffers are freed."""
     steps = [relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(), relax.transform.FoldConstant()]
@@ -126,6 +143,7 @@ if __name__ == "__main__":
     }
     views, exps = proved["views"], "cls.tir_exp(gv2, alloc12)"
     refuted = {
+        "storage-of-an-arm": planned(Arm, fuses=False),
         # apache/tvm#20190 (mended in 0.27): a cast did not keep the storage of what it shows.
         "match-cast": changed(
             changed(views, exps, "cls.add(cast, gv2, alloc12)"),

@@ -82,13 +82,22 @@ class Text:
 
     def constant(self, dtype: str, shape: Sequence[int], values: Any) -> str:
         """Values of a type; one value for all."""
+
         def word(each: Any) -> str:
-            return str(bool(each)).lower() if dtype == "bool" else f"{float(each)}" if dtype == "float32" else str(int(each))
+            return (
+                str(bool(each)).lower()
+                if dtype == "bool"
+                else f"{float(each)}"
+                if dtype == "float32"
+                else str(int(each))
+            )
 
         def nested(each: Any) -> str:
             return f"[{', '.join(nested(part) for part in each)}]" if isinstance(each, list) else word(each)
 
-        what = nested(values) if isinstance(values, list) and values else "" if isinstance(values, list) else word(values)
+        what = (
+            nested(values) if isinstance(values, list) and values else "" if isinstance(values, list) else word(values)
+        )
         return self.bind(f"stablehlo.constant dense<{what}> : {type_of(dtype, shape)}")
 
     def splat(self, value: p.Value, number: float) -> str:
@@ -237,16 +246,26 @@ class Text:
         if step.op in BINARY:
             return self.bind(f"stablehlo.{BINARY[step.op]} {x}, {y} : {what}")
         match step.op:
-            case "neg": return self.bind(f"stablehlo.negate {x} : {what}")
-            case "abs": return self.bind(f"stablehlo.abs {x} : {what}")
-            case "not": return self.bind(f"stablehlo.not {x} : {what}")
-            case "relu": return self.bind(f"stablehlo.maximum {x}, {self.splat(value, 0)} : {what}")
-            case "copy": return self.bind(f"stablehlo.optimization_barrier {x} : {what}")
-            case "cast": return self.bind(f"stablehlo.convert {x} : ({into}) -> {what}") if into != what else x
-            case "add_value": return self.bind(f"stablehlo.add {x}, {self.splat(value, a['value'])} : {what}")
-            case "mul_value": return self.bind(f"stablehlo.multiply {x}, {self.splat(value, a['value'])} : {what}")
-            case "reshape": return self.bind(f"stablehlo.reshape {x} : ({into}) -> {what}")
-            case "transpose": return self.bind(f"stablehlo.transpose {x}, dims = {list(a['axes'])} : ({into}) -> {what}")
+            case "neg":
+                return self.bind(f"stablehlo.negate {x} : {what}")
+            case "abs":
+                return self.bind(f"stablehlo.abs {x} : {what}")
+            case "not":
+                return self.bind(f"stablehlo.not {x} : {what}")
+            case "relu":
+                return self.bind(f"stablehlo.maximum {x}, {self.splat(value, 0)} : {what}")
+            case "copy":
+                return self.bind(f"stablehlo.optimization_barrier {x} : {what}")
+            case "cast":
+                return self.bind(f"stablehlo.convert {x} : ({into}) -> {what}") if into != what else x
+            case "add_value":
+                return self.bind(f"stablehlo.add {x}, {self.splat(value, a['value'])} : {what}")
+            case "mul_value":
+                return self.bind(f"stablehlo.multiply {x}, {self.splat(value, a['value'])} : {what}")
+            case "reshape":
+                return self.bind(f"stablehlo.reshape {x} : ({into}) -> {what}")
+            case "transpose":
+                return self.bind(f"stablehlo.transpose {x}, dims = {list(a['axes'])} : ({into}) -> {what}")
             case "slice":
                 return self.slice(x, base, list(zip(a["starts"], a["stops"], a["strides"], strict=True)), value)
             case "broadcast":
@@ -259,37 +278,50 @@ class Text:
                     return y
                 starts = [self.constant("int32", (), start) for start in a["starts"]]
                 scalars = ", tensor<i32>" * len(starts)
-                return self.bind(f"stablehlo.dynamic_update_slice {x}, {y}, {', '.join(starts)} : ({into}{scalars}) -> {what}")
+                return self.bind(
+                    f"stablehlo.dynamic_update_slice {x}, {y}, {', '.join(starts)} : ({into}{scalars}) -> {what}"
+                )
             case "pad":
                 zero = self.constant(value.dtype, (), 0)
                 inside = [0] * len(value.shape)
-                return self.bind(f"stablehlo.pad {x}, {zero}, low = {list(a['before'])}, high = {list(a['after'])}, "
-                                 f"interior = {inside} : ({into}, {type_of(value.dtype, ())}) -> {what}")
+                return self.bind(
+                    f"stablehlo.pad {x}, {zero}, low = {list(a['before'])}, high = {list(a['after'])}, "
+                    f"interior = {inside} : ({into}, {type_of(value.dtype, ())}) -> {what}"
+                )
             case "take":
                 parts = []
                 for k in a["indices"]:
                     windows = [(0, n, 1) for n in base.shape]
                     windows[a["axis"]] = k, k + 1, 1
                     shape = tuple(1 if n == a["axis"] else size for n, size in enumerate(base.shape))
-                    parts.append((self.slice(x, base, windows, p.Value(0, base.dtype, shape)), type_of(base.dtype, shape)))
+                    parts.append(
+                        (self.slice(x, base, windows, p.Value(0, base.dtype, shape)), type_of(base.dtype, shape))
+                    )
                 types = ", ".join(each for _, each in parts)
-                return self.bind(f"stablehlo.concatenate {', '.join(n for n, _ in parts)}, dim = {a['axis']} : ({types}) -> {what}")
-            case "flip": return self.bind(f"stablehlo.reverse {x}, dims = [{a['axis']}] : {what}")
+                return self.bind(
+                    f"stablehlo.concatenate {', '.join(n for n, _ in parts)}, dim = {a['axis']} : ({types}) -> {what}"
+                )
+            case "flip":
+                return self.bind(f"stablehlo.reverse {x}, dims = [{a['axis']}] : {what}")
             case "sum" | "amax":
                 made = self.reduced(x, base.dtype, base.shape, [a["axis"]], "add" if step.op == "sum" else "maximum")
                 shape = [n for k, n in enumerate(base.shape) if k != a["axis"]]
                 if not a["keep"]:
                     return made
                 return self.bind(f"stablehlo.reshape {made} : ({type_of(base.dtype, shape)}) -> {what}")
-            case "greater": return self.bind(f"stablehlo.compare GT, {x}, {y} : ({into}) -> {what}")
-            case "where": return self.bind(f"stablehlo.select {x}, {y}, {z} : {type_of('bool', value.shape)}, {what}")
+            case "greater":
+                return self.bind(f"stablehlo.compare GT, {x}, {y} : ({into}) -> {what}")
+            case "where":
+                return self.bind(f"stablehlo.select {x}, {y}, {z} : {type_of('bool', value.shape)}, {what}")
             case "clip":
                 low = self.bind(f"stablehlo.maximum {x}, {self.splat(value, a['low'])} : {what}")
                 return self.bind(f"stablehlo.minimum {low}, {self.splat(value, a['high'])} : {what}")
             case "matmul":
                 return self.bind(f"stablehlo.dot_general {x}, {y}, contracting_dims = [1] x [0] : ({into}) -> {what}")
-            case "full": return self.splat(value, a["value"])
-            case "constant": return self.constant(value.dtype, value.shape, np.array(a["values"]).reshape(value.shape).tolist())
+            case "full":
+                return self.splat(value, a["value"])
+            case "constant":
+                return self.constant(value.dtype, value.shape, np.array(a["values"]).reshape(value.shape).tolist())
             case "positive":
                 wide = self.bind(f"stablehlo.convert {x} : ({into}) -> {type_of('int32', base.shape)}")
                 total = self.reduced(wide, "int32", base.shape, range(len(base.shape)), "add")
@@ -303,14 +335,16 @@ def compiled(text: str, variant: str, runs: bool) -> tuple[str, bytes]:
     session = SESSIONS.get(variant)
     if session is None:
         session = SESSIONS[variant] = api.Session()
-        flags = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=generic", *(["--iree-opt-level=O3"] if variant == "O3" else []))
+        flags = (
+            "--iree-hal-target-backends=llvm-cpu",
+            "--iree-llvmcpu-target-cpu=generic",
+            *(["--iree-opt-level=O3"] if variant == "O3" else []),
+        )
         session.set_flags(*flags)
     invocation = session.invocation()
     invocation.enable_console_diagnostics()
     if not runs:
-        ctypes_dl._dylib.ireeCompilerInvocationSetCompileToPhase(
-            ctypes_dl.c_void_p(invocation._inv_p), b"stream"
-        )
+        ctypes_dl._dylib.ireeCompilerInvocationSetCompileToPhase(ctypes_dl.c_void_p(invocation._inv_p), b"stream")
     data = b""
     with tempfile.TemporaryFile() as printed:
         kept = os.dup(2)

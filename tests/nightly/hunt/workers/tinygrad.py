@@ -47,21 +47,28 @@ class Lowered:
     def __init__(self, variant: str) -> None:
         self.contiguous = {"lazy": 0.1, "contiguous": 0.7}.get(variant, 0.35)
         self.realized = {"realized": 0.35, "devices": 0.2}.get(variant, 0.0)
+        self.shown: set[int] = set()
         self.elsewhere = {"devices": 0.15}.get(variant, 0.0)
 
     def run(self, program: programs.Program, given: Sequence[Tensor], inside: bool = False) -> list[Tensor]:
         """The outputs."""
         at = dict(zip((value.id for value in program.inputs), given, strict=True))
-        last = {k: n for n, step in enumerate(program.steps) for k in step.operands}
-        last |= dict.fromkeys(program.outputs, len(program.steps))
+        root = {value.id: -1 for value in program.inputs}
+        for step in program.steps:
+            shown = root[step.operands[0]] if step.op in VIEWS else None
+            root |= {value.id: -1 if step.programs else value.id if shown is None else shown for value in step.results}
+        if not inside:
+            self.shown = {k for k, base in root.items() if base == -1}
+        last = {root[k]: n for n, step in enumerate(program.steps) for k in step.operands}
+        last |= {root[k]: len(program.steps) for k in program.outputs}
         own: set[int] = set()
         for n, step in enumerate(program.steps):
             operands = [at[k] for k in step.operands]
             first = step.operands[0] if step.operands else -1
-            is_last = step.attributes.get("inplace") and last[first] == n and first in own
-            if is_last and step.operands.count(first) == 1 and not inside and at[first].shape:
+            is_last = step.attributes.get("inplace") and first in own and root[first] == first and last[first] == n
+            apart = first not in {root[k] for k in step.operands[1:]}
+            if is_last and apart and not inside and at[first].shape:
                 at[step.results[0].id] = self.in_place(step, operands)
-                own.add(step.results[0].id)
                 continue
             for value, made in zip(step.results, self.step(step, operands), strict=True):
                 if tuple(made.shape) != value.shape:
@@ -124,40 +131,74 @@ class Lowered:
         a, shape = step.attributes, step.results[0].shape
         x, y, z = (*given, None, None, None)[:3]
         match step.op:
-            case "neg": return -x
-            case "abs": return x.abs()
-            case "relu": return x.maximum(0)
-            case "copy": return x.contiguous()
-            case "cast": return x
-            case "not": return x.logical_not()
-            case "and": return x.logical_and(y) if hasattr(x, "logical_and") else x * y
-            case "add": return x + y
-            case "sub": return x - y
-            case "mul": return x * y
-            case "min": return x.minimum(y)
-            case "max": return x.maximum(y)
-            case "add_value": return x + a["value"]
-            case "mul_value": return x * a["value"]
-            case "reshape": return x.reshape(shape)
-            case "transpose": return x.permute(a["axes"])
-            case "slice": return x[tuple(slice(*each) for each in zip(a["starts"], a["stops"], a["strides"], strict=True))]
-            case "broadcast": return x.expand(shape)
-            case "concat": return given[0].cat(*given[1:], dim=a["axis"])
+            case "neg":
+                return -x
+            case "abs":
+                return x.abs()
+            case "relu":
+                return x.maximum(0)
+            case "copy":
+                return x.contiguous()
+            case "cast":
+                return x
+            case "not":
+                return x.logical_not()
+            case "and":
+                return x.logical_and(y) if hasattr(x, "logical_and") else x * y
+            case "add":
+                return x + y
+            case "sub":
+                return x - y
+            case "mul":
+                return x * y
+            case "min":
+                return x.minimum(y)
+            case "max":
+                return x.maximum(y)
+            case "add_value":
+                return x + a["value"]
+            case "mul_value":
+                return x * a["value"]
+            case "reshape":
+                return x.reshape(shape)
+            case "transpose":
+                return x.permute(a["axes"])
+            case "slice":
+                return x[tuple(slice(*each) for each in zip(a["starts"], a["stops"], a["strides"], strict=True))]
+            case "broadcast":
+                return x.expand(shape)
+            case "concat":
+                return given[0].cat(*given[1:], dim=a["axis"])
             case "update":
                 window = programs.windows(a["starts"], y.shape)
                 ends = [(each.start, size - each.stop) for each, size in zip(window, shape, strict=True)]
                 return Tensor.ones_like(y).cast(dtypes.bool).pad(ends).where(y.pad(ends), x)
-            case "pad": return x.pad(list(zip(a["before"], a["after"], strict=True)))
-            case "take": return Tensor.stack(*(x.select(a["axis"], k) if hasattr(x, "select") else
-                                               x[(slice(None),) * a["axis"] + (k,)] for k in a["indices"]), dim=a["axis"])
-            case "flip": return x.flip(a["axis"])
-            case "sum": return x.sum(a["axis"], keepdim=a["keep"])
-            case "amax": return x.max(a["axis"], keepdim=a["keep"])
-            case "greater": return x > y
-            case "where": return x.where(y, z)
-            case "clip": return x.maximum(a["low"]).minimum(a["high"])
-            case "matmul": return x @ y
-            case "positive": return x.cast(dtypes.int64).sum() > a["value"]
+            case "pad":
+                return x.pad(list(zip(a["before"], a["after"], strict=True)))
+            case "take":
+                return Tensor.stack(
+                    *(
+                        x.select(a["axis"], k) if hasattr(x, "select") else x[(slice(None),) * a["axis"] + (k,)]
+                        for k in a["indices"]
+                    ),
+                    dim=a["axis"],
+                )
+            case "flip":
+                return x.flip(a["axis"])
+            case "sum":
+                return x.sum(a["axis"], keepdim=a["keep"])
+            case "amax":
+                return x.max(a["axis"], keepdim=a["keep"])
+            case "greater":
+                return x > y
+            case "where":
+                return x.where(y, z)
+            case "clip":
+                return x.maximum(a["low"]).minimum(a["high"])
+            case "matmul":
+                return x @ y
+            case "positive":
+                return x.cast(dtypes.int64).sum() > a["value"]
         raise NotImplementedError(step.op)  # fmt: skip
 
 
@@ -207,7 +248,8 @@ def place(uop: UOp) -> tuple[UOp, int, int]:
 
 def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
     """The plan as `verify-plan` reads it: buffers as they were captured, at the places that they were given."""
-    assert capture.before is not None and capture.after is not None
+    assert capture.before is not None
+    assert capture.after is not None
     names: dict[UOp, str] = {}
     arenas: dict[UOp, int] = {}
     tensors: dict[str, tuple[int, UOp, int]] = {}
@@ -216,7 +258,7 @@ def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
     steps = []
 
     def known(before: UOp, after: UOp) -> str:
-        root, start, size = place(before)
+        root, start, _ = place(before)
         base, at, _ = place(after)
         if root not in names:
             arenas.setdefault(base, base.max_numel() * base.dtype.itemsize)
@@ -228,7 +270,9 @@ def plan_text(capture: Capture, results: Sequence[Tensor]) -> str:
         first, second = jit.get_call_arg_uops(before), jit.get_call_arg_uops(after)
         operands = [known(*pair) for pair in zip(first, second, strict=True)]
         outs, ins = touched(before)
-        whole = {operands[k] for k in outs if first[k].op is Ops.BUFFER or place(first[k])[2] == tensors[operands[k]][0]}
+        whole = {
+            operands[k] for k in outs if first[k].op is Ops.BUFFER or place(first[k])[2] == tensors[operands[k]][0]
+        }
         reads = {operands[k] for k in ins}
         changes = {operands[k] for k in outs} & (reads | written | inputs)
         inputs |= (reads | {operands[k] for k in outs} - whole) - written
@@ -268,12 +312,10 @@ def compile_and_run(
     def body(*given: Tensor) -> list[Tensor]:
         nonlocal results
         # A replay returns the very tensors of the capture: what shows an argument would show that one's.
-        shown = {value.id for value in program.inputs}
-        for step in program.steps:
-            if set(step.operands[:1]) & shown and step.op in VIEWS:
-                shown |= {value.id for value in step.results}
-        made = zip(program.outputs, Lowered(variant).run(program, given), strict=True)
-        results = [each.clone() if k in shown else each for k, each in made]
+        bases = {each.uop.base for each in given}
+        lowered = Lowered(variant)
+        made = zip(program.outputs, lowered.run(program, given), strict=True)
+        results = [each.clone() if each.uop.base in bases or k in lowered.shown else each for k, each in made]
         return results
 
     def stop(linear: UOp, **options: Any) -> UOp:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, in which this file has the compiler's name
+sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose files have the names of compilers
 import numpy as np
 import programs as p
 import serving
@@ -207,21 +207,33 @@ class Script:
         if step.op in binary:
             return f"R.{binary[step.op]}({x}, {y})"
         match step.op:
-            case "neg": return f"R.negative({x})"
-            case "abs": return f"R.abs({x})"
-            case "not": return f"R.logical_not({x})"
-            case "relu": return f"R.nn.relu({x})" if dtype == "float32" else f"R.maximum({x}, {constant(value, 0)})"
-            case "copy": return f"R.add({x}, {constant(value, 0)})" if dtype != "bool" else f"R.logical_or({x}, {x})"
-            case "cast": return f'R.astype({x}, "{dtype}")'
-            case "add_value": return f"R.add({x}, {constant(value, a['value'])})"
-            case "mul_value": return f"R.multiply({x}, {constant(value, a['value'])})"
-            case "reshape": return f"R.reshape({x}, {shape})"
-            case "transpose": return f"R.permute_dims({x}, {a['axes']})"
+            case "neg":
+                return f"R.negative({x})"
+            case "abs":
+                return f"R.abs({x})"
+            case "not":
+                return f"R.logical_not({x})"
+            case "relu":
+                return f"R.nn.relu({x})" if dtype == "float32" else f"R.maximum({x}, {constant(value, 0)})"
+            case "copy":
+                return f"R.add({x}, {constant(value, 0)})" if dtype != "bool" else f"R.logical_or({x}, {x})"
+            case "cast":
+                return f'R.astype({x}, "{dtype}")'
+            case "add_value":
+                return f"R.add({x}, {constant(value, a['value'])})"
+            case "mul_value":
+                return f"R.multiply({x}, {constant(value, a['value'])})"
+            case "reshape":
+                return f"R.reshape({x}, {shape})"
+            case "transpose":
+                return f"R.permute_dims({x}, {a['axes']})"
             case "slice":
                 axes = list(range(len(shape)))
                 return f"R.strided_slice({x}, {axes}, {a['starts']}, {a['stops']}, {a['strides']})"
-            case "broadcast": return f"R.broadcast_to({x}, {shape})"
-            case "concat": return f"R.concat([{', '.join(given)}], axis={a['axis']})"
+            case "broadcast":
+                return f"R.broadcast_to({x}, {shape})"
+            case "concat":
+                return f"R.concat([{', '.join(given)}], axis={a['axis']})"
             case "update":
                 mask = np.zeros(shape, bool)
                 window = p.windows(a["starts"], self.values[step.operands[1]].shape)
@@ -234,19 +246,29 @@ class Script:
             case "pad":
                 ends = [n for pair in zip(a["before"], a["after"], strict=True) for n in pair]
                 return f"R.nn.pad({x}, {ends})"
-            case "take": return f'R.take({x}, R.const({a["indices"]}, "int64"), axis={a["axis"]}, mode="clip")'
-            case "flip": return f"R.flip({x}, axis={a['axis']})"
-            case "sum": return f"R.sum({x}, axis=[{a['axis']}], keepdims={a['keep']})"
-            case "amax": return f"R.max({x}, axis=[{a['axis']}], keepdims={a['keep']})"
-            case "where": return f"R.where({x}, {y}, {z})"
-            case "clip": return f"R.clip({x}, {a['low']}, {a['high']})"
-            case "matmul": return f"R.matmul({x}, {y})"
-            case "full": return f'R.full({shape}, {constant(value, a["value"])}, "{dtype}")'
-            case "constant": return f'R.const({np.array(a["values"]).reshape(shape).tolist()}, "{dtype}")'
+            case "take":
+                return f'R.take({x}, R.const({a["indices"]}, "int64"), axis={a["axis"]}, mode="clip")'
+            case "flip":
+                return f"R.flip({x}, axis={a['axis']})"
+            case "sum":
+                return f"R.sum({x}, axis=[{a['axis']}], keepdims={a['keep']})"
+            case "amax":
+                return f"R.max({x}, axis=[{a['axis']}], keepdims={a['keep']})"
+            case "where":
+                return f"R.where({x}, {y}, {z})"
+            case "clip":
+                return f"R.clip({x}, {a['low']}, {a['high']})"
+            case "matmul":
+                return f"R.matmul({x}, {y})"
+            case "full":
+                return f'R.full({shape}, {constant(value, a["value"])}, "{dtype}")'
+            case "constant":
+                return f'R.const({np.array(a["values"]).reshape(shape).tolist()}, "{dtype}")'
             case "positive":
                 total = self.bind(depth, f'R.sum(R.astype({x}, "int64"))')
                 return f'R.greater({total}, R.const({a["value"]}, "int64"))'
         raise serving.Refused(f"no {step.op} is written")  # fmt: skip
+
 
 BEFORE = (transform.RewriteDataflowReshape, transform.ToNonDataflow, transform.RemovePurityChecking,
           transform.CallTIRRewrite)  # fmt: skip
@@ -265,7 +287,7 @@ def passes(variant: str) -> list[Any]:
 
 
 def executed(module: Any, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The outputs for each set of inputs. None for all where the program ends the process: it runs in one of its own."""
+    """The outputs for each set of inputs. None at all where the program ends its process."""
     for each in AFTER:
         module = each()(module)
     binary = relax.build(module, target="llvm", relax_pipeline=None)
@@ -288,10 +310,7 @@ def compile_and_run(
         planned = transform.StaticPlanBlockMemory()(lowered)
         plan = folder / "plan.relax"
         plan.write_text(planned.script() + "\n")
-        if "R.memory.alloc_storage" not in plan.read_text():
-            plans = []
-        else:
-            plans = [plan]
+        plans = [plan] if "R.memory.alloc_storage" in plan.read_text() else []
         if choice("run", program.inputs, len(program.steps)) > SHARE:
             return serving.Compiled(plans)
         outputs = executed(planned, inputs)

@@ -67,7 +67,9 @@ def several(step: p.Step, given: Sequence[Any], variant: str) -> Sequence[Any]:
         def called(*one: Any) -> tuple[Any, ...]:
             return tuple(run(program, one, variant))
 
-        return jax.checkpoint(called) if variant == "checkpoint" and choice("checkpoint", step.results) < 0.4 else called
+        return (
+            jax.checkpoint(called) if variant == "checkpoint" and choice("checkpoint", step.results) < 0.4 else called
+        )
 
     match step.op:
         case "cond":
@@ -108,29 +110,48 @@ def simple(step: p.Step, given: Sequence[Any]) -> Any:
     if step.op in BINARY:
         return BINARY[step.op](*given)
     match step.op:
-        case "relu": return jnp.maximum(x, 0)
-        case "copy": return lax.optimization_barrier(x) if choice("copy", value) < 0.5 else jnp.copy(x)
-        case "cast": return x.astype(dtype_of(value))
-        case "add_value": return x + jnp.asarray(a["value"], x.dtype)
-        case "mul_value": return x * jnp.asarray(a["value"], x.dtype)
-        case "reshape": return x.reshape(value.shape)
-        case "transpose": return x.transpose(a["axes"])
-        case "slice": return lax.slice(x, a["starts"], a["stops"], a["strides"]) if value.shape else x
-        case "broadcast": return jnp.broadcast_to(x, value.shape)
-        case "concat": return jnp.concatenate(given, a["axis"])
+        case "relu":
+            return jnp.maximum(x, 0)
+        case "copy":
+            return lax.optimization_barrier(x) if choice("copy", value) < 0.5 else jnp.copy(x)
+        case "cast":
+            return x.astype(dtype_of(value))
+        case "add_value":
+            return x + jnp.asarray(a["value"], x.dtype)
+        case "mul_value":
+            return x * jnp.asarray(a["value"], x.dtype)
+        case "reshape":
+            return x.reshape(value.shape)
+        case "transpose":
+            return x.transpose(a["axes"])
+        case "slice":
+            return lax.slice(x, a["starts"], a["stops"], a["strides"]) if value.shape else x
+        case "broadcast":
+            return jnp.broadcast_to(x, value.shape)
+        case "concat":
+            return jnp.concatenate(given, a["axis"])
         case "update":
             if choice("update", value) < 0.5:
                 return lax.dynamic_update_slice(x, given[1], [jnp.int32(k) for k in a["starts"]])
             return x.at[p.windows(a["starts"], given[1].shape)].set(given[1])
-        case "pad": return jnp.pad(x, list(zip(a["before"], a["after"], strict=True)))
-        case "take": return jnp.take(x, jnp.array(a["indices"]), a["axis"])
-        case "flip": return jnp.flip(x, a["axis"])
-        case "sum": return x.sum(a["axis"], keepdims=a["keep"])
-        case "amax": return x.max(a["axis"], keepdims=a["keep"])
-        case "clip": return jnp.clip(x, a["low"], a["high"])
-        case "full": return jnp.full(value.shape, a["value"], dtype_of(value))
-        case "constant": return jnp.array(a["values"], dtype_of(value)).reshape(value.shape)
-        case "positive": return x.astype(jnp.int32).sum() > a["value"]
+        case "pad":
+            return jnp.pad(x, list(zip(a["before"], a["after"], strict=True)))
+        case "take":
+            return jnp.take(x, jnp.array(a["indices"]), a["axis"])
+        case "flip":
+            return jnp.flip(x, a["axis"])
+        case "sum":
+            return x.sum(a["axis"], keepdims=a["keep"])
+        case "amax":
+            return x.max(a["axis"], keepdims=a["keep"])
+        case "clip":
+            return jnp.clip(x, a["low"], a["high"])
+        case "full":
+            return jnp.full(value.shape, a["value"], dtype_of(value))
+        case "constant":
+            return jnp.array(a["values"], dtype_of(value)).reshape(value.shape)
+        case "positive":
+            return x.astype(jnp.int32).sum() > a["value"]
     raise serving.Refused(f"no {step.op} is written")  # fmt: skip
 
 
