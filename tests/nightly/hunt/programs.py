@@ -689,7 +689,7 @@ def _inlined(program: Program, at: int, inner: Program, operands: Sequence[int])
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs with a little less in each, large cuts first. Each one ends; `evaluate` raises where numbers are large."""
+    """Programs with a little less in each, large cuts first. All end; `evaluate` raises where numbers are large."""
     for made in _cuts(program):
         used = {k for step in made.steps for k in step.operands} | set(made.outputs)
         kept = tuple(value for value in made.inputs if value.id in used) or made.inputs[:1]

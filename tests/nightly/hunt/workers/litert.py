@@ -16,10 +16,11 @@ sys.path = [str(Path(__file__).parents[1]), *sys.path[1:]]  # this folder's name
 import numpy as np
 import programs as p
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
-from in_tflite import Writer
+from in_tflite import OP, Writer
 from serving import Array, Compiled, Refused, serve
 
 FEATURES = p.FEATURES - {"scan", "subbyte"}
+RESHAPE = OP.RESHAPE
 VARIANTS = (*["once"] * 9, "twice")
 """Whether a subgraph may return a tensor twice, which LiteRT gets wrong (`spec/hunt.md`)."""
 
@@ -82,6 +83,13 @@ def compile_and_run(program: p.Program, inputs: Sequence[Sequence[Array]], varia
 
 def plans(writer: Writer, at: Sequence[int | None], folder: Path) -> list[Path]:
     """The addresses as offsets from the lowest."""
+    at, main = list(at), writer.model.subgraphs[0]
+    for each in main.operators:
+        source = each.inputs[0]
+        if writer.model.operatorCodes[each.opcodeIndex].builtinCode == RESHAPE and not main.tensors[source].buffer:
+            at[each.outputs[0]] = (
+                None if at[source] is None else at[each.outputs[0]]
+            )  # it shows what has no known place
     known = [each for each in at if each is not None]
     if not known:
         return []
