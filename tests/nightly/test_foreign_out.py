@@ -65,7 +65,7 @@ def test_tensorflow_lite_micro_computes_the_same_with_our_plan(tmp_path: Path) -
 
 def test_vela_takes_a_model_with_our_plan(tmp_path: Path) -> None:
     """Vela 5.2.0 leaves the list of what it read in what it writes: as TensorFlow Lite Micro does, we refuse that. Of
-    the model without a plan it makes one that is right. spec: FP6.1, FP11.5; findings 261
+    the model without a plan it makes one that is right. spec: FP6.1, FP11.5; findings 202
     """
     vela, cnn = Path(TFLM).with_name("vela"), "cnn.tflite"
     if not vela.exists():

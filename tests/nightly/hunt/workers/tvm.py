@@ -28,7 +28,7 @@ CONTROL = ("cond", "while", "scan", "call")
 VARIANTS = (
     "default", "plain", "dataflow", "inplace", "names", "default straight", "inplace straight", "names straight",
 )  # fmt: skip
-"""`straight`: without Ifs and functions that call themselves, as plans are wrong with them (finding 231)."""
+"""`straight`: without Ifs and functions that call themselves, as plans are wrong with them (finding 193)."""
 SHARE = 0.2
 """The part of programs that are run as well: code is generated for these alone."""
 ROUNDS = 5
