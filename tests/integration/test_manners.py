@@ -85,7 +85,8 @@ def test_every_example_of_a_help_text_works(folder: Path, capsys: Captured) -> N
         Path(name).chmod(0o600)
     Path("next").write_bytes(bytes(32))
     Path("models").mkdir()
-    Path("buffers.csv").write_bytes((CORPUS / "proved" / "minimalloc-touching.csv").read_bytes())
+    for name, given in (("buffers.csv", "minimalloc-touching.csv"), ("model.tflite", "tflite-cnn.tflite")):
+        Path(name).write_bytes((CORPUS / "proved" / given).read_bytes())
     before = (
         "tmmu example mico-lenet -o lenet.onnx", "tmmu example unet -o unet.onnx",
         "tmmu example mico-mlp -o models/a.onnx", "tmmu example transformer-block -o models/b.onnx",

@@ -18,6 +18,8 @@ import pytest
 
 from tests.support.commands import ran
 from tests.support.synthetic import training_plan
+from tests.support.text_models import text_model
+from tmmu.ir import files
 from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan
 from tmmu.report import page as pages
@@ -257,3 +259,14 @@ def test_the_command_prints_the_verdict_that_the_page_has(tmp_path: Path, capsys
         assert wrote.startswith("wrote ")
         assert verdict.startswith(word)
         assert word in (tmp_path / "b.html").read_text()
+
+
+def test_what_the_caller_gives_up_is_asked_for_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without it a plan that writes over an input is refuted; a name that fits nothing is refused. spec: RP1.4"""
+    model, plan, page = (str(tmp_path / name) for name in ("m.ir.cbor", "m.plan.cbor", "m.html"))
+    files.save(text_model("node relu Relu x -> y inplace y x"), model)
+    assert ran(capsys, "plan", model, "--donate", "x", "-o", plan)[0] == 0
+    for donate, word in (((), "REFUTED"), (("--donate", "x"), "PROVED")):
+        code, out, _ = ran(capsys, "report", plan, "-o", page, *donate)
+        assert (code, out.splitlines()[1].split()[0]) == (0, word)
+    assert ran(capsys, "report", plan, "-o", page, "--donate", "z")[0] == 2

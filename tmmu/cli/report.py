@@ -9,7 +9,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.flags import examples, model_file, plan_file
-from tmmu.core.output import STANDARD, print_lines
+from tmmu.core.output import STANDARD, one_line, print_lines
 
 KINDS = {
     "html": ".html", "png": ".png", "svg": ".svg", "pdf": ".pdf", "perfetto": ".perfetto.json", "memory-viz": ".pickle",
@@ -30,10 +30,14 @@ KINDS = {
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), help="What to write, whatever the suffix.")
 @click.option("--compare", type=plan_file, metavar="PLAN", help="Another plan beside it, in a page.")
 @click.option("--model", type=model_file, help="The model that the plan must be of, for the verdict.")
+@click.option(
+    "--donate", multiple=True, metavar="NAME", help="The caller gives this input up, for the verdict; * is any text."
+)
 @click.option("--verdict/--no-verdict", default=True, show_default=True, help="Prove the plan, for the top of a page.")
 def report(
-    plan: str, output: str | None, kind: str | None, compare: str | None, model: str | None, verdict: bool
-) -> int:
+    plan: str, output: str | None, kind: str | None, compare: str | None, model: str | None, donate: tuple[str, ...],
+    verdict: bool,
+) -> int:  # fmt: skip
     """Draw the memory of a plan: steps to the right, bytes upwards, each tensor where it lies.
 
     A page (.html) loads nothing from the network: hover, zoom, search by name, the peak and what is live there. Images:
@@ -55,11 +59,14 @@ def report(
     if kind == "html":
         from proofs.verify import formats
         from proofs.verify.judge import judge
-        from proofs.verify.options import Options
+        from proofs.verify.options import Disagreement, Options
         from tmmu.report.page import page
 
         if verdict:
-            lines = list(formats.text(judge(plan, stated, Options(model=model))))
+            try:
+                lines = list(formats.text(judge(plan, stated, Options(model=model, donated=frozenset(donate)))))
+            except Disagreement as error:
+                raise click.UsageError(one_line(str(error))) from error
         drawn = [(title, maps, step_names(stated.plan))]
         if compare is not None:
             other = plan_formats.load_any(compare).plan

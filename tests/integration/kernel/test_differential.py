@@ -40,6 +40,7 @@ from tmmu.plans.sections import Plan
 layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
 modes = st.sampled_from(("inference", "forward"))
 all_models = models(kinds=(*KINDS, *HOLDERS))
+models_with_arms = models(kinds=(*KINDS, *HOLDERS, *("if",) * 12))
 OUT_OF_SCOPE = ("bodies_nest", "roles_have_arenas")
 CLAIMED = {"slot_count", "peak", "capacity"}
 """What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
@@ -150,7 +151,7 @@ def test_the_corpus_gets_the_naive_checkers_answer(kind: str, tmp_path: Path) ->
 # Exclusive arms.
 
 
-@given(all_models, modes, layouts, changes())
+@given(models_with_arms, modes, layouts, changes())
 def test_arms_that_are_declared_exclusive_get_the_naive_checkers_answer(
     model: Model, mode: str, layout: str, wanted: list[Change]
 ) -> None:
