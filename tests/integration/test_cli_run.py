@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.support.commands import ran
@@ -96,12 +97,25 @@ def test_inputs_are_read_and_outputs_written(folder: Path, capsys: Captured) -> 
     assert np.load("y.npz")["output"].tobytes() == first.tobytes()
 
 
-def test_a_model_without_its_weights_is_not_run_unless_that_is_asked_for(folder: Path, capsys: Captured) -> None:
-    """Stand-in kernels need none. spec: SIM5.10"""
-    code, out, err = ran(capsys, "run", "m.onnx")
+@pytest.mark.parametrize("change", ["another producer", "weights that were written", "nothing"])
+def test_a_model_without_its_weights_is_not_run_unless_that_is_asked_for(
+    change: str, folder: Path, capsys: Captured
+) -> None:
+    """Stand-in kernels need none, and an example has none unless they were drawn. spec: SIM5.10"""
+    if change == "weights that were written":
+        examples.write("mico-vgg", "m.onnx", 1)
+        Path("m.onnx.data").unlink()
+    elif change == "another producer":
+        model = onnx.load("m.onnx", load_external_data=False)
+        model.producer_name = "another"
+        onnx.save(model, "m.onnx")
+    code, out, err = ran(capsys, "run", "m.onnx", "--batches", "1")
+    if change == "nothing":
+        assert code == 0
+        return
     assert (code, out) == (4, "")
     assert "does not exist; put the file beside the model" in err
-    assert ran(capsys, "run", "m.onnx", "--random-weights")[0] == 0
+    assert ran(capsys, "run", "m.onnx", "--random-weights", "--batches", "1")[0] == 0
     assert ran(capsys, "run", "m.onnx", "--kernels", "hash", "--batches", "1")[0] == 0
 
 
