@@ -158,7 +158,7 @@ class _Joint:
         if not self.terms:
             raise _no_gradient(f.steps[0].node, "no output depends on a parameter")
         seeded = [name for name in f.outputs if name in self.dependent]
-        self.taken = self._taken_by_optimizer(wanted)
+        self.taken = frozenset(self._taken_by_optimizer(wanted).values())
         for name in seeded:
             self._new(f"{name}.seed", like=name, role=Role.INPUT)
         self.seeds = {name: f"{name}.seed" for name in seeded}
@@ -166,8 +166,9 @@ class _Joint:
             self._differentiate(index)
         gradients = [self.gradient(name) for name in wanted if name in self.terms or name in self.seeds]
         self.result.steps += [step for step in f.steps if step.node in f.phases]
-        self.result.inputs = tuple(n for n in f.inputs if n not in self.taken.values()) + tuple(self.seeds.values())
-        self.result.outputs = (*f.outputs, *(g for g in gradients if g not in (*f.outputs, *self.taken.values())))
+        self.result.inputs = tuple(n for n in f.inputs if n not in self.taken) + tuple(self.seeds.values())
+        known = self.taken.union(f.outputs)
+        self.result.outputs = (*f.outputs, *(g for g in gradients if g not in known))
         self.result.saved = read_by_backward(self.result)
 
     def _wanted(self) -> list[str]:
@@ -221,7 +222,7 @@ class _Joint:
     def _new(self, name: str, like: str, role: Role = Role.GRADIENT) -> str:
         """A tensor of the size of another."""
         r = self.result
-        if name in self.taken.values():
+        if name in self.taken:
             return name
         if name in r.sizes:
             raise _no_gradient(name, "the model has a tensor of this name already")
