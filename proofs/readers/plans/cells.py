@@ -46,6 +46,8 @@ class CellMemory:
     arenas: list[Arena] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     steps: list[tuple[str, tuple[str, str], list[int], list[int], list[int]]] = field(default_factory=list)
+    kept: set[int] = field(default_factory=set)
+    """The cells of the caller that must stay as they are."""
     empty: set[int] = field(default_factory=set)
     _arena_names: FreshNames = field(default_factory=FreshNames)
     _cell_names: FreshNames = field(default_factory=FreshNames)
@@ -166,7 +168,11 @@ class CellMemory:
             held = self.held(cell)
             self.cells[cell if held is None else held].returned = True
 
+    def keeps(self, cells: Iterable[int]) -> None:
+        """State that these stay as the caller has written them."""
+        self.kept.update(cells)
+
     def donated(self) -> tuple[str, ...]:
-        """The names of the callers' cells that the program writes."""
-        changed = {cell for *_, changes in self.steps for cell in changes}
+        """The names of the callers' cells that the program writes, without those that it gives back as they were."""
+        changed = {cell for *_, changes in self.steps for cell in changes} - self.kept
         return tuple(c.name for k, c in enumerate(self.cells) if c.role is Role.INPUT and k in changed)

@@ -152,6 +152,8 @@ class _Function:
         self.arenas: dict[str, int] = {}
         self.cells: dict[tuple[str, str | None], int] = {}
         self.external: set[str] = set()
+        self.imported: dict[str, str] = {}
+        """The resource that is made of a buffer view of the caller's."""
         self.open: list[_Region] = []
         self.accesses: list[_Access] = []
         self.label = ""
@@ -241,6 +243,8 @@ class _Function:
         before = old_match[2] if old_match else old
         op = body.split(None, 1)[0].split("(")[0] if body else ""
         operands = SSA.findall(body)
+        if op == "stream.tensor.import" and operands:
+            self.imported |= dict.fromkeys(operands[:1], "".join(results[:1]))
         if op == "stream.cmd.execute":
             self.execute(body, results)
         elif op in ("stream.resource.alloca", "stream.resource.alloc"):
@@ -579,8 +583,10 @@ class _Function:
         return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
 
     def keep(self, names: list[str]) -> None:
-        """Results: the caller reads them when the function is over."""
+        """Results: the caller reads them when the function is over. A buffer view that it gave keeps what it had."""
         for name in names:
+            for ref in self.references.get(self.imported.get(name, ""), ()):
+                self.memory.keeps(self.within(ref))
             for ref in self.references.get(name, ()):
                 self.memory.returns(self.within(ref))
 
