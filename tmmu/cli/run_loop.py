@@ -157,11 +157,12 @@ class BatchLoop:
         model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())
         if self.computing.kernels == "hash":
             return Runnable(program, model)
+        from tmmu.examples.graph import absent_weights_of
         from tmmu.simulator.onnx_kernels import OnnxKernels
         from tmmu.simulator.values import read_inputs
 
         if not self.computing.random_weights:
-            model.check_weights()
+            model.check_weights(absent_weights_of(model.proto))
         path, given = self.computing.inputs, {name: model.sizes[name] for name in model.inputs}
         inputs = {} if path is None else read_inputs(path, given)
         return Runnable(program, model, OnnxKernels(program, model, inputs, make=self.computing.node_kernel()))

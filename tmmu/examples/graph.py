@@ -31,8 +31,21 @@ DTYPES = {
 }
 """The element types that the examples use, by the project's name."""
 
+PRODUCER = "tmmu"
+"""What every example names as its producer."""
+
 Dim = int | str
 Attribute = int | float | str | Sequence[int] | onnx.GraphProto | onnx.TensorProto
+
+
+def absent_weights(name: str) -> str:
+    """The file that an example names for its weights, and that is not written: what is written has another name."""
+    return f"{name}.weights"
+
+
+def absent_weights_of(model: onnx.ModelProto) -> str | None:
+    """That file, of a model that is an example; None of any other one."""
+    return absent_weights(model.graph.name) if model.producer_name == PRODUCER else None
 
 
 class OnnxGraph:
@@ -86,7 +99,7 @@ class OnnxGraph:
         """A parameter whose data lie in a file that does not ship; counted in `parameters`."""
         size = nbytes(tuple(shape), dtype)
         tensor = TensorProto(name=name, dims=shape, data_type=DTYPES[dtype], data_location=TensorProto.EXTERNAL)
-        for key, value in (("location", f"{self.name}.weights"), ("offset", self._external_bytes), ("length", size)):
+        for key, value in (("location", absent_weights(self.name)), ("offset", self._external_bytes), ("length", size)):
             tensor.external_data.add(key=key, value=str(value))
         self._initializers.append(tensor)
         self._external_bytes += size
@@ -142,4 +155,4 @@ class OnnxGraph:
     def model(self) -> onnx.ModelProto:
         """What was written, as a model."""
         opset = helper.make_opsetid("", OPSET)
-        return helper.make_model(self.body(), producer_name="tmmu", opset_imports=[opset], ir_version=IR_VERSION)
+        return helper.make_model(self.body(), producer_name=PRODUCER, opset_imports=[opset], ir_version=IR_VERSION)
