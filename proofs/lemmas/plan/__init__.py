@@ -2,9 +2,8 @@
 
 `chains` are the functions that are evaluated on plans, `properties` what they mean for each pair of cells; the files of
 lemmas are the way from the one to the other. `clique_bound` is why slots cannot be fewer than storages live at one
-step, `merged` is why one row may ask what several
-would, `cover` and `shrinking` what verdicts on ranks and envelopes rest on. `at_use` proves all of them when they are
-first needed. spec: V4.3, V4.8
+step, `merged` is why one row may ask what several would, `cover` and `shrinking` what verdicts on ranks and envelopes
+rest on. `at_use` proves all of them when they are first needed. spec: V4.3, V4.8
 """
 
 from __future__ import annotations

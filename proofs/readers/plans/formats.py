@@ -126,8 +126,8 @@ def read_with(path: str) -> tuple[str, ...]:
     """The files that reading a plan reads: itself, and of some formats one beside it."""
     from proofs.readers.plans import xla
 
-    schedule = path.removesuffix(xla.SUFFIX) + ".txt"
-    return (path, schedule) if path.endswith(xla.SUFFIX) and os.path.exists(schedule) else (path,)
+    beside = xla.schedule_of(path)
+    return (path, beside) if path.endswith(xla.SUFFIX) and os.path.exists(beside) else (path,)
 
 
 def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> Stated | StatedBuffers:

@@ -243,8 +243,6 @@ class _Function:
         before = old_match[2] if old_match else old
         op = body.split(None, 1)[0].split("(")[0] if body else ""
         operands = SSA.findall(body)
-        if op == "stream.tensor.import" and operands:
-            self.imported |= dict.fromkeys(operands[:1], "".join(results[:1]))
         if op == "stream.cmd.execute":
             self.execute(body, results)
         elif op in ("stream.resource.alloca", "stream.resource.alloc"):
@@ -267,6 +265,9 @@ class _Function:
                 self.references[result] = self.references.get(given, set())
         elif op in ("stream.tensor.export", "util.global.store", "util.return", "stream.resource.store", "util.call"):
             self.keep(operands)
+            self.timed(results, operands)
+        elif op == "stream.tensor.import":
+            self.imported |= zip(operands[:1], results, strict=False)
             self.timed(results, operands)
         elif op == "stream.resource.load":
             self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])

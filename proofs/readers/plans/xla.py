@@ -94,6 +94,11 @@ class _Pending(NamedTuple):
     writes: tuple[int, ...]
 
 
+def schedule_of(path: str) -> str:
+    """The file of the module in scheduled order, beside the one of its buffer assignment."""
+    return f"{path.removesuffix(SUFFIX)}.txt"
+
+
 def read(source: Source) -> ForeignPlan:
     """The plan of a module: the assignment in `source`, the schedule in the file beside it.
 
@@ -102,7 +107,7 @@ def read(source: Source) -> ForeignPlan:
     assignment = assigned(source)
     if source.path is None or not source.path.name.endswith(SUFFIX):
         raise source.refuse(f"the schedule is in the file beside it, which the name ending {SUFFIX} gives", None)
-    beside = source.beside(source.path.name.removesuffix(SUFFIX) + ".txt")
+    beside = source.beside(schedule_of(source.path.name))
     return flattened(beside, assignment)
 
 

@@ -19,6 +19,9 @@ from tests.nightly.hunt import programs as p
 from tests.nightly.hunt.driver import Hunt, Worker, inputs_of, table
 from tests.nightly.hunt.planners import PLANNERS, ROOT, install
 
+FOUND = "tests/nightly/hunt/found"
+"""Where records that are kept lie."""
+
 
 def hunt(name: str, folder: Path, seconds: float, most: int, first: int, shrinks: bool) -> str:
     """Hunt one planner; what came of it in a line."""
@@ -63,6 +66,8 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print the figures so far")
     given = parser.parse_args()
     if given.replay is not None:
+        if not given.replay.is_file():
+            parser.error(f"--replay: there is no file {given.replay}; give a record, as those in {FOUND}")
         return replay(given.replay, given.keep)
     names = given.planners.split()
     if unknown := [name for name in names if name not in PLANNERS]:
