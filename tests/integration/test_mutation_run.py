@@ -1,4 +1,4 @@
-"""`make mutation` names planted changes that no test notices and counts those that one does, in a project of two functions.
+"""`make mutation` names changes that no test notices and counts those that one does, in a project of two functions.
 
 What the command says of this repository rests on that: it once ran no change, and was silent (spec/findings.md, 204).
 """

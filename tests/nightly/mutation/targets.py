@@ -30,7 +30,7 @@ ARENAS = (
 ENVELOPE = (f"{UNIT}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 PROGRAM = "tests/integration/kernel/test_program.py"
 OF_KERNEL = (PROGRAM, "tests/integration/kernel/test_differential.py", "tests/integration/kernel/test_verify.py")
-KERNEL = (f"{UNIT}kernel.py",)
+KERNEL = (f"{UNIT}kernel_words.py", f"{UNIT}kernel.py")
 READERS = (
     f"{UNIT}readers_ir.py", f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
     f"{UNIT}readers_operators.py", f"{PROPERTIES}model_files.py",
