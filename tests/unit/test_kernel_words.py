@@ -246,6 +246,35 @@ def arms_at_random(number: int) -> Plan:
     return branching.plan(branching.program(chance), chance)
 
 
+def of_text(body: str) -> Plan:
+    plan = text.read(f"tmmu-plan-text 1\n{body}".encode(), "p.plan.txt")
+    assert isinstance(plan, Plan)
+    return plan
+
+
+HANDED_ON = """
+arena m 64
+tensor c 8 m 0 input
+tensor x 8 m 8 input
+tensor a 1 m 16
+tensor b 8 m 24
+tensor y 8 m 8 output
+begin n If c -> exclusive
+step 1 A c -> a
+step 2 A a -> a changes a
+arm
+step 3 A c -> b
+end n x b -> y
+"""
+"""The first arm returns what was there before it, where the result lies; it changes what a step has written."""
+ONE_STEP = """
+arena m 16 persistent
+arena k 8
+tensor p 8 m 0 parameter
+tensor q 8 m 8 parameter
+tensor y 8 k 0 output
+step s A p q -> y
+"""
 LOOP = "f = enter/Loop a\nd = Relu f\nr:d = leave/Loop d"
 PLANS: dict[str, Callable[[], Plan]] = {
     "nothing": lambda: plan_memory(text_model(inputs="", outputs="")).plan,
@@ -262,6 +291,8 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "nothing in the first storage": lambda: changed(chain("packed"), "storages", 0, bytes=0),
     "a loop": lambda: Written(LOOP, given={"a": "input"}, outputs="r").plan(),
     "a mutation": lambda: Written("!s = Update s\ny = Relu s", given={"s": "state"}, outputs="y").plan(),
+    "a value handed on and a change": lambda: of_text(HANDED_ON),
+    "one step": lambda: of_text(ONE_STEP),
     **exclusive.RIGHT,
     **{f"random arms {number}": partial(arms_at_random, number) for number in range(12)},
 }  # fmt: skip
