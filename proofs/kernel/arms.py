@@ -12,10 +12,8 @@ import numpy as np
 
 from proofs.kernel.memory import Named, grouped
 from proofs.obligations.arms import Mask, Rows
-from proofs.obligations.contents import at_step
 from proofs.obligations.context import CALLER, Context
 from proofs.readers.arms import Branches
-from tmmu.core.columns import NONE
 
 
 class NotExpressed(Exception):
@@ -48,8 +46,7 @@ def arm_words(context: Context, needed: Rows) -> ArmWords:
     joins = context.ways.joined
     joins_at, order = grouped(joins.tensor, len(needed), joins.step)
     takes = [pair for node in nodes for pair in _takes(context, node, taken)]
-    for node in nodes:
-        _expressed(context, node, taken, within)
+    _expressed(context, nodes, taken, within)
     arms = [arm for node in nodes for arm in node.arms]
     columns = [
         ("exclusive nodes: enter", np.array([node.enter for node in nodes])), ("leave", leaves),
@@ -67,7 +64,7 @@ def _taken(context: Context, node: Branches) -> set[int]:
     """The outputs that the leave takes at the ends of arms, each written in whichever of them may have written it."""
     ends = {arm.last for arm in node.arms}
     missing = {t for step, t in zip(*map(np.ndarray.tolist, context.ways.missing), strict=True) if step in ends}
-    return set(node.taken).difference(at_step(context.reads, node.leave), missing)
+    return set(node.taken).difference(missing)
 
 
 def _within(context: Context) -> tuple[Rows, Rows]:
@@ -102,17 +99,11 @@ def _takes(context: Context, node: Branches, taken: set[tuple[int, int]]) -> lis
     ]
 
 
-def _expressed(context: Context, node: Branches, taken: set[tuple[int, int]], within: tuple[Rows, Rows]) -> None:
-    """Raise `NotExpressed` for an output that the leave takes and that only nodes inside of its arms write."""
-    first, last = within
-    step, tensor = context.writes
-    ends = {arm.first: arm.last for arm in node.arms}
-    directly = {
-        int(tensor[i])
-        for i in np.flatnonzero((step > node.enter) & (step < node.leave)).tolist()
-        if ends.get(int(first[step[i]]), NONE) == last[step[i]]
-    }
+def _expressed(context: Context, nodes: list[Branches], taken: set[tuple[int, int]], within: tuple[Rows, Rows]) -> None:
+    """Raise `NotExpressed` for an output that a leave takes and that only nodes inside of its arms write."""
+    arms, (step, tensor) = {node.leave: node.arms for node in nodes}, context.writes
+    directly = set(zip(*(column[step].tolist() for column in within), tensor.tolist(), strict=True))
     for leave, t in sorted(taken):
-        if leave == node.leave and t not in directly:
+        if not any((*arm, t) in directly for arm in arms[leave]):
             name = context.plan.allocation.tensors.name[t]
             raise NotExpressed(f"{name}, which an exclusive arm returns, is written by nodes inside of arms alone")

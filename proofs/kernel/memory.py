@@ -35,8 +35,8 @@ class ArenaRange(NamedTuple):
 
     capacity: int
     alignment: int
-    reuse: bool = True
-    scattered: bool = False
+    reuse: bool
+    scattered: bool
 
 
 @dataclass(frozen=True)

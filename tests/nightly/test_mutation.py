@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gc
 import importlib.util
-import json
 import subprocess
 import sys
 import time
@@ -177,19 +176,6 @@ def test_a_record_of_a_file_that_has_changed_is_no_record(tmp_path: Path) -> Non
         again = Reached(kept.path)
         again.load(files)
         assert ("t" in again.tests) == known
-
-
-def test_the_command_finds_what_is_noticed_and_remembers_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.nightly.mutation", "--files", "proofs/smt/descent.py", "--sample", "3",
-               "--folder", str(tmp_path)]  # fmt: skip
-    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
-    assert first.returncode in (0, 1), first.stderr
-    records = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    assert len(records) == 3
-    assert all(record["by"].startswith("tests/unit/test_recursion.py::") for record in records
-               if record["result"] == KILLED)  # fmt: skip
-    listed = subprocess.run([*command, "--list"], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert listed.stdout.splitlines()[-1] == first.stdout.splitlines()[-1]
 
 
 def test_a_table_of_reasons_is_read(tmp_path: Path) -> None:

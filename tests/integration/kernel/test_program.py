@@ -140,7 +140,7 @@ def test_a_false_claim_leaves_a_plan_safe_and_is_named(plan: Plan, claims: tuple
 BUFFERS = KernelMemory(
     10, *(np.array(column, np.uint64) for column in (
         [0, 0, 0, 1, 1], [8, 8, 0, 16, 16], [8, 8, 8, 16, 16], [0, 3, 0, 0, 5], [3, 9, 9, 2, 9], [8, 0, 8, 0, 16],
-    )), [ArenaRange(16, 8), ArenaRange(32, 16, reuse=False)],
+    )), [ArenaRange(16, 8, True, False), ArenaRange(32, 16, False, False)],
 )  # fmt: skip
 APART = ((0, 1), (0, 4))
 

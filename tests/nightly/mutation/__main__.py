@@ -1,7 +1,7 @@
 """`make mutation`: change the most critical files in one place after the other, and count what no test notices.
 
-Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not. A test that fails for the
-source as it is notices nothing: it is named, and left out.
+Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not, 70 where changes were not
+run although there was time. A test that fails for the source as it is notices nothing: it is named, and left out.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def main() -> int:
 
 
 def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namespace) -> int:
-    """Run every mutant that no test is known to notice and that is not argued away; the exit code of pytest, if any."""
+    """Run every mutant that no test is known to notice and that is not argued away; the exit code where that fails."""
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"
     preload()
     known = {} if given.argued else argued()
@@ -245,6 +245,10 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
             tests = sorted(own if given.own or given.tests or not quick else {*QUICK, *own})
             if todo and tests and time.monotonic() < end and (code := _round(todo, tests, results, given, end)):
                 return code
+    not_run = sum(task.key not in results.found for tasks in left().values() for task in tasks)
+    if not_run and time.monotonic() < end:
+        print(f"{not_run} changes were not run although there was time: nothing is known of them", file=sys.stderr)
+        return 70
     return 0
 
 

@@ -14,7 +14,8 @@ CORPUS = "tests/corpus/test_broken_corpus.py"
 NAIVE = (
     f"{UNIT}checker.py", f"{UNIT}mutations.py", f"{PROPERTIES}brute_force.py", f"{PROPERTIES}corruptions.py", CORPUS,
 )  # fmt: skip
-STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", CORPUS)
+EXCLUSIVE = (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py")
+STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", *EXCLUSIVE, CORPUS)
 ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py", CORPUS)
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (
@@ -30,7 +31,7 @@ ARENAS = (
 ENVELOPE = (f"{UNIT}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 PROGRAM = "tests/integration/kernel/test_program.py"
 OF_KERNEL = (PROGRAM, "tests/integration/kernel/test_differential.py", "tests/integration/kernel/test_verify.py")
-KERNEL = (f"{UNIT}kernel.py",)
+KERNEL = (f"{UNIT}kernel_words.py", f"{UNIT}kernel.py")
 READERS = (
     f"{UNIT}readers_ir.py", f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
     f"{UNIT}readers_operators.py", f"{PROPERTIES}model_files.py",
@@ -103,12 +104,14 @@ def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
 
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "proofs/checker/execute.py": NAIVE,
+    "proofs/checker/execute.py": (*NAIVE, *EXCLUSIVE, f"{UNIT}verdict.py"),
     "proofs/checker/structure.py": STRUCTURE,
     "proofs/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
     "proofs/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
-    **{f"proofs/checker/{name}.py": NAIVE for name in ("configuration", "sharing", "states", "visits")},
-    "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", CORPUS),
+    **{f"proofs/checker/{name}.py": (*EXCLUSIVE, *NAIVE) for name in ("states", "visits")},
+    "proofs/checker/configuration.py": (f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", f"{COMMANDS}arenas_commands.py"),
+    "proofs/checker/sharing.py": (f"{UNIT}structure.py", CORPUS, f"{COMMANDS}every_field.py"),
+    "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
     "proofs/readers/patterns.py": (*ARENAS, f"{COMMANDS}sharding_commands.py"),
     **{
@@ -122,7 +125,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"proofs/obligations/{name}.py": (f"{UNIT}obligations_rows.py", *ROWS)
         for name in ("discharge", "rows")
     },
-    "proofs/obligations/arms.py": (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py", *ROWS),
+    "proofs/obligations/arms.py": (*EXCLUSIVE, *ROWS),
     "proofs/promises.py": (f"{UNIT}promises.py", f"{UNIT}obligations_outcomes.py"),
     "proofs/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
     "proofs/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
@@ -178,7 +181,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
     **{f"proofs/readers/{name}.py": READERS for name in ("operators", "sharing")},
     "proofs/readers/envelope.py": ENVELOPE,
-    "proofs/readers/arms.py": (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py"),
+    "proofs/readers/arms.py": EXCLUSIVE,
     **_modules("proofs/readers/models/sizes", *FOUND_SIZES),
     "proofs/readers/models/sizes/runtimes.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES),
     **_modules("proofs/readers/plans", *FOREIGN),
