@@ -114,7 +114,8 @@ class Tensor:
     """A value of known shape and dtype, written by one node or by the caller before step 0.
 
     `bytes` is the size that is planned: that of the shape, or the largest that it has inside the envelope where
-    dimensions are expressions. `alignment` is what the tensor itself requires.
+    dimensions are expressions. `alignment` is what the tensor itself requires, `fixed_offset` the byte of its arena
+    where it must begin, None where the planner is free.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Tensor:
     view: View | None = None
     alias_group: str | None = None
     saved_for_backward: bool = False
+    fixed_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

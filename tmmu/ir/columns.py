@@ -23,7 +23,7 @@ from tmmu.core.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase,
 FORMAT, VERSION = "tmmu-ir", 1
 KEYS = (
     "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "terms", "nodes",
-    "in_place", "scratch", "bodies", "must_not_alias", "unproduced", "opaque", "bindings", "source_digest",
+    "in_place", "scratch", "bodies", "must_not_alias", "fixed", "unproduced", "opaque", "bindings", "source_digest",
 )  # fmt: skip
 MAX_RANK = 256
 """The most dimensions of a tensor that are read: the product of a hostile million would take hours."""
@@ -73,6 +73,7 @@ def to_object(model: Model) -> dict[str, Any]:
     viewed = [(i, x.view) for i, x in enumerate(t) if x.view is not None]
     hints = [(i, *pair) for i, x in enumerate(n) for pair in x.in_place]
     requests = [(i, s) for i, x in enumerate(n) for s in x.scratch]
+    fixed = [(i, x.fixed_offset) for i, x in enumerate(t) if x.fixed_offset is not None]
 
     def lists(name: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
         at, flat = ragged(rows)
@@ -130,6 +131,8 @@ def to_object(model: Model) -> dict[str, Any]:
             **lists("outputs", [x.outputs for x in b]),
         },
         "must_not_alias": [list(pair) for pair in model.must_not_alias],
+        **({"fixed": {"tensor": column([i for i, _ in fixed], np.uint32),
+                      "offset": column([at for _, at in fixed], np.uint64)}} if fixed else {}),
         "unproduced": list(model.unproduced),
         **({"opaque": column(opaque, np.uint32)} if (opaque := [i for i, x in enumerate(n) if x.opaque]) else {}),
         "bindings": bindings_object(model.bindings),
@@ -243,13 +246,23 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
     saved = _typed(rows["saved"], np.uint8, "tensors.saved")
     alignment = _typed(rows["alignment"], np.uint64, "tensors.alignment")
     group = _below(_typed(rows["group"], np.uint32, "tensors.group"), len(groups), "tensors.group", NONE)
+    fixed = _fixed(value["fixed"], count) if "fixed" in value else {}
     return [
         Tensor(
             names[i], shapes[i], types[d], ROLES[r], _planned(names[i], shapes[i], types[d]), a, views.get(i),
-            None if g == NONE else groups[g], bool(s),
+            None if g == NONE else groups[g], bool(s), fixed.get(i),
         )
         for i, (d, r, a, g, s) in enumerate(zip(dtype, role, alignment, group, saved, strict=True))
     ]  # fmt: skip
+
+
+def _fixed(value: Any, tensors: int) -> dict[int, int]:
+    """The byte at which each fixed tensor begins. The table is there where there is one."""
+    only(value, ("tensor", "offset"), "fixed")
+    rows = _below(_typed(value["tensor"], np.uint32, "fixed.tensor"), tensors, "fixed.tensor")
+    if not rows:
+        raise ValueError("fixed names no tensor")
+    return dict(zip(rows, _typed(value["offset"], np.uint64, "fixed.offset"), strict=True))
 
 
 def _with_expressions(value: Any, shapes: list[tuple[Dim, ...]], bindings: Bindings) -> list[tuple[Dim, ...]]:

@@ -64,6 +64,7 @@ class Graph:
         *,
         role: str = "activation",
         alignment: int | None = None,
+        at: int | None = None,
         view_of: str | None = None,
         offset: int = 0,
         saved: bool = False,
@@ -78,6 +79,8 @@ class Graph:
             "activation", "gradient", "optimizer", … : what decides its arena.
         alignment
             In bytes, a power of two; by default that of an element.
+        at
+            The byte of its arena where it must begin; by default the planner is free.
         view_of, offset
             The tensor whose bytes it shows, and from which byte on.
         saved
@@ -97,7 +100,7 @@ class Graph:
             what = f"bytes {offset} to {offset + made.bytes} of {of.name!r}, which has {of.bytes}"
             raise self._undo(name, what, "show bytes that there are")
         self._tensors[-1] = replace(
-            made, alignment=alignment or made.alignment, view=view, saved_for_backward=saved
+            made, alignment=alignment or made.alignment, view=view, saved_for_backward=saved, fixed_offset=at
         )  # fmt: skip
         return name
 

@@ -25,7 +25,7 @@ FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
 """The first line of a text model, and the words that a name must be quoted to be."""
 
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
-MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "view", "strides"))
+MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "at", "view", "strides"))
 OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "opaque"))
 GRAPH = ("node", "begin", "arm", "end")
 STATEMENTS = (
@@ -146,6 +146,7 @@ class _Reading:
         row, alignment, saved = len(self.tensors), dtypes.element_alignment(dtype), False
         role: Role | None = None
         view: View | None = None
+        fixed: int | None = None
         for word in statement.words(MARKS):
             if word in ROLES:
                 role = statement.role(role, ROLES[word])
@@ -159,13 +160,15 @@ class _Reading:
                     raise statement.refuse(what, "correct one of them", None, SHAPES)
             elif word == "align":
                 alignment = statement.alignment()
+            elif word == "at":
+                fixed = statement.integer("a byte of its arena")
             elif word == "view":
                 view = View(statement.row(self.rows, "tensor"), statement.integer("a byte of the base"), size)
             elif word == "strides":
                 if view is None:
                     raise statement.refuse("strides of a tensor that is not a view", "write them after view BASE SHIFT")
                 view = view._replace(strides=_strides(statement))
-        return Tensor(name, shape, dtype, role or Role.ACTIVATION, size, alignment, view, None, saved)
+        return Tensor(name, shape, dtype, role or Role.ACTIVATION, size, alignment, view, None, saved, fixed)
 
     def groups(self) -> None:
         """Alias groups, each a name and its members. spec: X3.5"""

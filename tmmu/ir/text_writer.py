@@ -78,6 +78,8 @@ def _tensor(tensor: Tensor, names: list[str], marks: tuple[bool, bool, bool]) ->
         yield "saved"
     if tensor.alignment != element_alignment(tensor.dtype):
         yield f"align {tensor.alignment}"
+    if tensor.fixed_offset is not None:
+        yield f"at {tensor.fixed_offset}"
     if tensor.view is not None:
         yield f"view {names[tensor.view.base]} {tensor.view.offset}"
         if tensor.view.strides:

@@ -29,6 +29,7 @@ def validate(model: Model) -> None:
     _check_donations(model)
     for tensor in model.tensors:
         _check_size(tensor)
+        _check_fixed(tensor)
         _check_envelope(tensor, model.bindings.ranges)
     _check_bodies(model)
     _check_writers(model)
@@ -83,6 +84,19 @@ def _check_size(tensor: Tensor) -> None:
         raise _bad(
             "ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is not a power of two", "use a power of two"
         )
+
+
+def _check_fixed(tensor: Tensor) -> None:
+    """Where a tensor must begin fits 64 bits with its bytes, and its alignment."""
+    at, place = tensor.fixed_offset, f"tensor {tensor.name!r}"
+    if at is None:
+        return
+    if not 0 <= at < UINT64_END - tensor.bytes:
+        what = f"fixed at byte {at}, its {tensor.bytes} bytes do not end within 64 bits"
+        raise _bad("ALLOCATION_OVERFLOW", place, what, "fix it at a lower byte")
+    if at % tensor.alignment:
+        what = f"byte {at}, where it is fixed, is not aligned to {tensor.alignment}"
+        raise _bad("ALIGNMENT_VIOLATION", place, what, "fix it at a multiple")
 
 
 def _check_envelope(tensor: Tensor, ranges: Mapping[str, tuple[int, int]]) -> None:

@@ -9,6 +9,7 @@ T4.1, T4.2, T4.3, T8.6, T8.7
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from operator import ne
@@ -20,6 +21,7 @@ from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Node
 from tmmu.ir.program import ModelProgram, defining_body
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import permitted
+from tmmu.planner.fixed import with_fixed
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.problem import AllocationProblem, Choices, conflicts_of
 
@@ -94,12 +96,15 @@ def form(
     mode: str,
     in_place: bool = True,
     policy: ArenaPolicy = ANYWHERE,
+    fixed: Mapping[int, int] | None = None,
 ) -> Aliasing:
     """What shares bytes, and the storages in order of their first member. O(tensors + accesses + hints).
 
-    `in_place` is false for layouts that give every result bytes of its own. Raises INVALID_IR for an alias group
-    that spans arenas or for two tensors that must not alias and do.
+    `in_place` is false for layouts that give every result bytes of its own, `fixed` the bytes at which tensors must
+    begin. Raises INVALID_IR for an alias group that spans arenas or for two tensors that must not alias and do, and
+    what `with_fixed` does.
     """
+    fixed = fixed or {}
     tensors, model = program.tensors, program.model
     arena = permitted.of_tensors(program, arenas, policy)
     index = {tensor.name: t for t, tensor in enumerate(tensors)} if model.bindings.donated else {}
@@ -119,7 +124,7 @@ def form(
                 place="must_not_alias",
                 fix="drop one of the two",
             )
-    window, refused = _walk(program, arena, classes, shares, of, in_place)
+    window, refused = _walk(program, arena, classes, shares, of, in_place, fixed)
     parent = classes.parent
     roots = [p if parent[p] == p else classes.find(p) for p in parent]
     first = list(dict.fromkeys(roots)) if any(map(ne, roots, count())) else roots  # the root of each storage
@@ -128,7 +133,7 @@ def form(
         number = {root: k for k, root in enumerate(first)}
         storage = [number[root] for root in roots]
     problem = _storages(program, live, arena, window, first, roots, storage, arenas, policy)
-    return Aliasing(storage, window, shares, of, problem, refused)
+    return Aliasing(storage, window, shares, of, with_fixed(problem, tensors, storage, window, fixed), refused)
 
 
 def _join_groups(
@@ -154,7 +159,13 @@ def _join_groups(
 
 
 def _walk(
-    program: ModelProgram, arena: list[Choices], classes: _Classes, shares: list[Shares], of: list[int], in_place: bool
+    program: ModelProgram,
+    arena: list[Choices],
+    classes: _Classes,
+    shares: list[Shares],
+    of: list[int],
+    in_place: bool,
+    fixed: Mapping[int, int],
 ) -> tuple[list[int], list[Refused]]:
     """The window of each tensor in its storage, and the hints that were refused; granted ones join classes.
 
@@ -165,6 +176,7 @@ def _walk(
     formal = {t for body in model.bodies[1:] for t in body.inputs}
     window = [0] * len(tensors)
     conflicts = _Conflicts(program, classes)
+    staying = {classes.find(t) for t in fixed}
     refused: list[Refused] = []
     if not any(tensor.view for tensor in tensors) and not any(node.in_place for node in model.nodes):
         return window, refused
@@ -219,6 +231,8 @@ def _walk(
                 reason = "the operand's bytes are not aligned for the result"
             elif conflicts.between(x, o):
                 reason = "the two must not alias"
+            elif (x in staying or o in staying) and fixed.get(operand, -1) != fixed.get(result, -2):
+                reason = "one of the two has a fixed offset, and not the other the same"
             else:
                 classes.union(x, o)
                 conflicts.joined(x, o)

@@ -31,14 +31,21 @@ def allocate(
     effort: int | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Solution]:
-    """The layout that is used, and the solution with it: where slots do not fit, packed if asked for. spec: A8.5
+    """The layout that is used, and the solution with it: packed if asked for, where slots do not fit, or lie elsewhere
+    than where they are fixed. spec: A8.5, A10.4
 
     `recorded` asks for the moves of the scan. With `effort`, lower placements are searched for, storages staying in
     their arenas, until it is spent, nothing is left to be found or `stopped` says so (A8.8, A8.9). Raises
     ARENA_TOO_SMALL, and what the layout raises.
     """
-    found = assign(problem, layout, recorded=recorded)
-    if found.short and layout == "slots" and fallback == "packed":
+    may_fall_back = layout == "slots" and fallback == "packed"
+    try:
+        found = assign(problem, layout, recorded=recorded)
+    except TmmuError as refusal:
+        if not (may_fall_back and problem.fixed and refusal.code_id == "INVALID_BINDING"):
+            raise
+        layout, found = "packed", assign(problem, "packed", recorded=recorded)
+    if found.short and may_fall_back and layout == "slots":
         tighter = assign(problem, "packed", recorded=recorded)
         if not tighter.short:
             return "packed", tighter

@@ -5,7 +5,8 @@ spec: A4.1, M1.2, M1.3, R6.7
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
@@ -37,6 +38,8 @@ class PlanOptions:
         backward nodes of its own, and nothing that they read.
     replan_policy
         What a run does with a shape outside the envelope, if the model has one: a word of `REPLAN_POLICIES`.
+    fixed
+        The bytes of their arenas at which tensors must begin, beside those that the model states.
     """
 
     mode: str = "inference"
@@ -48,6 +51,7 @@ class PlanOptions:
     is_stage: bool = False
     replan_policy: str = "ABORT"
     effort: int | None = None
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
 
 DEFAULT_OPTIONS = PlanOptions()

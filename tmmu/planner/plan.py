@@ -20,7 +20,7 @@ from tmmu.core.columns import NONE, U8, U32, Names, column, index_of, ragged
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, program
-from tmmu.planner import aliasing, envelope, liveness
+from tmmu.planner import aliasing, envelope, fixed, liveness
 from tmmu.planner.aliasing import Aliasing, Refused
 from tmmu.planner.allocation import allocate
 from tmmu.planner.arenas import DEFAULT, check
@@ -100,7 +100,8 @@ def plan_memory(
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.
         live = liveness.analyze(run, mode)
-        alias = aliasing.form(run, live, arenas, mode, IN_PLACE[options.layout], policy)
+        staying = fixed.of_tensors(run.tensors, options.fixed, partly=options.is_stage)
+        alias = aliasing.form(run, live, arenas, mode, IN_PLACE[options.layout], policy, staying)
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
         problem = replace(alias.storages, address_token=options.address_token)
         layout, found = allocate(
@@ -124,6 +125,7 @@ def plan_memory(
                 replace(model.bindings, ranges={}),
                 address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
                 effort=found.effort, bounds=found.bounds,
+                fixed={run.tensors[t].name: at for t, at in sorted(staying.items())},
             ),
             envelope=envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy),
         )  # fmt: skip

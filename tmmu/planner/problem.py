@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
@@ -20,6 +21,13 @@ Choices = tuple[int, ...]
 Token = bytes
 
 
+class Fixed(NamedTuple):
+    """The byte at which a storage must begin, and the tensor because of which."""
+
+    offset: int
+    tensor: str
+
+
 @dataclass(frozen=True)
 class AllocationProblem:
     """Storages in the order of their first tensor, a column for each fact, and the arenas that they are put into.
@@ -27,7 +35,7 @@ class AllocationProblem:
     `birth` and `death` are steps, both included. `made` is the step that makes the storage, negative for what the
     caller writes; `uses` how often steps read or write it, counted only where some storage has several `choices`.
     `conflicts` has for a storage those that may never share a byte with it (T5). `address_token` is what the layout
-    `hashed` derives addresses from.
+    `hashed` derives addresses from. `fixed` storages have one choice, and must begin where it says.
     """
 
     arenas: tuple[ArenaConfiguration, ...]
@@ -42,6 +50,7 @@ class AllocationProblem:
     conflicts: dict[int, set[int]] = field(default_factory=dict)
     policy: ArenaPolicy = ANYWHERE
     address_token: Token | None = None
+    fixed: dict[int, Fixed] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.bytes)
@@ -88,4 +97,8 @@ def of_plan(plan: Plan) -> AllocationProblem:
         s.alignment.tolist(), s.birth.tolist(), s.death.tolist(), [(a,) for a in s.arena.tolist()],
         [-1 if step == NONE else step for step in made],
         conflicts=conflicts_of(plan.allocation.must_not_alias, storage), policy=plan.configuration.policy,
+        fixed={
+            k: Fixed(int(s.offset[k]), name)
+            for k, name in ((storage[t], name) for t, name in enumerate(names) if name in plan.origin.fixed)
+        } if plan.provenance is not None and plan.origin.fixed else {},
     )  # fmt: skip

@@ -136,6 +136,7 @@ def replan(
         address_token,
         replan_policy=chosen.value,
         effort=origin.effort,
+        fixed=origin.fixed,
     )
     made = plan_memory(model, configured(plan), options, policy=plan.configuration.policy).plan
     return made, ReplanRecord.between(plan, made, t, why(beyond), shape)

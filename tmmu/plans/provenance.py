@@ -15,6 +15,8 @@ from tmmu.plans.sections import BOUNDS, PlacementBound, Provenance
 
 EFFORT = ("effort", "bounds")
 """What is stated of a search, both or neither."""
+OPTIONAL = (*EFFORT, "fixed")
+"""What is not there where there is nothing to state."""
 
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest")
 """The hashes that the section states; `file_digest` stands beside all sections."""
@@ -56,6 +58,12 @@ def _bound(value: Any, place: str) -> PlacementBound:
     return PlacementBound(integer(count, f"{place}[0]"), one_of(by, tuple(BOUNDS), f"{place}[1]"))
 
 
+def _fixed(value: Any, place: str) -> dict[str, int]:
+    if not isinstance(value, dict) or not value:
+        raise unexpected(place, "the offsets of one tensor or more", value)
+    return {text(name, place): integer(at, f"{place}[{name!r}]") for name, at in value.items()}
+
+
 def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
     """The section in a decoded object, and the hashes that it states."""
     readers: dict[str, Any] = {
@@ -73,9 +81,10 @@ def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
         "address_token_digest": _digest_or_none,
         "effort": lambda item, at: integer(item, at, EFFORT_END),
         "bounds": _bounds,
+        "fixed": _fixed,
         **dict.fromkeys(HASHES, digest),
     }
-    found = record(readers, value, "provenance", EFFORT)
+    found = record(readers, value, "provenance", OPTIONAL)
     hashes = {name: found.pop(name) for name in HASHES}
     origin = Provenance(**found)
     if origin.rank >= origin.world_size:
@@ -93,5 +102,9 @@ def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
 
 def provenance_object(origin: Provenance) -> dict[str, Any]:
     """The section as it stands in a file, without its hashes."""
-    stated = {**origin.__dict__, "bindings": bindings_object(origin.bindings), "bounds": [*map(list, origin.bounds)]}
-    return {name: stated[name] for name in stated if origin.effort is not None or name not in EFFORT}
+    stated = {
+        **origin.__dict__, "bindings": bindings_object(origin.bindings), "bounds": [*map(list, origin.bounds)],
+        "fixed": dict(origin.fixed),
+    }  # fmt: skip
+    left_out = {*(EFFORT if origin.effort is None else ()), *(() if origin.fixed else ("fixed",))}
+    return {name: stated[name] for name in stated if name not in left_out}

@@ -77,7 +77,12 @@ class PlacementBound(NamedTuple):
     by: str
 
 
-BOUNDS = {"live": "live at one step", "sequence": "one after the other", "search": "a complete search found none"}
+BOUNDS = {
+    "live": "live at one step",
+    "fixed": "where the highest that is fixed ends",
+    "sequence": "one after the other",
+    "search": "a complete search found none",
+}
 """What shows a bound, in words; what is live is padded to the arena's alignment, but for what lies on top."""
 
 
@@ -88,7 +93,8 @@ class Provenance:
     `ir_hash` is the digest of the planned graph, `source_digest` that of the model file it was read from,
     `address_token_digest` that of the token that the addresses of the layout `hashed` derive from (A2). `bindings` have
     no ranges: these are the envelope's. `shard_spec` is empty for one rank (R7). `effort` is that at which the plan was
-    found, if any was asked for, and `bounds` what was then known to be needed of each arena.
+    found, if any was asked for, and `bounds` what was then known to be needed of each arena. `fixed` are the bytes of
+    their arenas at which tensors had to begin, by name.
     """
 
     model: str
@@ -105,6 +111,7 @@ class Provenance:
     address_token_digest: bytes | None = None
     effort: int | None = None
     bounds: tuple[PlacementBound, ...] = ()
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from itertools import product
 from typing import Any
 
 from tmmu.core.errors import TmmuError
-from tmmu.planner import slots
+from tmmu.planner import fixed, slots
 from tmmu.planner.arenas.capacity import Shortfall, shortfalls
 from tmmu.planner.arenas.filling import Filling, memories
 from tmmu.planner.layouts import PLACE, pools
@@ -82,6 +82,8 @@ def lay_out(problem: AllocationProblem, arena: list[int], layout: str, *, record
     assigned = slots.assign(problem, arena, record)
     place = partial(pools.place, observer=record) if layout == "pools" else PLACE[layout]
     offset, footprint = place(problem, assigned)
+    if (refusal := fixed.misplaced(problem, arena, offset, layout)) is not None:
+        raise refusal
     return Solution(arena, assigned, offset, footprint, shortfalls(problem, assigned, footprint), moves)
 
 

@@ -27,7 +27,7 @@ class Boxes:
     """Births, deaths (included), sizes (at least 1) and alignments; `apart` are boxes that may share no byte ever.
 
     `fixed` are offsets where boxes must lie; `gaps` are steps from the first to the last at which a box is not live,
-    within its life and in order. Only a search with effort looks at these two.
+    within its life and in order. `best_fit` and `by_length` look at neither, of gaps only the complete search.
     """
 
     birth: list[int]
@@ -66,12 +66,19 @@ class Boxes:
         """The most bytes live at one step: no placement is smaller. O(n log n)."""
         return self._peak(self.size)
 
-    def least(self) -> int:
-        """A bound that counts alignment in: what is live is padded to a multiple of it, but for what lies on top."""
+    def least(self, *, is_fixed: bool = True) -> int:
+        """A bound that counts alignment in: what is live is padded to a multiple of it, but for what lies on top.
+
+        With `is_fixed` it also counts where the highest fixed box ends.
+        """
         step = min(self.alignment, default=1)
         padded = [align_up(size, step) for size in self.size]
         spared = max((p - size for p, size in zip(padded, self.size, strict=True)), default=0)
-        return max(self.peak(), self._peak(padded) - spared)
+        return max(self.peak(), self._peak(padded) - spared, self.fixed_end() if is_fixed else 0)
+
+    def fixed_end(self) -> int:
+        """The end of the highest box that is fixed, 0 where none is."""
+        return max((at + self.size[i] for i, at in self.fixed.items()), default=0)
 
     def _peak(self, sizes: list[int]) -> int:
         if not self.gaps and sum(sizes) < INT64_SAFE:
@@ -119,6 +126,7 @@ def boxes_of(problem: AllocationProblem, members: list[int], alignment: int) -> 
             for k in members
             if k in problem.conflicts
         },
+        {i: problem.fixed[k].offset for i, k in enumerate(members) if k in problem.fixed} if problem.fixed else {},
     )
 
 
@@ -157,8 +165,12 @@ class Neighbours:
         """Each box of `order` at the lowest free aligned offset; `Stuck` where an end would not be below `below`."""
         size, alignment = self.boxes.size, self.boxes.alignment
         low, end = [-1] * len(order), [0] * len(order)
-        height = work = 0
+        for i, at in self.boxes.fixed.items():
+            low[i], end[i] = at, at + size[i]
+        height, work = self.boxes.fixed_end(), 0
         for i in order:
+            if low[i] >= 0:
+                continue
             work += len(self.of[i]) + FIXED
             at, need, mask = 0, size[i], -alignment[i]
             for start, stop in sorted([(low[j], end[j]) for j in self.of[i] if low[j] >= 0]):
@@ -206,7 +218,10 @@ FIXED = 20
 
 
 def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
-    """Place boxes in `order`, each at the lowest free offset. O(n²) in NumPy scans; sums must fit 63 bits."""
+    """Place boxes in `order`, in which what is fixed comes first, each at the lowest free offset.
+
+    O(n²) in NumPy scans; sums must fit 63 bits.
+    """
     births, deaths = np.array(boxes.birth, np.int64), np.array(boxes.death, np.int64)
     n = len(order)
     b, d = births[order], deaths[order]  # in placing order, so that what is placed is a prefix
@@ -214,7 +229,7 @@ def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
     offsets, height = [0] * n, 0
     for k, i in enumerate(order):
         meets = np.flatnonzero((b[:k] <= d[k]) & (d[:k] >= b[k]))
-        at = _gap(low[meets], end[meets], boxes.size[i], boxes.alignment[i])
+        at = boxes.fixed[i] if i in boxes.fixed else _gap(low[meets], end[meets], boxes.size[i], boxes.alignment[i])
         low[k], end[k], offsets[i] = at, at + boxes.size[i], at
         height = max(height, at + boxes.size[i])
     return Packing(offsets, height)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmmu.core.vocabulary import UINT64_END
+from tmmu.planner.layouts import around
 from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow
 from tmmu.planner.layouts.boxes import FIXED, Boxes, Neighbours, Packing, best_fit, boxes_of, by_length, lowest_fit
@@ -57,9 +58,10 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     offset, footprint = by_slots.unchecked(slots, len(problem.arenas))
     for a, members in enumerate(problem.members(slots.arena_of_storages())):
         arena = problem.arenas[a]
-        if arena.reuse:
+        if arena.reuse or not problem.fixed.keys().isdisjoint(members):
+            boxes = boxes_of(problem, members, arena.alignment)
             first = Packing([offset[k] for k in members], footprint[a])
-            packing = pack(boxes_of(problem, members, arena.alignment), first)
+            packing = pack(boxes, first) if arena.reuse else around.in_sequence(boxes, first)
             footprint[a] = packing.height
             for k, at in zip(members, packing.offsets, strict=True):
                 offset[k] = at
@@ -85,23 +87,31 @@ def lower(
             searches[a] = Search(boxes_of(problem, members[a], each.alignment), first, each.capacity)
     spend(list(searches.values()), effort, stopped)
     bounds = [
-        PlacementBound(end, "live" if each.reuse else "sequence")
-        for each, end in zip(problem.arenas, footprint, strict=True)
+        _bound(boxes_of(problem, of, each.alignment), end) if not each.reuse else PlacementBound(end, "live")
+        for each, end, of in zip(problem.arenas, footprint, members, strict=True)
     ]
     for a, search in searches.items():
         best = search.best
-        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, "search" if search.proved else "live")
+        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, search.shown_by)
         for k, at in zip(members[a], best.offsets, strict=True):
             offset[k] = at
     return Addresses(offset, footprint), tuple(bounds)
 
 
+def _bound(boxes: Boxes, end: int) -> PlacementBound:
+    """What is needed of an arena that does not reuse: its footprint, but for what is lost around fixed boxes."""
+    if not boxes.fixed:
+        return PlacementBound(end, "sequence")
+    total, fixed = sum(boxes.size), boxes.fixed_end()
+    return PlacementBound(max(total, fixed), "live" if total >= fixed else "fixed")
+
+
 def pack(boxes: Boxes, first: Packing) -> Packing:
-    """The best placement of the portfolio; `first` is one that is right already."""
+    """The best placement of the portfolio; `first` is one that is right already, but for what is fixed."""
     bound = boxes.least()
-    best = first
+    best = around.above(boxes, first) if boxes.fixed else first
     if best.height > bound:
-        found = best_fit(boxes)
+        found = around.best_fit(boxes) if boxes.fixed else best_fit(boxes)
         if found.height < best.height and boxes.keeps_apart(found.offsets):
             best = found
     if best.height <= bound:
@@ -112,10 +122,11 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
         return best
-    for found in by_length(boxes, min(SPLITS, FITS // len(boxes))):
+    for found in by_length(boxes, 0 if boxes.fixed else min(SPLITS, FITS // len(boxes))):
         if found.height < best.height and boxes.keeps_apart(found.offsets):
             best = found
-    if best.height > bound and sum(boxes.size) + len(boxes) * max(boxes.alignment) < INT64_SAFE:
+    widest = sum(boxes.size) + len(boxes) * max(boxes.alignment) + boxes.fixed_end()
+    if best.height > bound and widest < INT64_SAFE:
         for key in ORDERS[: SCANS // (len(boxes) + meetings // 1000)]:
             found = lowest_fit(boxes, _sorted(boxes, key))
             if bound <= found.height < best.height and boxes.keeps_apart(found.offsets):
@@ -124,4 +135,4 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
 
 
 def _sorted(boxes: Boxes, key: Key) -> list[int]:
-    return sorted(range(len(boxes)), key=lambda i: (*key(boxes, i), boxes.birth[i], i))
+    return sorted(range(len(boxes)), key=lambda i: (i not in boxes.fixed, *key(boxes, i), boxes.birth[i], i))

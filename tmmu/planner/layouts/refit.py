@@ -1,16 +1,18 @@
 """Local search over orders: boxes at the lowest offset that is free, in an order that changes where one is in the way.
 
 The box that first fails to end below the height to beat goes halfway forward among those that meet it and were placed
-before it, and what was placed after that is placed again. The work is counted in looks, and the search stops and goes
-on at any count. `refit` is one function for lists of Python's integers and, compiled, for int64 arrays.
+before it, and what was placed after that is placed again. Boxes with a fixed offset are the first of every order, and
+lie there. The work is counted in looks, and the search stops and goes on at any count. `refit` is one function for
+lists of Python's integers and, compiled, for int64 arrays.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-SPENT, HELD, NEXT, BEST, ENOUGH, TURNS = range(6)
-"""The registers in `register`: looks; boxes that are held; next in order; heights to beat and enough; moves."""
+SPENT, HELD, NEXT, BEST, ENOUGH, TURNS, STAYING = range(7)
+"""The registers in `register`: looks; boxes that are held; next in order; heights to beat and enough; moves; how many
+boxes are fixed. Enough is never below the end of one that is."""
 
 STEPS = 64
 """The height to beat is below the best by this part of what is between the best and what is enough."""
@@ -20,12 +22,13 @@ FOUND, STUCK, PAUSED = 1, 0, -1
 
 
 class Intervals(NamedTuple):
-    """Births, deaths (included), sizes and alignments."""
+    """Births, deaths (included), sizes, alignments, and fixed offsets or -1."""
 
     birth: list[int]
     death: list[int]
     size: list[int]
     alignment: list[int]
+    fixed: list[int]
 
 
 class Reordering(NamedTuple):
@@ -43,20 +46,21 @@ class Reordering(NamedTuple):
     held_box: list[int]
 
 
-def order_of(order: list[int]) -> Reordering:
-    """Nothing is placed yet."""
+def order_of(order: list[int], staying: int = 0) -> Reordering:
+    """Nothing is placed yet; the first `staying` boxes are fixed."""
     n = len(order)
     return Reordering(
-        [0] * 6, list(order), [0] * n, [0] * n, [0] * n,
+        [0] * STAYING + [staying], list(order), [0] * n, [0] * n, [0] * n,
         [0] * n, [0] * n, [0] * n, [0] * n, [0] * n,
     )  # fmt: skip
 
 
 def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
     """Place and move until a placement below the best is found, or `budget` looks are spent. O(n) a box."""
-    birth, death, size, alignment = boxes
+    birth, death, size, alignment, fixed = boxes
     register, order, place, offset, found, held_birth, held_death, held_from, held_to, held_box = s
     spent, held, q, best, turns = register[SPENT], register[HELD], register[NEXT], register[BEST], register[TURNS]
+    staying = register[STAYING]
     below = best - max(1, (best - register[ENOUGH]) // STEPS) + 1
     n = len(order)
     outcome = PAUSED
@@ -64,8 +68,8 @@ def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
         i = n
         while q < n and spent < budget:
             i = order[q]
-            first, last, bytes_, at, k = birth[i], death[i], size[i], 0, 0
-            while k < held:
+            first, last, bytes_, at, k = birth[i], death[i], size[i], max(0, fixed[i]), 0
+            while k < held and fixed[i] < 0:
                 if held_birth[k] <= last and held_death[k] >= first:
                     if held_from[k] - at >= bytes_:
                         break
@@ -108,7 +112,7 @@ def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
         # Move box i forward.
         turns += 1
         met = 0
-        for k in range(q):
+        for k in range(staying, q):
             if birth[order[k]] <= death[i] and death[order[k]] >= birth[i]:
                 met += 1
         spent += q + held
@@ -119,7 +123,7 @@ def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
             break
         to = q
         half = met // 2
-        for k in range(q):
+        for k in range(staying, q):
             if birth[order[k]] <= death[i] and death[order[k]] >= birth[i]:
                 if half == 0:
                     to = k

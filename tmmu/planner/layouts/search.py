@@ -162,8 +162,7 @@ class Group:
 
     def steps(self, effort: Effort) -> Iterator[None]:
         """Search until nothing is left to be found, or for ever. Every step spends something of the effort."""
-        simple = not self.boxes.fixed and not self.boxes.gaps
-        orders = [_Order(self, keys) for keys in ORDERS] if simple else []
+        orders = [_Order(self, keys) for keys in ORDERS]
         complete = _Complete(self) if self.is_few else None
         for budget in (FIRST << number for number in count()):
             for order in orders:
@@ -214,8 +213,10 @@ class _Order(_Loop):
     def __init__(self, group: Group, keys: Keys) -> None:
         super().__init__(group, refit.refit)
         boxes = group.boxes
-        self.boxes = refit.Intervals(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment))
-        self.state = refit.Reordering(*self.columns(*refit.order_of(group.ordered(keys))))
+        fixed = [boxes.fixed.get(i, -1) for i in range(len(boxes))]
+        self.boxes = refit.Intervals(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment, fixed))
+        order = sorted(group.ordered(keys), key=lambda i: fixed[i] < 0)  # what is fixed comes first, and stays there
+        self.state = refit.Reordering(*self.columns(*refit.order_of(order, len(boxes.fixed))))
 
     def run(self, budget: int, effort: Effort) -> Iterator[None]:
         """Go on until `budget` looks are spent in all."""
@@ -343,6 +344,15 @@ class Search:
     def proved(self) -> bool:
         """Whether the complete search raised that bound: what is live at one step proves less."""
         return self.bound > max((group.boxes.least() for _, group in self.groups), default=0)
+
+    @property
+    def shown_by(self) -> str:
+        """What shows the bound: a word of `BOUNDS`."""
+        if self.proved:
+            return "search"
+        ends = max((group.boxes.fixed_end() for _, group in self.groups), default=0)
+        live = max((group.boxes.least(is_fixed=False) for _, group in self.groups), default=0)
+        return "fixed" if ends > live else "live"
 
     @property
     def best(self) -> Packing:

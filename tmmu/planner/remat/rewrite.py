@@ -161,7 +161,7 @@ class Rewritten:
                 base = self.current.get(tensor.view.base, tensor.view.base)
                 tensor = replace(tensor, view=tensor.view._replace(base=base))
             copies[t] = len(self.tensors)
-            self.tensors.append(replace(tensor, name=f"{tensor.name}.recompute{k}"))
+            self.tensors.append(replace(tensor, name=f"{tensor.name}.recompute{k}", fixed_offset=None))
         self.nodes.append(
             replace(
                 node,

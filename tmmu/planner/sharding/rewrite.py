@@ -239,7 +239,7 @@ class _Rewriting:
         refuse_taken(name, self.splits.rows)
         like = self.model.tensors[t]
         role = Role.GRADIENT if like.role is Role.GRADIENT else Role.ACTIVATION
-        made = replace(like, name=name, role=role, view=view, saved_for_backward=False)
+        made = replace(like, name=name, role=role, view=view, saved_for_backward=False, fixed_offset=None)
         self.tensors.append(self._part(made, like, split))
         return len(self.tensors) - 1
 
