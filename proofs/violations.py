@@ -21,6 +21,8 @@ class Discharge(Enum):
     """Solvers are asked for each size, where a plan has an envelope."""
     OF_SHARDED = auto()
     """Parts are compared, where a plan has a shard spec."""
+    OF_FIXED = auto()
+    """Offsets are compared, where some must be what they are."""
     OF_ALL_RANKS = auto()
     """The plans of all ranks are looked at together."""
 
@@ -39,6 +41,7 @@ class Obligation(StrEnum):
     HASHES = "hashes", Discharge.BY_COMPARISON
     STEPS_ARE_THE_MODEL = "steps_are_the_model", Discharge.BY_COMPARISON
     ARENAS_ARE_CONFIGURED = "arenas_are_configured", Discharge.BY_COMPARISON
+    OFFSETS_ARE_FIXED = "offsets_are_fixed", Discharge.OF_FIXED
     BODIES_NEST = "bodies_nest", Discharge.BY_COMPARISON
     ROLES_HAVE_ARENAS = "roles_have_arenas", Discharge.BY_COMPARISON
     NO_LIVE_OVERLAP = "no_live_overlap", Discharge.BY_ROWS
@@ -62,7 +65,7 @@ class Obligation(StrEnum):
     @property
     def is_compared(self) -> bool:
         """Whether no solver is asked about it, of one plan."""
-        return self.discharge in (Discharge.BY_COMPARISON, Discharge.OF_SHARDED)
+        return self.discharge in (Discharge.BY_COMPARISON, Discharge.OF_FIXED, Discharge.OF_SHARDED)
 
 
 def discharged(*how: Discharge) -> tuple[Obligation, ...]:

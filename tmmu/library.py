@@ -28,6 +28,7 @@ from tmmu.core.output import did_you_mean, one_line
 from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, SteppedDim
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
+from tmmu.planner.fixed import check_found
 from tmmu.plans import configuration_file, file, metrics
 from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.gate import Stated, StatedBuffers
@@ -230,6 +231,7 @@ def plan(
     seed: int = 0,
     replan_policy: str = "abort",
     effort: int | None = None,
+    fixed: Mapping[str, int] | None = None,
     arenas: FilePath | None = None,
 ) -> MemoryPlan:
     """Plan the memory of a model, and check the plan by the verifier's own function, as `tmmu plan` does.
@@ -251,13 +253,15 @@ def plan(
         What of a training graph is planned, and with `preset="remat_enabled"` the most live bytes.
     layout, address_token, fallback, order, seed, replan_policy, effort
         As the options of the command of these names.
+    fixed
+        The byte of its arena at which each of these tensors must begin, as --fix.
     arenas
         The file of an arena configuration (TOML).
 
     Raises
     ------
     TmmuError
-        INVALID_IR, INVALID_IR_SHAPES, INVALID_BINDING, LIVENESS_CYCLE, MODE_VIOLATION, INVALID_ARENA_CONFIG,
+        INVALID_IR, INVALID_IR_SHAPES, INVALID_BINDING, ALIGNMENT_VIOLATION, LIVENESS_CYCLE, MODE_VIOLATION, INVALID_ARENA_CONFIG,
         ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, ADDRESS_COLLISION; CONTRACT_VIOLATION for a plan that would be wrong.
 
     Notes
@@ -276,12 +280,14 @@ def plan(
     options = PlanOptions(
         layout=layout, order=order, replay_token=replay_token(seed), address_token=address_token, fallback=fallback,
         replan_policy=replan_policy.upper(), effort=effort,
+        fixed=dict(fixed or {}),
     )  # fmt: skip
     configuration = (DEFAULT, ANYWHERE) if arenas is None else configuration_file.load(os.fspath(arenas))
     given = _model(model)
     try:
         asked = task(given, bound, TrainingOptions(mode, preset, budget), options, configuration)
         made = asked.planned(asked.graph).plan
+        check_found(options.fixed, [made])
         asked.check(made)
     except TmmuError as error:
         if isinstance(given, str):
@@ -353,6 +359,7 @@ def verify(
     solver: str = "z3",
     timeout: float = 600.0,
     workers: int = 2,
+    fixed: Mapping[str, int] | None = None,
 ) -> VerificationResult:
     """Prove that running a plan in its arenas computes what private memory would; or find the witness.
 
@@ -366,6 +373,8 @@ def verify(
         What is to be assumed of sizes that nothing gives, as for `plan`: what the plan states of it does not count.
     require, donate, mode, arenas, timeout, workers
         As the options of `verify-plan` of these names; `solver` is "z3", "cvc5" or "both".
+    fixed
+        The byte of its arena at which each of these tensors must begin, as --fix.
 
     Raises
     ------
@@ -390,7 +399,7 @@ def verify(
         donated=frozenset(donate), require=wanted, stated=dict(shapes or {}),
         trust_shapes=trust_shapes, timeout=timeout, workers=workers, mode=mode,
         solvers=("z3", "cvc5") if solver == "both" else (solver,),
-        arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)),
+        arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)), fixed=dict(fixed or {}),
     )  # fmt: skip
     try:
         given = None if model is None else _model(model)

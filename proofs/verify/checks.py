@@ -6,11 +6,11 @@ what rows and kernel are drawn from. Each is built once, when it is first needed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofs.checker import claims, configuration, envelope, execute, sharing, structure
+from proofs.checker import claims, configuration, envelope, execute, fixed, sharing, structure
 from proofs.checker.program import PlacedStorages, Program, placed_storages, program
 from proofs.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.models import compare
@@ -30,7 +30,7 @@ class Subject:
 
     `model` is what its rank must run, in `mode`; None where no model is given. `donated` are the names of the
     caller's tensors that the user gave up, whatever the plan states of it. `arenas` is the configuration that the user
-    gives, if any.
+    gives, if any, `asked` the bytes at which tensors must begin.
     """
 
     stated: Stated
@@ -38,6 +38,7 @@ class Subject:
     donated: frozenset[str] = frozenset()
     mode: str = "inference"
     arenas: Configuration | None = None
+    asked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -66,6 +67,7 @@ class BufferSubject:
 
     stated: StatedBuffers
     arenas: Configuration | None = None
+    asked: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> PlacedStorages:
@@ -86,6 +88,9 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from part_differences(plan, subject.model)
     if subject.arenas is not None:
         yield from configuration.differences(plan, subject.run, subject.arenas)
+    yield from fixed.misplaced(plan, subject.asked, fixed.USER)
+    if plan.provenance is not None:
+        yield from fixed.misplaced(plan, plan.provenance.fixed, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
     yield from structure.violations(plan, subject.run)
@@ -102,6 +107,7 @@ def buffer_violations(subject: BufferSubject) -> Iterator[Violation]:
     plan, run = subject.stated.plan, subject.run
     if subject.arenas is not None:
         yield from configuration.differences(plan, run, subject.arenas)
+    yield from fixed.misplaced(plan, subject.asked, fixed.USER)
     yield from execute.stored(run)
     yield from execute.overlapping(run)
     yield from structure.kept_apart(run)

@@ -22,7 +22,7 @@ from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import PLAN_SUFFIXES, Files, Folder, MemorySize, Output, bound, dims, existing, model_file, shapes
+from tmmu.core.flags import PLAN_SUFFIXES, Files, Folder, MemorySize, Output, bound, dims, existing, model_file, offsets, shapes
 from tmmu.core.output import STANDARD, counted, one_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
@@ -80,6 +80,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     callback=_configuration,
     help="The arena configuration (TOML, as for tmmu plan) that each plan must have; else the plan's is assumed.",
 )
+@bound("--fix", "The byte of its arena at which a tensor must begin; in hexadecimal with 0x.")
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -167,6 +168,7 @@ def command(
     value: dict[str, str],
     donate: tuple[str, ...],
     arenas: Configuration | None,
+    fix: dict[str, str],
     mode: str | None,
     trust_shapes: bool,
     require: str,
@@ -206,6 +208,7 @@ def command(
     options = Options(
         model, known, given_shapes, value, frozenset(donate), trust_shapes, required, timeout,
         definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps, optimum,
+        offsets(fix),
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")

@@ -28,7 +28,16 @@ from proofs.sharding.stages import RankModel
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from proofs.verify.conclusion import claims_of, conclude
 from proofs.verify.forked import Forked
-from proofs.verify.options import DEFAULTS, Disagreement, Options, bound_by, check_agreement, mode_of, ranges_text
+from proofs.verify.options import (
+    DEFAULTS,
+    Disagreement,
+    Options,
+    bound_by,
+    check_agreement,
+    check_buffers,
+    mode_of,
+    ranges_text,
+)
 from proofs.verify.sources import ANEW, Answers, Sources
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from proofs.violations import Obligation, Violation
@@ -105,7 +114,7 @@ def judge(
     except TmmuError as error:
         refute(result, [_not_of_model(plan, error)], obligations_of(plan, options), plan)
         return result
-    subject = Subject(stated, model, options.donated, mode_of(plan, options), options.arenas)
+    subject = Subject(stated, model, options.donated, mode_of(plan, options), options.arenas, options.fixed)
     result.assumptions["believed_operators"] = _assumed_operators(subject)
     result.assumptions["stated_sizes"] = {} if model is None else dict(model.reference.bindings.stated)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
@@ -126,13 +135,11 @@ def judge_against(name: str, stated: Stated | StatedBuffers, model: Model, optio
 
 def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Doing, sources: Sources) -> Verdict:
     """The verdict on lifetimes without accesses: storages alone are looked at. spec: P2.6"""
-    for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
-        if given:
-            raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
+    check_buffers(stated.plan, options)
     scope = "for the lifetimes it states"
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, reading=_reading(stated))
     result.assumptions, result.claims = _assumptions(stated.plan, Bindings(), options), claims_of(stated.plan)
-    subject = BufferSubject(stated, options.arenas)
+    subject = BufferSubject(stated, options.arenas, options.fixed)
     _decide(result, subject, buffer_violations(subject), options, progress, sources)
     return result
 

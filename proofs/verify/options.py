@@ -10,10 +10,11 @@ from typing import Any
 
 from proofs.readers import donation
 from tmmu.core.bindings import ranges_text as written
+from tmmu.core.columns import Names
 from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import Bindings, SteppedDim
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.sections import Plan
+from tmmu.plans.sections import BufferPlan, Plan
 
 REQUIRABLE = (
     "model",
@@ -62,6 +63,8 @@ class Options:
     """Of which multiples of their units dimensions are; `ranges` holds the units."""
     optimum: str | None = None
     """The folder for proofs that footprints are the least."""
+    fixed: dict[str, int] = field(default_factory=dict)
+    """The bytes of their arenas at which tensors must begin, whatever a plan states of it."""
 
 
 DEFAULTS = Options()
@@ -81,6 +84,7 @@ def check_agreement(plan: Plan, options: Options) -> None:
         for name in donation.unfit(options.donated, donation.given_up(plan, options.donated)):
             near = did_you_mean(name, sorted(donation.callers(plan)), "tmmu show lists its tensors with --tensors")
             raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name; {near}")
+        _check_fixed(plan.allocation.tensors.name, options)
     if origin is None:
         return
     others = origin.bindings.stated
@@ -112,6 +116,20 @@ def check_agreement(plan: Plan, options: Options) -> None:
             raise Disagreement(
                 f"{flag}{name}={value}: the plan was made with {'nothing' if planned is None else planned}"
             )
+
+
+def check_buffers(plan: BufferPlan, options: Options) -> None:
+    """Of lifetimes without accesses nothing is asked that is about steps. Raises `Disagreement`. spec: P2.6"""
+    for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
+        if given:
+            raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
+    _check_fixed(plan.buffers.name, options)
+
+
+def _check_fixed(names: Names, options: Options) -> None:
+    if missing := options.fixed.keys() - set(names) if options.fixed else set():
+        near = did_you_mean(name := min(missing), names, "tmmu show lists its tensors with --tensors")
+        raise Disagreement(f"--fix {name}: the plan has no tensor of this name; {near}")
 
 
 def ranges_text(plan: Plan) -> dict[str, str]:

@@ -119,6 +119,8 @@ def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation
     if isinstance(plan, Plan):
         kinds += [Discharge.OVER_ENVELOPE] if plan.envelope is not None else []
         kinds += [Discharge.OF_SHARDED] if plan.provenance is not None and plan.provenance.shard_spec else []
+    origin = plan.provenance if isinstance(plan, Plan) else None
+    kinds += [Discharge.OF_FIXED] if options.fixed or (origin is not None and origin.fixed) else []
     missing = absent(plan, options)
     return [name for name in discharged(*kinds) if name not in missing]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tmmu.cli.units import memory
-from tmmu.core.flags import Output, bound, dims, existing, shapes, sizes
+from tmmu.core.flags import Output, bound, dims, existing, offsets, shapes, sizes
 from tmmu.core.vocabulary import (
     ANYWHERE,
     EFFORT_END,
@@ -196,6 +196,7 @@ def _plan_options(
     replay_token: str | None,
     replan_policy: str,
     effort: int | None,
+    fix: dict[str, str],
 ) -> PlanOptions:
     """What the library takes; the mode is chosen with the preset."""
     from tmmu.planner.options import PlanOptions
@@ -203,6 +204,7 @@ def _plan_options(
     return PlanOptions(
         layout=layout, order=order, replay_token=_token(seed, replay_token), address_token=address_token,
         fallback=fallback, replan_policy=replan_policy.upper(), effort=effort,
+        fixed=offsets(fix),
     )  # fmt: skip
 
 
@@ -257,6 +259,7 @@ planning = gathered(
         help="With --layout packed, search for lower footprints: N looks, a thousand million are some seconds with the "
         "extra fast. Ctrl-C keeps the best so far.",
     ),
+    bound("--fix", "The byte of its arena at which a tensor must begin; in hexadecimal with 0x."),
 )
 """What `plan_memory` is asked for, as `PlanOptions`."""
 

@@ -137,6 +137,8 @@ def plan(
         raise click.UsageError("-q goes with neither -v nor --why nor --format json")
     if several and (output == STANDARD or events is not None):
         raise click.UsageError(f"{counted(len(models), 'model')}: -o - and --events go with one")
+    if several and options.fixed:
+        raise click.UsageError(f"{counted(len(models), 'model')}: --fix goes with one")
     if output == STANDARD and sharding.shard is not None and sharding.rank is None:
         raise click.UsageError("-o - takes one plan: name a rank with --rank")
     targets = _targets(models, output, events)
@@ -205,6 +207,7 @@ def _planned(
     from tmmu.cli import ranks
     from tmmu.cli.planning import task
     from tmmu.core.bindings import without
+    from tmmu.planner.fixed import check_found
     from tmmu.runtime.events import EventLog
 
     begun = [time.perf_counter_ns()]
@@ -232,6 +235,8 @@ def _planned(
 
         doing("planning")
         found.stages.extend(ranks.plans(asked.graph, spec, sharding.rank, timed))
+        if sharding.rank is None:
+            check_found(options.fixed, (planned.plan for _, planned, _ in found.stages))
         begun.append(time.perf_counter_ns())
         count = sum(len(plans) for _, _, plans in found.stages)
         mine = found.stages if jobs is None else []

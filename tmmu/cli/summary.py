@@ -39,6 +39,8 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  stated sizes: {few([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
     if plan.bindings.trust_shapes:
         yield "  trusted: the shapes that the model file states"
+    if plan.provenance is not None and plan.origin.fixed:
+        yield f"  fixed: {few([f'{name} at {at}' for name, at in plan.origin.fixed.items()])}"
     for arena in metrics.arenas(plan):
         if arena["tensors"]:
             yield _arena(arena)

@@ -209,6 +209,26 @@ def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     return {name: int(value) for name, value in pairs.items()}
 
 
+def offsets(pairs: dict[str, str]) -> dict[str, int]:
+    """The values of --fix as bytes.
+
+    >>> offsets({"x": "256", "y": "0x100"})
+    {'x': 256, 'y': 256}
+    """
+    found = {}
+    for name, value in pairs.items():
+        digits = value[2:] if value.startswith("0x") else value
+        try:
+            if not digits.isalnum() or len(digits) > 20:
+                raise ValueError
+            found[name] = int(digits, 16 if value.startswith("0x") else 10)
+        except ValueError:
+            found[name] = UINT64_END
+        if not digits.isascii() or found[name] >= UINT64_END:
+            raise click.BadParameter(f"{name}={value}: {value!r} is no byte of an arena", param_hint="--fix")
+    return found
+
+
 def successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
     """The values of --dim as sizes of successive batches (`seq=4,8,16`).
 

@@ -8,13 +8,14 @@ aligned or ends beyond its arena, two that are live at one step at the same byte
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import UINT64_END, Tensor
 from tmmu.planner.problem import AllocationProblem, Fixed
+from tmmu.plans.sections import Plan
 
 HOW = "fix one of them elsewhere, or none"
 
@@ -31,11 +32,19 @@ def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: b
         if name not in rows:
             if partly:
                 continue
-            raise _bad(name, "no tensor has this name", did_you_mean(name, sorted(rows), "tmmu show lists them"))
+            raise _bad(name, "no tensor has this name", did_you_mean(name, sorted(rows), "tmmu show lists them with --tensors"))
         if not 0 <= at < UINT64_END or found.setdefault(rows[name], at) != at:
             stated = found.get(rows[name], at)
             raise _bad(name, f"byte {at} is asked for, the model fixes it at {stated}", "state one offset of it")
     return found
+
+
+def check_found(asked: Mapping[str, int], plans: Iterable[Plan]) -> None:
+    """INVALID_BINDING for what the user fixes and none of the plans of a model has."""
+    if asked:
+        found = {name for plan in plans for name in plan.origin.fixed}
+        for name in sorted(asked.keys() - found):
+            raise _bad(name, "no tensor has this name", "tmmu show lists them with --tensors")
 
 
 def with_fixed(

@@ -22,9 +22,9 @@ _FACTS = ("type", "role", "input", "output", "saved", "writer")
 
 
 def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Tensors missing, extra, or not of the model's size, element type, role, use or alignment.
+    """Tensors missing, extra, or not of the model's size, element type, role, use, alignment or fixed offset.
 
-    An alignment may be stricter than the model's, by a whole factor. O(tensors). spec: V3.2
+    An alignment may be stricter than the model's, by a whole factor. O(tensors). spec: V3.2, A10.6
     """
     t, keys, writers = plan.allocation.tensors, pairs.keys, pairs.writers
     stated_names = set(t.name)
@@ -34,8 +34,10 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
             yield difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
     inputs, outputs = set(reference.inputs), set(reference.outputs)
     dtypes = plan.allocation.dtypes
-    columns = (plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
-    for name, alignment, size, dtype, role, flags, writer in zip(t.name, t.alignment.tolist(), *columns, strict=True):
+    lies = plan.allocation.addresses() if reference.fixed else t.bytes
+    columns = (lies.tolist(), plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
+    rows = zip(t.name, t.alignment.tolist(), *columns, strict=True)
+    for name, alignment, offset, size, dtype, role, flags, writer in rows:
         at, key = (None, None) if writer == NONE else (writer, keys[writer])
         node = key[0] if key is not None else ""
         if name not in reference.sizes:
@@ -55,6 +57,8 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
         least = reference.alignments[name]
         if alignment < least or alignment % least:
             yield difference("alignment", node, (name,), at, str(alignment), f"a multiple of {least}")
+        if reference.fixed.get(name, offset) != offset:
+            yield difference("offset", node, (name,), at, str(offset), str(reference.fixed[name]))
 
 
 def _sizes(stated: Dim, recomputed: Dim, plan: Plan, reference: ReferenceProgram) -> tuple[str, str]:

@@ -125,6 +125,7 @@ class _Reading:
         reference.alias_groups = {x.name: x.alias_group for x in model.tensors if x.alias_group is not None}
         reference.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)
         reference.must_not_alias = frozenset(frozenset((self.name[a], self.name[b])) for a, b in model.must_not_alias)
+        reference.fixed = {x.name: x.fixed_offset for x in model.tensors if x.fixed_offset is not None}
         reference.unproduced = frozenset(model.unproduced)
 
     def _whole(self, index: int) -> None:

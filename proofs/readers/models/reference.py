@@ -69,7 +69,7 @@ class ReferenceProgram:
     they give the same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise
     than shape inference does, `assumed_sizes` the operators whose results' size it takes from there, with the reason.
     `opaque` are the nodes of which the tables hold nothing although they have the operator (V2.4), and `has_attributes`
-    is false where the model states none.
+    is false where the model states none. `fixed` are the bytes of their arenas at which tensors must begin.
     """
 
     steps: list[ReferenceStep] = field(default_factory=list)
@@ -84,6 +84,7 @@ class ReferenceProgram:
     views: dict[str, tuple[str, int]] = field(default_factory=dict)
     in_place: set[tuple[str, str]] = field(default_factory=set)
     must_not_alias: frozenset[frozenset[str]] = frozenset()
+    fixed: dict[str, int] = field(default_factory=dict)
     unproduced: frozenset[str] = frozenset()
     assumed: list[str] = field(default_factory=list)
     floating: set[str] = field(default_factory=set)
