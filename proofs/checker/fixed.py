@@ -30,6 +30,4 @@ def misplaced(plan: Plan | BufferPlan, asked: Mapping[str, int], by: str) -> Ite
         if found != str(wanted):
             where = f" of arena {plan.placement.arenas[arenas[row[name]]].name!r}" if name in row else ""
             text = f"{by} asks for {name!r} at byte {wanted}; it is at {found}{where}"
-            yield Violation(
-                Obligation.OFFSETS_ARE_FIXED, text, (name,), field=by, stated=found, recomputed=str(wanted)
-            )
+            yield Violation(Obligation.OFFSETS_ARE_FIXED, text, (name,), field=by, stated=found, recomputed=str(wanted))

@@ -22,7 +22,19 @@ from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import PLAN_SUFFIXES, Files, Folder, MemorySize, Output, bound, dims, existing, model_file, offsets, shapes
+from tmmu.core.flags import (
+    PLAN_SUFFIXES,
+    Files,
+    Folder,
+    MemorySize,
+    Output,
+    bound,
+    dims,
+    existing,
+    model_file,
+    offsets,
+    shapes,
+)
 from tmmu.core.output import STANDARD, counted, one_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress

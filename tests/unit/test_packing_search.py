@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import permutations
 
 import pytest
 
-from tests.support.buffers import hard
+from tests.support.buffers import hard, least, right
 from tests.support.effort import share
 from tmmu.core.alignment import align_up
 from tmmu.planner.layouts import exhaustive, refit
@@ -25,48 +24,6 @@ LOOKS = 1 << 22
 
 def interpreted(_loop: Callable[..., int]) -> None:
     """No loop is compiled."""
-
-
-def live(boxes: Boxes, i: int) -> set[int]:
-    """The steps at which a box is live."""
-    return {s for k, b, d in boxes.pieces() if k == i for s in range(b, d + 1)}
-
-
-def right(boxes: Boxes, offsets: list[int]) -> bool:
-    """The definition: aligned, where it is fixed, and apart from what is live at one of its steps or bound to be."""
-    n = len(boxes)
-    return all(
-        at % boxes.alignment[i] == 0 and boxes.fixed.get(i, at) == at >= 0 for i, at in enumerate(offsets)
-    ) and all(
-        offsets[i] + boxes.size[i] <= offsets[j] or offsets[j] + boxes.size[j] <= offsets[i]
-        for i in range(n)
-        for j in range(i)
-        if live(boxes, i) & live(boxes, j) or j in boxes.apart.get(i, ())
-    )
-
-
-def least(boxes: Boxes) -> int | None:
-    """The lowest end of any placement: each box, in every order, at the lowest offset that is right there."""
-    n, best = len(boxes), None
-    bound = [
-        {j for j in range(n) if j != i and (live(boxes, i) & live(boxes, j) or j in boxes.apart.get(i, ()))}
-        for i in range(n)
-    ]
-    for order in permutations(range(n)):
-        offsets: dict[int, int] = {}
-        for i in order:
-            at = boxes.fixed.get(i, 0)
-            blocks = sorted((offsets[j], offsets[j] + boxes.size[j]) for j in bound[i] if j in offsets)
-            for low, end in blocks:
-                if low < at + boxes.size[i] and at < end:
-                    at = align_up(end, boxes.alignment[i])
-            offsets[i] = at
-            if boxes.fixed.get(i, at) != at:
-                break
-        else:
-            height = max(offsets[i] + boxes.size[i] for i in range(n))
-            best = height if best is None else min(best, height)
-    return best
 
 
 def drawn(seed: int, count: int, *, constrained: bool = True) -> Boxes:

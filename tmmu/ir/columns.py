@@ -131,8 +131,16 @@ def to_object(model: Model) -> dict[str, Any]:
             **lists("outputs", [x.outputs for x in b]),
         },
         "must_not_alias": [list(pair) for pair in model.must_not_alias],
-        **({"fixed": {"tensor": column([i for i, _ in fixed], np.uint32),
-                      "offset": column([at for _, at in fixed], np.uint64)}} if fixed else {}),
+        **(
+            {
+                "fixed": {
+                    "tensor": column([i for i, _ in fixed], np.uint32),
+                    "offset": column([at for _, at in fixed], np.uint64),
+                }
+            }
+            if fixed
+            else {}
+        ),
         "unproduced": list(model.unproduced),
         **({"opaque": column(opaque, np.uint32)} if (opaque := [i for i, x in enumerate(n) if x.opaque]) else {}),
         "bindings": bindings_object(model.bindings),

@@ -18,6 +18,7 @@ from tmmu.planner.problem import AllocationProblem, Fixed
 from tmmu.plans.sections import Plan
 
 HOW = "fix one of them elsewhere, or none"
+ABSENT, LISTED = "no tensor has this name", "tmmu show lists them with --tensors"
 
 
 def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: bool) -> dict[int, int]:
@@ -32,7 +33,9 @@ def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: b
         if name not in rows:
             if partly:
                 continue
-            raise _bad(name, "no tensor has this name", did_you_mean(name, sorted(rows), "tmmu show lists them with --tensors"))
+            raise _bad(
+                name, "no tensor has this name", did_you_mean(name, sorted(rows), "tmmu show lists them with --tensors")
+            )
         if not 0 <= at < UINT64_END or found.setdefault(rows[name], at) != at:
             stated = found.get(rows[name], at)
             raise _bad(name, f"byte {at} is asked for, the model fixes it at {stated}", "state one offset of it")
@@ -44,7 +47,7 @@ def check_found(asked: Mapping[str, int], plans: Iterable[Plan]) -> None:
     if asked:
         found = {name for plan in plans for name in plan.origin.fixed}
         for name in sorted(asked.keys() - found):
-            raise _bad(name, "no tensor has this name", "tmmu show lists them with --tensors")
+            raise _bad(name, ABSENT, LISTED)
 
 
 def with_fixed(

@@ -93,7 +93,7 @@ SHAPES = (
     f"{PROPERTIES}sizes.py",
 )  # fmt: skip
 TRACED = (f"{UNIT}traced_conversion.py", f"{UNIT}traced_windows.py")
-PACKING = (f"{UNIT}packing_search.py", *LAYOUTS)
+PACKING = (f"{UNIT}packing_search.py", f"{UNIT}fixed_offsets.py", *LAYOUTS)
 IR = tuple(f"{UNIT}ir_{name}.py" for name in ("columns", "files", "order", "program", "text", "validate"))
 
 
@@ -134,6 +134,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/certificate/slots.py": ROWS,
     "proofs/checker/layouts.py": (f"{UNIT}claims.py", *ROWS, *EDGES),
     "proofs/checker/envelope.py": ENVELOPE,
+    "proofs/checker/fixed.py": (f"{UNIT}fixed_offsets.py",),
+    "tmmu/planner/fixed.py": (f"{UNIT}fixed_offsets.py",),
+    "tmmu/planner/layouts/around.py": (f"{UNIT}fixed_offsets.py",),
     "proofs/checker/arenas.py": (f"{UNIT}homes.py", *ARENAS),
     "proofs/verify/verdict.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": VERIFY for name in ("judge", "checks", "conclusion", "options")},

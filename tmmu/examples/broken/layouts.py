@@ -159,3 +159,10 @@ def hashed_slot_ends_beyond_64_bits() -> Plan:
 def _with_footprint(plan: Plan, more: int) -> Plan:
     used = next(u for a, u in zip(plan.allocation.arenas, plan.usage, strict=True) if a.name == "activations")
     return edit(plan, usage={"activations": {"footprint": (used.footprint or 0) + more}})
+
+
+@wrong("offsets_are_fixed", "c", field="provenance.fixed")
+def fixed_tensor_moved() -> Plan:
+    """`c` lies above all others, where nothing is in its way, and was to begin at byte 128."""
+    plan = plan_memory(uneven(), options=PlanOptions(layout="packed", fixed={"c": 128})).plan
+    return counted(edit(plan, storages={"c": {"offset": 2048}}))
