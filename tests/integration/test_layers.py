@@ -30,6 +30,7 @@ TOP = (
     "tmmu.library",
     "tmmu.prepare",
     "tmmu.executorch",
+    "tmmu.minimalloc",
     "tmmu.tflite",
     "tmmu.language_session",
     "tmmu.mico_codegen",

@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import File, examples
+from tmmu.core.flags import File, MemorySize, examples
 from tmmu.core.output import did_you_mean, print_lines
 from tmmu.core.vocabulary import EFFORT_END
 
-KINDS = ("tflite",)
+if TYPE_CHECKING:
+    from proofs.readers.plans.source import Source
+    from proofs.violations import Violation
+
+KINDS = ("tflite", "minimalloc")
 
 
 @click.command(
     epilog=examples(
         "tmmu export tflite model.tflite -o planned.tflite",
         "tmmu export tflite model.tflite -o planned.tflite --effort 100000000",
+        "tmmu export minimalloc buffers.csv -o placed.csv --capacity 1MiB --effort 1000000000",
     )
 )
 @click.argument("kind")
-@click.argument("source", type=File((".tflite",)), metavar="SRC")
+@click.argument("source", type=File((".tflite", ".csv")), metavar="SRC")
 @click.option("-o", "--output", required=True, metavar="OUT", type=options.output, help="The file to write.")
 @click.option(
     "--alignment",
     type=click.IntRange(1, 1 << 16),
-    default=16,
-    show_default=True,
     metavar="BYTES",
-    help="Where tensors begin: at a multiple of this power of two.",
+    help="Where tensors begin: at a multiple of this power of two [16, of buffers 1].",
 )
 @click.option(
     "--effort",
     type=click.IntRange(0, EFFORT_END - 1),
-    default=0,
     metavar="N",
     help="Search for a lower footprint: N looks, a thousand million are some seconds with the extra fast.",
 )
-def export(kind: str, source: str, output: str, alignment: int, effort: int) -> int:
-    """Plan the memory of the model SRC, and write the model with the plan in it.
+@click.option("--capacity", type=MemorySize(), metavar="BYTES", help="Of buffers: the bytes in which they must fit.")
+def export(kind: str, source: str, output: str, alignment: int | None, effort: int | None, capacity: int | None) -> int:
+    """Plan the memory of SRC, and write SRC with the plan in it.
 
     KIND is tflite: a TensorFlow Lite model, which gets the metadata OfflineMemoryAllocation. TensorFlow Lite Micro
     places its tensors as that says, and the memory that kernels ask for around them. A plan that SRC has is replaced.
-    What is written is proved as verify-plan does it, but for solver and kernel.
+    Or minimalloc: buffers in CSV, which get the column offset; an offset that is there is kept, and in its gaps a
+    buffer makes room for others. What is written is proved as verify-plan does it, but for solver and kernel.
     """
     from proofs.readers.plans.formats import BY_KIND, gated
     from proofs.readers.plans.source import Source
@@ -54,19 +61,21 @@ def export(kind: str, source: str, output: str, alignment: int, effort: int) -> 
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS, f"the kinds are {', '.join(KINDS)}")
         raise click.BadParameter(f"{kind!r} is no kind of file that is written; {hint}", param_hint="KIND")
-    if alignment & (alignment - 1):
+    if alignment is not None and alignment & (alignment - 1):
         raise click.BadParameter(f"{alignment} is no power of two", param_hint="--alignment")
     try:
         opened = Source.opened(source)
     except OSError as error:
         raise TmmuError("INVALID_PLAN", f"it cannot be read ({error.strerror})", file=source) from error
-    found = tflite.planned(opened, alignment, effort)
+    if kind == "minimalloc":
+        return _buffers(opened, output, alignment or 1, effort, capacity)
+    if capacity is not None:
+        raise click.UsageError("--capacity goes with the kind minimalloc")
+    found = tflite.planned(opened, alignment or 16, effort or 0)
     stated = gated(BY_KIND[kind], Source(output, found.data, capacity=found.footprint))
     assert isinstance(stated, Stated)  # the reader works accesses out
     assert stated.reading is not None
-    for violation in violations(Subject(stated, None, frozenset(stated.reading.donated))):
-        fix = "this is a bug in tmmu: report it with the model"
-        raise TmmuError("CONTRACT_VIOLATION", f"the plan is wrong ({violation.text}); nothing was written", fix=fix)
+    _refuse_any(violations(Subject(stated, None, frozenset(stated.reading.donated))))
     canonical.write_atomically(output, found.data)
     print_lines(
         f"wrote {output}: {found.placed} of {found.tensors} tensors in {found.footprint} bytes, "
@@ -74,3 +83,34 @@ def export(kind: str, source: str, output: str, alignment: int, effort: int) -> 
         f"verify it: verify-plan {output} --capacity {found.footprint}",
     )
     return 0
+
+
+def _buffers(opened: Source, output: str, alignment: int, effort: int | None, capacity: int | None) -> int:
+    """Give buffers their offsets. spec: FP3.8, FP3.11"""
+    from proofs.readers.plans.formats import BY_KIND, gated
+    from proofs.readers.plans.source import Source
+    from proofs.verify.checks import BufferSubject, buffer_violations
+    from tmmu import minimalloc
+    from tmmu.cli.plan import until_interrupted
+    from tmmu.core import canonical
+    from tmmu.plans.gate import StatedBuffers
+
+    try:
+        with until_interrupted(effort is not None) as stopped:
+            found = minimalloc.placed(opened, alignment, effort, capacity, stopped)
+    except TmmuError as error:
+        error.in_file(opened.name)
+        raise
+    stated = gated(BY_KIND["minimalloc"], Source(output, found.data, capacity=found.footprint))
+    assert isinstance(stated, StatedBuffers)
+    _refuse_any(buffer_violations(BufferSubject(stated, asked=found.fixed)))
+    canonical.write_atomically(output, found.data)
+    print_lines(f"wrote {output}: {found.shown}", f"verify it: verify-plan {output} --capacity {found.footprint}")
+    return 0
+
+
+def _refuse_any(found: Iterable[Violation]) -> None:
+    """CONTRACT_VIOLATION where anything is wrong with what is to be written."""
+    for violation in found:
+        fix = "this is a bug in tmmu: report it with the model"
+        raise TmmuError("CONTRACT_VIOLATION", f"the plan is wrong ({violation.text}); nothing was written", fix=fix)

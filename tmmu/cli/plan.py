@@ -51,7 +51,7 @@ def _with(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
 
 
 @contextmanager
-def _until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
+def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed, where effort is spent; pressed again, it ends the command. spec: A8.10"""
     pressed: list[int] = []
     if not effort:
@@ -228,7 +228,7 @@ def _planned(
 
         def timed(graph: Model) -> Planned:
             before = time.perf_counter_ns()
-            with _until_interrupted(options.effort is not None) as stopped:
+            with until_interrupted(options.effort is not None) as stopped:
                 planned = asked.planned(graph, log, stopped)
             found.allocation_time_ns += time.perf_counter_ns() - before
             return planned

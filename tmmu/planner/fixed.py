@@ -8,7 +8,7 @@ aligned or ends beyond its arena, two that are live at one step at the same byte
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
@@ -119,20 +119,30 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
                     return min(k, o), max(k, o)
     # By birth; what is live lies apart, so that its ends are in the order of its beginnings.
     live: list[tuple[int, int, int]] = []  # offset, end, storage
-    leaving = sorted(members, key=problem.death.__getitem__) if reuse else []
+    pieces = sorted(piece for k in members for piece in _pieces(problem, k))
+    leaving = sorted((last, k) for _, last, k in pieces) if reuse else []
     gone = 0
-    for k in sorted(members, key=lambda k: (problem.birth[k], k)):
-        while gone < len(leaving) and problem.death[leaving[gone]] < problem.birth[k]:
-            o = leaving[gone]
+    for first, _, k in pieces if reuse else [(0, 0, k) for k in members]:
+        while gone < len(leaving) and leaving[gone][0] < first:
+            o = leaving[gone][1]
             live.remove((fixed[o].offset, fixed[o].offset + max(1, size[o]), o))
             gone += 1
         mine = (fixed[k].offset, fixed[k].offset + max(1, size[k]), k)
         at = bisect.bisect_left(live, mine)
         for other in live[max(0, at - 1) : at + 1]:
             if other[0] < mine[1] and mine[0] < other[1]:
-                return other[2], k
+                return min(other[2], k), max(other[2], k)
         live.insert(at, mine)
     return None
+
+
+def _pieces(problem: AllocationProblem, k: int) -> Iterator[tuple[int, int, int]]:
+    """The first and the last step of each time that a storage is live without a gap, and the storage."""
+    birth = problem.birth[k]
+    for first, last in problem.gaps.get(k, ()):
+        yield birth, first - 1, k
+        birth = last + 1
+    yield birth, problem.death[k], k
 
 
 def _collision(problem: AllocationProblem, a: int, one: int, other: int) -> TmmuError:

@@ -6,6 +6,7 @@ nothing of that looks at tensors or steps any more. `of_plan` states the problem
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -35,7 +36,8 @@ class AllocationProblem:
     `birth` and `death` are steps, both included. `made` is the step that makes the storage, negative for what the
     caller writes; `uses` how often steps read or write it, counted only where some storage has several `choices`.
     `conflicts` has for a storage those that may never share a byte with it (T5). `address_token` is what the layout
-    `hashed` derives addresses from. `fixed` storages have one choice, and must begin where it says.
+    `hashed` derives addresses from. `fixed` storages have one choice, and must begin where it says. `gaps` are
+    steps from the first to the last, within its life and in order, at which a storage's bytes are free for others.
     """
 
     arenas: tuple[ArenaConfiguration, ...]
@@ -51,6 +53,7 @@ class AllocationProblem:
     policy: ArenaPolicy = ANYWHERE
     address_token: Token | None = None
     fixed: dict[int, Fixed] = field(default_factory=dict)
+    gaps: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.bytes)
@@ -73,6 +76,9 @@ class AllocationProblem:
         for k in storages:
             change[self.birth[k]] += self.bytes[k]
             change[self.death[k] + 1] -= self.bytes[k]
+            for first, last in self.gaps.get(k, ()):
+                change[first] -= self.bytes[k]
+                change[last + 1] += self.bytes[k]
         return list(accumulate(change[:-1]))
 
 

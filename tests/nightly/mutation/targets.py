@@ -271,6 +271,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/layouts/slots.py": LAYOUTS,
     "tmmu/planner/problem.py": (*LAYOUTS, *PLANNER),
     "tmmu/planner/buffers.py": (f"{UNIT}export_tflite.py", f"{UNIT}executorch.py"),
+    "tmmu/minimalloc.py": (f"{UNIT}export_minimalloc.py",),
     "tmmu/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
     "tmmu/executorch.py": (f"{UNIT}executorch.py",),
     "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *LAYOUTS, GOLDEN),

@@ -56,7 +56,7 @@ def best_fit(boxes: Boxes) -> Packing:
     coming = sorted(fixed, key=birth.__getitem__)
     births = [birth[i] for i in coming]
     free = _Blocks()
-    is_kept = len(fixed) * len(boxes) > LOOKS
+    is_kept = len(fixed) * len(boxes) > LOOKS or bool(boxes.gaps)  # in gaps fixed boxes may have common bytes
     if is_kept:
         for low, high in _merged([(at, at + size[i]) for i, at in fixed.items()]):
             free.take_at(low, high)

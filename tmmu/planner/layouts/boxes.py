@@ -27,7 +27,8 @@ class Boxes:
     """Births, deaths (included), sizes (at least 1) and alignments; `apart` are boxes that may share no byte ever.
 
     `fixed` are offsets where boxes must lie; `gaps` are steps from the first to the last at which a box is not live,
-    within its life and in order. `best_fit` and `by_length` look at neither, of gaps only the complete search.
+    within its life and in order. `best_fit` and `by_length` look at neither, and at gaps `Neighbours` and the
+    complete search alone: to all others a box with gaps is live throughout.
     """
 
     birth: list[int]
@@ -127,6 +128,7 @@ def boxes_of(problem: AllocationProblem, members: list[int], alignment: int) -> 
             if k in problem.conflicts
         },
         {i: problem.fixed[k].offset for i, k in enumerate(members) if k in problem.fixed} if problem.fixed else {},
+        {i: problem.gaps[k] for i, k in enumerate(members) if k in problem.gaps} if problem.gaps else {},
     )
 
 
@@ -150,6 +152,9 @@ class Neighbours:
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
         self.of: list[list[int]] = [list(boxes.apart.get(i, ())) for i in range(len(boxes))]
+        if boxes.gaps:
+            self._meet_between_gaps()
+            return
         live: dict[int, None] = {}
         dying: list[tuple[int, int]] = []
         for i in sorted(range(len(boxes)), key=lambda i: boxes.birth[i]):
@@ -160,6 +165,19 @@ class Neighbours:
                 self.of[j].append(i)
             live[i] = None
             heapq.heappush(dying, (boxes.death[i], i))
+
+    def _meet_between_gaps(self) -> None:
+        """The same where a box is live in pieces."""
+        met = [set(of) for of in self.of]
+        live: list[tuple[int, int]] = []  # (last step, box)
+        for i, first, last in sorted(self.boxes.pieces(), key=lambda piece: (piece[1], piece[0])):
+            while live and live[0][0] < first:
+                heapq.heappop(live)
+            for _, j in live:
+                met[i].add(j)
+                met[j].add(i)
+            heapq.heappush(live, (last, i))
+        self.of = [sorted(of) for of in met]
 
     def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
         """Each box of `order` at the lowest free aligned offset; `Stuck` where an end would not be below `below`."""
