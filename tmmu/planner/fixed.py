@@ -116,7 +116,7 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
             if o in fixed and problem.choices[o][0] == problem.choices[k][0] and o != k:
                 low, high = max(fixed[k].offset, fixed[o].offset), [fixed[x].offset + max(1, size[x]) for x in (k, o)]
                 if low < min(high):
-                    return min(k, o), max(k, o)
+                    return k, o
     # By birth; what is live lies apart, so that its ends are in the order of its beginnings.
     live: list[tuple[int, int, int]] = []  # offset, end, storage
     pieces = sorted(piece for k in members for piece in _pieces(problem, k))
@@ -131,7 +131,7 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
         at = bisect.bisect_left(live, mine)
         for other in live[max(0, at - 1) : at + 1]:
             if other[0] < mine[1] and mine[0] < other[1]:
-                return min(other[2], k), max(other[2], k)
+                return other[2], k
         live.insert(at, mine)
     return None
 
@@ -151,7 +151,7 @@ def _collision(problem: AllocationProblem, a: int, one: int, other: int) -> Tmmu
         f"{problem.fixed[k].tensor!r} is fixed at bytes {problem.fixed[k].offset} to "
         f"{problem.fixed[k].offset + max(1, problem.bytes[k]) - 1} and live from step {problem.birth[k]} to "
         f"{problem.death[k]}"
-        for k in (one, other)
+        for k in sorted((one, other), key=lambda k: (problem.birth[k], k))
     ]
     name = problem.arenas[a].name
     what = f"{shown[0]}, {shown[1]}: they may not share a byte"
