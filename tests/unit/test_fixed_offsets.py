@@ -15,7 +15,7 @@ from proofs.readers.models.ir import read_ir
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from proofs.verify.options import Disagreement, Options, check_agreement, check_buffers
-from tests.support.buffers import least, right
+from tests.support.buffers import hard, least, model_of, right
 from tests.support.effort import share
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
@@ -262,6 +262,15 @@ def test_a_bound_counts_where_the_highest_fixed_one_ends_and_a_search_proves_wha
     short = tuple(replace(arena, capacity=383) for arena in arenas)
     with pytest.raises(TmmuError, match=r"it does not fit: no placement is below 384 \(a complete search found none\)"):
         plan(text_model(*lines), tight, short)
+
+
+def test_the_effort_that_a_plan_with_fixed_offsets_records_gives_it_again() -> None:
+    model, asked = model_of(hard(0)), replace(PACKED, fixed={"b3": 1024})
+    plain, made = plan(model, asked), plan(model, replace(asked, effort=30_000))
+    assert made.origin.effort
+    assert made.usage[2].footprint < plain.usage[2].footprint
+    assert file.encode(plan(model, replace(asked, effort=made.origin.effort))) == file.encode(made)
+    assert [at(one)["b3"] for one in (plain, made)] == [1024, 1024]
 
 
 def test_a_fixed_tensor_lies_in_the_first_arena_that_it_may_use() -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from tests.support.buffers import hard, least, right
 from tests.support.effort import share
 from tmmu.core.alignment import align_up
-from tmmu.planner.layouts import exhaustive, refit
+from tmmu.planner.layouts import around, exhaustive, refit
 from tmmu.planner.layouts import search as search_module
 from tmmu.planner.layouts.boxes import Boxes, Packing, best_fit, by_length
 from tmmu.planner.layouts.compiled import compiled
@@ -81,22 +82,29 @@ def test_a_small_search_ends_at_the_optimum_that_brute_force_finds_and_proves_it
     )
 
 
-@pytest.mark.parametrize("width", [1, 1 << 59])
-def test_compiled_and_interpreted_searches_take_the_same_steps(width: int) -> None:
-    """Sums of 2^62 and more are searched in Python's integers, whatever is installed."""
+@pytest.mark.parametrize(("width", "constrained"), [(1, False), (1, True), (1 << 59, False)])
+def test_compiled_and_interpreted_searches_take_the_same_steps(width: int, constrained: bool) -> None:
+    """Sums of 2^62 and more are searched in Python's integers, whatever is installed. spec: A10.5"""
     assert compiled(exhaustive.explore) is not None, "numba is installed where tests run"
     boxes = hard(3, 40)
     boxes = Boxes(boxes.birth, boxes.death, [size * width for size in boxes.size], boxes.alignment, {})
+    first = stacked(boxes)
+    if constrained:
+        placed = best_fit(boxes).offsets
+        gaps = {i: [(b + 1, d - 1)] for i, (b, d) in enumerate(zip(boxes.birth, boxes.death, strict=True)) if d - b > 4}
+        boxes = replace(boxes, fixed={i: placed[i] for i in range(4)}, gaps=gaps)
+        first = around.above(boxes, first)
     found = []
     for how in (compiled, interpreted):
         effort, trace = Effort(400_000), []
-        search = Search(boxes, stacked(boxes), 0, how)
+        search = Search(boxes, first, 0, how)
         for _ in search.steps(effort):
             trace.append((effort.spent, effort.found, search.best, search.bound))
             if effort.left <= 0:
                 break
         found.append(trace)
     assert found[0] == found[1]
+    assert width > 1 or len({packing.height for _, _, packing, _ in found[0]}) > 1, "something was found"
     assert Group(boxes, above(boxes)).compile(exhaustive.explore) is None or width == 1
 
 
