@@ -171,6 +171,7 @@ def test_a_candidate_that_puts_what_must_not_alias_together_is_dropped(
     """The allocator and the scans know nothing of such pairs. spec: T5.1"""
     if engine == "scanned":
         monkeypatch.setattr(packed, "FEW", 0)
+        monkeypatch.setattr(packed, "SPARSE", 0)
     given = boxes((0, 0, 4), (1, 1, 4), (2, 2, 5), apart={0: [1], 1: [0]})
     found = pack(given, one_after_the_other(given))
     assert given.keeps_apart(found.offsets)
@@ -181,6 +182,7 @@ def test_large_arenas_are_scanned_and_the_largest_left_to_the_allocator(monkeypa
     given = staircase(200)
     start = one_after_the_other(given)
     monkeypatch.setattr(packed, "FEW", 0)
+    monkeypatch.setattr(packed, "SPARSE", 0)
     scanned = pack(given, start)
     monkeypatch.setattr(packed, "SCANS", 0)
     streamed = pack(given, start)
@@ -220,3 +222,15 @@ def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
     assert packed.place(of_plan(slots), slots_of(slots)).footprint == [
         u.footprint for u in plan_memory(uneven(), options=PlanOptions(layout="packed")).plan.usage
     ]
+
+
+def test_short_lives_in_a_large_arena_are_placed_larger_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of four sizes, each read by the next, one of four by a later one too: the allocator needs a third more."""
+    n = 400
+    given = Boxes(list(range(n)), [min(n - 1, i + (4 if i % 4 == 0 else 1)) for i in range(n)],
+                  [(4, 16, 4, 12)[i % 4] for i in range(n)], [1] * n, {})  # fmt: skip
+    monkeypatch.setattr(packed, "FEW", 0)
+    monkeypatch.setattr(packed, "SCANS", 0)
+    assert packed.pack(given, one_after_the_other(given)).height == given.peak()
+    monkeypatch.setattr(packed, "SPARSE", 0)
+    assert packed.pack(given, one_after_the_other(given)).height > given.peak()

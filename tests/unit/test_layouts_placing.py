@@ -139,6 +139,7 @@ def test_few_neighbours_are_listed_and_the_work_is_divided_among_the_orders(monk
     pack(BETTER, first)
     assert Counted.given == [packed.WORK // 6] * 6
     monkeypatch.setattr(packed, "FEW", 2 * 3 + 4 * FIXED - 1)
+    monkeypatch.setattr(packed, "SPARSE", 2 * 3 + 4 * FIXED - 1)
     pack(BETTER, first)
     assert len(Counted.given) == 6
 

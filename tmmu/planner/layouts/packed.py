@@ -29,6 +29,8 @@ WORK = 4_000_000
 """How many neighbours the greedy orders of one arena may look at together: well under a second."""
 FEW = WORK // 4
 """The most neighbours in an arena for which lists of them are made."""
+SPARSE = WORK
+"""The most neighbours in a larger arena for which one order is placed by such lists."""
 SCANS = 60_000
 """For larger arenas, how many boxes may be placed by scanning all others, counting a thousand meetings as one more."""
 SPLITS = 3
@@ -122,6 +124,11 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
         return best
+    if meetings + FIXED * len(boxes) <= SPARSE:  # short lives, as in inference: larger first is often as low as can be
+        placed = Neighbours(boxes).place(_sorted(boxes, ORDERS[0]), best.height)
+        best = placed if isinstance(placed, Packing) else best
+        if best.height <= bound:
+            return best
     for found in by_length(boxes, 0 if boxes.fixed else min(SPLITS, FITS // len(boxes))):
         if found.height < best.height and boxes.keeps_apart(found.offsets):
             best = found
