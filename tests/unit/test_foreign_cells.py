@@ -64,12 +64,16 @@ def test_a_step_reads_what_holds_a_value_and_changes_what_it_writes_again() -> N
     lost = cells.cell("lost", a, 8, 4)
     assert [cells.held(cell) for cell in (x, y, lost)] == [x, x, None]
     cells.step("one", ("", "f"), [lost], [y], [z])
-    assert cells.steps[0][2:] == ([lost, x], [y, z], [])
+
+    def touched(step: int) -> list[list[int]]:
+        return [[cell.number for cell in listed] for listed in cells.steps[step][2:5]]
+
+    assert touched(0) == [[lost, x], [y, z], []]
     assert [cells.cells[cell].of for cell in (y, z)] == [None, None]  # y is no result in place, z lies elsewhere
     cells.step("two", ("", "f"), [y], [y])
-    assert cells.steps[1][2:] == ([y], [y], [y])
+    assert touched(1) == [[y], [y], [y]]
     cells.step("three", ("", "f"), [], [], [w])
-    assert (cells.steps[2][2:], cells.cells[w].of) == (([x], [w], []), x)
+    assert (touched(2), cells.cells[w].of) == ([[x], [w], []], cells.cells[x])
     again = cells.cell("again", a, 0, 4, before=x)
     cells.step("four", ("", "f"), [x], [], [again])
     assert cells.cells[again].of is None  # another operand reads it too

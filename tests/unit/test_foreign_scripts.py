@@ -116,14 +116,76 @@ def test_a_script_has_the_faults_of_its_pointers_and_kernels(body: str, kernels:
     assert judged(read(text)) == broken
 
 
-def test_arms_are_read_one_after_the_other_and_what_either_made_is_kept() -> None:
-    """spec: FP7.5"""
-    body = "if x:\n    cls.copy(x, a)\n    e = a\nelse:\n    cls.copy(x, b)\n    e = b\n{}\nreturn e"
-    right = read(module(body.format("cls.copy(e, d)")))
-    assert steps(right)[3] == ("copy #3", ["a", "b"], ["d"], [])
-    assert judged(right) == set()
-    assert len(right.reading.approximations) == 1
-    assert "no_live_overlap" in judged(read(module(body.format("cls.copy(x, c)"))))
+LIVE = {"no_live_overlap", "sharing_is_sound"}
+UNWRITTEN = "lifetimes_cover_accesses"
+
+
+def branch(first: str, second: str, behind: str, before: str = "") -> str:
+    """An If of two arms of a few lines each, and what stands around it."""
+    inner = ("\n".join(f"    {line}" for line in arm.split("\n")) for arm in (first, second))
+    return before + "if x:\n{}\nelse:\n{}\n".format(*inner) + behind
+
+
+THEN, ELSE = "cls.copy(x, a)\ne = a", "cls.copy(x, c)\ne = c"
+RIGHT = [
+    # The results of both arms in one storage, in another one each, in tuples, of one arm alone.
+    branch(THEN, ELSE, "cls.copy(e, d)\nreturn d"),
+    branch(THEN, ELSE, "cls.copy(e, d)\nreturn (d, e)"),
+    branch(THEN, "cls.copy(x, b)\ne = b", "cls.copy(e, d)\nreturn d"),
+    branch("cls.copy(x, a)\ne = (a, x)", "cls.copy(x, c)\ne = (c, t[0])", "cls.copy(e[0], d)\nreturn d"),
+    branch("cls.copy(x, a)\ne = (a, x)", "e = x", "cls.copy(e[0], d)\nreturn d"),
+    # A name of either arm that is not used behind both keeps nothing.
+    branch(THEN, ELSE, "cls.copy(x, a)\nreturn a"),
+    # A tensor of before that both arms write, or one alone before it is written anew.
+    branch("cls.copy(x, a)", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
+    branch("cls.copy(x, a)\ncls.copy(a, d)", "pass", "cls.copy(x, a)\nreturn a"),
+    # Bytes that nothing behind reads; a tensor that either arm kills.
+    branch("cls.copy(x, c)", "cls.copy(x, c)", "return x", "cls.copy(x, a)\n"),
+    branch(*(f"cls.copy(a, {to})\nR.memory.kill_tensor(a)" for to in "bd"), "return x", "cls.copy(x, a)\n"),
+    # Ifs in an arm.
+    branch(branch(THEN, ELSE, "pass"), ELSE, "cls.copy(e, d)\nreturn d"),
+    branch(branch("cls.copy(x, a)", "cls.copy(x, a)", "pass"), "cls.copy(x, a)", "return a"),
+]
+OVER = [
+    # Over what either arm has made, and what both find and is read behind.
+    *(
+        branch(THEN, ELSE, f"{taken}cls.copy(e, d)\nreturn d")
+        for taken in (f"f = R.memory.alloc_tensor(storage, 0, {FOUR}\ncls.copy(x, f)\n",)
+    ),
+    branch(THEN, "cls.copy(x, b)\ne = b", "cls.copy(x, c)\ncls.copy(e, d)\nreturn d"),
+    branch("cls.copy(x, c)", "pass", "cls.copy(a, d)\nreturn d", "cls.copy(x, a)\n"),
+    branch("pass", "cls.copy(x, c)", "cls.copy(a, d)\nreturn d", "cls.copy(x, a)\n"),
+    # At the end of its own arm a result is not there any more.
+    branch("cls.copy(x, a)\ncls.copy(x, c)\ne = a", ELSE, "cls.copy(e, d)\nreturn d"),
+]
+IN_ONE_ARM = [
+    branch("cls.copy(x, a)", "pass", "cls.copy(a, d)\nreturn d"),
+    branch("pass", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
+    branch("cls.copy(x, a)", "cls.copy(a, d)", "return x"),
+    branch(THEN, "e = a", "cls.copy(e, d)\nreturn d"),
+    branch(branch("cls.copy(x, a)", "pass", "pass"), "cls.copy(x, a)", "return a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "broken"), [(body, k) for k, bodies in enumerate((RIGHT, OVER, IN_ONE_ARM)) for body in bodies]
+)
+def test_arms_of_an_if_are_exclusive(body: str, broken: int) -> None:
+    """spec: FP7.5, FP7.10"""
+    found = judged(read(module(body)))
+    assert found - LIVE == ({UNWRITTEN} if broken == 2 else set())
+    assert bool(found) == bool(broken)
+
+
+def test_bytes_of_either_arm_are_one_cell_where_they_meet() -> None:
+    """spec: FP7.10"""
+    found = read(module(branch(THEN, ELSE, "cls.copy(e, d)\nreturn d")))
+    assert steps(found) == [
+        ("if", ["x"], [], []), ("copy", ["x"], ["a"], []), ("if, end of arm 0", ["a"], [], []),
+        ("copy #2", ["x"], ["c"], []), ("if, end of arm 1", ["c"], [], []), ("if", [], [], []),
+        ("if, results", [], ["a of either arm"], []), ("copy #3", ["a of either arm"], ["d"], []),
+    ]  # fmt: skip
+    assert found.reading.approximations == ("bytes of either arm are kept while a result is read: a of either arm",)
 
 
 @pytest.mark.parametrize("is_behind", [True, False])
@@ -273,9 +335,6 @@ def wrapper(body: str, pool: str = POOL, more: str = "") -> str:
 
 def wrapped(text: str) -> ForeignPlan:
     return inductor.read(Source("m.inductor", text.encode()))
-
-
-LIVE = {"no_live_overlap", "sharing_is_sound"}
 
 
 @pytest.mark.parametrize(

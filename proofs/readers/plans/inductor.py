@@ -21,11 +21,13 @@ from proofs.readers.plans.script import (
     extent,
     integer,
     integers,
+    last_uses,
+    leave_arms,
     line_of,
     parsed,
     string,
 )
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms
 from tmmu.core.vocabulary import Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
@@ -68,7 +70,10 @@ class _Wrapper:
         self.globals: set[str] = {"self", "args"}
         self.subgraphs: dict[str, ast.FunctionDef] = {}
         self.depth = 0
+        self.arms_open = 0
+        self.loops_open = 0
         self.is_instead = False
+        self.last: dict[str, int] = {}
         self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.widths: dict[int, int] = {}
@@ -98,7 +103,7 @@ class _Wrapper:
             )
         for name, function in functions.items():
             self.prefix = f"{name}." if len(functions) > 1 else ""
-            made = self.block(function.body, {})
+            made = self.body(function, {})
             self.memory.returns(p.cell for p in made.every(self.source))
         if not self.has_plan:
             fix = "compile with torch._inductor.config.memory_planning = True"
@@ -108,6 +113,8 @@ class _Wrapper:
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
+        if self.memory.joined:
+            self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
             "Inductor wrapper",
             ACCESSES_WORKED_OUT,
@@ -170,6 +177,14 @@ class _Wrapper:
             return None
         return extent(dims, steps, width) if min((*dims, *(steps or ())), default=0) >= 0 else None
 
+    def body(self, function: ast.FunctionDef, names: Names) -> ScriptValue:
+        """The steps of a function; what it returns."""
+        outer = self.last, self.arms_open, self.loops_open
+        self.last, self.arms_open, self.loops_open = last_uses(self.source, function), 0, 0
+        made = self.block(function.body, names)
+        self.last, self.arms_open, self.loops_open = outer
+        return made
+
     def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
         """The steps of a block; what it returns."""
         for k, node in enumerate(body):
@@ -188,19 +203,16 @@ class _Wrapper:
                     for target in targets:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
                             raise self.refuse(node, "del of what is no buffer, or deleted already")
-                case ast.Return(value=ast.expr() as value):
+                case ast.Return(value=ast.expr() as value) if not self.arms_open:
                     return self.value(value, names, "result")
                 case ast.With():
                     self.block(node.body, names)
                 case ast.If(orelse=[]) if isinstance(following, ast.While) and _is_otherwise(node.test, following.test):
-                    unless, self.is_instead = dict(names), True
-                    self.block(node.body, unless)
-                    self.is_instead = False
-                    self.loop(following, names, unless)
+                    self.loop(following, names, node.body)
                 case ast.While() if k and _is_guard(body[k - 1], node):
                     pass
                 case ast.While(orelse=[]):
-                    self.loop(node, names, dict(names))
+                    self.loop(node, names, [])
                 case ast.If():
                     self.arms(node, names)
                 case ast.Raise() | ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
@@ -213,39 +225,44 @@ class _Wrapper:
         return ScriptValue()
 
     def arms(self, node: ast.If, names: Names) -> None:
-        """The arms of a cond, one after the other; a name that both bind stands for what either made. spec: FP8.8"""
-        self.source.descend(self.depth)
-        self.approximations["the arms of a cond count as one after the other, and what either made as read"] = None
-        self.value(node.test, names, "")
-        self.depth += 1
-        found = []
-        for body in (node.body, node.orelse):
-            inner = dict(names)
-            self.block(body, inner)
-            found.append(inner)
-        self.depth -= 1
-        self.merge(names, *found)
+        """A cond: two exclusive arms; a name that both bind stands for what either made. spec: FP8.8"""
+        self.exclusive(node, "if", node.test, names, [(node.body, 1), (node.orelse, 1)])
 
-    def loop(self, node: ast.While, names: Names, unless: Names) -> None:
-        """A loop as two iterations; `unless` is what names stand for where it does not run. spec: FP8.9"""
-        self.source.descend(self.depth)
+    def loop(self, node: ast.While, names: Names, instead: list[ast.stmt]) -> None:
+        """A loop: its condition and two iterations, or what stands in its stead where it does not run. spec: FP8.9"""
         self.assumed["iterations of a loop beyond the second are like the second"] = None
-        self.value(node.test, names, "")
-        found = dict(names)
-        self.depth += 1
-        for _ in range(2):
-            self.block(node.body, found)
-            self.merge(unless, unless, found)
-        self.depth -= 1
-        names.clear()
-        names |= unless
+        self.exclusive(node, "while", node.test, names, [(instead, 0), (node.body, 2)])
 
-    def merge(self, names: Names, first: Names, second: Names) -> None:
-        """What names stand for after one of two blocks: those that both have."""
-        self.source.spend(len(names) + len(first))
-        merged = {name: self.either(first[name], second[name]) for name in first if name in second}
-        names.clear()
-        names |= merged
+    def exclusive(
+        self, node: ast.If | ast.While, what: str, test: ast.expr, names: Names, arms: list[tuple[list[ast.stmt], int]]
+    ) -> None:
+        """Exclusive arms, each some statements and how often they run; 0 are those in a loop's stead, which run once.
+
+        What is made in an arm is known by the names that are used behind all of them, or in a further iteration.
+        """
+        self.source.descend(self.depth)
+        self.memory.begin(what, (DOMAIN, what), (p.cell for p in self.value(test, names, "").every(self.source)))
+        end, in_loop = node.end_lineno or node.lineno, self.loops_open > 0
+        self.depth += 1
+        self.arms_open += 1
+        found = []
+        for body, times in arms:
+            if found:
+                self.memory.arm()
+            found.append(dict(names))
+            self.source.spend(len(names))
+            self.loops_open += times > 1
+            for _ in range(max(1, times)):
+                self.is_instead = times == 0
+                self.block(body, found[-1])
+                if times > 1:
+                    again = [p.cell for p in self.value(test, found[-1], "").every(self.source)]
+                    self.memory.step(what, (DOMAIN, what), again, ())
+            self.loops_open -= times > 1
+            self.is_instead = False
+        self.depth -= 1
+        self.arms_open -= 1
+        leave_arms(self.memory, names, found, lambda name: in_loop or self.last.get(name, 0) > end)
 
     def put(self, node: ast.AST, target: ast.Subscript, value: ScriptValue, names: Names) -> None:
         """`buf3[1] = …`: an item of a list, which is another list from here on."""
@@ -256,22 +273,13 @@ class _Wrapper:
         self.source.spend(len(old.items))
         names[target.value.id] = ScriptValue(old.pointers, old.items | {at: value})
 
-    def either(self, first: ScriptValue, second: ScriptValue) -> ScriptValue:
-        """What a name stands for where either arm may have bound it; lists item by item, but no lists in lists."""
-        if first is second:
-            return first
-        if first.items and first.items.keys() == second.items.keys():
-            pairs = {k: (first.items[k].every(self.source), second.items[k].every(self.source)) for k in first.items}
-            return ScriptValue(items={k: ScriptValue(tuple(dict.fromkeys(a + b))) for k, (a, b) in pairs.items()})
-        return ScriptValue(tuple(dict.fromkeys(first.every(self.source) + second.every(self.source))))
-
     def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
         """A call of a subgraph: its steps, with what it is given as `args`. spec: FP8.8"""
         self.source.descend(self.depth)
         if len(node.args) != 1:
             raise self.refuse(node, f"{callee} takes one list")
         self.depth += 1
-        made = self.block(self.subgraphs[callee].body, {"args": self.value(node.args[0], names, callee)})
+        made = self.body(self.subgraphs[callee], {"args": self.value(node.args[0], names, callee)})
         self.depth -= 1
         return made
 

@@ -359,9 +359,10 @@ class _Function:
                     self.references[result] = refs
             self.times |= dict.fromkeys(region.results, (1 << self.executes) - 1)
             if region.kind != "scf.if":
-                made = {cell for step in self.memory.steps[region.step :] for cell in step[3]}
-                again = dict.fromkeys(c for s in self.memory.steps[region.step :] for c in s[2] if c not in made)
-                self.source.spend(sum(len(s[2]) for s in self.memory.steps[region.step :]))
+                steps = self.memory.steps[region.step :]
+                made = {cell for step in steps for cell in step.writes}
+                again = dict.fromkeys(c.number for step in steps for c in step.reads if c not in made)
+                self.source.spend(sum(len(step.reads) for step in steps))
                 if again:
                     self.memory.step("next iteration", (DOMAIN, "loop"), again, ())
 

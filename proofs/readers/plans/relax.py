@@ -1,8 +1,8 @@
 """TVM Relax scripts after `StaticPlanBlockMemory`: storages, tensors at their offsets, and calls of kernels.
 
 A storage is an arena, a tensor in it a cell; what a call writes is found in the kernel's own body, which the script
-has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are read one after the other:
-a run takes one of them, and what both have made is kept. spec: FP7.1 to FP7.9
+has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are exclusive: what the name
+that it binds stands for in either arm is kept. spec: FP7.1 to FP7.10
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from proofs.readers.plans.script import (
     extent,
     integer,
     integers,
+    last_uses,
+    leave_arms,
     line_of,
     parsed,
     string,
 )
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms
 from tmmu.core.vocabulary import Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
@@ -67,6 +69,7 @@ class _Module:
         self.outside: dict[str, str] = {}
         self.storages: dict[int, int] = {}
         self.killed: dict[str, int] = {}
+        self.last: dict[str, int] = {}
         self.in_arms: dict[str, tuple[int, ScriptValue]] = {}
 
     def plan(self) -> ForeignPlan:
@@ -90,6 +93,8 @@ class _Module:
             raise self.source.refuse("no storage is allocated: nothing is planned", None, fix)
         if len(self.functions) > 1:
             self.outside["calls between functions"] = "each function is a run of its own"
+        if self.memory.joined:
+            self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
             TITLE, ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations),
             self.memory.donated(),
@@ -159,7 +164,7 @@ class _Module:
 
     def function(self, node: ast.FunctionDef) -> None:
         names: Names = {}
-        self.killed, self.in_arms = {}, {}
+        self.killed, self.in_arms, self.last = {}, {}, last_uses(self.source, node)
         for arg in node.args.args:
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
         self.block(node.body, names, 0)
@@ -208,38 +213,23 @@ class _Module:
                 raise self.refuse(node, f"a statement of Relax was expected, got {type(node).__name__}")
 
     def arms(self, node: ast.If, names: Names, depth: int) -> None:
-        """Both arms, one after the other; a name that both bind stands for what either made. spec: FP7.5"""
-        self.touch("if", (self.value(node.test, names, "", None),))
-        self.approximations["the arms of an If count as one after the other, and what either made as read"] = None
-        found = []
-        for body in (node.body, node.orelse):
-            inner = dict(names)
+        """An If: two exclusive arms; a name that both bind stands for what either made. spec: FP7.5, FP7.10"""
+        test = self.value(node.test, names, "", None)
+        self.memory.begin("if", (DOMAIN, "if"), (p.cell for p in test.every(self.source)))
+        found, killed, after = [], self.killed, dict[str, int]()
+        for k, body in enumerate((node.body, node.orelse)):
+            if k:
+                self.memory.arm()
+            inner, self.killed = dict(names), dict(killed)
+            self.source.spend(len(names) + len(killed))
             self.block(body, inner, depth + 1)
             found.append(inner)
             for name in inner.keys() - names.keys():
                 self.in_arms[name] = node.lineno, inner[name]
-        merged: dict[tuple[int, int], ScriptValue] = {}
-        for name in found[0]:
-            first, second = found[0].get(name), found[1].get(name)
-            if first is not None and second is not None:
-                names[name] = self.either(first, second, merged)
-        self.source.spend(len(names))
-
-    def either(
-        self, first: ScriptValue, second: ScriptValue, merged: dict[tuple[int, int], ScriptValue]
-    ) -> ScriptValue:
-        """What a name stands for where either arm may have bound it: items one by one where both are tuples."""
-        if first is second:
-            return first
-        key = id(first), id(second)
-        if key not in merged:
-            self.source.spend(1)
-            merged[key] = found = ScriptValue()
-            if first.items and first.items.keys() == second.items.keys():
-                found.items |= {k: self.either(first.items[k], second.items[k], merged) for k in first.items}
-            else:
-                found.pointers = tuple(dict.fromkeys((*first.every(self.source), *second.every(self.source))))
-        return merged[key]
+            after |= self.killed
+        self.killed = after
+        end = node.end_lineno or node.lineno
+        leave_arms(self.memory, names, found, lambda name: self.last.get(name, 0) > end)
 
     def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What an expression stands for; a call in it is a step."""
