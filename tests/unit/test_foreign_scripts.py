@@ -395,6 +395,7 @@ def wrapped(text: str) -> ForeignPlan:
             "with torch.cuda._DeviceGuard(0):\n    copies(buf0, buf1)\nreturn buf1",
             set(),
         ),
+        ("with torch.cuda._DeviceGuard(0):\n    return buf1", {UNWRITTEN}),
     ],
 )
 def test_a_wrapper_has_the_faults_of_its_buffers(body: str, broken: set[str]) -> None:
@@ -450,6 +451,36 @@ def test_subgraphs_of_conds_and_loops_are_steps_of_the_wrapper(body: str, arm: s
     assert judged(wrapped(text)) == broken
 
 
+@pytest.mark.parametrize(
+    ("body", "broken"),
+    [
+        # What both arms make in one place; what one arm makes, or a loop, and the other way does not.
+        ("if sel:\n    copies(arg0_1, buf0)\nelse:\n    copies(arg0_1, buf0)\nreturn (buf0, )", set()),
+        ("if sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", {UNWRITTEN}),
+        ("if not sel:\n    copies(arg0_1, buf0)\nwhile sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", set()),
+        ("while sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", {UNWRITTEN}),
+        ("while sel:\n    copies(arg0_1, buf0)\n    copies(buf0, buf1)\nreturn (arg0_1, )", set()),
+        # An iteration uses what the one before has made; a condition is read again.
+        ("buf2 = arg0_1\nwhile sel:\n    copies(buf2, buf0)\n    buf2 = buf0\nreturn (arg0_1, )", set()),
+        ("copies(arg0_1, buf0)\nwhile buf0:\n    copies(buf0, buf1)\nreturn (buf0, )", set()),
+        (
+            "copies(arg0_1, buf0)\nwhile buf0:\n    buf2 = buf0  # alloc\n    copies(arg0_1, buf2)\nreturn (arg0_1, )",
+            LIVE,
+        ),
+        # A cond in a loop; what it binds is used in the next iteration alone.
+        (
+            "copies(arg0_1, buf0)\nbuf2 = buf0\nwhile sel:\n    copies(buf2, buf1)\n    if sel:\n"
+            "        buf2 = arg0_1.clone()\n    else:\n        buf2 = arg1_1.clone()\nreturn (arg0_1, )",
+            set(),
+        ),
+    ],
+)
+def test_arms_of_conds_and_loops_are_exclusive(body: str, broken: set[str]) -> None:
+    """spec: FP8.8, FP8.9"""
+    found = judged(wrapped(wrapper(body).replace("aten =", "sel = None\naten =", 1)))
+    assert found if broken == LIVE else found - LIVE == broken
+
+
 def test_a_kernel_may_read_what_it_writes_itself_and_a_buffer_without_bytes_lies_nowhere() -> None:
     """spec: FP8.1, FP8.4"""
     right = "tri.run(buf0, buf0, 8)\nbuf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n"
@@ -482,6 +513,7 @@ def test_a_wrapper_states_what_was_assumed() -> None:
         (wrapper("copies(arg0_1)"), "line 22"),
         (wrapper("for x in arg0_1:\n    pass"), "line 22"),
         (wrapper("while arg0_1:\n    break"), "line 23"),
+        (wrapper("if arg0_1:\n    return (arg0_1, )\nreturn (arg1_1, )"), "line 23"),
         (wrapper("buf2 = empty_strided_cpu((s0, ), (1, ), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (1, 1), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (-1, ), torch.uint8)"), "line 22"),

@@ -206,7 +206,9 @@ class _Wrapper:
                 case ast.Return(value=ast.expr() as value) if not self.arms_open:
                     return self.value(value, names, "result")
                 case ast.With():
-                    self.block(node.body, names)
+                    made = self.block(node.body, names)
+                    if isinstance(node.body[-1], ast.Return):
+                        return made
                 case ast.If(orelse=[]) if isinstance(following, ast.While) and _is_otherwise(node.test, following.test):
                     self.loop(following, names, node.body)
                 case ast.While() if k and _is_guard(body[k - 1], node):
@@ -215,7 +217,9 @@ class _Wrapper:
                     self.loop(node, names, [])
                 case ast.If():
                     self.arms(node, names)
-                case ast.Raise() | ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
+                case ast.Return(value=None) if not self.arms_open:
+                    return ScriptValue()
+                case ast.Raise() | ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Global():
                     pass
                 case _:
                     fix = "of control flow in a wrapper, conds, loops and calls of subgraphs are read"
