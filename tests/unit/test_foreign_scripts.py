@@ -461,6 +461,17 @@ def test_subgraphs_of_conds_and_loops_are_steps_of_the_wrapper(body: str, arm: s
         ("while sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", {UNWRITTEN}),
         ("while sel:\n    copies(arg0_1, buf0)\n    copies(buf0, buf1)\nreturn (arg0_1, )", set()),
         # An iteration uses what the one before has made; a condition is read again.
+        # What is given in a loop's stead holds no bytes; memory that a loop is given to fill: it runs.
+        (
+            "buf2 = alloc_from_pool(pool0, 64, torch.float32, (0, ), (1, ))\nif not sel:\n    buf2.clone()\n"
+            "while sel:\n    copies(arg0_1, buf0)\nreturn (buf0, buf2)",
+            {UNWRITTEN},
+        ),
+        (
+            "if not sel:\n    buf2 = buf0.clone()\nwhile sel:\n    buf2 = buf0\n    copies(arg0_1, buf2)\n"
+            "return (buf2, )",
+            set(),
+        ),
         ("buf2 = arg0_1\nwhile sel:\n    copies(buf2, buf0)\n    buf2 = buf0\nreturn (arg0_1, )", set()),
         ("copies(arg0_1, buf0)\nwhile buf0:\n    copies(buf0, buf1)\nreturn (buf0, )", set()),
         (
@@ -486,6 +497,9 @@ def test_a_kernel_may_read_what_it_writes_itself_and_a_buffer_without_bytes_lies
     right = "tri.run(buf0, buf0, 8)\nbuf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n"
     assert judged(wrapped(wrapper(right + "copies(arg0_1, buf2)\nreturn (buf0, buf2)"))) == set()
     assert judged(wrapped(wrapper("tri.run(buf0, buf1, 8)\nreturn (buf1, )"))) == {"lifetimes_cover_accesses"}
+    empty = "buf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n{}return (buf2, )"
+    for use in ("", "copies(buf2, buf0)\n", "if buf2:\n    buf2 = buf2.view(4, 0)\n"):
+        assert judged(wrapped(wrapper(empty.format(use)))) == set()
 
 
 def test_a_wrapper_states_what_was_assumed() -> None:

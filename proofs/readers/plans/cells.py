@@ -44,6 +44,7 @@ class Cell:
     """Bytes of an arena that hold one value. `before` is the cell whose bytes it takes over, if it is made from one.
 
     `number` is its place in the memory, which another one takes where only some of exclusive arms have written this.
+    `is_sized` is whether its bytes are known where they are 0.
     """
 
     number: int
@@ -56,6 +57,7 @@ class Cell:
     written: bool = False
     returned: bool = False
     of: Cell | None = None
+    is_sized: bool = True
 
 
 class CellStep(NamedTuple):
@@ -120,7 +122,9 @@ class CellMemory:
 
     def own(self, name: str, size: int, *, role: Role = Role.ACTIVATION, capacity: int = UINT64_END - 1) -> int:
         """A cell in memory of its own, which the file places nowhere."""
-        return self.cell(name, self.arena(f"memory of {name}", capacity), 0, size, role=role)
+        cell = self.cell(name, self.arena(f"memory of {name}", capacity), 0, size, role=role)
+        self.cells[cell].is_sized = size > 0
+        return cell
 
     def grow(self, cell: int, end: int, place: str | None = None) -> None:
         """State that bytes of a cell up to `end` are used."""
@@ -228,8 +232,8 @@ class CellMemory:
         moved = []
         for found in held:
             to: dict[Pointer, Pointer] = {}
-            for pointer, cell in found.items():
-                anew, shown = place[cell], self.cells[pointer.cell]
+            for pointer, old in found.items():
+                anew, shown = place[old], self.cells[pointer.cell]
                 shift = shown.offset - anew.offset if shown.arena == anew.arena else 0
                 to[pointer] = Pointer(anew.number, shift + pointer.start)
             moved.append(to)
@@ -273,14 +277,14 @@ class CellMemory:
 
     def plan(self) -> Plan:
         """The plan: the cells that a step or the caller touches. Raises INVALID_PLAN."""
-        used: dict[Cell, int] = {}
-        for cell in self.cells:
-            if cell.returned or cell.role is not Role.ACTIVATION:
-                used[cell] = len(used)
-        for step in self.steps:
-            for cell in (*step.reads, *step.writes):
-                used.setdefault(cell, len(used))
-        used = {cell: row for row, cell in enumerate(sorted(used, key=lambda cell: cell.number))}
+        touched = dict.fromkeys(cell for step in self.steps for cell in (*step.reads, *step.writes))
+        touched |= dict.fromkeys(c for c in self.cells if c.returned or c.role is not Role.ACTIVATION)
+        written = {cell for step in self.steps for cell in step.writes}
+        # What has no bytes need not be written to be whole.
+        touched = {
+            c: None for c in touched if c.bytes or not c.is_sized or c in written or c.role is not Role.ACTIVATION
+        }
+        used = {cell: row for row, cell in enumerate(sorted(touched, key=lambda cell: cell.number))}
         building = Building()
         building.arenas += self.arenas
         nowhere = len(self.arenas)
@@ -296,7 +300,9 @@ class CellMemory:
             stated = StatedTensor(c.name, c.bytes, arena, offset, c.role, flags, shares=shares, of=of)
             building.tensors.append(stated)
         for step in self.steps:
-            reads, writes, changes = ([used[c] for c in cells] for cells in (step.reads, step.writes, step.changes))
+            reads, writes, changes = (
+                [used[c] for c in cells if c in used] for cells in (step.reads, step.writes, step.changes)
+            )
             if step.bracket == START:
                 building.begin(step.name, step.op, reads, writes, exclusive=True)
             elif step.bracket == NEXT:

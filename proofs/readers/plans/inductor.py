@@ -11,10 +11,9 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.cells import WHOLE, CellMemory
+from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
 from proofs.readers.plans.script import (
     Names,
-    Pointer,
     ScriptValue,
     bits,
     dotted,
@@ -70,9 +69,8 @@ class _Wrapper:
         self.globals: set[str] = {"self", "args"}
         self.subgraphs: dict[str, ast.FunctionDef] = {}
         self.depth = 0
-        self.arms_open = 0
-        self.loops_open = 0
-        self.is_instead = False
+        self.control = 0
+        self.loops = 0
         self.last: dict[str, int] = {}
         self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
@@ -179,10 +177,10 @@ class _Wrapper:
 
     def body(self, function: ast.FunctionDef, names: Names) -> ScriptValue:
         """The steps of a function; what it returns."""
-        outer = self.last, self.arms_open, self.loops_open
-        self.last, self.arms_open, self.loops_open = last_uses(self.source, function), 0, 0
+        outer = self.last, self.control, self.loops
+        self.last, self.control, self.loops = last_uses(self.source, function), 0, 0
         made = self.block(function.body, names)
-        self.last, self.arms_open, self.loops_open = outer
+        self.last, self.control, self.loops = outer
         return made
 
     def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
@@ -203,7 +201,7 @@ class _Wrapper:
                     for target in targets:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
                             raise self.refuse(node, "del of what is no buffer, or deleted already")
-                case ast.Return(value=ast.expr() as value) if not self.arms_open:
+                case ast.Return(value=ast.expr() as value) if not self.control:
                     return self.value(value, names, "result")
                 case ast.With():
                     made = self.block(node.body, names)
@@ -217,7 +215,7 @@ class _Wrapper:
                     self.loop(node, names, [])
                 case ast.If():
                     self.arms(node, names)
-                case ast.Return(value=None) if not self.arms_open:
+                case ast.Return(value=None) if not self.control:
                     return ScriptValue()
                 case ast.Raise() | ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Global():
                     pass
@@ -230,43 +228,73 @@ class _Wrapper:
 
     def arms(self, node: ast.If, names: Names) -> None:
         """A cond: two exclusive arms; a name that both bind stands for what either made. spec: FP8.8"""
-        self.exclusive(node, "if", node.test, names, [(node.body, 1), (node.orelse, 1)])
+        self.begin("if", node.test, names)
+        found = [dict(names), dict(names)]
+        self.block(node.body, found[0])
+        self.memory.arm()
+        self.block(node.orelse, found[1])
+        self.end(node, names, found)
 
     def loop(self, node: ast.While, names: Names, instead: list[ast.stmt]) -> None:
         """A loop: its condition and two iterations, or what stands in its stead where it does not run. spec: FP8.9"""
         self.assumed["iterations of a loop beyond the second are like the second"] = None
-        self.exclusive(node, "while", node.test, names, [(instead, 0), (node.body, 2)])
+        if self.is_filled(instead, names):
+            self.assumed["a loop that is given memory which nothing has written runs"] = None
+            self.iterate(node, names)
+            return
+        self.begin("while", node.test, names)
+        found = [dict(names), dict(names)]
+        self.block(instead, found[0])
+        self.memory.arm()
+        self.iterate(node, found[1])
+        self.end(node, names, found)
 
-    def exclusive(
-        self, node: ast.If | ast.While, what: str, test: ast.expr, names: Names, arms: list[tuple[list[ast.stmt], int]]
-    ) -> None:
-        """Exclusive arms, each some statements and how often they run; 0 are those in a loop's stead, which run once.
+    def is_filled(self, instead: list[ast.stmt], names: Names) -> bool:
+        """Whether what stands in a loop's stead would use memory that nothing has written."""
+        for part in (part for statement in instead for part in ast.walk(statement)):
+            self.source.spend(1)
+            found = names.get(part.id, ScriptValue()) if isinstance(part, ast.Name) else ScriptValue()
+            cells = [pointer.cell for pointer in found.every(self.source)]
+            if any(self.memory.held(cell) is None and self.memory.cells[cell].bytes for cell in cells):
+                return True
+        return False
 
-        What is made in an arm is known by the names that are used behind all of them, or in a further iteration.
-        """
+    def iterate(self, node: ast.While, names: Names) -> None:
+        """Two iterations, each with the condition that is read behind it. spec: FP8.9"""
         self.source.descend(self.depth)
-        self.memory.begin(what, (DOMAIN, what), (p.cell for p in self.value(test, names, "").every(self.source)))
-        end, in_loop = node.end_lineno or node.lineno, self.loops_open > 0
         self.depth += 1
-        self.arms_open += 1
-        found = []
-        for body, times in arms:
-            if found:
-                self.memory.arm()
-            found.append(dict(names))
-            self.source.spend(len(names))
-            self.loops_open += times > 1
-            for _ in range(max(1, times)):
-                self.is_instead = times == 0
-                self.block(body, found[-1])
-                if times > 1:
-                    again = [p.cell for p in self.value(test, found[-1], "").every(self.source)]
-                    self.memory.step(what, (DOMAIN, what), again, ())
-            self.loops_open -= times > 1
-            self.is_instead = False
+        self.control += 1
+        self.loops += 1
+        for _ in range(2):
+            self.block(node.body, names)
+            self.memory.step("while", (DOMAIN, "while"), self.cells(node.test, names), ())
         self.depth -= 1
-        self.arms_open -= 1
-        leave_arms(self.memory, names, found, lambda name: in_loop or self.last.get(name, 0) > end)
+        self.control -= 1
+        self.loops -= 1
+
+    def begin(self, what: str, test: ast.expr, names: Names) -> None:
+        """Control flow in two arms, and the first of them."""
+        self.source.descend(self.depth)
+        self.memory.begin(what, (DOMAIN, what), self.cells(test, names))
+        self.source.spend(2 * len(names))
+        self.depth += 1
+        self.control += 1
+
+    def end(self, node: ast.If | ast.While, names: Names, found: list[Names]) -> None:
+        """The end of both arms. What they make is kept for names that are used behind them, or in another iteration."""
+        self.depth -= 1
+        self.control -= 1
+        end, in_loop = node.end_lineno or node.lineno, self.loops > 0
+        joined = leave_arms(self.memory, names, found, lambda name: in_loop or self.last.get(name, 0) > end)
+        for made, cells in joined.items():
+            widths = {self.widths.get(cell, 0) for cell in cells}
+            self.widths[made] = widths.pop() if len(widths) == 1 else 0
+            if not self.unsized.isdisjoint(cells):
+                self.unsized.add(made)
+
+    def cells(self, node: ast.expr, names: Names) -> list[int]:
+        """The cells that an expression reads."""
+        return [pointer.cell for pointer in self.value(node, names, "").every(self.source)]
 
     def put(self, node: ast.AST, target: ast.Subscript, value: ScriptValue, names: Names) -> None:
         """`buf3[1] = …`: an item of a list, which is another list from here on."""
@@ -453,7 +481,7 @@ class _Wrapper:
         if len(node.args) < len(kinds) and not any(k.arg for k in node.keywords):
             raise self.refuse(node, f"{kernel} takes {len(kinds)} operands, got {len(node.args)}")
         for k, arg in enumerate(node.args):
-            cells = [p.cell for p in self.value(arg, names, "").every(self.source)]
+            cells = self.cells(arg, names)
             kind = kinds[k] if k < len(kinds) else READ
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
         # A kernel of several loops reads by one parameter what it has written by others.
@@ -476,13 +504,11 @@ class _Wrapper:
             cells = [p.cell for p in operand.every(self.source)]
             (touched.keeps if inplace and k == 0 else touched.reads).extend(cells)
         for keyword in node.keywords:
-            cells = [p.cell for p in self.value(keyword.value, names, "").every(self.source)]
+            cells = self.cells(keyword.value, names)
             (touched.writes if keyword.arg == "out" or keyword.arg == "outs" else touched.reads).extend(cells)
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
             return ScriptValue()
-        if self.is_instead:  # a loop that runs at least once is given memory that it fills
-            touched.reads = [cell for cell in touched.reads if self.memory.held(cell) is not None]
         label = callee or "a call"
         if op in VIEWS:
             self.assumed[f"{label} shows its operand's bytes"] = None

@@ -11,10 +11,9 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.cells import WHOLE, CellMemory
+from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
 from proofs.readers.plans.script import (
     Names,
-    Pointer,
     ScriptValue,
     bits,
     dotted,

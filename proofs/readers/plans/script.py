@@ -51,10 +51,12 @@ class ScriptValue:
 Names = dict[str, ScriptValue]
 
 
-def leave_arms(memory: CellMemory, names: Names, arms: Sequence[Names], is_used: Callable[[str], bool]) -> None:
+def leave_arms(
+    memory: CellMemory, names: Names, arms: Sequence[Names], is_used: Callable[[str], bool]
+) -> dict[int, list[int]]:
     """End a node with two exclusive arms. `arms` are what names stand for at the end of each, `names` becomes what they
     stand for behind both: those that both arms have, of which either may have bound one that is used there. Others are
-    gone. spec: FP7.10, FP8.8
+    gone. Returned are the cells that are made for these, each with those that it stands for. spec: FP7.10, FP8.8
     """
     first, second = arms
     memory.source.spend(len(first) + len(second))
@@ -81,6 +83,10 @@ def leave_arms(memory: CellMemory, names: Names, arms: Sequence[Names], is_used:
 
     names.clear()
     names |= same | {name: either(first[name], second[name]) for name in differ}
+    made: dict[int, list[int]] = {}
+    for pointer, anew in (pair for to in moved for pair in to.items()):
+        made.setdefault(anew.cell, []).append(pointer.cell)
+    return made
 
 
 def parsed(source: Source) -> ast.Module:
