@@ -1,6 +1,6 @@
 """Plans in Python text: Relax scripts and Inductor's wrappers, what is read of them, and what is refused.
 
-spec: FP7.1 to FP7.9, FP8.1 to FP8.9
+spec: FP7.1 to FP7.9, FP8.1 to FP8.10
 """
 
 from __future__ import annotations
@@ -500,6 +500,45 @@ def test_a_kernel_may_read_what_it_writes_itself_and_a_buffer_without_bytes_lies
     empty = "buf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n{}return (buf2, )"
     for use in ("", "copies(buf2, buf0)\n", "if buf2:\n    buf2 = buf2.view(4, 0)\n"):
         assert judged(wrapped(wrapper(empty.format(use)))) == set()
+
+
+SIZES = "    arg2_1 = 8\n    arg3_1 = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("offset", "shape", "broken"),
+    [
+        ("s0*4", "s0", set()),
+        ("4*s0 - 4", "s0", LIVE),
+        ("align(s0)", "s0", {"capacity"}),
+        ("align(s0) // 2", "(2*s1 + 2)", set()),
+        ("max(s0, 32)", "s0 + 0", set()),
+        ("min(s0*9, 8*s0, 32)", "s0", set()),
+        ("s0*4", "s0 + 1", {"capacity"}),
+        ("2**5", "s0 % 10", set()),
+        ("2**5", "9 // s1 % 2 * s0", set()),
+    ],
+)
+def test_a_symbol_is_the_number_that_the_file_states(offset: str, shape: str, broken: set[str]) -> None:
+    """spec: FP8.10"""
+    pool = POOL.replace("pool0, 32, torch.float32, (8, )", f"pool0, {offset}, torch.float32, ({shape}, )")
+    body = "copies(arg0_1, buf0)\ncopies(buf0, buf1)\nreturn (buf0, buf1)"
+    text = wrapper(body, "    s0 = arg2_1\n    s1 = arg3_1\n" + pool, SIZES)
+    found = wrapped(text.replace("arg1_1 = args", "arg1_1, arg2_1, arg3_1 = args"))
+    assert judged(found) == broken
+    assert "sizes are those that get_args states: s0 = 8, s1 = 3" in found.reading.assumptions
+
+
+@pytest.mark.parametrize(
+    "size",
+    ["s1", "s0 / 2", "s0 // 0", "s0 % 0", "s0**65", "s0**-1", "s0**63", "align()", "max(s0, s1)", "min(x=s0)", "f(s0)"],
+)
+def test_a_size_that_follows_from_no_number_is_refused(size: str) -> None:
+    """spec: FP8.7, FP8.10"""
+    body = f"s0 = arg2_1\nbuf2 = empty_strided_cpu(({size}, ), (1, ), torch.uint8)"
+    with pytest.raises(TmmuError, match="get_args") as error:
+        wrapped(wrapper(body, more=SIZES).replace("arg1_1 = args", "arg1_1, arg2_1 = args"))
+    assert error.value.place == "line 23"
 
 
 def test_a_wrapper_states_what_was_assumed() -> None:

@@ -2,13 +2,15 @@
 
 A pool is an arena, a buffer a cell; `b = a  # reuse` is a new buffer in the bytes of `a`, which until it is written
 holds what `a` holds, and `# alloc` one that holds nothing yet. What a kernel of the file reads and writes follows from
-its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.9
+its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.10
 """
 
 from __future__ import annotations
 
 import ast
+import operator
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
@@ -19,15 +21,14 @@ from proofs.readers.plans.script import (
     dotted,
     extent,
     integer,
-    integers,
     last_uses,
     leave_arms,
     line_of,
     parsed,
     string,
 )
-from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms
-from tmmu.core.vocabulary import Role
+from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms, listed
+from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
 DOMAIN = "inductor"
@@ -42,6 +43,17 @@ VIEWS = frozenset((
     "real", "imag", "diagonal", "unfold", "narrow", "_reshape_alias", "dtype",
 ))  # fmt: skip
 """Operators of ATen whose result is in their operand's bytes, or can be."""
+ALIGNED = 64
+"""What Inductor's `align` rounds bytes up to."""
+ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int | None]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: lambda a, b: a // b if b else None, ast.Mod: lambda a, b: a % b if b else None,
+    ast.Pow: lambda a, b: a**b if 0 <= b <= 64 else None,
+}  # fmt: skip
+FUNCTIONS: dict[str, Callable[[list[int]], int]] = {
+    "align": lambda numbers: -(-numbers[0] // ALIGNED) * ALIGNED, "max": max, "min": min,
+}  # fmt: skip
+DYNAMIC = "state symbols as numbers in get_args, as Inductor does, or compile with dynamic=False"
 READ, WRITTEN, KEPT = "read", "written", "kept"
 """What a kernel does with a parameter: `KEPT` is one that it reads and writes."""
 
@@ -74,6 +86,8 @@ class _Wrapper:
         self.last: dict[str, int] = {}
         self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
+        self.numbers: dict[str, int] = {}
+        self.symbols: dict[str, int] = {}
         self.widths: dict[int, int] = {}
         self.unsized: set[int] = set()
         self.items: dict[tuple[int, int], ScriptValue] = {}
@@ -108,6 +122,9 @@ class _Wrapper:
             raise self.source.refuse("no buffer lies in a pool or in another's bytes: nothing is planned", None, fix)
         if len(functions) > 1:
             self.outside["calls between partitions"] = "each is a run of its own"
+        if self.symbols:
+            stated = listed([f"{name} = {number}" for name, number in self.symbols.items()])
+            self.assumed[f"sizes are those that get_args states: {stated}"] = None
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
@@ -158,22 +175,50 @@ class _Wrapper:
         return kinds
 
     def measure(self, node: ast.FunctionDef) -> None:
-        """The sizes of arguments: `arg0_1 = rand_strided((64, ), (1, ), device='cpu', dtype=torch.float32)`."""
+        """The sizes of arguments: `arg1_1 = rand_strided((64, ), (1, ), device='cpu', dtype=torch.float32)`, or of a
+        symbol that is one: `arg0_1 = 64`.
+        """
         for line in node.body:
+            if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+                number = integer(line.value)
+                if number is not None:
+                    self.numbers[line.targets[0].id] = number
             if isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 2:
                 call, target = line.value, line.targets[0]
                 dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
-                size = self.bytes(call.args[0], call.args[1], dtype)
+                size = self.bytes(call.args[0], call.args[1], dtype, {})
                 if isinstance(target, ast.Name) and dotted(call.func) == "rand_strided" and size is not None:
                     self.sizes[target.id] = size, _width(dtype) or 0
 
-    def bytes(self, shape: ast.expr, strides: ast.expr | None, dtype: ast.expr | None) -> int | None:
+    def bytes(self, shape: ast.expr, strides: ast.expr, dtype: ast.expr | None, names: Names) -> int | None:
         """The bytes of a shape with strides; None where one is no number."""
-        dims, steps = integers(shape), None if strides is None else integers(strides)
-        width = _width(dtype)
-        if dims is None or width is None or (strides is not None and (steps is None or len(steps) != len(dims))):
+        dims, steps, width = self.integers(shape, names), self.integers(strides, names), _width(dtype)
+        if dims is None or width is None or steps is None or len(steps) != len(dims):
             return None
-        return extent(dims, steps, width) if min((*dims, *(steps or ())), default=0) >= 0 else None
+        return extent(dims, steps, width) if min((*dims, *steps), default=0) >= 0 else None
+
+    def integers(self, node: ast.expr, names: Names) -> tuple[int, ...] | None:
+        """The integers of a tuple; None where one is none."""
+        if not isinstance(node, ast.Tuple | ast.List):
+            return None
+        found = [self.integer(item, names) for item in node.elts]
+        return tuple(x for x in found if x is not None) if None not in found else None
+
+    def integer(self, node: ast.expr, names: Names) -> int | None:
+        """An integer, also of names that stand for one, as of symbolic sizes; None of any other. spec: FP8.10"""
+        self.source.spend(1)
+        found: int | None = integer(node)
+        match node:
+            case ast.Name(id=name) if name in names:
+                found = names[name].number
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+                both = self.integer(left, names), self.integer(right, names)
+                if both[0] is not None and both[1] is not None:
+                    found = ARITHMETIC[type(op)](both[0], both[1])
+            case ast.Call(func=ast.Name(id=callee), args=[first, *others]) if callee in FUNCTIONS:
+                numbers = [number for each in (first, *others) if (number := self.integer(each, names)) is not None]
+                found = FUNCTIONS[callee](numbers) if len(numbers) == 1 + len(others) else None
+        return found if found is not None and abs(found) < UINT64_END else None
 
     def body(self, function: ast.FunctionDef, names: Names) -> ScriptValue:
         """The steps of a function; what it returns."""
@@ -329,6 +374,10 @@ class _Wrapper:
             if not given:
                 names[name] = self.item(found, k, name)
                 continue
+            if name in self.numbers:
+                names[name] = ScriptValue(number=self.numbers[name])
+                self.symbols[name] = self.numbers[name]
+                continue
             size, self.widths[len(self.memory.cells)] = self.sizes.get(name, (0, 0))
             cell = self.memory.own(self.prefix + name, size, role=Role.INPUT)
             if name not in self.sizes:
@@ -339,6 +388,11 @@ class _Wrapper:
     def assigned(self, node: ast.Assign, name: str, value: ast.expr, names: Names) -> ScriptValue:
         """A name for a value, or for a further buffer in its bytes where the line ends so. spec: FP8.2, FP8.3"""
         found = self.value(value, names, name)
+        number = self.integer(value, names)
+        if number is not None:
+            if isinstance(value, ast.Name) and value.id in self.symbols:  # `s0 = arg0_1`
+                self.symbols[name] = self.symbols.pop(value.id)
+            return ScriptValue(number=number)
         comment = self.lines[(node.end_lineno or 1) - 1].rstrip()
         is_name = isinstance(value, ast.Name)
         is_view = isinstance(value, ast.Call) and dotted(value.func) in ("reinterpret_tensor", "torch.as_strided")
@@ -349,7 +403,7 @@ class _Wrapper:
         old = self.memory.cells[pointer.cell]
         size = max(0, old.bytes - pointer.start)
         if isinstance(value, ast.Call) and pointer.cell not in self.unsized:
-            start, end = self.viewed(value, self.widths[pointer.cell])
+            start, end = self.viewed(value, self.widths[pointer.cell], names)
             size = end - start
         before = None if comment.endswith("# alloc") else pointer.cell
         offset = old.offset + pointer.start
@@ -398,7 +452,7 @@ class _Wrapper:
     def call(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         callee = dotted(node.func)
         if callee.startswith("empty_strided"):
-            return self.pool(node, name)
+            return self.pool(node, names, name)
         if callee == "alloc_from_pool":
             return self.buffer(node, names, name)
         if callee in ("reinterpret_tensor", "torch.as_strided"):
@@ -418,20 +472,20 @@ class _Wrapper:
 
     def state(self, node: ast.Call, names: Names) -> None:
         """`assert_tensor_metadata(buf2, shape, strides, dtype, …)`: the size of what other code has returned."""
-        size = self.bytes(node.args[1], node.args[2], node.args[3]) if len(node.args) > 3 else None
+        size = self.bytes(node.args[1], node.args[2], node.args[3], names) if len(node.args) > 3 else None
         for pointer in self.value(node.args[0], names, "").every(self.source) if size is not None else ():
             if pointer.cell in self.unsized:
                 self.unsized.discard(pointer.cell)
                 self.widths[pointer.cell] = _width(node.args[3]) or 0
                 self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
 
-    def pool(self, node: ast.Call, name: str) -> ScriptValue:
+    def pool(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`empty_strided_cpu(shape, strides, dtype)`: memory of its own, a pool or a buffer."""
         options = {k.arg: k.value for k in node.keywords}
         dtype = node.args[2] if len(node.args) > 2 else options.get("dtype")
-        size = self.bytes(node.args[0], node.args[1], dtype) if len(node.args) > 1 else None
+        size = self.bytes(node.args[0], node.args[1], dtype, names) if len(node.args) > 1 else None
         if size is None:
-            raise self.refuse(node, "expected a shape and strides in numbers", "compile with dynamic=False")
+            raise self.refuse(node, "expected a shape and strides in numbers", DYNAMIC)
         label = self.prefix + (name or "buffer")
         cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=line_of(node))
         self.widths[cell] = _width(dtype) or 0
@@ -440,10 +494,10 @@ class _Wrapper:
     def buffer(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`alloc_from_pool(pool, offset, dtype, shape, strides)`; the offset is in bytes. spec: FP8.1"""
         base = self.value(node.args[0], names, name).pointers if len(node.args) == 5 else ()
-        offset = integer(node.args[1]) if base else None
-        size = self.bytes(node.args[3], node.args[4], node.args[2]) if base else None
+        offset = self.integer(node.args[1], names) if base else None
+        size = self.bytes(node.args[3], node.args[4], node.args[2], names) if base else None
         if len(base) != 1 or offset is None or offset < 0 or size is None:
-            raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers")
+            raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers", DYNAMIC)
         self.has_plan = True
         pool = self.memory.cells[base[0].cell]
         at = pool.offset + base[0].start + offset
@@ -459,17 +513,17 @@ class _Wrapper:
             if pointer.cell in self.unsized:
                 found.append(pointer)
                 continue
-            start, end = self.viewed(node, self.widths[pointer.cell])
+            start, end = self.viewed(node, self.widths[pointer.cell], names)
             self.memory.grow(pointer.cell, pointer.start + end, line_of(node))
             found.append(Pointer(pointer.cell, pointer.start + start))
         return ScriptValue(tuple(found))
 
-    def viewed(self, node: ast.Call, width: int) -> tuple[int, int]:
+    def viewed(self, node: ast.Call, width: int, names: Names) -> tuple[int, int]:
         """The bytes of its operand at which a view begins and ends."""
-        shape, strides = (integers(arg) for arg in node.args[1:3]) if len(node.args) > 2 else (None, None)
-        offset = integer(node.args[3]) if len(node.args) > 3 else 0
+        shape, strides = (self.integers(arg, names) for arg in node.args[1:3]) if len(node.args) > 2 else (None, None)
+        offset = self.integer(node.args[3], names) if len(node.args) > 3 else 0
         if shape is None or strides is None or offset is None or len(shape) != len(strides):
-            raise self.refuse(node, "expected a shape, strides and an offset in numbers", "compile with dynamic=False")
+            raise self.refuse(node, "expected a shape, strides and an offset in numbers", DYNAMIC)
         if min((*shape, *strides, offset)) < 0:
             raise self.refuse(node, "a shape, stride or offset below 0")
         start = offset * width // 8

@@ -28,10 +28,11 @@ _BITS = re.compile(r"(?:u?int|float|bfloat|complex)(\d{1,3})(?:_?e\d+m\d+\w*)?(?
 
 @dataclass(eq=False)
 class ScriptValue:
-    """What a name stands for: pointers (several where arms of an If differ), or the items of a tuple."""
+    """What a name stands for: pointers (several where arms of an If differ), the items of a tuple, or an integer."""
 
     pointers: tuple[Pointer, ...] = ()
     items: dict[int, ScriptValue] = field(default_factory=dict)
+    number: int | None = None
 
     def every(self, source: Source) -> tuple[Pointer, ...]:
         """The pointers of a value and of all its items."""

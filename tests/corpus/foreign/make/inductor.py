@@ -1,6 +1,6 @@
 """Write the Inductor wrappers of the corpus: `python tests/corpus/foreign/make/inductor.py` where torch 2.15 is.
 
-Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.9
+Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.10
 """
 
 from __future__ import annotations
@@ -70,10 +70,16 @@ def conds(x: torch.Tensor, y: torch.Tensor, flag: torch.Tensor) -> tuple[torch.T
     return (r @ y).sin() @ y + q, count
 
 
-def wrapper(function: object, *inputs: torch.Tensor) -> str:
+def symbols(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Of any number of rows and columns."""
+    a = x @ y
+    return (torch.cat([a, x], 0) @ y).sin() @ y, (a * 2) @ y
+
+
+def wrapper(function: object, *inputs: torch.Tensor, dynamic: bool | None = None) -> str:
     torch.manual_seed(0)
     with torch.no_grad():
-        _, code = run_and_get_code(torch.compile(function), *inputs)
+        _, code = run_and_get_code(torch.compile(function, dynamic=dynamic), *inputs)
     (text,) = code
     return str(text)
 
@@ -103,6 +109,7 @@ if __name__ == "__main__":
         "block": block,
         "convolutions": wrapper(Convolutions(), torch.randn(2, 3, 16, 16)),
         "conds": wrapper(conds, torch.randn(4, 4), torch.randn(4, 4), torch.tensor(True)),
+        "symbols": wrapper(symbols, torch.randn(6, 64), torch.randn(64, 64), dynamic=True),
         "sorts": wrapper(sorts, torch.randn(64, 64), torch.arange(8)),
     }
     sort = proved["sorts"]
@@ -116,6 +123,12 @@ if __name__ == "__main__":
         # A product over what either arm has made, its operand.
         "over-arms": changed(
             arms, "buf8 = buf2  # alloc", "buf8 = alloc_from_pool(pool2, 0, torch.float32, (8, 4), (4, 1))"
+        ),
+        # The offset of a buffer is half of what is in use of the pool, in symbols.
+        "symbols-overlap": changed(
+            proved["symbols"],
+            "buf3 = alloc_from_pool(pool2, align(8*s27*s77)",
+            "buf3 = alloc_from_pool(pool2, align(4*s27*s77)",
         ),
         # A product over its own operand.
         "over-operand": changed(sort, "buf7 = buf0  # alloc", "buf7 = buf4  # alloc"),
