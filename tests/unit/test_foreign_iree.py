@@ -303,6 +303,9 @@ def test_an_argument_stays_unless_an_import_consumes_it(
     found = read(text.replace("%0 as %x", both))
     assert (judged(found) & broken if broken == LIVE else judged(found)) == broken
     assert set(found.reading.donated) <= ({"i"} if "consume " in marks else set())
+    own = read(text.replace("%0 as %x", both).replace("@main(", "@jit_eval_2("))
+    assert "what IREE evaluates as it compiles is given memory of its own" in own.reading.assumptions
+    assert judged(own) == (judged(found) if broken == LIVE else set())
 
 
 @pytest.mark.parametrize(

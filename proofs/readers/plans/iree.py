@@ -31,6 +31,8 @@ BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
 CONSUME = re.compile(r"\bconsume %", re.ASCII)
+EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
+"""The functions that IREE runs itself, for constants."""
 MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
 LIMIT = 64
@@ -110,7 +112,12 @@ class _Dump:
             raise self.source.refuse("no function that executes commands, dumped after LayoutSlices", None, fix)
         for name in names:
             self.prefix = f"{name}." if len(names) > 1 else ""
-            _Function(self, found[name, "After"], found.get((name, "Before"))).read()
+            function = _Function(self, found[name, "After"], found.get((name, "Before")))
+            function.read()
+            if EVALUATED.fullmatch(name):
+                self.assumed["what IREE evaluates as it compiles is given memory of its own"] = None
+            else:
+                function.keep_arguments()
         outside = {"alignment of slices": "the dump does not state it"}
         reading = Reading(
             "IREE stream dump", ACCESSES_WORKED_OUT, tuple(self.assumed), outside, tuple(self.approximations),
@@ -223,6 +230,9 @@ class _Function:
             self.statement(text.strip(), old.strip())
         if self.open:
             raise self.refuse("the function does not end")
+
+    def keep_arguments(self) -> None:
+        """State that what the caller does not give up stays as it was given. spec: FP9.11"""
         for view, resource in self.imported.items():
             if view not in self.consumed and (resource, None) in self.cells:
                 self.memory.keeps([self.cells[resource, None]])

@@ -75,6 +75,18 @@ module @m {
   }
 }
 """
+# IREE 3.13 zeroes the three elements in the caller's own buffer: after a call, the argument has other values.
+UPDATE = """
+module @m {
+  func.func public @main(%x: tensor<1x8xi32>) -> tensor<1x8xi32> {
+    %zeros = stablehlo.constant dense<0> : tensor<1x3xi32>
+    %row = stablehlo.constant dense<0> : tensor<i32>
+    %column = stablehlo.constant dense<5> : tensor<i32>
+    %y = stablehlo.dynamic_update_slice %x, %zeros, %row, %column : (tensor<1x8xi32>, tensor<1x3xi32>, tensor<i32>, tensor<i32>) -> tensor<1x8xi32>
+    return %y : tensor<1x8xi32>
+  }
+}
+"""
 # Arguments that are storage for results, one of which is read as well.
 OUTPUT = """
 module @m {
@@ -118,6 +130,7 @@ if __name__ == "__main__":
         "small": last(products, r"arith\.constant 49152", "arith.constant 32768"),
         "region": re.sub(wider, r"\1\2    }\n", products),
         "longer": products[:after] + products[after:].replace("arith.constant 8192 :", "arith.constant 16384 :"),
+        "updated-argument": dumped(UPDATE),
         # The caller has given neither argument as storage.
         "not-consumed": output.replace("consume %", "%"),
         "freed": last(products, r"await\(%\d+\) => %result_13 :", "await(%6) => %result :"),
