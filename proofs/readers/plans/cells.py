@@ -255,14 +255,14 @@ class CellMemory:
     def _join(self, node: _Arms, made: set[Cell]) -> dict[Cell, Cell]:
         """Write the bytes of what arms have made anew, a cell for each range; the cell in which each lies."""
         groups: list[list[Cell]] = []
-        arena, reached = -1, 0
+        ends: list[int] = []
         self.source.spend(len(made))
         for cell in sorted(made, key=lambda cell: (cell.arena, cell.offset, cell.number)):
-            if cell.arena != arena or cell.offset >= reached:
+            if not groups or cell.arena != groups[-1][0].arena or cell.offset >= ends[-1]:
                 groups.append([])
-                arena, reached = cell.arena, 0
+                ends.append(cell.offset)
             groups[-1].append(cell)
-            reached = max(reached, cell.offset + max(1, cell.bytes))
+            ends[-1] = max(ends[-1], cell.offset + max(1, cell.bytes))
         place: dict[Cell, Cell] = {}
         for group in groups:
             start = group[0].offset
@@ -281,9 +281,7 @@ class CellMemory:
         touched |= dict.fromkeys(c for c in self.cells if c.returned or c.role is not Role.ACTIVATION)
         written = {cell for step in self.steps for cell in step.writes}
         # What has no bytes need not be written to be whole.
-        touched = {
-            c: None for c in touched if c.bytes or not c.is_sized or c in written or c.role is not Role.ACTIVATION
-        }
+        touched = {c: None for c in touched if c.bytes or not c.is_sized or c in written}
         used = {cell: row for row, cell in enumerate(sorted(touched, key=lambda cell: cell.number))}
         building = Building()
         building.arenas += self.arenas

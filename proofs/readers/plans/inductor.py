@@ -21,6 +21,7 @@ from proofs.readers.plans.script import (
     dotted,
     extent,
     integer,
+    is_used_behind,
     last_uses,
     leave_arms,
     line_of,
@@ -48,7 +49,7 @@ ALIGNED = 64
 ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int | None]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: lambda a, b: a // b if b else None, ast.Mod: lambda a, b: a % b if b else None,
-    ast.Pow: lambda a, b: a**b if 0 <= b <= 64 else None,
+    ast.Pow: lambda a, b: a**b if b in range(64) else None,
 }  # fmt: skip
 FUNCTIONS: dict[str, Callable[[list[int]], int]] = {
     "align": lambda numbers: -(-numbers[0] // ALIGNED) * ALIGNED, "max": max, "min": min,
@@ -179,21 +180,21 @@ class _Wrapper:
         symbol that is one: `arg0_1 = 64`.
         """
         for line in node.body:
-            if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
-                number = integer(line.value)
-                if number is not None:
-                    self.numbers[line.targets[0].id] = number
-            if isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 2:
-                call, target = line.value, line.targets[0]
+            if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
+                continue
+            name, call, number = line.targets[0].id, line.value, integer(line.value)
+            if number is not None:
+                self.numbers[name] = number
+            elif isinstance(call, ast.Call) and dotted(call.func) == "rand_strided" and len(call.args) == 2:
                 dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
                 size = self.bytes(call.args[0], call.args[1], dtype, {})
-                if isinstance(target, ast.Name) and dotted(call.func) == "rand_strided" and size is not None:
-                    self.sizes[target.id] = size, _width(dtype) or 0
+                if size is not None:
+                    self.sizes[name] = size, _width(dtype)
 
     def bytes(self, shape: ast.expr, strides: ast.expr, dtype: ast.expr | None, names: Names) -> int | None:
         """The bytes of a shape with strides; None where one is no number."""
         dims, steps, width = self.integers(shape, names), self.integers(strides, names), _width(dtype)
-        if dims is None or width is None or steps is None or len(steps) != len(dims):
+        if dims is None or width == 0 or steps is None or len(steps) != len(dims):
             return None
         return extent(dims, steps, width) if min((*dims, *steps), default=0) >= 0 else None
 
@@ -329,8 +330,8 @@ class _Wrapper:
         """The end of both arms. What they make is kept for names that are used behind them, or in another iteration."""
         self.depth -= 1
         self.control -= 1
-        end, in_loop = node.end_lineno or node.lineno, self.loops > 0
-        joined = leave_arms(self.memory, names, found, lambda name: in_loop or self.last.get(name, 0) > end)
+        in_loop = self.loops > 0
+        joined = leave_arms(self.memory, names, found, lambda name: in_loop or is_used_behind(node, name, self.last))
         for made, cells in joined.items():
             widths = {self.widths.get(cell, 0) for cell in cells}
             self.widths[made] = widths.pop() if len(widths) == 1 else 0
@@ -476,7 +477,7 @@ class _Wrapper:
         for pointer in self.value(node.args[0], names, "").every(self.source) if size is not None else ():
             if pointer.cell in self.unsized:
                 self.unsized.discard(pointer.cell)
-                self.widths[pointer.cell] = _width(node.args[3]) or 0
+                self.widths[pointer.cell] = _width(node.args[3])
                 self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
 
     def pool(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
@@ -486,9 +487,9 @@ class _Wrapper:
         size = self.bytes(node.args[0], node.args[1], dtype, names) if len(node.args) > 1 else None
         if size is None:
             raise self.refuse(node, "expected a shape and strides in numbers", DYNAMIC)
-        label = self.prefix + (name or "buffer")
+        label = self.prefix + name
         cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=line_of(node))
-        self.widths[cell] = _width(dtype) or 0
+        self.widths[cell] = _width(dtype)
         return ScriptValue((Pointer(cell, 0),))
 
     def buffer(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
@@ -501,8 +502,8 @@ class _Wrapper:
         self.has_plan = True
         pool = self.memory.cells[base[0].cell]
         at = pool.offset + base[0].start + offset
-        cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=line_of(node))
-        self.widths[cell] = _width(node.args[2]) or 0
+        cell = self.memory.cell(self.prefix + name, pool.arena, at, size, place=line_of(node))
+        self.widths[cell] = _width(node.args[2])
         return ScriptValue((Pointer(cell, 0),))
 
     def view(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
@@ -602,6 +603,6 @@ def _is_guard(node: ast.stmt, loop: ast.While) -> bool:
     return isinstance(node, ast.If) and not node.orelse and _is_otherwise(node.test, loop.test)
 
 
-def _width(dtype: ast.expr | None) -> int | None:
-    """The bits of `torch.float32`."""
-    return None if dtype is None else bits(dotted(dtype).removeprefix("torch."))
+def _width(dtype: ast.expr | None) -> int:
+    """The bits of `torch.float32`; 0 where they are not known."""
+    return 0 if dtype is None else bits(dotted(dtype).removeprefix("torch.")) or 0

@@ -20,6 +20,7 @@ from proofs.readers.plans.script import (
     extent,
     integer,
     integers,
+    is_used_behind,
     last_uses,
     leave_arms,
     line_of,
@@ -35,7 +36,6 @@ DOMAIN = "tvm"
 SAME = frozenset(("R.match_cast", "R.reshape", "R.memory.view", "R.memory.ensure_zero_offset", "R.vm.match_shape"))
 """Calls whose result is their first operand's bytes."""
 SAME_PACKED = frozenset(("vm.builtin.reshape", "vm.builtin.ensure_zero_offset", "runtime.TVMTensorCreateView"))
-PACKED = frozenset(("R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx"))
 KILLS = frozenset(("R.memory.kill_tensor", "R.memory.kill_storage", "R.vm.kill_object"))
 IGNORED = frozenset(("R.func_attr", "R.output", "R.assert_op", "R.print", "R.vm.check_tensor_info"))
 UNPLANNED = frozenset(("R.call_tir", "R.call_dps_packed"))
@@ -143,11 +143,9 @@ class _Module:
                 if base is first:
                     self.buffer(kernel, of[base.id], ast.Call(call.func, call.args[1:], call.keywords))
         elif name in ("T.Buffer", "T.decl_buffer"):
-            for keyword in call.keywords:
-                data = keyword.value
-                if keyword.arg == "data" and isinstance(data, ast.Attribute):
-                    base = data.value
-                    of |= {target.id: of[base.id]} if isinstance(base, ast.Name) and base.id in of else {}
+            data = {keyword.arg: keyword.value for keyword in call.keywords}.get("data")
+            base = data.value if isinstance(data, ast.Attribute) else None
+            of |= {target.id: of[base.id]} if isinstance(base, ast.Name) and base.id in of else {}
 
     def buffer(self, kernel: _Kernel, k: int, declared: ast.expr | None) -> None:
         """The bytes that a parameter's declaration states, where they are known."""
@@ -227,8 +225,7 @@ class _Module:
                 self.in_arms[name] = node.lineno, inner[name]
             after |= self.killed
         self.killed = after
-        end = node.end_lineno or node.lineno
-        leave_arms(self.memory, names, found, lambda name: self.last.get(name, 0) > end)
+        leave_arms(self.memory, names, found, lambda name: is_used_behind(node, name, self.last))
 
     def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What an expression stands for; a call in it is a step."""
@@ -287,7 +284,7 @@ class _Module:
             if size is None:
                 self.outside["sizes of tensors in memory of their own"] = "they have symbols"
             return ScriptValue((Pointer(self.memory.own(self.prefix + name, size or 0), 0),))
-        packed = string(node.args[0]) if callee in PACKED and node.args else None
+        packed = string(node.args[0]) if node.args else None
         operands = [self.value(arg, names, "", None) for arg in (node.args[1:] if packed is not None else node.args)]
         if callee in SAME or packed in SAME_PACKED:
             return self.same(node, operands, callee, packed, annotation)
@@ -318,8 +315,8 @@ class _Module:
         if size is None or len(size) != 1 or size[0] < 0:
             fix = "bound the symbols: tir_var_upper_bound"
             raise self.refuse(node, "expected the bytes of a storage as R.shape([N])", fix)
-        arena = self.memory.arena(self.prefix + (name or "storage"), size[0])
-        cell = self.memory.cell(f"{self.prefix}{name or 'storage'}", arena, 0, 0)
+        arena = self.memory.arena(self.prefix + name, size[0])
+        cell = self.memory.cell(self.prefix + name, arena, 0, 0)
         self.storages[cell] = arena
         return ScriptValue((Pointer(cell, 0),))
 
@@ -327,10 +324,10 @@ class _Module:
         """`R.memory.alloc_tensor(storage, offset, R.shape([…]), R.dtype("…"), …)`: a cell."""
         base = self.value(node.args[0], names, name, None) if node.args else ScriptValue()
         storage = [self.storages[p.cell] for p in base.pointers if p.cell in self.storages]
-        offset = integer(node.args[1]) if len(node.args) > 1 else None
+        offset = integer(node.args[1]) if len(node.args) > 2 else None
         if len(storage) != 1 or offset is None or offset < 0:
             raise self.refuse(node, "expected a storage and an offset in it")
-        if _listed(node.args[2] if len(node.args) > 2 else None) is None:
+        if _listed(node.args[2]) is None:
             self.approximations["a tensor of symbolic shape counts as all the bytes of its storage behind it"] = None
             size = max(0, self.memory.arenas[storage[0]].capacity - offset)
         else:
@@ -338,7 +335,7 @@ class _Module:
             if found is None:
                 raise self.refuse(node, "expected a shape and an element type of known width")
             size = found
-        cell = self.memory.cell(self.prefix + (name or "tensor"), storage[0], offset, size, place=line_of(node))
+        cell = self.memory.cell(self.prefix + name, storage[0], offset, size, place=line_of(node))
         return ScriptValue((Pointer(cell, 0),))
 
     def same(
@@ -350,7 +347,7 @@ class _Module:
         declared = node.args[1] if callee == "R.match_cast" and len(node.args) > 1 else annotation
         size = _tensor_bytes(declared)
         self.assumed[f"{packed or callee} shows its operand's bytes"] = None
-        for pointer in operands[0].every(self.source) if size is not None and callee != "R.memory.view" else ():
+        for pointer in operands[0].every(self.source) if callee != "R.memory.view" else ():
             self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
         return operands[0]
 

@@ -69,12 +69,10 @@ def leave_arms(
 
     def either(one: ScriptValue, other: ScriptValue) -> ScriptValue:
         """What a name stands for that either value may be; items one by one where both are tuples of one length."""
-        if one is other:
-            return one
         key = id(one), id(other)
         if key not in merged:
             memory.source.spend(1)
-            merged[key] = found = ScriptValue()
+            merged[key] = found = ScriptValue(number=one.number if one.number == other.number else None)
             if one.items and one.items.keys() == other.items.keys():
                 found.items |= {k: either(one.items[k], other.items[k]) for k in one.items}
             else:
@@ -129,8 +127,13 @@ def last_uses(source: Source, function: ast.FunctionDef) -> dict[str, int]:
     for node in ast.walk(function):
         source.spend(1)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
-            found[node.id] = max(node.lineno, found.get(node.id, 0))
+            found[node.id] = max(node.lineno, found.setdefault(node.id, node.lineno))
     return found
+
+
+def is_used_behind(node: ast.stmt, name: str, last: dict[str, int]) -> bool:
+    """Whether a name is used behind a statement; `last` is what `last_uses` has found in the function."""
+    return name in last and last[name] > (node.end_lineno or 0)
 
 
 def integer(node: ast.AST | None) -> int | None:
