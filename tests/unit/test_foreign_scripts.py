@@ -126,6 +126,7 @@ def branch(first: str, second: str, behind: str, before: str = "") -> str:
     return before + "if x:\n{}\nelse:\n{}\n".format(*inner) + behind
 
 
+AT_8 = f"R.memory.alloc_tensor(other, 8, {FOUR}"
 THEN, ELSE = "cls.copy(x, a)\ne = a", "cls.copy(x, c)\ne = c"
 RIGHT = [
     # The results of both arms in one storage, in another one each, in tuples, of one arm alone.
@@ -134,7 +135,10 @@ RIGHT = [
     branch(THEN, "cls.copy(x, b)\ne = b", "cls.copy(e, d)\nreturn d"),
     branch("cls.copy(x, a)\ne = (a, x)", "cls.copy(x, c)\ne = (c, t[0])", "cls.copy(e[0], d)\nreturn d"),
     branch("cls.copy(x, a)\ne = (a, x)", "e = x", "cls.copy(e[0], d)\nreturn d"),
-    # A name of either arm that is not used behind both keeps nothing.
+    # Each overlaps with the other in part, and is kept with it.
+    branch("cls.copy(x, b)\ne = b", f"f = {AT_8}\ncls.copy(x, f)\ne = f", "cls.copy(e, a)\nreturn a"),
+    # A name of either arm that is not used behind both keeps nothing, nor one that is bound anew.
+    branch("cls.copy(x, a)\ne = a\ncls.copy(x, c)", ELSE, "e = x\nreturn x"),
     branch(THEN, ELSE, "cls.copy(x, a)\nreturn a"),
     # A tensor of before that both arms write, or one alone before it is written anew.
     branch("cls.copy(x, a)", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
@@ -142,6 +146,8 @@ RIGHT = [
     # Bytes that nothing behind reads; a tensor that either arm kills.
     branch("cls.copy(x, c)", "cls.copy(x, c)", "return x", "cls.copy(x, a)\n"),
     branch(*(f"cls.copy(a, {to})\nR.memory.kill_tensor(a)" for to in "bd"), "return x", "cls.copy(x, a)\n"),
+    # A name that was killed and is bound anew.
+    "R.memory.kill_tensor(x)\nx = t\nR.memory.kill_tensor(t)\nt: R.Object = x\nreturn (x, t)",
     # Ifs in an arm.
     branch(branch(THEN, ELSE, "pass"), ELSE, "cls.copy(e, d)\nreturn d"),
     branch(branch("cls.copy(x, a)", "cls.copy(x, a)", "pass"), "cls.copy(x, a)", "return a"),
@@ -203,11 +209,20 @@ def test_what_one_arm_binds_is_not_there_where_it_did_not_run(is_behind: bool) -
 
 def test_functions_and_parameters_are_runs_and_memory_of_their_own() -> None:
     """spec: FP7.1, FP7.2"""
-    second = "    @R.function\n    def second(x: R.Tensor((n,), dtype='float32')):\n        return x\n"
+    given = "x: R.Tensor((n,), dtype='float32'), y: R.Tuple([R.Object])"
+    second = f"    @R.function\n    def second({given}):\n        return x\n"
     found = read(module("cls.copy(x, a)\ncls.copy(t[0], b)\nreturn (a, b, t[1])", more=second))
     allocation = plan_of(found).allocation
-    assert list(allocation.tensors.name) == ["main.x", "main.t[0]", "main.t[1]", "main.a", "main.b", "second.x"]
-    assert allocation.tensors.bytes.tolist() == [16, 16, 0, 16, 16, 0]
+    assert list(allocation.tensors.name) == [
+        "main.x",
+        "main.t[0]",
+        "main.t[1]",
+        "main.a",
+        "main.b",
+        "second.x",
+        "second.y[0]",
+    ]
+    assert allocation.tensors.bytes.tolist() == [16, 16, 0, 16, 16, 0, 0]
     assert {"sizes of parameters", "calls between functions"} == set(found.reading.outside)
 
 
@@ -221,6 +236,41 @@ def test_a_symbolic_shape_takes_the_rest_of_its_storage() -> None:
     )
     assert plan_of(found).allocation.tensors.bytes.tolist()[-1] == 24
     assert len(found.reading.approximations) == 1
+    for size, args in ((0, "32, R.shape([n])"), (32, "0, R.shape([n, 4])")):
+        text = (
+            f"n = T.int64()\ne = R.memory.alloc_tensor(other, {args}, R.dtype('int8'))\nR.call_packed('f', e)\nreturn x"
+        )
+        names = plan_of(read(module(text))).allocation.tensors
+        assert dict(zip(names.name, names.bytes.tolist(), strict=True))["e"] == size
+
+
+def test_what_is_allocated_outside_of_storages_has_its_size_where_it_is_stated() -> None:
+    """spec: FP7.2"""
+    for args, size in (("R.shape([3]), R.dtype('int8')", 3), ("R.shape([n]), R.dtype('int8')", 0), ("R.shape([3])", 0)):
+        found = read(module(f"e = R.builtin.alloc_tensor({args})\nR.call_packed('f', x, e)\nreturn e"))
+        tensors = plan_of(found).allocation.tensors
+        assert dict(zip(tensors.name, tensors.bytes.tolist(), strict=True))["e"] == size
+        assert ("sizes of tensors in memory of their own" in found.reading.outside) == (size == 0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_written"),
+    [
+        (("C = T.decl_buffer((4,), data=B.data)", "C[i] = A[i]"), True),
+        (("C = T.Buffer((4,), data=B.data, strides=A.strides)", "C[i] = A[i]"), True),
+        (("C = T.match_buffer(B[0], (4,))", "C[i] = A[i]"), True),
+        (("C = T.others((4,), data=B.data)", "C[i] = A[i]"), False),
+        (("C = T.Buffer((4,), data=f().data)", "C[i] = A[i]"), False),
+        (("C = T.Buffer((4,), data=D.data)", "C[i] = A[i]"), False),
+        (("C = 3", "C[0] = T.Buffer((4,), data=B.data)"), False),
+        (("T.call_extern(B.data, A[i])",), False),
+    ],
+)
+def test_other_names_of_a_buffer_are_the_buffer(lines: tuple[str, ...], is_written: bool) -> None:
+    """A second call changes what the kernel stores into; what it hands on is then read. spec: FP7.3"""
+    kernel = KERNEL.format(name="copy", n=4, body=("\n" + " " * 16).join(lines))
+    found = steps(read(module("R.call_packed('f', x, a)\ncls.copy(x, a)\nreturn a", kernel)))
+    assert found[1][3] == (["a"] if is_written else [])
 
 
 def test_other_code_writes_what_nothing_has_written() -> None:
@@ -232,6 +282,9 @@ def test_other_code_writes_what_nothing_has_written() -> None:
     )
     assert steps(found) == [("f", ["x"], ["a"], []), ("f #2", ["a"], ["b"], []), ("R.call_tir", ["b"], ["y"], [])]
     assert any("f writes no operand" in what for what in found.reading.assumptions)
+    assert found.reading.approximations == ()
+    plain = "cls.copy(x, a)\nwith R.dataflow():\n    y = R.tuple(x, R.match_cast(a))\n    R.print(y)\nreturn y[1]"
+    assert [name for name, *_ in steps(read(module(plain)))] == ["copy"]
 
 
 STORAGE = 'R.memory.alloc_storage(R.shape([16]), 0, R.str("global"), R.dtype("uint8"))'
@@ -258,6 +311,10 @@ STORAGE = 'R.memory.alloc_storage(R.shape([16]), 0, R.str("global"), R.dtype("ui
         (module("R.memory.kill_tensor(x)\nreturn x"), "line 20"),
         (module("R.memory.kill_tensor(x)\nR.memory.kill_storage(x)"), "line 20"),
         (module("R.vm.kill_object(1)"), "line 19"),
+        (module(branch("R.memory.kill_tensor(x)", "pass", "return x")), "line 23"),
+        (module(branch("pass", "R.memory.kill_tensor(x)", "return x")), "line 23"),
+        (module("e = R.memory.alloc_tensor(other, 0)"), "line 19"),
+        (module("with R.dataflow():\n" + "".join(f"{' ' * k}if x:\n" for k in range(1, 65)) + " " * 65 + "pass"), None),
         (module("e = R.memory.alloc_storage(R.shape([n]))"), "line 19"),
         (module("e = R.memory.alloc_storage()"), "line 19"),
         (module("e = R.memory.alloc_storage(R.shape([16, 2]))"), "line 19"),
@@ -547,10 +604,29 @@ def test_a_wrapper_states_what_was_assumed() -> None:
     assert found.reading.donated == ("arg0_1",)
     assert list(found.reading.outside) == ["sizes of arguments"]
     assert sum("extern_kernels.mm" in what for what in found.reading.assumptions) == 1
+    other = steps(wrapped(wrapper("buf2 = tri.run(arg0_1, buf0, 8)\naten.add_(buf0, buf1)\nreturn (buf2, buf0)")))
+    assert [changed for *_, changed in other] == [[], ["buf0"]]
     two = wrapped(
         wrapper("copies(arg0_1, buf0)", more="def partition_0(args):\n    arg0_1, = args\n    return (arg0_1, )\n")
     )
     assert "partition_0.arg0_1" in list(plan_of(two).allocation.tensors.name)
+    assert "calls between partitions" in two.reading.outside
+
+
+@pytest.mark.parametrize(
+    ("arms", "behind", "broken"),
+    [
+        # A view of what either arm has made is of its bytes, in elements of its width, where both are known.
+        (("copies(arg0_1, buf0)\nbuf2 = buf0", "copies(arg0_1, buf1)\nbuf2 = buf1"), "(4, ), (1, ), 4", set()),
+        (("copies(arg0_1, buf0)\nbuf2 = buf0", "copies(arg0_1, buf1)\nbuf2 = buf1"), "(4, ), (1, ), 5", {"capacity"}),
+        (("buf2 = arg0_1.clone()", "copies(arg0_1, buf1)\nbuf2 = buf1"), "(4, ), (1, ), 5", {"capacity"}),
+        (("buf2 = arg0_1.clone()", "buf2 = arg1_1.clone()"), "(4, ), (1, ), 5", set()),
+    ],
+)
+def test_what_arms_make_has_their_width_and_size(arms: tuple[str, str], behind: str, broken: set[str]) -> None:
+    """spec: FP8.5, FP8.8"""
+    body = branch(*arms, f"buf3 = reinterpret_tensor(buf2, {behind})\nreturn (buf3, )").replace("if x", "if arg1_1")
+    assert judged(wrapped(wrapper(body))) - LIVE == broken
 
 
 @pytest.mark.parametrize(
@@ -572,6 +648,12 @@ def test_a_wrapper_states_what_was_assumed() -> None:
         (wrapper("buf2 = empty_strided_cpu((4, ), (-1, ), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (1, ), torch.nonsense)"), "line 22"),
         (wrapper("empty_strided_cpu()"), "line 22"),
+        (wrapper("empty_strided_cpu((4, ), (1, ))"), "line 22"),
+        (wrapper("reinterpret_tensor(buf0, (1, ), (1, 1), 0)"), "line 22"),
+        *((wrapper(f"{place} = arg0_1"), "line 22") for place in ("buf0[s]", "f(buf0)[0]", "buf9[0]")),
+        (wrapper("".join(f"{' ' * k}if arg0_1:\n" for k in range(70)) + " " * 70 + "pass"), None),
+        (wrapper("if arg0_1:\n    return\nreturn (arg1_1, )"), "line 23"),
+        (wrapper("return (arg0_1, )", "\n", "    a[0] = rand_strided((8, ), (1, ), dtype=torch.int8)\n"), None),
         (wrapper("buf2 = alloc_from_pool(pool0, s0, torch.uint8, (1, ), (1, ))"), "line 22"),
         (wrapper("buf2 = alloc_from_pool(pool0, -8, torch.uint8, (1, ), (1, ))"), "line 22"),
         (wrapper("buf2 = alloc_from_pool(torch, 0, torch.uint8, (1, ), (1, ))"), "line 22"),

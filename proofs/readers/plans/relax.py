@@ -156,7 +156,7 @@ class _Module:
             return
         dtype = declared.args[1] if len(declared.args) > 1 else options.get("dtype", ast.Constant("float32"))
         shape, width = integers(declared.args[0]), bits(string(dtype) or "")
-        if shape is not None and width is not None and min(shape, default=0) >= 0:
+        if shape is not None and width is not None:
             kernel.bytes[k] = max(kernel.bytes.get(k, 0), extent(shape, None, width))
 
     def function(self, node: ast.FunctionDef) -> None:
