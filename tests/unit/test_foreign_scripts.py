@@ -127,6 +127,7 @@ def branch(first: str, second: str, behind: str, before: str = "") -> str:
 
 
 AT_8 = f"R.memory.alloc_tensor(other, 8, {FOUR}"
+KILL = "\nR.memory.kill_tensor(a)"
 THEN, ELSE = "cls.copy(x, a)\ne = a", "cls.copy(x, c)\ne = c"
 RIGHT = [
     # The results of both arms in one storage, in another one each, in tuples, of one arm alone.
@@ -145,7 +146,7 @@ RIGHT = [
     branch("cls.copy(x, a)\ncls.copy(a, d)", "pass", "cls.copy(x, a)\nreturn a"),
     # Bytes that nothing behind reads; a tensor that either arm kills.
     branch("cls.copy(x, c)", "cls.copy(x, c)", "return x", "cls.copy(x, a)\n"),
-    branch(*(f"cls.copy(a, {to})\nR.memory.kill_tensor(a)" for to in "bd"), "return x", "cls.copy(x, a)\n"),
+    branch("cls.copy(a, b)" + KILL, "cls.copy(a, d)" + KILL, "return x", "cls.copy(x, a)\n"),
     # A name that was killed and is bound anew.
     "R.memory.kill_tensor(x)\nx = t\nR.memory.kill_tensor(t)\nt: R.Object = x\nreturn (x, t)",
     # Ifs in an arm.
