@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from proofs.readers.plans import script, source
-from proofs.readers.plans.cells import CellMemory
+from proofs.readers.plans.cells import CellMemory, Pointer
 from proofs.readers.plans.script import bits, extent, integer, integers, string
 from proofs.readers.plans.source import Source
 from tmmu.core.errors import TmmuError
@@ -64,12 +64,16 @@ def test_a_step_reads_what_holds_a_value_and_changes_what_it_writes_again() -> N
     lost = cells.cell("lost", a, 8, 4)
     assert [cells.held(cell) for cell in (x, y, lost)] == [x, x, None]
     cells.step("one", ("", "f"), [lost], [y], [z])
-    assert cells.steps[0][2:] == ([lost, x], [y, z], [])
+
+    def touched(step: int) -> list[list[int]]:
+        return [[cell.number for cell in listed] for listed in cells.steps[step][2:5]]
+
+    assert touched(0) == [[lost, x], [y, z], []]
     assert [cells.cells[cell].of for cell in (y, z)] == [None, None]  # y is no result in place, z lies elsewhere
     cells.step("two", ("", "f"), [y], [y])
-    assert cells.steps[1][2:] == ([y], [y], [y])
+    assert touched(1) == [[y], [y], [y]]
     cells.step("three", ("", "f"), [], [], [w])
-    assert (cells.steps[2][2:], cells.cells[w].of) == (([x], [w], []), x)
+    assert (touched(2), cells.cells[w].of) == ([[x], [w], []], cells.cells[x])
     again = cells.cell("again", a, 0, 4, before=x)
     cells.step("four", ("", "f"), [x], [], [again])
     assert cells.cells[again].of is None  # another operand reads it too
@@ -77,6 +81,38 @@ def test_a_step_reads_what_holds_a_value_and_changes_what_it_writes_again() -> N
     assert cells.donated() == ("x",)
     cells.returns([lost, w])
     assert [cell.name for cell in cells.cells if cell.returned] == ["w", "lost"]
+
+
+def test_what_arms_hand_on_is_one_cell_for_each_range_of_bytes() -> None:
+    """Neighbours are apart, what meets and what has no bytes at one place are together. spec: FP7.10"""
+    cells = memory()
+    arena = cells.arena("a")
+    places = [(64, 4), (68, 4), (66, 1), (80, 1), (81, 0), (81, 0), (81, 8)]
+    made = [cells.cell(f"c{k}", arena, offset, size) for k, (offset, size) in enumerate(places)]
+    before = cells.cell("before", arena, 0, 4)
+    shown = cells.cell("shown", arena, 65, 2, before=made[0])
+    kept = cells.cell("kept", arena, 0, 2, before=before)
+    cells.step("first", ("", "f"), [], [before])
+    cells.begin("if", ("", "if"), [])
+    cells.step("one", ("", "f"), [], made)
+    cells.arm()
+    one, other = cells.end([[Pointer(cell, 1) for cell in (*made, shown, kept)], [Pointer(made[0], 0)]])
+    assert other == {}
+    assert Pointer(kept, 1) not in one
+    anew = {pointer.cell: to for pointer, to in one.items()}
+    lies = [(cells.cells[to.cell].offset, cells.cells[to.cell].bytes, to.start) for to in anew.values()]
+    assert lies == [
+        (64, 4, 1), (68, 4, 1), (64, 4, 3), (80, 1, 1), (81, 8, 1), (81, 8, 1), (81, 8, 1), (64, 4, 2),
+    ]  # fmt: skip
+    assert cells.held(made[0]) is None
+    assert [cells.cells[cells.own("o", size)].is_sized for size in (0, 1)] == [False, True]
+    elsewhere = cells.own("elsewhere", 4)
+    cells.cells[elsewhere].before = made[1]
+    cells.begin("if", ("", "if"), [])
+    cells.step("two", ("", "f"), [], [made[1]])
+    cells.arm()
+    (moved, _) = cells.end([[Pointer(elsewhere, 3)], []])
+    assert [to.start for to in moved.values()] == [3]
 
 
 def test_python_is_bounded_in_bytes_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

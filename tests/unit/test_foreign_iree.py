@@ -1,4 +1,4 @@
-"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.10"""
+"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.11"""
 
 from __future__ import annotations
 
@@ -271,6 +271,41 @@ def test_a_window_at_an_unknown_offset_is_all_of_what_it_lies_in() -> None:
     for wrong in (ROW.replace("%x", "%a"), region(CHAIN[0], BACK)):
         with pytest.raises(TmmuError, match="no constant"):
             read(function(CHAIN[0], wrong, *CHAIN[1:]))
+
+
+IMPORT = "%{} = stream.tensor.import on(#hal.device) {}%v : !hal.buffer_view -> tensor<16xf32> in {}{{%c64}}"
+FILL = f"stream.cmd.fill %z, %y[%c0 for %c64] : i8 -> {T}{{%c64}}"
+
+
+@pytest.mark.parametrize(
+    ("marks", "commands", "broken"),
+    [
+        (("",), CHAIN, {"sharing_is_sound"}),
+        (("",), CHAIN[:-1], set()),
+        (("consume ",), CHAIN, set()),
+        # A second import is the same memory, and gives up both.
+        (("", "consume "), CHAIN, set()),
+        (("consume ", ""), CHAIN, set()),
+        (("", ""), CHAIN, {"sharing_is_sound"}),
+        (("", ""), (*CHAIN[:-1], FILL), {"sharing_is_sound"}),
+        (("", "consume "), (*CHAIN[:-1], FILL), set()),
+        (("", "consume "), (region(CHAIN[0], FILL), *CHAIN[1:-1]), LIVE),
+    ],
+)
+def test_an_argument_stays_unless_an_import_consumes_it(
+    marks: tuple[str, ...], commands: tuple[str, ...], broken: set[str]
+) -> None:
+    """spec: FP9.3, FP9.11"""
+    resource = "!stream.resource<external>"
+    imports = "\n".join(IMPORT.format(name, mark, resource) for name, mark in zip("ij", marks, strict=False))
+    text = function(*commands, top=imports)
+    both = "%i as %x" + (f": {resource}{{%c64}}, %j as %y" if len(marks) > 1 else "")
+    found = read(text.replace("%0 as %x", both))
+    assert (judged(found) & broken if broken == LIVE else judged(found)) == broken
+    assert set(found.reading.donated) <= ({"i"} if "consume " in marks else set())
+    own = read(text.replace("%0 as %x", both).replace("@main(", "@jit_eval_2("))
+    assert "what IREE evaluates as it compiles is given memory of its own" in own.reading.assumptions
+    assert judged(own) == (judged(found) if broken == LIVE else set())
 
 
 @pytest.mark.parametrize(

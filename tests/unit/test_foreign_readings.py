@@ -5,15 +5,17 @@ spec: FP1.1, FP1.2, FP2.2
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 
-from proofs.readers.plans import formats
+from proofs.readers.plans import formats, source
 from proofs.readers.plans.script import extent
 from proofs.readers.plans.source import FreshNames, elements_of
 from tests.support.foreign_readings import CORPUS, KEPT, reading_of, stored
+from tmmu.core.errors import TmmuError
 
 KINDS = tuple(formats.BY_KIND)
 
@@ -118,6 +120,38 @@ def test_a_shape_without_a_size_has_none_in_any_type_and_costs_no_more() -> None
         assert (elements_of((1 << 40, 1 << 40)) * width + 7) // 8 >= 1 << 64
         assert extent((1 << 40, 1 << 40), None, width) >= 1 << 64
         assert extent((1 << 32, 1 << 29), None, width) == (1 << 58) * width
+
+
+def test_a_pipe_is_read_as_a_file_is_and_has_no_file_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: FP2.1"""
+    data = (CORPUS / "proved/minimalloc-gaps.csv").read_bytes()
+    (tmp_path / "p.csv").write_bytes(data)
+
+    def piped(data: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    piped(data)
+    stated = formats.load_any("-", 1 << 20)
+    assert stated.hashes == formats.load_any(tmp_path / "p.csv", 1 << 20).hashes
+    for size in (len(data), len(data) - 1):
+        monkeypatch.setattr(source, "MAX_BYTES", size)
+        piped(data)
+        if size == len(data):
+            assert source.Source.opened("-", 7) == source.Source("-", data, None, 7)
+            with pytest.raises(TmmuError, match="from a pipe"):
+                source.Source("-", data).beside("p.csv")
+        else:
+            with pytest.raises(TmmuError, match=f"more than {size} bytes"):
+                source.Source.opened("-")
+
+
+def test_the_files_that_a_plan_is_read_from_are_it_and_those_beside_it_that_are_there(tmp_path: Path) -> None:
+    for name in ("m-buffer-assignment.txt", "m.txt", "alone-buffer-assignment.txt", "p.csv"):
+        (tmp_path / name).write_text("")
+    at = f"{tmp_path}/m"
+    assert formats.read_with(f"{at}-buffer-assignment.txt") == (f"{at}-buffer-assignment.txt", f"{at}.txt")
+    for name in ("alone-buffer-assignment.txt", "p.csv"):
+        assert formats.read_with(str(tmp_path / name)) == (str(tmp_path / name),)
 
 
 def test_a_capacity_is_given_only_of_formats_that_state_none(tmp_path: Path) -> None:

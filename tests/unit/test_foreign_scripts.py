@@ -1,6 +1,6 @@
 """Plans in Python text: Relax scripts and Inductor's wrappers, what is read of them, and what is refused.
 
-spec: FP7.1 to FP7.9, FP8.1 to FP8.9
+spec: FP7.1 to FP7.9, FP8.1 to FP8.10
 """
 
 from __future__ import annotations
@@ -116,14 +116,83 @@ def test_a_script_has_the_faults_of_its_pointers_and_kernels(body: str, kernels:
     assert judged(read(text)) == broken
 
 
-def test_arms_are_read_one_after_the_other_and_what_either_made_is_kept() -> None:
-    """spec: FP7.5"""
-    body = "if x:\n    cls.copy(x, a)\n    e = a\nelse:\n    cls.copy(x, b)\n    e = b\n{}\nreturn e"
-    right = read(module(body.format("cls.copy(e, d)")))
-    assert steps(right)[3] == ("copy #3", ["a", "b"], ["d"], [])
-    assert judged(right) == set()
-    assert len(right.reading.approximations) == 1
-    assert "no_live_overlap" in judged(read(module(body.format("cls.copy(x, c)"))))
+LIVE = {"no_live_overlap", "sharing_is_sound"}
+UNWRITTEN = "lifetimes_cover_accesses"
+
+
+def branch(first: str, second: str, behind: str, before: str = "") -> str:
+    """An If of two arms of a few lines each, and what stands around it."""
+    inner = ("\n".join(f"    {line}" for line in arm.split("\n")) for arm in (first, second))
+    return before + "if x:\n{}\nelse:\n{}\n".format(*inner) + behind
+
+
+AT_8 = f"R.memory.alloc_tensor(other, 8, {FOUR}"
+KILL = "\nR.memory.kill_tensor(a)"
+THEN, ELSE = "cls.copy(x, a)\ne = a", "cls.copy(x, c)\ne = c"
+RIGHT = [
+    # The results of both arms in one storage, in another one each, in tuples, of one arm alone.
+    branch(THEN, ELSE, "cls.copy(e, d)\nreturn d"),
+    branch(THEN, ELSE, "cls.copy(e, d)\nreturn (d, e)"),
+    branch(THEN, "cls.copy(x, b)\ne = b", "cls.copy(e, d)\nreturn d"),
+    branch("cls.copy(x, a)\ne = (a, x)", "cls.copy(x, c)\ne = (c, t[0])", "cls.copy(e[0], d)\nreturn d"),
+    branch("cls.copy(x, a)\ne = (a, x)", "e = x", "cls.copy(e[0], d)\nreturn d"),
+    # Each overlaps with the other in part, and is kept with it.
+    branch("cls.copy(x, b)\ne = b", f"f = {AT_8}\ncls.copy(x, f)\ne = f", "cls.copy(e, a)\nreturn a"),
+    # A name of either arm that is not used behind both keeps nothing, nor one that is bound anew.
+    branch("cls.copy(x, a)\ne = a\ncls.copy(x, c)", ELSE, "e = x\nreturn x"),
+    branch(THEN, ELSE, "cls.copy(x, a)\nreturn a"),
+    # A tensor of before that both arms write, or one alone before it is written anew.
+    branch("cls.copy(x, a)", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
+    branch("cls.copy(x, a)\ncls.copy(a, d)", "pass", "cls.copy(x, a)\nreturn a"),
+    # Bytes that nothing behind reads; a tensor that either arm kills.
+    branch("cls.copy(x, c)", "cls.copy(x, c)", "return x", "cls.copy(x, a)\n"),
+    branch("cls.copy(a, b)" + KILL, "cls.copy(a, d)" + KILL, "return x", "cls.copy(x, a)\n"),
+    # A name that was killed and is bound anew.
+    "R.memory.kill_tensor(x)\nx = t\nR.memory.kill_tensor(t)\nt: R.Object = x\nreturn (x, t)",
+    # Ifs in an arm.
+    branch(branch(THEN, ELSE, "pass"), ELSE, "cls.copy(e, d)\nreturn d"),
+    branch(branch("cls.copy(x, a)", "cls.copy(x, a)", "pass"), "cls.copy(x, a)", "return a"),
+]
+OVER = [
+    # Over what either arm has made, and what both find and is read behind.
+    *(
+        branch(THEN, ELSE, f"{taken}cls.copy(e, d)\nreturn d")
+        for taken in (f"f = R.memory.alloc_tensor(storage, 0, {FOUR}\ncls.copy(x, f)\n",)
+    ),
+    branch(THEN, "cls.copy(x, b)\ne = b", "cls.copy(x, c)\ncls.copy(e, d)\nreturn d"),
+    branch("cls.copy(x, c)", "pass", "cls.copy(a, d)\nreturn d", "cls.copy(x, a)\n"),
+    branch("pass", "cls.copy(x, c)", "cls.copy(a, d)\nreturn d", "cls.copy(x, a)\n"),
+    # At the end of its own arm a result is not there any more.
+    branch("cls.copy(x, a)\ncls.copy(x, c)\ne = a", ELSE, "cls.copy(e, d)\nreturn d"),
+]
+IN_ONE_ARM = [
+    branch("cls.copy(x, a)", "pass", "cls.copy(a, d)\nreturn d"),
+    branch("pass", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
+    branch("cls.copy(x, a)", "cls.copy(a, d)", "return x"),
+    branch(THEN, "e = a", "cls.copy(e, d)\nreturn d"),
+    branch(branch("cls.copy(x, a)", "pass", "pass"), "cls.copy(x, a)", "return a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "broken"), [(body, k) for k, bodies in enumerate((RIGHT, OVER, IN_ONE_ARM)) for body in bodies]
+)
+def test_arms_of_an_if_are_exclusive(body: str, broken: int) -> None:
+    """spec: FP7.5, FP7.10"""
+    found = judged(read(module(body)))
+    assert found - LIVE == ({UNWRITTEN} if broken == 2 else set())
+    assert bool(found) == bool(broken)
+
+
+def test_bytes_of_either_arm_are_one_cell_where_they_meet() -> None:
+    """spec: FP7.10"""
+    found = read(module(branch(THEN, ELSE, "cls.copy(e, d)\nreturn d")))
+    assert steps(found) == [
+        ("if", ["x"], [], []), ("copy", ["x"], ["a"], []), ("if, end of arm 0", ["a"], [], []),
+        ("copy #2", ["x"], ["c"], []), ("if, end of arm 1", ["c"], [], []), ("if", [], [], []),
+        ("if, results", [], ["a of either arm"], []), ("copy #3", ["a of either arm"], ["d"], []),
+    ]  # fmt: skip
+    assert found.reading.approximations == ("bytes of either arm are kept while a result is read: a of either arm",)
 
 
 @pytest.mark.parametrize("is_behind", [True, False])
@@ -141,11 +210,20 @@ def test_what_one_arm_binds_is_not_there_where_it_did_not_run(is_behind: bool) -
 
 def test_functions_and_parameters_are_runs_and_memory_of_their_own() -> None:
     """spec: FP7.1, FP7.2"""
-    second = "    @R.function\n    def second(x: R.Tensor((n,), dtype='float32')):\n        return x\n"
+    given = "x: R.Tensor((n,), dtype='float32'), y: R.Tuple([R.Object])"
+    second = f"    @R.function\n    def second({given}):\n        return x\n"
     found = read(module("cls.copy(x, a)\ncls.copy(t[0], b)\nreturn (a, b, t[1])", more=second))
     allocation = plan_of(found).allocation
-    assert list(allocation.tensors.name) == ["main.x", "main.t[0]", "main.t[1]", "main.a", "main.b", "second.x"]
-    assert allocation.tensors.bytes.tolist() == [16, 16, 0, 16, 16, 0]
+    assert list(allocation.tensors.name) == [
+        "main.x",
+        "main.t[0]",
+        "main.t[1]",
+        "main.a",
+        "main.b",
+        "second.x",
+        "second.y[0]",
+    ]
+    assert allocation.tensors.bytes.tolist() == [16, 16, 0, 16, 16, 0, 0]
     assert {"sizes of parameters", "calls between functions"} == set(found.reading.outside)
 
 
@@ -159,6 +237,41 @@ def test_a_symbolic_shape_takes_the_rest_of_its_storage() -> None:
     )
     assert plan_of(found).allocation.tensors.bytes.tolist()[-1] == 24
     assert len(found.reading.approximations) == 1
+    for size, args in ((0, "32, R.shape([n])"), (32, "0, R.shape([n, 4])")):
+        text = (
+            f"n = T.int64()\ne = R.memory.alloc_tensor(other, {args}, R.dtype('int8'))\nR.call_packed('f', e)\nreturn x"
+        )
+        names = plan_of(read(module(text))).allocation.tensors
+        assert dict(zip(names.name, names.bytes.tolist(), strict=True))["e"] == size
+
+
+def test_what_is_allocated_outside_of_storages_has_its_size_where_it_is_stated() -> None:
+    """spec: FP7.2"""
+    for args, size in (("R.shape([3]), R.dtype('int8')", 3), ("R.shape([n]), R.dtype('int8')", 0), ("R.shape([3])", 0)):
+        found = read(module(f"e = R.builtin.alloc_tensor({args})\nR.call_packed('f', x, e)\nreturn e"))
+        tensors = plan_of(found).allocation.tensors
+        assert dict(zip(tensors.name, tensors.bytes.tolist(), strict=True))["e"] == size
+        assert ("sizes of tensors in memory of their own" in found.reading.outside) == (size == 0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_written"),
+    [
+        (("C = T.decl_buffer((4,), data=B.data)", "C[i] = A[i]"), True),
+        (("C = T.Buffer((4,), data=B.data, strides=A.strides)", "C[i] = A[i]"), True),
+        (("C = T.match_buffer(B[0], (4,))", "C[i] = A[i]"), True),
+        (("C = T.others((4,), data=B.data)", "C[i] = A[i]"), False),
+        (("C = T.Buffer((4,), data=f().data)", "C[i] = A[i]"), False),
+        (("C = T.Buffer((4,), data=D.data)", "C[i] = A[i]"), False),
+        (("C = 3", "C[0] = T.Buffer((4,), data=B.data)"), False),
+        (("T.call_extern(B.data, A[i])",), False),
+    ],
+)
+def test_other_names_of_a_buffer_are_the_buffer(lines: tuple[str, ...], is_written: bool) -> None:
+    """A second call changes what the kernel stores into; what it hands on is then read. spec: FP7.3"""
+    kernel = KERNEL.format(name="copy", n=4, body=("\n" + " " * 16).join(lines))
+    found = steps(read(module("R.call_packed('f', x, a)\ncls.copy(x, a)\nreturn a", kernel)))
+    assert found[1][3] == (["a"] if is_written else [])
 
 
 def test_other_code_writes_what_nothing_has_written() -> None:
@@ -170,6 +283,9 @@ def test_other_code_writes_what_nothing_has_written() -> None:
     )
     assert steps(found) == [("f", ["x"], ["a"], []), ("f #2", ["a"], ["b"], []), ("R.call_tir", ["b"], ["y"], [])]
     assert any("f writes no operand" in what for what in found.reading.assumptions)
+    assert found.reading.approximations == ()
+    plain = "cls.copy(x, a)\nwith R.dataflow():\n    y = R.tuple(x, R.match_cast(a))\n    R.print(y)\nreturn y[1]"
+    assert [name for name, *_ in steps(read(module(plain)))] == ["copy"]
 
 
 STORAGE = 'R.memory.alloc_storage(R.shape([16]), 0, R.str("global"), R.dtype("uint8"))'
@@ -196,6 +312,10 @@ STORAGE = 'R.memory.alloc_storage(R.shape([16]), 0, R.str("global"), R.dtype("ui
         (module("R.memory.kill_tensor(x)\nreturn x"), "line 20"),
         (module("R.memory.kill_tensor(x)\nR.memory.kill_storage(x)"), "line 20"),
         (module("R.vm.kill_object(1)"), "line 19"),
+        (module(branch("R.memory.kill_tensor(x)", "pass", "return x")), "line 23"),
+        (module(branch("pass", "R.memory.kill_tensor(x)", "return x")), "line 23"),
+        (module("e = R.memory.alloc_tensor(other, 0)"), "line 19"),
+        (module("with R.dataflow():\n" + "".join(f"{' ' * k}if x:\n" for k in range(1, 65)) + " " * 65 + "pass"), None),
         (module("e = R.memory.alloc_storage(R.shape([n]))"), "line 19"),
         (module("e = R.memory.alloc_storage()"), "line 19"),
         (module("e = R.memory.alloc_storage(R.shape([16, 2]))"), "line 19"),
@@ -275,9 +395,6 @@ def wrapped(text: str) -> ForeignPlan:
     return inductor.read(Source("m.inductor", text.encode()))
 
 
-LIVE = {"no_live_overlap", "sharing_is_sound"}
-
-
 @pytest.mark.parametrize(
     ("body", "broken"),
     [
@@ -336,6 +453,7 @@ LIVE = {"no_live_overlap", "sharing_is_sound"}
             "with torch.cuda._DeviceGuard(0):\n    copies(buf0, buf1)\nreturn buf1",
             set(),
         ),
+        ("with torch.cuda._DeviceGuard(0):\n    return buf1", {UNWRITTEN}),
     ],
 )
 def test_a_wrapper_has_the_faults_of_its_buffers(body: str, broken: set[str]) -> None:
@@ -391,11 +509,94 @@ def test_subgraphs_of_conds_and_loops_are_steps_of_the_wrapper(body: str, arm: s
     assert judged(wrapped(text)) == broken
 
 
+@pytest.mark.parametrize(
+    ("body", "broken"),
+    [
+        # What both arms make in one place; what one arm makes, or a loop, and the other way does not.
+        ("if sel:\n    copies(arg0_1, buf0)\nelse:\n    copies(arg0_1, buf0)\nreturn (buf0, )", set()),
+        ("if sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", {UNWRITTEN}),
+        ("if not sel:\n    copies(arg0_1, buf0)\nwhile sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", set()),
+        ("while sel:\n    copies(arg0_1, buf0)\nreturn (buf0, )", {UNWRITTEN}),
+        ("while sel:\n    copies(arg0_1, buf0)\n    copies(buf0, buf1)\nreturn (arg0_1, )", set()),
+        # An iteration uses what the one before has made; a condition is read again.
+        # What is given in a loop's stead holds no bytes; memory that a loop is given to fill: it runs.
+        (
+            "buf2 = alloc_from_pool(pool0, 64, torch.float32, (0, ), (1, ))\nif not sel:\n    buf2.clone()\n"
+            "while sel:\n    copies(arg0_1, buf0)\nreturn (buf0, buf2)",
+            {UNWRITTEN},
+        ),
+        (
+            "if not sel:\n    buf2 = buf0.clone()\nwhile sel:\n    buf2 = buf0\n    copies(arg0_1, buf2)\n"
+            "return (buf2, )",
+            set(),
+        ),
+        ("buf2 = arg0_1\nwhile sel:\n    copies(buf2, buf0)\n    buf2 = buf0\nreturn (arg0_1, )", set()),
+        ("copies(arg0_1, buf0)\nwhile buf0:\n    copies(buf0, buf1)\nreturn (buf0, )", set()),
+        (
+            "copies(arg0_1, buf0)\nwhile buf0:\n    buf2 = buf0  # alloc\n    copies(arg0_1, buf2)\nreturn (arg0_1, )",
+            LIVE,
+        ),
+        # A cond in a loop; what it binds is used in the next iteration alone.
+        (
+            "copies(arg0_1, buf0)\nbuf2 = buf0\nwhile sel:\n    copies(buf2, buf1)\n    if sel:\n"
+            "        buf2 = arg0_1.clone()\n    else:\n        buf2 = arg1_1.clone()\nreturn (arg0_1, )",
+            set(),
+        ),
+    ],
+)
+def test_arms_of_conds_and_loops_are_exclusive(body: str, broken: set[str]) -> None:
+    """spec: FP8.8, FP8.9"""
+    found = judged(wrapped(wrapper(body).replace("aten =", "sel = None\naten =", 1)))
+    assert found if broken == LIVE else found - LIVE == broken
+
+
 def test_a_kernel_may_read_what_it_writes_itself_and_a_buffer_without_bytes_lies_nowhere() -> None:
     """spec: FP8.1, FP8.4"""
     right = "tri.run(buf0, buf0, 8)\nbuf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n"
     assert judged(wrapped(wrapper(right + "copies(arg0_1, buf2)\nreturn (buf0, buf2)"))) == set()
     assert judged(wrapped(wrapper("tri.run(buf0, buf1, 8)\nreturn (buf1, )"))) == {"lifetimes_cover_accesses"}
+    empty = "buf2 = alloc_from_pool(pool0, 64, torch.float32, (0, 4), (4, 1))\n{}return (buf2, )"
+    for use in ("", "copies(buf2, buf0)\n", "if buf2:\n    buf2 = buf2.view(4, 0)\n"):
+        assert judged(wrapped(wrapper(empty.format(use)))) == set()
+
+
+SIZES = "    arg2_1 = 8\n    arg3_1 = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("offset", "shape", "broken"),
+    [
+        ("s0*4", "s0", set()),
+        ("4*s0 - 4", "s0", LIVE),
+        ("align(s0)", "s0", {"capacity"}),
+        ("align(s0) // 2", "(2*s1 + 2)", set()),
+        ("max(s0, 32)", "s0 + 0", set()),
+        ("min(s0*9, 8*s0, 32)", "s0", set()),
+        ("s0*4", "s0 + 1", {"capacity"}),
+        ("2**5", "s0 % 10", set()),
+        ("2**5", "9 // s1 % 2 * s0", set()),
+    ],
+)
+def test_a_symbol_is_the_number_that_the_file_states(offset: str, shape: str, broken: set[str]) -> None:
+    """spec: FP8.10"""
+    pool = POOL.replace("pool0, 32, torch.float32, (8, )", f"pool0, {offset}, torch.float32, ({shape}, )")
+    body = "copies(arg0_1, buf0)\ncopies(buf0, buf1)\nreturn (buf0, buf1)"
+    text = wrapper(body, "    s0 = arg2_1\n    s1 = arg3_1\n" + pool, SIZES)
+    found = wrapped(text.replace("arg1_1 = args", "arg1_1, arg2_1, arg3_1 = args"))
+    assert judged(found) == broken
+    assert "sizes are those that get_args states: s0 = 8, s1 = 3" in found.reading.assumptions
+
+
+@pytest.mark.parametrize(
+    "size",
+    ["s1", "s0 / 2", "s0 // 0", "s0 % 0", "s0**65", "s0**-1", "s0**63", "align()", "max(s0, s1)", "min(x=s0)", "f(s0)"],
+)
+def test_a_size_that_follows_from_no_number_is_refused(size: str) -> None:
+    """spec: FP8.7, FP8.10"""
+    body = f"s0 = arg2_1\nbuf2 = empty_strided_cpu(({size}, ), (1, ), torch.uint8)"
+    with pytest.raises(TmmuError, match="get_args") as error:
+        wrapped(wrapper(body, more=SIZES).replace("arg1_1 = args", "arg1_1, arg2_1 = args"))
+    assert error.value.place == "line 23"
 
 
 def test_a_wrapper_states_what_was_assumed() -> None:
@@ -404,10 +605,29 @@ def test_a_wrapper_states_what_was_assumed() -> None:
     assert found.reading.donated == ("arg0_1",)
     assert list(found.reading.outside) == ["sizes of arguments"]
     assert sum("extern_kernels.mm" in what for what in found.reading.assumptions) == 1
+    other = steps(wrapped(wrapper("buf2 = tri.run(arg0_1, buf0, 8)\naten.add_(buf0, buf1)\nreturn (buf2, buf0)")))
+    assert [changed for *_, changed in other] == [[], ["buf0"]]
     two = wrapped(
         wrapper("copies(arg0_1, buf0)", more="def partition_0(args):\n    arg0_1, = args\n    return (arg0_1, )\n")
     )
     assert "partition_0.arg0_1" in list(plan_of(two).allocation.tensors.name)
+    assert "calls between partitions" in two.reading.outside
+
+
+@pytest.mark.parametrize(
+    ("arms", "behind", "broken"),
+    [
+        # A view of what either arm has made is of its bytes, in elements of its width, where both are known.
+        (("copies(arg0_1, buf0)\nbuf2 = buf0", "copies(arg0_1, buf1)\nbuf2 = buf1"), "(4, ), (1, ), 4", set()),
+        (("copies(arg0_1, buf0)\nbuf2 = buf0", "copies(arg0_1, buf1)\nbuf2 = buf1"), "(4, ), (1, ), 5", {"capacity"}),
+        (("buf2 = arg0_1.clone()", "copies(arg0_1, buf1)\nbuf2 = buf1"), "(4, ), (1, ), 5", {"capacity"}),
+        (("buf2 = arg0_1.clone()", "buf2 = arg1_1.clone()"), "(4, ), (1, ), 5", set()),
+    ],
+)
+def test_what_arms_make_has_their_width_and_size(arms: tuple[str, str], behind: str, broken: set[str]) -> None:
+    """spec: FP8.5, FP8.8"""
+    body = branch(*arms, f"buf3 = reinterpret_tensor(buf2, {behind})\nreturn (buf3, )").replace("if x", "if arg1_1")
+    assert judged(wrapped(wrapper(body))) - LIVE == broken
 
 
 @pytest.mark.parametrize(
@@ -423,11 +643,18 @@ def test_a_wrapper_states_what_was_assumed() -> None:
         (wrapper("copies(arg0_1)"), "line 22"),
         (wrapper("for x in arg0_1:\n    pass"), "line 22"),
         (wrapper("while arg0_1:\n    break"), "line 23"),
+        (wrapper("if arg0_1:\n    return (arg0_1, )\nreturn (arg1_1, )"), "line 23"),
         (wrapper("buf2 = empty_strided_cpu((s0, ), (1, ), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (1, 1), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (-1, ), torch.uint8)"), "line 22"),
         (wrapper("buf2 = empty_strided_cpu((4, ), (1, ), torch.nonsense)"), "line 22"),
         (wrapper("empty_strided_cpu()"), "line 22"),
+        (wrapper("empty_strided_cpu((4, ), (1, ))"), "line 22"),
+        (wrapper("reinterpret_tensor(buf0, (1, ), (1, 1), 0)"), "line 22"),
+        *((wrapper(f"{place} = arg0_1"), "line 22") for place in ("buf0[s]", "f(buf0)[0]", "buf9[0]")),
+        (wrapper("".join(f"{' ' * k}if arg0_1:\n" for k in range(70)) + " " * 70 + "pass"), None),
+        (wrapper("if arg0_1:\n    return\nreturn (arg1_1, )"), "line 23"),
+        (wrapper("return (arg0_1, )", "\n", "    a[0] = rand_strided((8, ), (1, ), dtype=torch.int8)\n"), None),
         (wrapper("buf2 = alloc_from_pool(pool0, s0, torch.uint8, (1, ), (1, ))"), "line 22"),
         (wrapper("buf2 = alloc_from_pool(pool0, -8, torch.uint8, (1, ), (1, ))"), "line 22"),
         (wrapper("buf2 = alloc_from_pool(torch, 0, torch.uint8, (1, ), (1, ))"), "line 22"),

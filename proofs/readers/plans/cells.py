@@ -3,13 +3,18 @@
 A *cell* is bytes that hold one value after another writes it: a buffer at its address. Formats in which a name is a
 pointer (Relax, Inductor) or an offset (IREE) come down to cells in arenas and to steps that read and write cells; what
 is a view of a cell is the cell itself, whose bytes grow to whatever is used of them. A cell may take over another one's
-bytes: until it is written, what it holds is the other one's value. spec: FP1.3, FP1.5, FP7.3, FP7.5, FP8.3
+bytes: until it is written, what it holds is the other one's value.
+
+Of exclusive arms each begins with the cells as they were before the first. What an arm alone has written is nothing
+that a name stands for behind them; what names stand for there that an arm has made is read at the end of that arm, and
+behind the arms written anew, as one cell for each range of bytes. spec: FP1.3, FP1.5, FP7.3, FP7.5, FP7.10, FP8.3
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from proofs.readers.plans.source import FreshNames, Source
 from tmmu.core.columns import NONE
@@ -23,10 +28,26 @@ WHOLE = "the first write of a buffer writes all of it"
 """What no program in buffers states: which bytes a kernel leaves as they were."""
 
 
-@dataclass
-class Cell:
-    """Bytes of an arena that hold one value. `before` is the cell whose bytes it takes over, if it is made from one."""
+START, NEXT, END = "start of arms", "next arm", "end of arms"
+"""Steps that are brackets of exclusive arms; any other is a plain one."""
 
+
+class Pointer(NamedTuple):
+    """A cell and the byte of it that a name points to."""
+
+    cell: int
+    start: int
+
+
+@dataclass(eq=False)
+class Cell:
+    """Bytes of an arena that hold one value. `before` is the cell whose bytes it takes over, if it is made from one.
+
+    `number` is its place in the memory, which another one takes where only some of exclusive arms have written this.
+    `is_sized` is whether its bytes are known where they are 0.
+    """
+
+    number: int
     name: str
     arena: int
     offset: int
@@ -35,7 +56,29 @@ class Cell:
     before: int | None = None
     written: bool = False
     returned: bool = False
-    of: int | None = None
+    of: Cell | None = None
+    is_sized: bool = True
+
+
+class CellStep(NamedTuple):
+    """A step, or a bracket of exclusive arms, with the cells that it touches, as they were then."""
+
+    name: str
+    op: tuple[str, str]
+    reads: list[Cell]
+    writes: list[Cell]
+    changes: list[Cell]
+    bracket: str = ""
+
+
+@dataclass
+class _Arms:
+    """An open node with exclusive arms: of each arm the cells that it was first to write, and the step at its end."""
+
+    name: str
+    op: tuple[str, str]
+    made: list[dict[int, Cell]]
+    ends: list[CellStep] = field(default_factory=list)
 
 
 @dataclass
@@ -45,10 +88,13 @@ class CellMemory:
     source: Source
     arenas: list[Arena] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
-    steps: list[tuple[str, tuple[str, str], list[int], list[int], list[int]]] = field(default_factory=list)
+    steps: list[CellStep] = field(default_factory=list)
+    joined: list[str] = field(default_factory=list)
+    """The names of cells that stand for what one of several arms has made."""
     kept: set[int] = field(default_factory=set)
     """The cells of the caller that must stay as they are."""
     empty: set[int] = field(default_factory=set)
+    _open: list[_Arms] = field(default_factory=list)
     _arena_names: FreshNames = field(default_factory=FreshNames)
     _cell_names: FreshNames = field(default_factory=FreshNames)
     _step_names: FreshNames = field(default_factory=FreshNames)
@@ -70,13 +116,15 @@ class CellMemory:
     ) -> int:  # fmt: skip
         """A further cell; refused where it ends beyond 64 bits."""
         self.source.bound(len(self.cells))
-        self.cells.append(Cell(self._cell_names(name), arena, offset, 0, role, before))
+        self.cells.append(Cell(len(self.cells), self._cell_names(name), arena, offset, 0, role, before))
         self.grow(len(self.cells) - 1, size, place)
         return len(self.cells) - 1
 
     def own(self, name: str, size: int, *, role: Role = Role.ACTIVATION, capacity: int = UINT64_END - 1) -> int:
         """A cell in memory of its own, which the file places nowhere."""
-        return self.cell(name, self.arena(f"memory of {name}", capacity), 0, size, role=role)
+        cell = self.cell(name, self.arena(f"memory of {name}", capacity), 0, size, role=role)
+        self.cells[cell].is_sized = size > 0
+        return cell
 
     def grow(self, cell: int, end: int, place: str | None = None) -> None:
         """State that bytes of a cell up to `end` are used."""
@@ -105,62 +153,166 @@ class CellMemory:
 
         What is read and holds no value stays a read, which the verifier refuses. A cell that is written again changes.
         """
-        read: dict[int, None] = {}
+        read: dict[Cell, None] = {}
         for cell in reads:
             held = self.held(cell)
-            read[cell if held is None else held] = None
+            read[self.cells[cell if held is None else held]] = None
         apart = set(read)
-        written: dict[int, None] = {}
-        changed: dict[int, None] = {}
+        written: dict[Cell, None] = {}
+        changed: dict[Cell, None] = {}
         for cell in dict.fromkeys((*writes, *keeps)):
             found, held = self.cells[cell], self.held(cell)
-            written[cell] = None
+            written[found] = None
             if held == cell:
                 # A part may be written, so that what was there before counts as read.
-                changed[cell] = read[cell] = None
+                changed[found] = read[found] = None
                 continue
+            if self._open:
+                self._open[-1].made[-1][cell] = found
             if held is not None and cell in keeps:
-                read[held] = None
                 old = self.cells[held]
+                read[old] = None
                 same = (old.arena, old.offset, old.bytes) == (found.arena, found.offset, found.bytes)
                 # What is read by another operand as well may be read where it is overwritten.
-                found.of = held if same and held not in apart else None
-        for cell in written:
-            self.cells[cell].written = True
-        label = self._step_names(name)
+                found.of = old if same and old not in apart else None
+        for each in written:
+            each.written = True
+        self._state(CellStep(self._step_names(name), op, list(read), list(written), list(changed)))
+
+    def _state(self, step: CellStep) -> CellStep:
         self.source.bound(len(self.steps) + len(self.cells))
-        self.source.spend(1 + len(read) + len(written))
-        self.steps.append((label, op, list(read), list(written), list(changed)))
+        self.source.spend(1 + len(step.reads) + len(step.writes))
+        self.steps.append(step)
+        return step
+
+    def begin(self, name: str, op: tuple[str, str], reads: Iterable[int]) -> None:
+        """A node with exclusive arms, which reads what chooses one of them, and its first arm. spec: FP7.10, FP8.8"""
+        self.step(name, op, reads, ())
+        entered = self.steps[-1]
+        self.steps[-1] = entered._replace(bracket=START)
+        self._open.append(_Arms(entered.name, op, [{}]))
+
+    def arm(self) -> None:
+        """End an arm and begin the next one, with the cells as they were before the first."""
+        node = self._open[-1]
+        self._leave_arm(node)
+        node.made.append({})
+        self._state(CellStep(node.name, node.op, [], [], [], NEXT))
+
+    def _leave_arm(self, node: _Arms) -> None:
+        name = self._step_names(f"{node.name}, end of arm {len(node.ends)}")
+        node.ends.append(self._state(CellStep(name, node.op, [], [], [])))
+        self.source.spend(len(node.made[-1]))
+        for cell in node.made[-1].values():
+            cell.written = False
+
+    def end(self, taken: Sequence[Iterable[Pointer]]) -> list[dict[Pointer, Pointer]]:
+        """End the last arm and the node. `taken` are of each arm the pointers that names stand for behind the node and
+        that the arms do not have in common; what is returned is where each of them points from then on.
+        """
+        node = self._open[-1]
+        self._leave_arm(node)
+        self._open.pop()
+        first, *others = node.made
+        everywhere = {cell for cell, old in first.items() if all(made.get(cell) is old for made in others)}
+        held = [self._held_in(made, everywhere, pointers) for made, pointers in zip(node.made, taken, strict=True)]
+        for made in node.made:
+            for cell, old in made.items():
+                if cell in everywhere:
+                    old.written = True
+                elif self.cells[cell] is old:
+                    # Not written: what this arm has made is no other's.
+                    self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None)
+        if self._open:
+            self._open[-1].made[-1].update((cell, first[cell]) for cell in everywhere)
+        self._state(CellStep(node.name, node.op, [], [], [], END))
+        for end, found in zip(node.ends, held, strict=True):
+            end.reads.extend(dict.fromkeys(found.values()))
+        place = self._join(node, {cell for found in held for cell in found.values()})
+        moved = []
+        for found in held:
+            to: dict[Pointer, Pointer] = {}
+            for pointer, old in found.items():
+                anew, shown = place[old], self.cells[pointer.cell]
+                shift = shown.offset - anew.offset if shown.arena == anew.arena else 0
+                to[pointer] = Pointer(anew.number, shift + pointer.start)
+            moved.append(to)
+        return moved
+
+    def _held_in(self, made: dict[int, Cell], everywhere: set[int], taken: Iterable[Pointer]) -> dict[Pointer, Cell]:
+        """The cells of an arm's own that pointers stand for at its end."""
+        found = {}
+        for pointer in taken:
+            seen: int | None = pointer.cell
+            while seen is not None and seen not in made and not self.cells[seen].written:
+                self.source.spend(1)
+                seen = self.cells[seen].before
+            if seen is not None and seen in made and seen not in everywhere:
+                found[pointer] = made[seen]
+        self.source.spend(len(made) + len(found))
+        return found
+
+    def _join(self, node: _Arms, made: set[Cell]) -> dict[Cell, Cell]:
+        """Write the bytes of what arms have made anew, a cell for each range; the cell in which each lies."""
+        groups: list[list[Cell]] = []
+        ends: list[int] = []
+        self.source.spend(len(made))
+        for cell in sorted(made, key=lambda cell: (cell.arena, cell.offset, cell.number)):
+            if not groups or cell.arena != groups[-1][0].arena or cell.offset >= ends[-1]:
+                groups.append([])
+                ends.append(cell.offset)
+            groups[-1].append(cell)
+            ends[-1] = max(ends[-1], cell.offset + max(1, cell.bytes))
+        place: dict[Cell, Cell] = {}
+        for group in groups:
+            start = group[0].offset
+            size = max(cell.offset + cell.bytes for cell in group) - start
+            number = self.cell(f"{group[0].name} of either arm", group[0].arena, start, size)
+            self.joined.append(self.cells[number].name)
+            place |= dict.fromkeys(group, self.cells[number])
+        anew = [cell.number for cell in dict.fromkeys(place.values())]
+        if anew:
+            self.step(f"{node.name}, results", node.op, (), anew)
+        return place
 
     def plan(self) -> Plan:
         """The plan: the cells that a step or the caller touches. Raises INVALID_PLAN."""
-        touched = {cell for _, _, reads, writes, _ in self.steps for cell in (*reads, *writes)}
-        used = [
-            k for k, c in enumerate(self.cells) if k in touched or c.returned or c.role is not Role.ACTIVATION
-        ]  # fmt: skip
-        row = {k: r for r, k in enumerate(used)}
+        touched = dict.fromkeys(cell for step in self.steps for cell in (*step.reads, *step.writes))
+        touched |= dict.fromkeys(c for c in self.cells if c.returned or c.role is not Role.ACTIVATION)
+        written = {cell for step in self.steps for cell in step.writes}
+        # What has no bytes need not be written to be whole.
+        touched = {c: None for c in touched if c.bytes or not c.is_sized or c in written}
+        used = {cell: row for row, cell in enumerate(sorted(touched, key=lambda cell: cell.number))}
         building = Building()
         building.arenas += self.arenas
         nowhere = len(self.arenas)
-        if any(self.cells[k].bytes == 0 for k in used):
+        if any(c.bytes == 0 for c in used):
             # What has no bytes may be stated at the end of its memory, where it would take one (T7).
             building.arenas.append(Arena(self._arena_names("no bytes"), UINT64_END - 1))
-        for k in used:
-            c = self.cells[k]
+        for c in used:
             flags = IS_OUTPUT | IS_RETURNED if c.returned else 0
             flags |= IS_INPUT if c.role is Role.INPUT else 0
             shares = Shares.NONE if c.of is None else Shares.IN_PLACE
-            of = NONE if c.of is None else row[c.of]
+            of = NONE if c.of is None else used[c.of]
             arena, offset = (c.arena, c.offset) if c.bytes else (nowhere, 0)
             stated = StatedTensor(c.name, c.bytes, arena, offset, c.role, flags, shares=shares, of=of)
             building.tensors.append(stated)
-        for name, op, *lists in self.steps:
-            reads, writes, changes = ([row[k] for k in listed] for listed in lists)
-            building.step(name, op, reads, writes, changes)
+        for step in self.steps:
+            reads, writes, changes = (
+                [used[c] for c in cells if c in used] for cells in (step.reads, step.writes, step.changes)
+            )
+            if step.bracket == START:
+                building.begin(step.name, step.op, reads, writes, exclusive=True)
+            elif step.bracket == NEXT:
+                building.arm()
+            elif step.bracket == END:
+                building.end((), ())
+            elif reads or writes:
+                building.step(step.name, step.op, reads, writes, changes)
         try:
             return Plan(building.allocation())
         except Misplaced as error:
-            raise self.source.refuse(error.what, self.cells[used[error.row]].name, error.fix) from error
+            raise self.source.refuse(error.what, list(used)[error.row].name, error.fix) from error
 
     def returns(self, cells: Iterable[int]) -> None:
         """State that the caller reads these after the last step."""
@@ -174,5 +326,5 @@ class CellMemory:
 
     def donated(self) -> tuple[str, ...]:
         """The names of the callers' cells that the program writes, without those that it gives back as they were."""
-        changed = {cell for *_, changes in self.steps for cell in changes} - self.kept
+        changed = {cell.number for step in self.steps for cell in step.changes} - self.kept
         return tuple(c.name for k, c in enumerate(self.cells) if c.role is Role.INPUT and k in changed)

@@ -31,7 +31,7 @@ from proofs.readers.plans.executorch_file import (
     ProgramCall,
     methods,
 )
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, kept_of_arms, listed
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Arena
@@ -49,7 +49,6 @@ CHANGES = {"llama::update_cache": 1, "llama::update_cache_with_indices": 1}
 """The argument that a kernel writes beside its result, by its name without overload."""
 INSTRUCTION_VISITS = 16
 """What an instruction counts beyond its values."""
-SHOWN = 8
 NOTHING = -1
 """In place of a row: bytes that a pointer left."""
 
@@ -97,25 +96,20 @@ class Findings:
         """As the verdict prints it."""
         assumptions = ["a kernel writes its last argument, llama::update_cache its cache, and nothing else"]
         if self.views:
-            assumptions.append(f"views that were left out show what lies at their bytes: {_listed(self.views)}")
+            assumptions.append(f"views that were left out show what lies at their bytes: {listed(self.views)}")
         if self.delegates:
             assumptions.append("a delegate writes those of its last arguments that nothing used before")
         if methods > 1:
             assumptions.append("each method has memory of its own")
         approximations = []
         if self.joined:
-            approximations.append(f"bytes of either arm are kept while a result is read: {_listed(self.joined)}")
+            approximations.append(kept_of_arms(self.joined))
         if self.reserved:
-            approximations.append(f"what a loop fills or leaves is kept from before it: {_listed(self.reserved)}")
+            approximations.append(f"what a loop fills or leaves is kept from before it: {listed(self.reserved)}")
         return Reading(
             "ExecuTorch program", ACCESSES_WORKED_OUT, tuple(assumptions), self.outside, tuple(approximations),
             tuple(self.donated),
         )  # fmt: skip
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 class MethodWalk:

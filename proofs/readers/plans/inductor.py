@@ -2,31 +2,34 @@
 
 A pool is an arena, a buffer a cell; `b = a  # reuse` is a new buffer in the bytes of `a`, which until it is written
 holds what `a` holds, and `# alloc` one that holds nothing yet. What a kernel of the file reads and writes follows from
-its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.9
+its signature; what another one writes, from `out=` and from names that end in `_`. spec: FP8.1 to FP8.10
 """
 
 from __future__ import annotations
 
 import ast
+import operator
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.cells import WHOLE, CellMemory
+from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
 from proofs.readers.plans.script import (
     Names,
-    Pointer,
     ScriptValue,
     bits,
     dotted,
     extent,
     integer,
-    integers,
+    is_used_behind,
+    last_uses,
+    leave_arms,
     line_of,
     parsed,
     string,
 )
-from proofs.readers.plans.source import ForeignPlan, Source
-from tmmu.core.vocabulary import Role
+from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms, listed
+from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
 DOMAIN = "inductor"
@@ -41,6 +44,17 @@ VIEWS = frozenset((
     "real", "imag", "diagonal", "unfold", "narrow", "_reshape_alias", "dtype",
 ))  # fmt: skip
 """Operators of ATen whose result is in their operand's bytes, or can be."""
+ALIGNED = 64
+"""What Inductor's `align` rounds bytes up to."""
+ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int | None]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: lambda a, b: a // b if b else None, ast.Mod: lambda a, b: a % b if b else None,
+    ast.Pow: lambda a, b: a**b if b in range(64) else None,
+}  # fmt: skip
+FUNCTIONS: dict[str, Callable[[list[int]], int]] = {
+    "align": lambda numbers: -(-numbers[0] // ALIGNED) * ALIGNED, "max": max, "min": min,
+}  # fmt: skip
+DYNAMIC = "state symbols as numbers in get_args, as Inductor does, or compile with dynamic=False"
 READ, WRITTEN, KEPT = "read", "written", "kept"
 """What a kernel does with a parameter: `KEPT` is one that it reads and writes."""
 
@@ -68,9 +82,13 @@ class _Wrapper:
         self.globals: set[str] = {"self", "args"}
         self.subgraphs: dict[str, ast.FunctionDef] = {}
         self.depth = 0
-        self.is_instead = False
+        self.control = 0
+        self.loops = 0
+        self.last: dict[str, int] = {}
         self.approximations: dict[str, None] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
+        self.numbers: dict[str, int] = {}
+        self.symbols: dict[str, int] = {}
         self.widths: dict[int, int] = {}
         self.unsized: set[int] = set()
         self.items: dict[tuple[int, int], ScriptValue] = {}
@@ -98,16 +116,21 @@ class _Wrapper:
             )
         for name, function in functions.items():
             self.prefix = f"{name}." if len(functions) > 1 else ""
-            made = self.block(function.body, {})
+            made = self.body(function, {})
             self.memory.returns(p.cell for p in made.every(self.source))
         if not self.has_plan:
             fix = "compile with torch._inductor.config.memory_planning = True"
             raise self.source.refuse("no buffer lies in a pool or in another's bytes: nothing is planned", None, fix)
         if len(functions) > 1:
             self.outside["calls between partitions"] = "each is a run of its own"
+        if self.symbols:
+            stated = listed([f"{name} = {number}" for name, number in self.symbols.items()])
+            self.assumed[f"sizes are those that get_args states: {stated}"] = None
         given = self.memory.donated()
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
+        if self.memory.joined:
+            self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
             "Inductor wrapper",
             ACCESSES_WORKED_OUT,
@@ -153,22 +176,58 @@ class _Wrapper:
         return kinds
 
     def measure(self, node: ast.FunctionDef) -> None:
-        """The sizes of arguments: `arg0_1 = rand_strided((64, ), (1, ), device='cpu', dtype=torch.float32)`."""
+        """The sizes of arguments: `arg1_1 = rand_strided((64, ), (1, ), device='cpu', dtype=torch.float32)`, or of a
+        symbol that is one: `arg0_1 = 64`.
+        """
         for line in node.body:
-            if isinstance(line, ast.Assign) and isinstance(line.value, ast.Call) and len(line.value.args) == 2:
-                call, target = line.value, line.targets[0]
+            if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
+                continue
+            name, call, number = line.targets[0].id, line.value, integer(line.value)
+            if number is not None:
+                self.numbers[name] = number
+            elif isinstance(call, ast.Call) and dotted(call.func) == "rand_strided" and len(call.args) == 2:
                 dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
-                size = self.bytes(call.args[0], call.args[1], dtype)
-                if isinstance(target, ast.Name) and dotted(call.func) == "rand_strided" and size is not None:
-                    self.sizes[target.id] = size, _width(dtype) or 0
+                size = self.bytes(call.args[0], call.args[1], dtype, {})
+                if size is not None:
+                    self.sizes[name] = size, _width(dtype)
 
-    def bytes(self, shape: ast.expr, strides: ast.expr | None, dtype: ast.expr | None) -> int | None:
+    def bytes(self, shape: ast.expr, strides: ast.expr, dtype: ast.expr | None, names: Names) -> int | None:
         """The bytes of a shape with strides; None where one is no number."""
-        dims, steps = integers(shape), None if strides is None else integers(strides)
-        width = _width(dtype)
-        if dims is None or width is None or (strides is not None and (steps is None or len(steps) != len(dims))):
+        dims, steps, width = self.integers(shape, names), self.integers(strides, names), _width(dtype)
+        if dims is None or width == 0 or steps is None or len(steps) != len(dims):
             return None
-        return extent(dims, steps, width) if min((*dims, *(steps or ())), default=0) >= 0 else None
+        return extent(dims, steps, width) if min((*dims, *steps), default=0) >= 0 else None
+
+    def integers(self, node: ast.expr, names: Names) -> tuple[int, ...] | None:
+        """The integers of a tuple; None where one is none."""
+        if not isinstance(node, ast.Tuple | ast.List):
+            return None
+        found = [self.integer(item, names) for item in node.elts]
+        return tuple(x for x in found if x is not None) if None not in found else None
+
+    def integer(self, node: ast.expr, names: Names) -> int | None:
+        """An integer, also of names that stand for one, as of symbolic sizes; None of any other. spec: FP8.10"""
+        self.source.spend(1)
+        found: int | None = integer(node)
+        match node:
+            case ast.Name(id=name) if name in names:
+                found = names[name].number
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+                both = self.integer(left, names), self.integer(right, names)
+                if both[0] is not None and both[1] is not None:
+                    found = ARITHMETIC[type(op)](both[0], both[1])
+            case ast.Call(func=ast.Name(id=callee), args=[first, *others]) if callee in FUNCTIONS:
+                numbers = [number for each in (first, *others) if (number := self.integer(each, names)) is not None]
+                found = FUNCTIONS[callee](numbers) if len(numbers) == 1 + len(others) else None
+        return found if found is not None and abs(found) < UINT64_END else None
+
+    def body(self, function: ast.FunctionDef, names: Names) -> ScriptValue:
+        """The steps of a function; what it returns."""
+        outer = self.last, self.control, self.loops
+        self.last, self.control, self.loops = last_uses(self.source, function), 0, 0
+        made = self.block(function.body, names)
+        self.last, self.control, self.loops = outer
+        return made
 
     def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
         """The steps of a block; what it returns."""
@@ -188,22 +247,23 @@ class _Wrapper:
                     for target in targets:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
                             raise self.refuse(node, "del of what is no buffer, or deleted already")
-                case ast.Return(value=ast.expr() as value):
+                case ast.Return(value=ast.expr() as value) if not self.control:
                     return self.value(value, names, "result")
                 case ast.With():
-                    self.block(node.body, names)
+                    made = self.block(node.body, names)
+                    if isinstance(node.body[-1], ast.Return):
+                        return made
                 case ast.If(orelse=[]) if isinstance(following, ast.While) and _is_otherwise(node.test, following.test):
-                    unless, self.is_instead = dict(names), True
-                    self.block(node.body, unless)
-                    self.is_instead = False
-                    self.loop(following, names, unless)
+                    self.loop(following, names, node.body)
                 case ast.While() if k and _is_guard(body[k - 1], node):
                     pass
                 case ast.While(orelse=[]):
-                    self.loop(node, names, dict(names))
+                    self.loop(node, names, [])
                 case ast.If():
                     self.arms(node, names)
-                case ast.Raise() | ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()) | ast.Global():
+                case ast.Return(value=None) if not self.control:
+                    return ScriptValue()
+                case ast.Raise() | ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Global():
                     pass
                 case _:
                     fix = "of control flow in a wrapper, conds, loops and calls of subgraphs are read"
@@ -213,39 +273,74 @@ class _Wrapper:
         return ScriptValue()
 
     def arms(self, node: ast.If, names: Names) -> None:
-        """The arms of a cond, one after the other; a name that both bind stands for what either made. spec: FP8.8"""
-        self.source.descend(self.depth)
-        self.approximations["the arms of a cond count as one after the other, and what either made as read"] = None
-        self.value(node.test, names, "")
-        self.depth += 1
-        found = []
-        for body in (node.body, node.orelse):
-            inner = dict(names)
-            self.block(body, inner)
-            found.append(inner)
-        self.depth -= 1
-        self.merge(names, *found)
+        """A cond: two exclusive arms; a name that both bind stands for what either made. spec: FP8.8"""
+        self.begin("if", node.test, names)
+        found = [dict(names), dict(names)]
+        self.block(node.body, found[0])
+        self.memory.arm()
+        self.block(node.orelse, found[1])
+        self.end(node, names, found)
 
-    def loop(self, node: ast.While, names: Names, unless: Names) -> None:
-        """A loop as two iterations; `unless` is what names stand for where it does not run. spec: FP8.9"""
-        self.source.descend(self.depth)
+    def loop(self, node: ast.While, names: Names, instead: list[ast.stmt]) -> None:
+        """A loop: its condition and two iterations, or what stands in its stead where it does not run. spec: FP8.9"""
         self.assumed["iterations of a loop beyond the second are like the second"] = None
-        self.value(node.test, names, "")
-        found = dict(names)
-        self.depth += 1
-        for _ in range(2):
-            self.block(node.body, found)
-            self.merge(unless, unless, found)
-        self.depth -= 1
-        names.clear()
-        names |= unless
+        if self.is_filled(instead, names):
+            self.assumed["a loop that is given memory which nothing has written runs"] = None
+            self.iterate(node, names)
+            return
+        self.begin("while", node.test, names)
+        found = [dict(names), dict(names)]
+        self.block(instead, found[0])
+        self.memory.arm()
+        self.iterate(node, found[1])
+        self.end(node, names, found)
 
-    def merge(self, names: Names, first: Names, second: Names) -> None:
-        """What names stand for after one of two blocks: those that both have."""
-        self.source.spend(len(names) + len(first))
-        merged = {name: self.either(first[name], second[name]) for name in first if name in second}
-        names.clear()
-        names |= merged
+    def is_filled(self, instead: list[ast.stmt], names: Names) -> bool:
+        """Whether what stands in a loop's stead would use memory that nothing has written."""
+        for part in (part for statement in instead for part in ast.walk(statement)):
+            self.source.spend(1)
+            found = names.get(part.id, ScriptValue()) if isinstance(part, ast.Name) else ScriptValue()
+            cells = [pointer.cell for pointer in found.every(self.source)]
+            if any(self.memory.held(cell) is None and self.memory.cells[cell].bytes for cell in cells):
+                return True
+        return False
+
+    def iterate(self, node: ast.While, names: Names) -> None:
+        """Two iterations, each with the condition that is read behind it. spec: FP8.9"""
+        self.source.descend(self.depth)
+        self.depth += 1
+        self.control += 1
+        self.loops += 1
+        for _ in range(2):
+            self.block(node.body, names)
+            self.memory.step("while", (DOMAIN, "while"), self.cells(node.test, names), ())
+        self.depth -= 1
+        self.control -= 1
+        self.loops -= 1
+
+    def begin(self, what: str, test: ast.expr, names: Names) -> None:
+        """Control flow in two arms, and the first of them."""
+        self.source.descend(self.depth)
+        self.memory.begin(what, (DOMAIN, what), self.cells(test, names))
+        self.source.spend(2 * len(names))
+        self.depth += 1
+        self.control += 1
+
+    def end(self, node: ast.If | ast.While, names: Names, found: list[Names]) -> None:
+        """The end of both arms. What they make is kept for names that are used behind them, or in another iteration."""
+        self.depth -= 1
+        self.control -= 1
+        in_loop = self.loops > 0
+        joined = leave_arms(self.memory, names, found, lambda name: in_loop or is_used_behind(node, name, self.last))
+        for made, cells in joined.items():
+            widths = {self.widths.get(cell, 0) for cell in cells}
+            self.widths[made] = widths.pop() if len(widths) == 1 else 0
+            if not self.unsized.isdisjoint(cells):
+                self.unsized.add(made)
+
+    def cells(self, node: ast.expr, names: Names) -> list[int]:
+        """The cells that an expression reads."""
+        return [pointer.cell for pointer in self.value(node, names, "").every(self.source)]
 
     def put(self, node: ast.AST, target: ast.Subscript, value: ScriptValue, names: Names) -> None:
         """`buf3[1] = …`: an item of a list, which is another list from here on."""
@@ -256,22 +351,13 @@ class _Wrapper:
         self.source.spend(len(old.items))
         names[target.value.id] = ScriptValue(old.pointers, old.items | {at: value})
 
-    def either(self, first: ScriptValue, second: ScriptValue) -> ScriptValue:
-        """What a name stands for where either arm may have bound it; lists item by item, but no lists in lists."""
-        if first is second:
-            return first
-        if first.items and first.items.keys() == second.items.keys():
-            pairs = {k: (first.items[k].every(self.source), second.items[k].every(self.source)) for k in first.items}
-            return ScriptValue(items={k: ScriptValue(tuple(dict.fromkeys(a + b))) for k, (a, b) in pairs.items()})
-        return ScriptValue(tuple(dict.fromkeys(first.every(self.source) + second.every(self.source))))
-
     def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
         """A call of a subgraph: its steps, with what it is given as `args`. spec: FP8.8"""
         self.source.descend(self.depth)
         if len(node.args) != 1:
             raise self.refuse(node, f"{callee} takes one list")
         self.depth += 1
-        made = self.block(self.subgraphs[callee].body, {"args": self.value(node.args[0], names, callee)})
+        made = self.body(self.subgraphs[callee], {"args": self.value(node.args[0], names, callee)})
         self.depth -= 1
         return made
 
@@ -289,6 +375,10 @@ class _Wrapper:
             if not given:
                 names[name] = self.item(found, k, name)
                 continue
+            if name in self.numbers:
+                names[name] = ScriptValue(number=self.numbers[name])
+                self.symbols[name] = self.numbers[name]
+                continue
             size, self.widths[len(self.memory.cells)] = self.sizes.get(name, (0, 0))
             cell = self.memory.own(self.prefix + name, size, role=Role.INPUT)
             if name not in self.sizes:
@@ -299,6 +389,11 @@ class _Wrapper:
     def assigned(self, node: ast.Assign, name: str, value: ast.expr, names: Names) -> ScriptValue:
         """A name for a value, or for a further buffer in its bytes where the line ends so. spec: FP8.2, FP8.3"""
         found = self.value(value, names, name)
+        number = self.integer(value, names)
+        if number is not None:
+            if isinstance(value, ast.Name) and value.id in self.symbols:  # `s0 = arg0_1`
+                self.symbols[name] = self.symbols.pop(value.id)
+            return ScriptValue(number=number)
         comment = self.lines[(node.end_lineno or 1) - 1].rstrip()
         is_name = isinstance(value, ast.Name)
         is_view = isinstance(value, ast.Call) and dotted(value.func) in ("reinterpret_tensor", "torch.as_strided")
@@ -309,7 +404,7 @@ class _Wrapper:
         old = self.memory.cells[pointer.cell]
         size = max(0, old.bytes - pointer.start)
         if isinstance(value, ast.Call) and pointer.cell not in self.unsized:
-            start, end = self.viewed(value, self.widths[pointer.cell])
+            start, end = self.viewed(value, self.widths[pointer.cell], names)
             size = end - start
         before = None if comment.endswith("# alloc") else pointer.cell
         offset = old.offset + pointer.start
@@ -358,7 +453,7 @@ class _Wrapper:
     def call(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         callee = dotted(node.func)
         if callee.startswith("empty_strided"):
-            return self.pool(node, name)
+            return self.pool(node, names, name)
         if callee == "alloc_from_pool":
             return self.buffer(node, names, name)
         if callee in ("reinterpret_tensor", "torch.as_strided"):
@@ -378,37 +473,37 @@ class _Wrapper:
 
     def state(self, node: ast.Call, names: Names) -> None:
         """`assert_tensor_metadata(buf2, shape, strides, dtype, …)`: the size of what other code has returned."""
-        size = self.bytes(node.args[1], node.args[2], node.args[3]) if len(node.args) > 3 else None
+        size = self.bytes(node.args[1], node.args[2], node.args[3], names) if len(node.args) > 3 else None
         for pointer in self.value(node.args[0], names, "").every(self.source) if size is not None else ():
             if pointer.cell in self.unsized:
                 self.unsized.discard(pointer.cell)
-                self.widths[pointer.cell] = _width(node.args[3]) or 0
+                self.widths[pointer.cell] = _width(node.args[3])
                 self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
 
-    def pool(self, node: ast.Call, name: str) -> ScriptValue:
+    def pool(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`empty_strided_cpu(shape, strides, dtype)`: memory of its own, a pool or a buffer."""
         options = {k.arg: k.value for k in node.keywords}
         dtype = node.args[2] if len(node.args) > 2 else options.get("dtype")
-        size = self.bytes(node.args[0], node.args[1], dtype) if len(node.args) > 1 else None
+        size = self.bytes(node.args[0], node.args[1], dtype, names) if len(node.args) > 1 else None
         if size is None:
-            raise self.refuse(node, "expected a shape and strides in numbers", "compile with dynamic=False")
-        label = self.prefix + (name or "buffer")
+            raise self.refuse(node, "expected a shape and strides in numbers", DYNAMIC)
+        label = self.prefix + name
         cell = self.memory.cell(label, self.memory.arena(label, size), 0, size, place=line_of(node))
-        self.widths[cell] = _width(dtype) or 0
+        self.widths[cell] = _width(dtype)
         return ScriptValue((Pointer(cell, 0),))
 
     def buffer(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`alloc_from_pool(pool, offset, dtype, shape, strides)`; the offset is in bytes. spec: FP8.1"""
         base = self.value(node.args[0], names, name).pointers if len(node.args) == 5 else ()
-        offset = integer(node.args[1]) if base else None
-        size = self.bytes(node.args[3], node.args[4], node.args[2]) if base else None
+        offset = self.integer(node.args[1], names) if base else None
+        size = self.bytes(node.args[3], node.args[4], node.args[2], names) if base else None
         if len(base) != 1 or offset is None or offset < 0 or size is None:
-            raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers")
+            raise self.refuse(node, "expected a pool, an offset, a type, a shape and strides in numbers", DYNAMIC)
         self.has_plan = True
         pool = self.memory.cells[base[0].cell]
         at = pool.offset + base[0].start + offset
-        cell = self.memory.cell(self.prefix + (name or "buffer"), pool.arena, at, size, place=line_of(node))
-        self.widths[cell] = _width(node.args[2]) or 0
+        cell = self.memory.cell(self.prefix + name, pool.arena, at, size, place=line_of(node))
+        self.widths[cell] = _width(node.args[2])
         return ScriptValue((Pointer(cell, 0),))
 
     def view(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
@@ -419,17 +514,17 @@ class _Wrapper:
             if pointer.cell in self.unsized:
                 found.append(pointer)
                 continue
-            start, end = self.viewed(node, self.widths[pointer.cell])
+            start, end = self.viewed(node, self.widths[pointer.cell], names)
             self.memory.grow(pointer.cell, pointer.start + end, line_of(node))
             found.append(Pointer(pointer.cell, pointer.start + start))
         return ScriptValue(tuple(found))
 
-    def viewed(self, node: ast.Call, width: int) -> tuple[int, int]:
+    def viewed(self, node: ast.Call, width: int, names: Names) -> tuple[int, int]:
         """The bytes of its operand at which a view begins and ends."""
-        shape, strides = (integers(arg) for arg in node.args[1:3]) if len(node.args) > 2 else (None, None)
-        offset = integer(node.args[3]) if len(node.args) > 3 else 0
+        shape, strides = (self.integers(arg, names) for arg in node.args[1:3]) if len(node.args) > 2 else (None, None)
+        offset = self.integer(node.args[3], names) if len(node.args) > 3 else 0
         if shape is None or strides is None or offset is None or len(shape) != len(strides):
-            raise self.refuse(node, "expected a shape, strides and an offset in numbers", "compile with dynamic=False")
+            raise self.refuse(node, "expected a shape, strides and an offset in numbers", DYNAMIC)
         if min((*shape, *strides, offset)) < 0:
             raise self.refuse(node, "a shape, stride or offset below 0")
         start = offset * width // 8
@@ -441,7 +536,7 @@ class _Wrapper:
         if len(node.args) < len(kinds) and not any(k.arg for k in node.keywords):
             raise self.refuse(node, f"{kernel} takes {len(kinds)} operands, got {len(node.args)}")
         for k, arg in enumerate(node.args):
-            cells = [p.cell for p in self.value(arg, names, "").every(self.source)]
+            cells = self.cells(arg, names)
             kind = kinds[k] if k < len(kinds) else READ
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
         # A kernel of several loops reads by one parameter what it has written by others.
@@ -464,13 +559,11 @@ class _Wrapper:
             cells = [p.cell for p in operand.every(self.source)]
             (touched.keeps if inplace and k == 0 else touched.reads).extend(cells)
         for keyword in node.keywords:
-            cells = [p.cell for p in self.value(keyword.value, names, "").every(self.source)]
+            cells = self.cells(keyword.value, names)
             (touched.writes if keyword.arg == "out" or keyword.arg == "outs" else touched.reads).extend(cells)
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
             return ScriptValue()
-        if self.is_instead:  # a loop that runs at least once is given memory that it fills
-            touched.reads = [cell for cell in touched.reads if self.memory.held(cell) is not None]
         label = callee or "a call"
         if op in VIEWS:
             self.assumed[f"{label} shows its operand's bytes"] = None
@@ -510,6 +603,6 @@ def _is_guard(node: ast.stmt, loop: ast.While) -> bool:
     return isinstance(node, ast.If) and not node.orelse and _is_otherwise(node.test, loop.test)
 
 
-def _width(dtype: ast.expr | None) -> int | None:
-    """The bits of `torch.float32`."""
-    return None if dtype is None else bits(dotted(dtype).removeprefix("torch."))
+def _width(dtype: ast.expr | None) -> int:
+    """The bits of `torch.float32`; 0 where they are not known."""
+    return 0 if dtype is None else bits(dotted(dtype).removeprefix("torch.")) or 0

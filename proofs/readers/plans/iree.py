@@ -2,7 +2,7 @@
 
 The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
 A slice is a cell of the resource that it lies in. Commands of one concurrent region are one step; what two of them
-touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.10
+touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.11
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
+CONSUME = re.compile(r"\bconsume %", re.ASCII)
+EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
+"""The functions that IREE runs itself, for constants."""
 MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
 LIMIT = 64
@@ -109,7 +112,12 @@ class _Dump:
             raise self.source.refuse("no function that executes commands, dumped after LayoutSlices", None, fix)
         for name in names:
             self.prefix = f"{name}." if len(names) > 1 else ""
-            _Function(self, found[name, "After"], found.get((name, "Before"))).read()
+            function = _Function(self, found[name, "After"], found.get((name, "Before")))
+            function.read()
+            if EVALUATED.fullmatch(name):
+                self.assumed["what IREE evaluates as it compiles is given memory of its own"] = None
+            else:
+                function.keep_arguments()
         outside = {"alignment of slices": "the dump does not state it"}
         reading = Reading(
             "IREE stream dump", ACCESSES_WORKED_OUT, tuple(self.assumed), outside, tuple(self.approximations),
@@ -153,7 +161,9 @@ class _Function:
         self.cells: dict[tuple[str, str | None], int] = {}
         self.external: set[str] = set()
         self.imported: dict[str, str] = {}
-        """The resource that is made of a buffer view of the caller's."""
+        """The resource that is first made of a buffer view of the caller's."""
+        self.consumed: set[str] = set()
+        """The buffer views that the caller gives up."""
         self.open: list[_Region] = []
         self.accesses: list[_Access] = []
         self.label = ""
@@ -221,6 +231,12 @@ class _Function:
         if self.open:
             raise self.refuse("the function does not end")
 
+    def keep_arguments(self) -> None:
+        """State that what the caller does not give up stays as it was given. spec: FP9.11"""
+        for view, resource in self.imported.items():
+            if view not in self.consumed and (resource, None) in self.cells:
+                self.memory.keeps([self.cells[resource, None]])
+
     def statement(self, text: str, old: str) -> None:
         """One line. Names are those after the pass; `old` is the line before it."""
         if text.startswith(("//", "util.func", "util.initializer")) or not text:
@@ -267,7 +283,7 @@ class _Function:
             self.keep(operands)
             self.timed(results, operands)
         elif op == "stream.tensor.import":
-            self.imported |= zip(operands[:1], results, strict=False)
+            self.importing(body, results, operands)
             self.timed(results, operands)
         elif op == "stream.resource.load":
             self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])
@@ -286,6 +302,19 @@ class _Function:
                 for result in results:
                     if same:
                         self.references[result] = set(same)
+
+    def importing(self, body: str, results: list[str], operands: list[str]) -> None:
+        """`stream.tensor.import … consume %arg0 : … in !stream.resource<external>{%size}`. spec: FP9.11"""
+        if not operands or len(results) != 1:
+            raise self.refuse("expected a buffer view")
+        first = self.imported.setdefault(operands[0], results[0])
+        if CONSUME.search(body):
+            self.consumed.add(operands[0])
+        if first != results[0]:
+            size = SIZE.search(body)
+            if first not in self.references and size is not None and size[1] in self.constants:
+                self.external_resource(first, self.constants[size[1]])
+            self.references[results[0]] = self.known(first)
 
     def timed(self, results: list[str], operands: list[str]) -> None:
         """Timepoints that follow from others: what has then been executed, as bits."""
@@ -359,9 +388,10 @@ class _Function:
                     self.references[result] = refs
             self.times |= dict.fromkeys(region.results, (1 << self.executes) - 1)
             if region.kind != "scf.if":
-                made = {cell for step in self.memory.steps[region.step :] for cell in step[3]}
-                again = dict.fromkeys(c for s in self.memory.steps[region.step :] for c in s[2] if c not in made)
-                self.source.spend(sum(len(s[2]) for s in self.memory.steps[region.step :]))
+                steps = self.memory.steps[region.step :]
+                made = {cell for step in steps for cell in step.writes}
+                again = dict.fromkeys(c.number for step in steps for c in step.reads if c not in made)
+                self.source.spend(sum(len(step.reads) for step in steps))
                 if again:
                     self.memory.step("next iteration", (DOMAIN, "loop"), again, ())
 

@@ -66,8 +66,7 @@ class _Reading:
         header = [cell.strip() for cell in lines[0].split(",")]
         columns = self.columns(header)
         is_inclusive = "end" in header
-        seen: set[str] = set()
-        names: list[str] = []
+        names: dict[str, None] = {}
         rows: list[tuple[int, ...]] = []
         for self.line, text in enumerate(lines[1:], 2):
             self.source.spend(ROW_VISITS + len(text) // 32, f"line {self.line}")
@@ -78,9 +77,8 @@ class _Reading:
                 raise self.refuse(f"expected {len(header)} cells, got {len(cells)}")
             row = {name: cells[k] for name, k in columns.items()}
             name = row["id"]
-            if not name or "\0" in name or name in seen:
-                raise self.refuse(f"the id {name!r} is empty or stated twice", "give each buffer an id of its own")
-            seen.add(name)
+            if not name or "\0" in name:
+                raise self.refuse(f"the id {name!r} is empty, or no name", "give each buffer an id of its own")
             size, offset = self.integer(row, "size"), self.integer(row, "offset")
             alignment = self.integer(row, "alignment", 1) if row.get("alignment") else 1
             if alignment & (alignment - 1):
@@ -89,15 +87,16 @@ class _Reading:
                 # The address of a buffer is aligned; a window begins where it begins.
                 aligned = alignment if piece.first == 0 else 1
                 rows.append((0, piece.size, aligned, piece.lower, piece.upper - 1, offset + piece.first))
-                names.append(piece.name)
+                if piece.name in names:
+                    what = f"the id {piece.name!r} is stated twice, or that of a part of another buffer"
+                    raise self.refuse(what, "give each buffer an id of its own")
+                names[piece.name] = None
             if offset + size >= UINT64_END:
                 raise self.refuse("the buffer ends beyond 64 bits")
             self.source.bound(len(rows))
-        if len(set(names)) != len(names):
-            raise self.refuse("the id of a buffer is that of a part of another", "rename it")
         limit = self.source.capacity
         arena = Arena(ARENA) if limit is None else Arena(ARENA, limit)
-        plan = BufferPlan(Buffers((arena,), storages(rows), (), Names.of(names)))
+        plan = BufferPlan(Buffers((arena,), storages(rows), (), Names.of(list(names))))
         return ForeignPlan(plan, self.reading(columns))
 
     def reading(self, columns: dict[str, int]) -> Reading:

@@ -1,8 +1,8 @@
 """TVM Relax scripts after `StaticPlanBlockMemory`: storages, tensors at their offsets, and calls of kernels.
 
 A storage is an arena, a tensor in it a cell; what a call writes is found in the kernel's own body, which the script
-has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are read one after the other:
-a run takes one of them, and what both have made is kept. spec: FP7.1 to FP7.9
+has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are exclusive: what the name
+that it binds stands for in either arm is kept. spec: FP7.1 to FP7.10
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.cells import WHOLE, CellMemory
+from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
 from proofs.readers.plans.script import (
     Names,
-    Pointer,
     ScriptValue,
     bits,
     dotted,
     extent,
     integer,
     integers,
+    is_used_behind,
+    last_uses,
+    leave_arms,
     line_of,
     parsed,
     string,
 )
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms
 from tmmu.core.vocabulary import Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
@@ -34,7 +36,6 @@ DOMAIN = "tvm"
 SAME = frozenset(("R.match_cast", "R.reshape", "R.memory.view", "R.memory.ensure_zero_offset", "R.vm.match_shape"))
 """Calls whose result is their first operand's bytes."""
 SAME_PACKED = frozenset(("vm.builtin.reshape", "vm.builtin.ensure_zero_offset", "runtime.TVMTensorCreateView"))
-PACKED = frozenset(("R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx"))
 KILLS = frozenset(("R.memory.kill_tensor", "R.memory.kill_storage", "R.vm.kill_object"))
 IGNORED = frozenset(("R.func_attr", "R.output", "R.assert_op", "R.print", "R.vm.check_tensor_info"))
 UNPLANNED = frozenset(("R.call_tir", "R.call_dps_packed"))
@@ -67,6 +68,7 @@ class _Module:
         self.outside: dict[str, str] = {}
         self.storages: dict[int, int] = {}
         self.killed: dict[str, int] = {}
+        self.last: dict[str, int] = {}
         self.in_arms: dict[str, tuple[int, ScriptValue]] = {}
 
     def plan(self) -> ForeignPlan:
@@ -90,6 +92,8 @@ class _Module:
             raise self.source.refuse("no storage is allocated: nothing is planned", None, fix)
         if len(self.functions) > 1:
             self.outside["calls between functions"] = "each function is a run of its own"
+        if self.memory.joined:
+            self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
             TITLE, ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations),
             self.memory.donated(),
@@ -139,11 +143,9 @@ class _Module:
                 if base is first:
                     self.buffer(kernel, of[base.id], ast.Call(call.func, call.args[1:], call.keywords))
         elif name in ("T.Buffer", "T.decl_buffer"):
-            for keyword in call.keywords:
-                data = keyword.value
-                if keyword.arg == "data" and isinstance(data, ast.Attribute):
-                    base = data.value
-                    of |= {target.id: of[base.id]} if isinstance(base, ast.Name) and base.id in of else {}
+            data = {keyword.arg: keyword.value for keyword in call.keywords}.get("data")
+            base = data.value if isinstance(data, ast.Attribute) else None
+            of |= {target.id: of[base.id]} if isinstance(base, ast.Name) and base.id in of else {}
 
     def buffer(self, kernel: _Kernel, k: int, declared: ast.expr | None) -> None:
         """The bytes that a parameter's declaration states, where they are known."""
@@ -154,12 +156,12 @@ class _Module:
             return
         dtype = declared.args[1] if len(declared.args) > 1 else options.get("dtype", ast.Constant("float32"))
         shape, width = integers(declared.args[0]), bits(string(dtype) or "")
-        if shape is not None and width is not None and min(shape, default=0) >= 0:
+        if shape is not None and width is not None:
             kernel.bytes[k] = max(kernel.bytes.get(k, 0), extent(shape, None, width))
 
     def function(self, node: ast.FunctionDef) -> None:
         names: Names = {}
-        self.killed, self.in_arms = {}, {}
+        self.killed, self.in_arms, self.last = {}, {}, last_uses(self.source, node)
         for arg in node.args.args:
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
         self.block(node.body, names, 0)
@@ -208,38 +210,22 @@ class _Module:
                 raise self.refuse(node, f"a statement of Relax was expected, got {type(node).__name__}")
 
     def arms(self, node: ast.If, names: Names, depth: int) -> None:
-        """Both arms, one after the other; a name that both bind stands for what either made. spec: FP7.5"""
-        self.touch("if", (self.value(node.test, names, "", None),))
-        self.approximations["the arms of an If count as one after the other, and what either made as read"] = None
-        found = []
-        for body in (node.body, node.orelse):
-            inner = dict(names)
+        """An If: two exclusive arms; a name that both bind stands for what either made. spec: FP7.5, FP7.10"""
+        test = self.value(node.test, names, "", None)
+        self.memory.begin("if", (DOMAIN, "if"), (p.cell for p in test.every(self.source)))
+        found, killed, after = [], self.killed, dict[str, int]()
+        for k, body in enumerate((node.body, node.orelse)):
+            if k:
+                self.memory.arm()
+            inner, self.killed = dict(names), dict(killed)
+            self.source.spend(len(names) + len(killed))
             self.block(body, inner, depth + 1)
             found.append(inner)
             for name in inner.keys() - names.keys():
                 self.in_arms[name] = node.lineno, inner[name]
-        merged: dict[tuple[int, int], ScriptValue] = {}
-        for name in found[0]:
-            first, second = found[0].get(name), found[1].get(name)
-            if first is not None and second is not None:
-                names[name] = self.either(first, second, merged)
-        self.source.spend(len(names))
-
-    def either(
-        self, first: ScriptValue, second: ScriptValue, merged: dict[tuple[int, int], ScriptValue]
-    ) -> ScriptValue:
-        """What a name stands for where either arm may have bound it: items one by one where both are tuples."""
-        if first is second:
-            return first
-        key = id(first), id(second)
-        if key not in merged:
-            self.source.spend(1)
-            merged[key] = found = ScriptValue()
-            if first.items and first.items.keys() == second.items.keys():
-                found.items |= {k: self.either(first.items[k], second.items[k], merged) for k in first.items}
-            else:
-                found.pointers = tuple(dict.fromkeys((*first.every(self.source), *second.every(self.source))))
-        return merged[key]
+            after |= self.killed
+        self.killed = after
+        leave_arms(self.memory, names, found, lambda name: is_used_behind(node, name, self.last))
 
     def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What an expression stands for; a call in it is a step."""
@@ -298,7 +284,7 @@ class _Module:
             if size is None:
                 self.outside["sizes of tensors in memory of their own"] = "they have symbols"
             return ScriptValue((Pointer(self.memory.own(self.prefix + name, size or 0), 0),))
-        packed = string(node.args[0]) if callee in PACKED and node.args else None
+        packed = string(node.args[0]) if node.args else None
         operands = [self.value(arg, names, "", None) for arg in (node.args[1:] if packed is not None else node.args)]
         if callee in SAME or packed in SAME_PACKED:
             return self.same(node, operands, callee, packed, annotation)
@@ -329,8 +315,8 @@ class _Module:
         if size is None or len(size) != 1 or size[0] < 0:
             fix = "bound the symbols: tir_var_upper_bound"
             raise self.refuse(node, "expected the bytes of a storage as R.shape([N])", fix)
-        arena = self.memory.arena(self.prefix + (name or "storage"), size[0])
-        cell = self.memory.cell(f"{self.prefix}{name or 'storage'}", arena, 0, 0)
+        arena = self.memory.arena(self.prefix + name, size[0])
+        cell = self.memory.cell(self.prefix + name, arena, 0, 0)
         self.storages[cell] = arena
         return ScriptValue((Pointer(cell, 0),))
 
@@ -338,10 +324,10 @@ class _Module:
         """`R.memory.alloc_tensor(storage, offset, R.shape([…]), R.dtype("…"), …)`: a cell."""
         base = self.value(node.args[0], names, name, None) if node.args else ScriptValue()
         storage = [self.storages[p.cell] for p in base.pointers if p.cell in self.storages]
-        offset = integer(node.args[1]) if len(node.args) > 1 else None
+        offset = integer(node.args[1]) if len(node.args) > 2 else None
         if len(storage) != 1 or offset is None or offset < 0:
             raise self.refuse(node, "expected a storage and an offset in it")
-        if _listed(node.args[2] if len(node.args) > 2 else None) is None:
+        if _listed(node.args[2]) is None:
             self.approximations["a tensor of symbolic shape counts as all the bytes of its storage behind it"] = None
             size = max(0, self.memory.arenas[storage[0]].capacity - offset)
         else:
@@ -349,7 +335,7 @@ class _Module:
             if found is None:
                 raise self.refuse(node, "expected a shape and an element type of known width")
             size = found
-        cell = self.memory.cell(self.prefix + (name or "tensor"), storage[0], offset, size, place=line_of(node))
+        cell = self.memory.cell(self.prefix + name, storage[0], offset, size, place=line_of(node))
         return ScriptValue((Pointer(cell, 0),))
 
     def same(
@@ -361,7 +347,7 @@ class _Module:
         declared = node.args[1] if callee == "R.match_cast" and len(node.args) > 1 else annotation
         size = _tensor_bytes(declared)
         self.assumed[f"{packed or callee} shows its operand's bytes"] = None
-        for pointer in operands[0].every(self.source) if size is not None and callee != "R.memory.view" else ():
+        for pointer in operands[0].every(self.source) if callee != "R.memory.view" else ():
             self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
         return operands[0]
 

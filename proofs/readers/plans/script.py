@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from proofs.readers.plans.cells import CellMemory, Pointer
 from proofs.readers.plans.source import Source, elements_of
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import UINT64_END
@@ -26,23 +26,13 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _BITS = re.compile(r"(?:u?int|float|bfloat|complex)(\d{1,3})(?:_?e\d+m\d+\w*)?(?:x(\d{1,3}))?", re.ASCII)
 
 
-class Pointer(NamedTuple):
-    """A cell and the byte of it that a name points to."""
-
-    cell: int
-    start: int
-
-
 @dataclass(eq=False)
 class ScriptValue:
-    """What a name stands for: pointers (several where arms of an If differ), or the items of a tuple.
-
-    `opaque` is the name of a result that lies nowhere in the file; its items are made when they are asked for.
-    """
+    """What a name stands for: pointers (several where arms of an If differ), the items of a tuple, or an integer."""
 
     pointers: tuple[Pointer, ...] = ()
     items: dict[int, ScriptValue] = field(default_factory=dict)
-    opaque: str = ""
+    number: int | None = None
 
     def every(self, source: Source) -> tuple[Pointer, ...]:
         """The pointers of a value and of all its items."""
@@ -60,6 +50,42 @@ class ScriptValue:
 
 
 Names = dict[str, ScriptValue]
+
+
+def leave_arms(
+    memory: CellMemory, names: Names, arms: Sequence[Names], is_used: Callable[[str], bool]
+) -> dict[int, list[int]]:
+    """End a node with two exclusive arms. `arms` are what names stand for at the end of each, `names` becomes what they
+    stand for behind both: those that both arms have, of which either may have bound one that is used there. Others are
+    gone. Returned are the cells that are made for these, each with those that it stands for. spec: FP7.10, FP8.8
+    """
+    first, second = arms
+    memory.source.spend(len(first) + len(second))
+    same = {name: value for name, value in first.items() if second.get(name) is value}
+    differ = [name for name in first if name in second and name not in same and is_used(name)]
+    taken = [[pointer for name in differ for pointer in arm[name].every(memory.source)] for arm in arms]
+    moved = memory.end(taken)
+    merged: dict[tuple[int, int], ScriptValue] = {}
+
+    def either(one: ScriptValue, other: ScriptValue) -> ScriptValue:
+        """What a name stands for that either value may be; items one by one where both are tuples of one length."""
+        key = id(one), id(other)
+        if key not in merged:
+            memory.source.spend(1)
+            merged[key] = found = ScriptValue(number=one.number if one.number == other.number else None)
+            if one.items and one.items.keys() == other.items.keys():
+                found.items |= {k: either(one.items[k], other.items[k]) for k in one.items}
+            else:
+                both = zip(moved, (one.every(memory.source), other.every(memory.source)), strict=True)
+                found.pointers = tuple(dict.fromkeys(to.get(p, p) for to, pointers in both for p in pointers))
+        return merged[key]
+
+    names.clear()
+    names |= same | {name: either(first[name], second[name]) for name in differ}
+    made: dict[int, list[int]] = {}
+    for pointer, anew in (pair for to in moved for pair in to.items()):
+        made.setdefault(anew.cell, []).append(pointer.cell)
+    return made
 
 
 def parsed(source: Source) -> ast.Module:
@@ -95,13 +121,19 @@ def dotted(node: ast.expr) -> str:
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
 
 
-def names_in(source: Source, nodes: Sequence[ast.AST]) -> Iterator[str]:
-    """Each name that occurs in expressions, in no particular order."""
-    for node in nodes:
-        for found in ast.walk(node):
-            source.spend(1)
-            if isinstance(found, ast.Name):
-                yield found.id
+def last_uses(source: Source, function: ast.FunctionDef) -> dict[str, int]:
+    """Of each name that a function reads or deletes the last line in which it does."""
+    found: dict[str, int] = {}
+    for node in ast.walk(function):
+        source.spend(1)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            found[node.id] = max(node.lineno, found.setdefault(node.id, node.lineno))
+    return found
+
+
+def is_used_behind(node: ast.stmt, name: str, last: dict[str, int]) -> bool:
+    """Whether a name is used behind a statement; `last` is what `last_uses` has found in the function."""
+    return name in last and last[name] > (node.end_lineno or 0)
 
 
 def integer(node: ast.AST | None) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,8 @@ MAX_WORK = 1 << 24
 """The most elementary visits of a reading, as of an operand: some ten seconds, as each runs a few lines of Python."""
 MAX_DEPTH = MAX_BODY_DEPTH
 """How deep programs call and types nest."""
+SHOWN = 8
+"""So many names are listed of those that an approximation is about."""
 PIPE = "-"
 """The name of standard input on a command line."""
 
@@ -125,6 +127,21 @@ class FreshNames:
         self._next[plain] = k
         self._next.setdefault(found, 1)
         return found
+
+
+def listed(names: Sequence[str]) -> str:
+    """A few names, and how many more there are.
+
+    >>> listed([str(k) for k in range(9)]), listed("ab")
+    ('0, 1, 2, 3, 4, 5, 6, 7 and 1 more', 'a, b')
+    """
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def kept_of_arms(names: Sequence[str]) -> str:
+    """The approximation of what a name stands for that either of two arms has made."""
+    return f"bytes of either arm are kept while a result is read: {listed(names)}"
 
 
 def elements_of(shape: Iterable[int]) -> int:

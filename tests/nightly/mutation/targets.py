@@ -197,7 +197,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_{name}.py", *FOREIGN) for name in ("iree", "minimalloc")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", *FOREIGN)
        for name in ("flatbuffer", "tflite", "vela")},
-    "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_xla.py", *FOREIGN),
+    "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
     "proofs/readers/plans/script.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
     "proofs/readers/plans/flatbuffer.py": (f"{UNIT}flatbuffer.py", f"{UNIT}foreign_tflite.py", *FOREIGN),
     "proofs/readers/plans/source.py": (f"{UNIT}foreign_scripts.py", f"{UNIT}foreign_xla.py", *FOREIGN),

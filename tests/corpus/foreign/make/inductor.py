@@ -1,6 +1,6 @@
 """Write the Inductor wrappers of the corpus: `python tests/corpus/foreign/make/inductor.py` where torch 2.15 is.
 
-Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.9
+Wrong plans are made from right ones by one change of their text. spec: FP8.1 to FP8.10
 """
 
 from __future__ import annotations
@@ -70,10 +70,16 @@ def conds(x: torch.Tensor, y: torch.Tensor, flag: torch.Tensor) -> tuple[torch.T
     return (r @ y).sin() @ y + q, count
 
 
-def wrapper(function: object, *inputs: torch.Tensor) -> str:
+def symbols(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Of any number of rows and columns."""
+    a = x @ y
+    return (torch.cat([a, x], 0) @ y).sin() @ y, (a * 2) @ y
+
+
+def wrapper(function: object, *inputs: torch.Tensor, dynamic: bool | None = None) -> str:
     torch.manual_seed(0)
     with torch.no_grad():
-        _, code = run_and_get_code(torch.compile(function), *inputs)
+        _, code = run_and_get_code(torch.compile(function, dynamic=dynamic), *inputs)
     (text,) = code
     return str(text)
 
@@ -84,6 +90,18 @@ def changed(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
+def in_one_pool(text: str) -> str:
+    """The first results of both arms of a cond in one pool, where Inductor gives each arm pools of its own."""
+    pool = "pool{} = empty_strided_cpu((8, 4), (4, 1), torch.float32)\n"
+    text = changed(text, "        buf5_selector =", "        " + pool.format(2) + "        buf5_selector =")
+    for arm, buffer in (("false_graph_0", "buf0"), ("true_graph_0", "buf1")):
+        text = changed(text, f"{arm}_arg1_1 = args", f"{arm}_arg1_1, {arm}_arg2_1 = args")
+        text = changed(text, f"{arm}_args = [buf2, buf4]", f"{arm}_args = [buf2, buf4, pool2]")
+        place = f"{arm}_{buffer} = alloc_from_pool("
+        text = changed(text, "    " + pool.format(1) + f"    {place}pool1,", f"    {place}{arm}_arg2_1,")
+    return text
+
+
 if __name__ == "__main__":
     config.memory_planning, config.fx_graph_cache, config.cpp.threads = True, False, 1
     block = wrapper(Block().eval(), torch.randn(32, 64))
@@ -91,14 +109,26 @@ if __name__ == "__main__":
         "block": block,
         "convolutions": wrapper(Convolutions(), torch.randn(2, 3, 16, 16)),
         "conds": wrapper(conds, torch.randn(4, 4), torch.randn(4, 4), torch.tensor(True)),
+        "symbols": wrapper(symbols, torch.randn(6, 64), torch.randn(64, 64), dynamic=True),
         "sorts": wrapper(sorts, torch.randn(64, 64), torch.arange(8)),
     }
     sort = proved["sorts"]
+    proved["arms"] = arms = in_one_pool(proved["conds"])
     refuted = {
         "overlap": changed(block, "buf5 = alloc_from_pool(pool1, 8192,", "buf5 = alloc_from_pool(pool1, 4096,"),
         "small-pool": changed(block, "pool2 = empty_strided_cpu((40960, )", "pool2 = empty_strided_cpu((40832, )"),
         "view-beyond": changed(
             block, "tensor(buf26, (32, 64), (128, 1), 64)", "tensor(buf26, (32, 64), (128, 1), 96)"
+        ),
+        # A product over what either arm has made, its operand.
+        "over-arms": changed(
+            arms, "buf8 = buf2  # alloc", "buf8 = alloc_from_pool(pool2, 0, torch.float32, (8, 4), (4, 1))"
+        ),
+        # The offset of a buffer is half of what is in use of the pool, in symbols.
+        "symbols-overlap": changed(
+            proved["symbols"],
+            "buf3 = alloc_from_pool(pool2, align(8*s27*s77)",
+            "buf3 = alloc_from_pool(pool2, align(4*s27*s77)",
         ),
         # A product over its own operand.
         "over-operand": changed(sort, "buf7 = buf0  # alloc", "buf7 = buf4  # alloc"),

@@ -124,6 +124,16 @@ def planned(module: tvm.IRModule, *, kills: bool = False, fuses: bool = True) ->
         return str(tvm.transform.Sequential(steps)(module).script())
 
 
+def in_one_storage(text: str) -> str:
+    """The results of both arms in one storage, where TVM gives each memory of its own."""
+    storage = next(line for line in text.split("\n") if line.startswith("        storage: "))
+    for name in ("alloc4", "alloc6"):
+        line = next(line for line in text.split("\n") if line.strip().startswith(f"{name}:") and "builtin" in line)
+        placed = line.replace("R.builtin.alloc_tensor(", "R.memory.alloc_tensor(results, 0, ")
+        text = changed(text, line, placed.partition(', R.str("global")')[0] + ")")
+    return changed(text, storage, storage + "\n" + storage.replace("storage:", "results:"))
+
+
 def changed(text: str, old: str, new: str) -> str:
     """A text with one change; the place must be there once."""
     assert text.count(old) == 1, (text.count(old), old)
@@ -142,8 +152,19 @@ if __name__ == "__main__":
         "bytes": planned(Bytes),
     }
     views, exps = proved["views"], "cls.tir_exp(gv2, alloc12)"
+    arms = in_one_storage(views)
+    proved["arms"] = arms
+    (hoisted,) = (line for line in views.split("\n") if line.strip().startswith("alloc3:"))
+    own = hoisted[4:].replace("R.memory.alloc_tensor(storage, 0, ", "R.builtin.alloc_tensor(")
     refuted = {
         "storage-of-an-arm": planned(Arm, fuses=False),
+        # Over what either arm has made, while it is used.
+        "over-arms": changed(arms, "alloc7: R.Tensor((16, 64), dtype=\"float32\") = R.memory.alloc_tensor(storage,",
+            "alloc7: R.Tensor((16, 64), dtype=\"float32\") = R.memory.alloc_tensor(results,"),
+        # One arm reads what the other one alone writes.
+        "one-arm": changed(
+            changed(changed(views, hoisted + "\n", ""), "        if c:\n", own + "\n        if c:\n"),
+            "cls.tir_negative(f, alloc6)", "cls.tir_negative(alloc3, alloc6)"),
         # apache/tvm#20190 (mended in 0.27): a cast did not keep the storage of what it shows.
         "match-cast": changed(
             changed(views, exps, "cls.add(cast, gv2, alloc12)"),
