@@ -22,11 +22,15 @@ import serving
 from iree.compiler import api, version
 from iree.compiler.api import ctypes_dl
 
-VARIANTS = ("default", "O3", "minimum", "debug")
+VARIANTS = (
+    "default", "O3", "minimum", "debug",
+    "default initializers", "O3 initializers", "minimum initializers", "debug initializers",
+)  # fmt: skip
+"""`initializers`: what is constant is computed when the module is loaded, as the compiler does not run it itself."""
 PARTITIONS = {"minimum": "min-peak-memory", "debug": "debug"}
 """How commands are put together, where not for concurrency."""
 PASS = "iree-stream-layout-slices"
-SHARE = 0.15
+SHARE = 0.05
 """The part of programs that are compiled to the end, and run."""
 TYPES = {
     "float32": "f32", "int32": "i32", "int8": "i8", "uint8": "ui8", "bool": "i1", "int4": "i8", "uint4": "ui8",
@@ -48,7 +52,7 @@ class Text:
     """The text of a module."""
 
     def __init__(self, variant: str) -> None:
-        self.how = PARTITIONS.get(variant, "")
+        self.how = PARTITIONS.get(variant.partition(" ")[0], "")
         self.lines: list[str] = []
         self.functions: list[str] = []
         self.count = 0
@@ -338,7 +342,8 @@ def compiled(text: str, variant: str, runs: bool) -> tuple[str, bytes]:
         flags = (
             "--iree-hal-target-backends=llvm-cpu",
             "--iree-llvmcpu-target-cpu=generic",
-            *(["--iree-opt-level=O3"] if variant == "O3" else []),
+            *(["--iree-opt-level=O3"] if variant.startswith("O3") else []),
+            *(["--iree-opt-const-eval=false"] if variant.endswith("initializers") else []),
         )
         session.set_flags(*flags)
     invocation = session.invocation()
@@ -396,5 +401,7 @@ def compile_and_run(
 
 
 if __name__ == "__main__":
-    api._initializeGlobalCL("hunt", f"--mlir-print-ir-before={PASS}", f"--mlir-print-ir-after={PASS}")
+    api._initializeGlobalCL(
+        "hunt", f"--mlir-print-ir-before={PASS}", f"--mlir-print-ir-after={PASS}", "--mlir-disable-threading"
+    )
     serving.serve("IREE", str(version.VERSION), compile_and_run, variants=VARIANTS)
