@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 import warnings
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,9 +43,10 @@ class Planned(Exception):
     """The wrapper is there, and nothing is to be run."""
 
 
-def compile_and_run(program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path) -> Compiled:
-    """Compile, and run for some programs."""
-    runs = zlib.crc32(repr((program.inputs, len(program.steps))).encode()) / 2**32 < SHARE
+def compile_and_run(
+    program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path, runs: bool
+) -> Compiled:
+    """Compile, and run if it is to be."""
     made_of = module(program)
     plans: list[Path] = []
 
@@ -85,4 +85,4 @@ if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
     atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
-    serve("Inductor", torch.__version__, compile_and_run, p.FEATURES - {"subbyte"}, tuple(VARIANTS))
+    serve("Inductor", torch.__version__, compile_and_run, p.FEATURES - {"subbyte"}, tuple(VARIANTS), SHARE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -388,11 +387,10 @@ def executed(data: bytes, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def compile_and_run(
-    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path, runs: bool
 ) -> serving.Compiled:
     text = Text(variant).module(program)
     (folder / "source.mlir").write_text(text)
-    runs = zlib.crc32(repr((program.inputs, len(program.steps))).encode()) / 2**32 < SHARE
     dump, data = compiled(text, variant, runs)
     plan = folder / "plan.iree"
     plan.write_text(dump)
@@ -404,4 +402,4 @@ if __name__ == "__main__":
     api._initializeGlobalCL(
         "hunt", f"--mlir-print-ir-before={PASS}", f"--mlir-print-ir-after={PASS}", "--mlir-disable-threading"
     )
-    serving.serve("IREE", str(version.VERSION), compile_and_run, variants=VARIANTS)
+    serving.serve("IREE", str(version.VERSION), compile_and_run, variants=VARIANTS, share=SHARE)

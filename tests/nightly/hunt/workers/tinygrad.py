@@ -303,9 +303,8 @@ class Planned(Exception):
 
 
 def compile_and_run(
-    program: programs.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+    program: programs.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path, runs: bool
 ) -> serving.Compiled:
-    runs = choice("run", program.inputs, len(program.steps)) < SHARE
     capture = Capture()
     results: list[Tensor] = []
 
@@ -354,4 +353,4 @@ def compile_and_run(
 
 
 if __name__ == "__main__":
-    serving.serve("tinygrad", metadata.version("tinygrad"), compile_and_run, variants=VARIANTS)
+    serving.serve("tinygrad", metadata.version("tinygrad"), compile_and_run, variants=VARIANTS, share=SHARE)

@@ -157,7 +157,7 @@ def simple(step: p.Step, given: Sequence[Any]) -> Any:
 
 
 def compile_and_run(
-    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path, runs: bool
 ) -> serving.Compiled:
     donated = [k for k, value in enumerate(program.inputs) if variant == "donate" and choice("donate", k, value) < 0.6]
 
