@@ -321,7 +321,9 @@ def compile_and_run(
         raise Planned
 
     def called(function: Any, one: Sequence[Any]) -> list[Any]:
-        return [each.numpy() for each in function(*(Tensor(np.ascontiguousarray(x)).realize() for x in one))]
+        # A number alone is a constant to tinygrad, and not an argument.
+        arguments = (Tensor(np.ascontiguousarray(x)).reshape(x.shape).realize() for x in one)
+        return [each.numpy() for each in function(*arguments)]
 
     def replays() -> list[list[Any]]:
         """What is captured with the first inputs, replayed with each."""
