@@ -78,6 +78,7 @@ LIVE = {"no_live_overlap", "sharing_is_sound"}
 CHAIN = (command("ro 0", "wo 1"), command("ro 1", "wo 2"), command("ro 2", "wo 3"), command("ro 3", "rw 0"))
 
 
+FILE = f"%q = stream.file.read await(%t) => %file[%c0], %r[%o1], %c64 : !stream.file -> {T}{{%s}} {TIME}"
 SUM = "%h = arith.addi %o2, %c32 : index"
 HALF = f"stream.cmd.copy %a[%o1], %a[%o2], %c32 : {T}{{%s}} -> {T}{{%s}}"
 
@@ -99,6 +100,9 @@ def serial(*commands: str) -> str:
         # Slice 1 is read when slice 3 has its bytes, and is not written at first.
         (function(*CHAIN, command("ro 1", "rw 0")), LIVE),
         (function(*CHAIN[1:]), {"lifetimes_cover_accesses"}),
+        # A file's bytes are brought into slice 1; then others into slice 3, which lies there too.
+        (function(*CHAIN[1:], top=FILE), set()),
+        (function(*CHAIN[1:], top=FILE + "\n" + FILE.replace("%o1", "%o3")), LIVE),
         # A dispatch changes a slice; a copy of half of one to the other half of another; a fill; a flush.
         (function(CHAIN[0], command("rw 1"), *CHAIN[1:]), set()),
         (function(CHAIN[0], f"stream.cmd.copy %a[%o1], %a[%o2], %c64 : {T}{{%s}} -> {T}{{%s}}", *CHAIN[2:]), set()),

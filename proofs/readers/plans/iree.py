@@ -289,6 +289,8 @@ class _Function:
             self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])
             for result in results:
                 self.references.pop(result, None)
+        elif op == "stream.file.read":
+            self.file(body, before, results)
         elif op == "scf.yield" or op.startswith("scf.condition"):
             self.hand_on(body)
         elif op.startswith(("cf.", "scf.forall", "scf.parallel", "scf.index_switch")):
@@ -410,6 +412,23 @@ class _Function:
                 self.external_resource(value, self.constants[size])
             self.references[name] = self.known(value)
         self.open.append(_Region("execute", results=results))
+
+    def file(self, body: str, old: str, results: list[str]) -> None:
+        """`stream.file.read … await(%t) => %file[…], %r[%offset], %length : …`: constants are brought. spec: FP9.4"""
+        head, _, what = body.partition("=>")
+        windows, earlier = WINDOW.findall(what), WINDOW.findall(old.partition("=>")[2])
+        if len(windows) != 2 or len(earlier) != 2:
+            raise self.refuse("expected a file and the window of a resource")
+        awaited = SSA.findall(head)
+        self.current = self.host
+        for operand in awaited:
+            self.current |= self.times.get(operand, 0)
+        self.label = "stream.file.read"
+        length = self.number(SSA.findall(what.partition(" : ")[0])[-1])
+        self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)
+        self.step()
+        self.executes += 1
+        self.times |= dict.fromkeys(results, self.current | 1 << (self.executes - 1))
 
     def command(self, text: str, old: str) -> None:
         """A line in an execute."""

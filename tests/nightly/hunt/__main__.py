@@ -42,7 +42,11 @@ def replay(path: Path, keep: Path | None) -> int:
     program = p.from_json(record["program"])
     with Worker(planner.command) as worker:
         found = Hunt(planner.name, worker, path.parent).attempt(
-            program, inputs_of(program, record["seed"]), record["variant"], keep
+            program,
+            inputs_of(program, record["seed"]),
+            record["variant"],
+            keep,
+            runs=record["differs"] is not None or record["outcome"] == "crashed",
         )
         print(f"{worker.hello['planner']} {worker.hello['version']}, {record['variant']}")
     print("\n".join(p.text(program)))

@@ -66,6 +66,11 @@ class Found:
         """Whether it is worth a record."""
         return self.outcome in ("refuted", "unknown", "crashed") or bool(self.differs)
 
+    @property
+    def was_run(self) -> bool:
+        """Whether it was executed, or may have been when its process died."""
+        return self.differs is not None or self.outcome == "crashed"
+
     def is_like(self, other: Found) -> bool:
         """Whether a smaller program shows what another one showed."""
         same = {"right": "proved"}
@@ -173,12 +178,17 @@ class Hunt:
         variant: str,
         keep: Path | None = None,
         in_full: bool = True,
+        runs: bool | None = None,
     ) -> Found:
-        """Compile a program, verify what plan there is, and compare what it returns. Files go to `keep` if given."""
+        """Compile a program, verify what plan there is, and compare what it returns. Files go to `keep` if given.
+
+        Where it is not given whether it `runs`, a share of all programs does that the worker has chosen.
+        """
         expected = flat([p.evaluate(program, one) for one in inputs])
         with tempfile.TemporaryDirectory(prefix="hunt-") as folder:
             answer = self.worker.ask({
                 "program": p.to_json(program), "inputs": flat(inputs), "variant": variant, "folder": folder,
+                "runs": runs,
             })  # fmt: skip
             for outcome in ("refused", "failed", "crashed", "hung"):
                 if outcome in answer:
@@ -207,7 +217,7 @@ class Hunt:
                 except AssertionError:
                     continue
                 left -= 1
-                again = self.attempt(cut, inputs, variant, in_full=False)
+                again = self.attempt(cut, inputs, variant, in_full=False, runs=found.was_run)
                 if again.is_like(found):
                     program, found = cut, again
                     break
@@ -265,7 +275,9 @@ class Hunt:
             return title
         place = folder / str(seed)
         place.mkdir(parents=True, exist_ok=True)
-        found = self.attempt(program, inputs_of(program, seed), variant, place)
+        found = self.attempt(
+            program, inputs_of(program, seed), variant, place, runs=found.was_run or found.outcome == "refuted"
+        )
         path = place / f"{title}.json"
         path.write_text(
             json.dumps(stored(self.name, self.worker.hello["version"], seed, variant, program, found), indent=1)

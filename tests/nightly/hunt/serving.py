@@ -5,7 +5,7 @@ A worker is a file in `workers/` that a plain Python of that environment runs (w
     sys.path.insert(0, str(Path(__file__).parents[1]))   # programs.py and this file
     from serving import Compiled, Refused, serve
 
-    def compile_and_run(program, inputs, variant, folder) -> Compiled: ...
+    def compile_and_run(program, inputs, variant, folder, runs) -> Compiled: ...
 
     serve("ExecuTorch", "1.5.1", compile_and_run, features=FEATURES - {"subbyte"}, variants=("default", "greedy"))
 
@@ -19,6 +19,7 @@ import json
 import os
 import sys
 import traceback
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +50,8 @@ class Compiled:
     unplanned: Sequence[Sequence[Array]] | None = None
 
 
-Run = Callable[[p.Program, Sequence[Sequence[Array]], str, Path], Compiled]
-"""Program, sets of inputs, variant, an empty folder for files."""
+Run = Callable[[p.Program, Sequence[Sequence[Array]], str, Path, bool], Compiled]
+"""Program, sets of inputs, variant, an empty folder for files, whether it is to be run even if that is dear."""
 
 
 def flat(outputs: Sequence[Sequence[Any]] | None) -> list[list[list[float]]] | None:
@@ -61,8 +62,11 @@ def flat(outputs: Sequence[Sequence[Any]] | None) -> list[list[list[float]]] | N
 
 
 def serve(planner: str, version: str, run: Run, features: Iterable[str] = p.FEATURES,
-          variants: Sequence[str] = ("default",)) -> None:  # fmt: skip
-    """Answer lines until there are none. A `Refused` is an answer; any other exception is one too, as `failed`."""
+          variants: Sequence[str] = ("default",), share: float = 1.0) -> None:  # fmt: skip
+    """Answer lines until there are none. A `Refused` is an answer; any other exception is one too, as `failed`.
+
+    A line says whether the program is to be run; where it does not, a `share` of all programs is.
+    """
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -82,7 +86,10 @@ def serve(planner: str, version: str, run: Run, features: Iterable[str] = p.FEAT
             for one in asked["inputs"]
         ]
         try:
-            made = run(program, inputs, asked["variant"], Path(asked["folder"]))
+            runs = asked["runs"]
+            if runs is None:
+                runs = zlib.crc32(repr((program.inputs, len(program.steps))).encode()) / 2**32 < share
+            made = run(program, inputs, asked["variant"], Path(asked["folder"]), runs)
         except Refused as refused:
             say({"refused": str(refused)})
         except Exception as error:  # a compiler raises what it likes

@@ -48,7 +48,9 @@ REFUSED = ("liasing", "differ in", "branches", "FunctionalTensor", "higher order
 """Words of torch's messages about programs that it does not export."""
 
 
-def compile_and_run(program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path) -> Compiled:
+def compile_and_run(
+    program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path, runs: bool
+) -> Compiled:
     """Export, plan, run and run eagerly."""
     root = roots(program)
     if variant.endswith("outside") and {value.id for value in program.inputs} & {root[k] for k in program.outputs}:

@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 import warnings
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose f
 CACHE = tempfile.mkdtemp(prefix="hunt-inductor-")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = CACHE
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"  # or g++ is asked for each program what this processor has
 import programs as p
 import torch
 from in_torch import module
@@ -33,8 +33,8 @@ VARIANTS = {
     "none": {"memory_pool": "none"}, "inplace": {"memory_pool": "combined", "inplace_buffers": True},
     "reuse": {"memory_planning": False},
 }  # fmt: skip
-SHARE = 0.05
-"""The part of programs whose kernels are compiled, and that are run: seconds each."""
+SHARE = 0.02
+"""The part of programs whose kernels are compiled by g++, and that are run: 14 seconds each, where others take one."""
 REFUSED = ("liasing", "differ in", "branches", "FunctionalTensor", "higher order operator", "is not supported")
 """Words of torch's messages about programs that it does not compile."""
 
@@ -43,9 +43,10 @@ class Planned(Exception):
     """The wrapper is there, and nothing is to be run."""
 
 
-def compile_and_run(program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path) -> Compiled:
-    """Compile, and run for some programs."""
-    runs = zlib.crc32(repr((program.inputs, len(program.steps))).encode()) / 2**32 < SHARE
+def compile_and_run(
+    program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path, runs: bool
+) -> Compiled:
+    """Compile, and run if it is to be."""
     made_of = module(program)
     plans: list[Path] = []
 
@@ -84,4 +85,4 @@ if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
     atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
-    serve("Inductor", torch.__version__, compile_and_run, p.FEATURES - {"subbyte"}, tuple(VARIANTS))
+    serve("Inductor", torch.__version__, compile_and_run, p.FEATURES - {"subbyte"}, tuple(VARIANTS), SHARE)

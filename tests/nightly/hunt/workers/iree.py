@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,15 @@ import serving
 from iree.compiler import api, version
 from iree.compiler.api import ctypes_dl
 
-VARIANTS = ("default", "O3", "minimum", "debug")
+VARIANTS = (
+    "default", "O3", "minimum", "debug",
+    "default initializers", "O3 initializers", "minimum initializers", "debug initializers",
+)  # fmt: skip
+"""`initializers`: what is constant is computed when the module is loaded, as the compiler does not run it itself."""
 PARTITIONS = {"minimum": "min-peak-memory", "debug": "debug"}
 """How commands are put together, where not for concurrency."""
 PASS = "iree-stream-layout-slices"
-SHARE = 0.15
+SHARE = 0.05
 """The part of programs that are compiled to the end, and run."""
 TYPES = {
     "float32": "f32", "int32": "i32", "int8": "i8", "uint8": "ui8", "bool": "i1", "int4": "i8", "uint4": "ui8",
@@ -48,7 +51,7 @@ class Text:
     """The text of a module."""
 
     def __init__(self, variant: str) -> None:
-        self.how = PARTITIONS.get(variant, "")
+        self.how = PARTITIONS.get(variant.partition(" ")[0], "")
         self.lines: list[str] = []
         self.functions: list[str] = []
         self.count = 0
@@ -338,7 +341,8 @@ def compiled(text: str, variant: str, runs: bool) -> tuple[str, bytes]:
         flags = (
             "--iree-hal-target-backends=llvm-cpu",
             "--iree-llvmcpu-target-cpu=generic",
-            *(["--iree-opt-level=O3"] if variant == "O3" else []),
+            *(["--iree-opt-level=O3"] if variant.startswith("O3") else []),
+            *(["--iree-opt-const-eval=false"] if variant.endswith("initializers") else []),
         )
         session.set_flags(*flags)
     invocation = session.invocation()
@@ -383,11 +387,10 @@ def executed(data: bytes, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def compile_and_run(
-    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path, runs: bool
 ) -> serving.Compiled:
     text = Text(variant).module(program)
     (folder / "source.mlir").write_text(text)
-    runs = zlib.crc32(repr((program.inputs, len(program.steps))).encode()) / 2**32 < SHARE
     dump, data = compiled(text, variant, runs)
     plan = folder / "plan.iree"
     plan.write_text(dump)
@@ -396,5 +399,7 @@ def compile_and_run(
 
 
 if __name__ == "__main__":
-    api._initializeGlobalCL("hunt", f"--mlir-print-ir-before={PASS}", f"--mlir-print-ir-after={PASS}")
-    serving.serve("IREE", str(version.VERSION), compile_and_run, variants=VARIANTS)
+    api._initializeGlobalCL(
+        "hunt", f"--mlir-print-ir-before={PASS}", f"--mlir-print-ir-after={PASS}", "--mlir-disable-threading"
+    )
+    serving.serve("IREE", str(version.VERSION), compile_and_run, variants=VARIANTS, share=SHARE)

@@ -65,7 +65,9 @@ def addresses(it: Interpreter, writer: Writer) -> list[int | None]:
     return found
 
 
-def compile_and_run(program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path) -> Compiled:
+def compile_and_run(
+    program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path, runs: bool
+) -> Compiled:
     """Plan, read the addresses before and after runs, and run with all tensors kept as well."""
     writer = Writer(program, copies_results=variant != "twice")
     model = writer.bytes()

@@ -303,9 +303,8 @@ class Planned(Exception):
 
 
 def compile_and_run(
-    program: programs.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+    program: programs.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path, runs: bool
 ) -> serving.Compiled:
-    runs = choice("run", program.inputs, len(program.steps)) < SHARE
     capture = Capture()
     results: list[Tensor] = []
 
@@ -322,7 +321,9 @@ def compile_and_run(
         raise Planned
 
     def called(function: Any, one: Sequence[Any]) -> list[Any]:
-        return [each.numpy() for each in function(*(Tensor(np.ascontiguousarray(x)).realize() for x in one))]
+        # A number alone is a constant to tinygrad, and not an argument.
+        arguments = (Tensor(np.ascontiguousarray(x)).reshape(x.shape).realize() for x in one)
+        return [each.numpy() for each in function(*arguments)]
 
     def replays() -> list[list[Any]]:
         """What is captured with the first inputs, replayed with each."""
@@ -354,4 +355,4 @@ def compile_and_run(
 
 
 if __name__ == "__main__":
-    serving.serve("tinygrad", metadata.version("tinygrad"), compile_and_run, variants=VARIANTS)
+    serving.serve("tinygrad", metadata.version("tinygrad"), compile_and_run, variants=VARIANTS, share=SHARE)

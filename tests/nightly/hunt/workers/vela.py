@@ -39,7 +39,9 @@ def run(model: bytes, inputs: Sequence[Sequence[Array]], outputs: int) -> list[l
         return None
 
 
-def compile_and_run(program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path) -> Compiled:
+def compile_and_run(
+    program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path, runs: bool
+) -> Compiled:
     """Let Vela plan a model, and run it."""
     model = Writer(program).bytes()
     path = folder / "program.tflite"

@@ -18,7 +18,8 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose files have the names of compilers
 DUMPS = Path(tempfile.mkdtemp(prefix="hunt-xla-"))
 os.environ["XLA_FLAGS"] = (
-    f"--xla_dump_to={DUMPS} --xla_dump_hlo_as_text --xla_dump_disable_metadata --xla_dump_hlo_module_re=.*hunted.*"
+    f"--xla_dump_to={DUMPS} --xla_dump_hlo_as_text --xla_dump_disable_metadata --xla_dump_hlo_module_re=.*hunted.* "
+    "--xla_backend_optimization_level=0"  # LLVM's, for kernels: it comes behind the plan
 )
 os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
@@ -156,7 +157,7 @@ def simple(step: p.Step, given: Sequence[Any]) -> Any:
 
 
 def compile_and_run(
-    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path
+    program: p.Program, inputs: Sequence[Sequence[Any]], variant: str, folder: Path, runs: bool
 ) -> serving.Compiled:
     donated = [k for k, value in enumerate(program.inputs) if variant == "donate" and choice("donate", k, value) < 0.6]
 
@@ -192,9 +193,10 @@ def compile_and_run(
             plans += [folder / path.name] if path.name.endswith(KEPT[1]) else []
     outputs = []
     for one in inputs:
-        results = made(*(jnp.asarray(x, dtype_of(value)) for x, value in zip(one, program.inputs, strict=True)))
+        # NumPy converts: jnp would compile a program for each shape.
+        results = made(*(x.astype(dtype_of(value)) for x, value in zip(one, program.inputs, strict=True)))
         results = results[0] if isinstance(results, tuple) and variant == "gradient" else results
-        outputs.append([p.np.asarray(each.astype(jnp.float32)) for each in results])
+        outputs.append([p.np.asarray(each).astype(p.np.float32) for each in results])
     return serving.Compiled(plans, outputs)
 
 
