@@ -109,7 +109,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
     "proofs/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
     **{f"proofs/checker/{name}.py": (*EXCLUSIVE, *NAIVE) for name in ("states", "visits")},
-    "proofs/checker/configuration.py": (f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", f"{COMMANDS}arenas_commands.py"),
+    "proofs/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
     "proofs/checker/sharing.py": (f"{UNIT}structure.py", CORPUS, f"{COMMANDS}every_field.py"),
     "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
