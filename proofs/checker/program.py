@@ -42,8 +42,8 @@ class PlacedArena(NamedTuple):
     alignment: int
     footprint: int
     limit: int
-    reuse: bool = True
-    scattered: bool = False
+    reuse: bool
+    scattered: bool
 
 
 class PlacedStorage(NamedTuple):

@@ -111,7 +111,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/checker/{name}.py": (f"{UNIT}checker_arms.py", *EXCLUSIVE, *NAIVE)
        for name in ("states", "visits")},
     "proofs/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
-    "proofs/checker/sharing.py": (f"{UNIT}structure.py", CORPUS, f"{COMMANDS}every_field.py"),
+    "proofs/checker/sharing.py": (f"{UNIT}stated_sharing.py", CORPUS, f"{COMMANDS}every_field.py"),
     "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
     "proofs/readers/patterns.py": (*ARENAS, f"{COMMANDS}sharding_commands.py"),
