@@ -605,6 +605,7 @@ def test_a_footprint_beyond_the_capacity_is_shown_with_the_last_storage_to_its_l
     for size, at in ((64, 64), (0, 127)):
         plan = run({"x": (0, 0, 0, None), "y": (at, 0, 0, None)}, sizes={"y": size})
         [problem] = violations(with_arena(plan, footprint=129, capacity=128))
+        assert problem.text.startswith("the footprint of memory is 129")
         assert (problem.obligation, problem.tensors, problem.first_byte, problem.last_byte) == (
             "capacity",
             ("y",),
