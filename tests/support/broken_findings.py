@@ -1,4 +1,4 @@
-"""What is found without a solver and without a model in each wrong plan of the corpus, and what solvers are asked of it.
+"""What is found without a solver and a model in each wrong plan of the corpus, and what solvers are asked of it.
 
     python -m tests.support.broken_findings
 
