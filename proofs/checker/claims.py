@@ -15,7 +15,7 @@ import numpy as np
 from proofs.checker.program import PlacedStorages, footprints
 from proofs.violations import Obligation, Violation, false_field
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import Claims, Usage
+from tmmu.plans.sections import Claims
 
 
 def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
@@ -33,14 +33,14 @@ def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
             (Obligation.CAPACITY, "footprint", usage.footprint, needed[a]),
             (Obligation.PEAK, "peak_live_bytes", usage.peak_live_bytes, peak),
             (Obligation.SLOT_COUNT, "max_live", usage.max_live, most),
-            *_slots(claims.slots, usage, a),
+            *(() if claims.slots is None else _slots(claims.slots, usage.slots, a)),
         ]
         if usage.peak_step is not None:
             at = _at(live, usage.peak_step)
-            rows.insert(2, (Obligation.PEAK, "peak_live_bytes at peak_step", usage.peak_live_bytes, at))
+            rows.append((Obligation.PEAK, "peak_live_bytes at peak_step", usage.peak_live_bytes, at))
         if usage.max_live_step is not None:
             at = _at(count, usage.max_live_step)
-            rows.insert(-2, (Obligation.SLOT_COUNT, "max_live at max_live_step", usage.max_live, at))
+            rows.append((Obligation.SLOT_COUNT, "max_live at max_live_step", usage.max_live, at))
         for obligation, field, stated, found in rows:
             if stated is not None and stated != found:
                 yield false_field(obligation, f"{place}.{field}", str(stated), str(found))
@@ -53,13 +53,11 @@ def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
         yield from _false_slots(claims.slots, run)
 
 
-def _slots(slots: Slots | None, usage: Usage, arena: int) -> Iterator[tuple[Obligation, str, int | None, int]]:
+def _slots(slots: Slots, stated: int | None, arena: int) -> Iterator[tuple[Obligation, str, int | None, int]]:
     """How many slots the table has in an arena, and how many of them hold a storage."""
-    mine = np.flatnonzero(slots.arena == arena) if slots is not None else np.empty(0)
-    held = int(np.isin(mine, slots.of).sum()) if slots is not None else 0
-    stated = None if slots is None else usage.slots
+    mine = np.flatnonzero(slots.arena == arena)
     yield Obligation.SLOT_COUNT, "slots", stated, len(mine)
-    yield Obligation.SLOT_COUNT, "slots that hold a storage", stated, held
+    yield Obligation.SLOT_COUNT, "slots that hold a storage", stated, int(np.isin(mine, slots.of).sum())
 
 
 def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:

@@ -14,6 +14,7 @@ spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, V1.16, X4.8
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from heapq import heappop, heappush
@@ -116,8 +117,7 @@ def overlapping(run: PlacedStorages) -> Iterator[Violation]:
         box, here = (s.offset, s.offset + s.bytes, k), live[s.arena]
         i = bisect_left(here, box)
         if not opens:
-            if i < len(here) and here[i] == box:
-                del here[i]
+            del here[i]
             continue
         for other in here[max(0, i - 1) : i + 1]:
             if other[0] < box[1] and box[0] < other[1]:
@@ -155,7 +155,7 @@ def executed(run: Program) -> Iterator[Violation]:
                 yield here(n, Obligation.LIFETIMES_COVER_ACCESSES, w, text)
             if state.of[w].perhaps and not (w in step.mutates or (step.completes and state.of[w].begun)):
                 yield here(n, Obligation.SHARING_IS_SOUND, w, f"writes {t.name}, which was written before")
-            if visits.open and visits.holds(w):
+            if visits.holds(w):
                 yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier arm has written")
             if w in step.mutates and t.writer is None and w not in run.donated:
                 yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
@@ -263,22 +263,21 @@ def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
         for i in rows
         if run.tensors[i].bytes
     )
-    still_allowed, reached = len(starts), -1
-    reaching: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # the ends of what began before
+    still_allowed = len(starts)
+    reaching: defaultdict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)  # the ends of what began before
     for arena, address, is_result, i in starts:
-        if arena != reached:
-            reached, reaching = arena, {False: [], True: []}
-        for heap in reaching.values():
+        mine, others = reaching[arena, is_result], reaching[arena, not is_result]
+        for heap in (mine, others):
             while heap and heap[0][0] <= address:
                 heappop(heap)
-        for _, j in reaching[not is_result]:
+        for _, j in others:
             r, w = (j, i) if is_result else (i, j)
             if not _may_overwrite(run, step, r, w):
                 found.setdefault(w, []).append(r)
                 still_allowed -= 1
             if still_allowed < 0:
                 break
-        heappush(reaching[is_result], (address + run.tensors[i].bytes, i))
+        heappush(mine, (address + run.tensors[i].bytes, i))
     place = {r: k for k, r in enumerate(operands)}
     return {w: sorted(rows, key=place.__getitem__) for w, rows in found.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 
 class Bytes:
@@ -81,8 +82,7 @@ class Divided:
         return self.parts[i - 1] if i == len(self.begin) or end <= self.begin[i] else None
 
     def _parts(self, first: int, end: int) -> list[tuple[Bytes, int, int]]:
-        i, j = bisect_right(self.begin, first) - 1, bisect_left(self.begin, end) - 1
-        if i >= j:
-            return [(self.parts[i], first, end)]
+        i = bisect_right(self.begin, first) - 1
+        j = max(i, bisect_left(self.begin, end) - 1)
         cuts = [first, *self.begin[i + 1 : j + 1], end]
-        return list(zip(self.parts[i : j + 1], cuts, cuts[1:], strict=False))
+        return [(part, *ends) for part, ends in zip(self.parts[i : j + 1], pairwise(cuts), strict=True)]

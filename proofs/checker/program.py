@@ -42,8 +42,8 @@ class PlacedArena(NamedTuple):
     alignment: int
     footprint: int
     limit: int
-    reuse: bool = True
-    scattered: bool = False
+    reuse: bool
+    scattered: bool
 
 
 class PlacedStorage(NamedTuple):
@@ -174,7 +174,7 @@ def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStora
     for s in storages:
         start = s.offset if arenas[s.arena].scattered else 0
         end = s.offset - start + max(1, s.bytes)
-        largest[s.arena][start] = max(end, largest[s.arena].get(start, 0))
+        largest[s.arena][start] = max(end, largest[s.arena].get(start, end))
     return [sum(sizes.values()) for sizes in largest]
 
 

@@ -26,7 +26,7 @@ STATED = {Shares.VIEW: "a view of", Shares.IN_PLACE: "in place of", Shares.ALIAS
 def false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
     """Every row whose sharing is not as stated. O(tensors + accesses)."""
     t = plan.allocation.tensors
-    stated = np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist()
+    stated = np.flatnonzero(t.of != NONE).tolist()
     reads = plan.allocation.steps.listed("reads") if stated else []
     for row in stated:
         of, shares = int(t.of[row]), SHARES[int(t.shares[row])]
@@ -50,6 +50,4 @@ def _why(run: Program, row: int, of: int, shares: Shares, reads: tuple[int, ...]
         offset = granted[1]
     if (tensor.storage, tensor.window) != (other.storage, other.window + offset):
         return "it lies elsewhere"
-    if shares is Shares.IN_PLACE and tensor.bytes != other.bytes:
-        return "it has another size"
     return ""

@@ -65,7 +65,7 @@ class Visits:
 
     def _begin(self, top: _Open, k: int) -> None:
         self.state.begin()
-        top.held = frozenset(t for t in top.wrote if top.last.get(t, 0) >= k and t not in self.run.views)
+        top.held = frozenset(t for t in top.wrote if top.last[t] >= k and t not in self.run.views)
         for t in sorted(top.held):
             tensor = self.run.tensors[t]
             self.state.write(tensor.arena, tensor.address, tensor.address + tensor.bytes, self.state.of[t].value)

@@ -78,7 +78,7 @@ def run(
         for n, (reads, writes) in enumerate(steps)
     ]
     return Program(
-        [PlacedArena("memory", 1 << 20, 1, 1 << 20, 1 << 20), PlacedArena("other", 1 << 20, 1, 1 << 20, 1 << 20)],
+        [PlacedArena(name, 1 << 20, 1, 1 << 20, 1 << 20, True, False) for name in ("memory", "other")],
         storages,
         [group[0] for group in members],
         [],
@@ -571,6 +571,47 @@ def test_a_run_finds_what_is_wrong_and_nothing_else(
     """Whether operands and results are compared each with each, or by a sweep."""
     monkeypatch.setattr(execute, "FEW_PAIRS", few)
     assert found(plan) == expected
+
+
+@pytest.mark.parametrize(("operands", "results", "pairs"), [(4, 4, 16), (5, 5, 13), (3, 8, 16), (30, 30, 88)])
+def test_of_many_operands_under_many_results_some_are_named_with_each_result(
+    operands: int, results: int, pairs: int
+) -> None:
+    """All where they are few; else as many as there are operands and results, and one for each further result."""
+    reads, writes = ([f"{kind}{k}" for k in range(count)] for kind, count in (("a", operands), ("b", results)))
+    tensors: dict[str, Given] = {**dict.fromkeys(reads, (0, 0, 1, 0)), **dict.fromkeys(writes, (0, 1, 1, 1))}
+    plan = run(tensors, [("", " ".join(reads)), (" ".join(reads), " ".join(writes))], together=[" ".join(tensors)])
+    found = [item.tensors[0] for item in violations(plan) if " over " in item.text and item.step == 1]
+    assert len(found) == pairs
+    assert set(found) == set(writes)
+
+
+@pytest.mark.parametrize("few", [0, execute.FEW_PAIRS])
+@pytest.mark.parametrize(("size", "expected"), [(0, []), (1, [("sharing_is_sound", ("b", "a"), 1)])])
+def test_one_byte_is_shared_and_none_is_not(
+    size: int, expected: list[Any], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one lies inside of the other, as an operand and as a result."""
+    monkeypatch.setattr(execute, "FEW_PAIRS", few)
+    for at, sizes in ((8, {"a": size}), (-8, {"b": size})):
+        plan = run(
+            {"a": (64 + at, 0, 1, 0), "b": (64, 1, 1, 1)}, [("", "a"), ("a", "b")], together=["a b"], sizes=sizes
+        )
+        assert found(plan) == expected
+
+
+def test_a_footprint_beyond_the_capacity_is_shown_with_the_last_storage_to_its_last_byte() -> None:
+    """Which may end where the arena does, or be of no bytes and take one. spec: T7.1, C1.5"""
+    for size, at in ((64, 64), (0, 127)):
+        plan = run({"x": (0, 0, 0, None), "y": (at, 0, 0, None)}, sizes={"y": size})
+        [problem] = violations(with_arena(plan, footprint=129, capacity=128))
+        assert problem.text.startswith("the footprint of memory is 129")
+        assert (problem.obligation, problem.tensors, problem.first_byte, problem.last_byte) == (
+            "capacity",
+            ("y",),
+            at,
+            127,
+        )
 
 
 @pytest.mark.parametrize(("size", "last"), [(64, 191), (1, 128), (0, 128)])

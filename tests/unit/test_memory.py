@@ -30,17 +30,23 @@ def test_every_byte_holds_the_tensor_that_was_last_written_there(
 def test_an_arena_that_is_divided_holds_what_one_in_one_part_does(
     writes: list[tuple[int, int, int]], cuts: set[int], first: int, size: int, tensor: int
 ) -> None:
+    """Bytes are a run where one write made all of them, in a divided arena those of each part."""
     whole, divided = Bytes(-1), Divided(-1, sorted(cuts))
-    for start, count, written in writes:
+    plain = [(-1, -1)] * 40
+    for number, (start, count, written) in enumerate(writes):
         whole.write(start, start + count, written)
         divided.write(start, start + count, written)
-    bytes_of = [[o for a, b, o in each.read(first, first + size) for _ in range(a, b)] for each in (whole, divided)]
-    assert bytes_of[0] == bytes_of[1]
+        plain[start : start + count] = [(number, written)] * count
+    held = plain[first : first + size]
     for arena in (whole, divided):
-        if size and arena.is_run(first, first + size, tensor):
-            assert bytes_of[0] == [tensor] * size
-    if whole.is_run(first, first + size, tensor):
-        assert divided.is_run(first, first + size, tensor)
+        assert [o for a, b, o in arena.read(first, first + size) for _ in range(a, b)] == [o for _, o in held]
+    part = [sum(cut <= byte for cut in cuts) for byte in range(40)]
+    for arena, part_of in ((whole, [0] * 40), (divided, part)):
+        looked_at = range(first, first + max(1, size))  # where there are none, the run is that of the next byte
+        made = {part_of[byte]: {plain[other] for other in looked_at if part_of[other] == part_of[byte]}
+                for byte in looked_at}  # fmt: skip
+        is_run = all(len(writes) == 1 and {o for _, o in writes} == {tensor} for writes in made.values())
+        assert arena.is_run(first, first + size, tensor) == is_run
 
 
 @given(WRITES)

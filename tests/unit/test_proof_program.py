@@ -13,12 +13,13 @@ import pytest
 from proofs.checker import execute as checker
 from proofs.checker.program import Program, loops, program
 from proofs.readers.sharing import Permissions, permitted
+from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed, listed
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Claims, Plan, Usage, amended
 
 
 def seen(model: Model, mode: str = "inference", donated: str = "") -> Program:
@@ -40,10 +41,39 @@ def test_rows_become_plain_tuples() -> None:
     x, w, v, y = run.tensors
     assert (x.writer, w.writer, v.writer, y.writer) == (None, None, 0, 1)
     assert (v.storage, v.window, v.address, v.arena) == (x.storage, 32, x.address + 32, x.arena)
+    assert (x.bytes, v.bytes) == (64, 32)
     assert run.arenas[w.arena].name == "parameters"
     assert (run.views, run.in_place, run.storage_names) == ({}, {}, ["x", "w", "y"])
     assert [(named(run, s.reads), named(run, s.writes)) for s in run.steps] == [("x", "v"), ("v", "y")]
     assert (run.at(1), run.at(2)) == ("step 1 (relu)", "after the last step the caller")
+
+
+def test_an_arena_needs_what_is_claimed_or_else_what_its_storages_say() -> None:
+    """Where addresses are scattered, the bytes of the largest storage at each. spec: A3.1, A2.4"""
+    plan = training_plan(9, seed=3)
+    most = int((plan.allocation.storages.offset + plan.allocation.storages.bytes).max())
+    at: dict[int, int] = {}
+    for offset, size in zip(
+        plan.allocation.storages.offset.tolist(), plan.allocation.storages.bytes.tolist(), strict=True
+    ):
+        at[offset] = max(size, at.get(offset, 0))
+    assert len(at) > 1
+    claimed = replace(plan, claims=Claims((Usage(footprint=7),)))
+    silent = replace(plan, claims=Claims((Usage(),)))
+    scattered = amended(silent, arenas=(replace(plan.allocation.arenas[0], scattered=True),))
+    for each, needed in (
+        (claimed, 7),
+        (silent, most),
+        (replace(plan, claims=None), most),
+        (scattered, sum(at.values())),
+    ):
+        [arena] = program(each, Permissions()).arenas
+        assert arena.footprint == needed
+
+
+def test_one_tensor_without_a_step_is_the_callers() -> None:
+    [x] = seen(text_model(outputs="x")).tensors
+    assert (x.writer, x.birth, x.death) == (None, 0, 0)
 
 
 def test_a_storage_without_tensors_has_a_name_too() -> None:

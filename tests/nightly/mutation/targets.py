@@ -104,13 +104,14 @@ def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
 
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "proofs/checker/execute.py": (*NAIVE, *EXCLUSIVE, f"{UNIT}verdict.py"),
+    "proofs/checker/execute.py": (f"{UNIT}checker.py", f"{UNIT}checker_arms.py", f"{UNIT}verdict.py", *NAIVE),
     "proofs/checker/structure.py": STRUCTURE,
     "proofs/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
     "proofs/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
-    **{f"proofs/checker/{name}.py": (*EXCLUSIVE, *NAIVE) for name in ("states", "visits")},
-    "proofs/checker/configuration.py": (f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", f"{COMMANDS}arenas_commands.py"),
-    "proofs/checker/sharing.py": (f"{UNIT}structure.py", CORPUS, f"{COMMANDS}every_field.py"),
+    **{f"proofs/checker/{name}.py": (f"{UNIT}checker_arms.py", *EXCLUSIVE, *NAIVE)
+       for name in ("states", "visits")},
+    "proofs/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
+    "proofs/checker/sharing.py": (f"{UNIT}stated_sharing.py", CORPUS, f"{COMMANDS}every_field.py"),
     "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
     "proofs/readers/patterns.py": (*ARENAS, f"{COMMANDS}sharding_commands.py"),

@@ -1,0 +1,109 @@
+"""What running exclusive arms from one state, and one state after all of them, shows that a walk over steps would not.
+
+Each plan is right but for what is listed; lifetimes, which are intervals of steps, are looked at elsewhere.
+spec: X4.3, X4.4, X4.5, X4.7
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proofs.checker.execute import executed
+from proofs.checker.program import program
+from proofs.readers.sharing import permitted
+from tmmu.plans import text
+from tmmu.plans.sections import Plan
+
+NAMES = "c 0 input, x 8 input donated, y 16, t 24, a 32, b 40, d 48, e 56, f 64, p 8, q 24, v 40 view b, z 72 output"
+"""Tensors of 8 bytes with their addresses, `view b` and roles; a case may move some."""
+
+TURNS = ("s0 c>t", "s1 t>a", "|", "s2 c>b", "|", "s3 c>t", "s4 t>d", "end abd>z")
+"""The first and the last of three arms write `t` and read it; the leave takes a result of each."""
+SHARING, LIFETIMES = "sharing_is_sound", "lifetimes_cover_accesses"
+
+
+def plan_of(steps: tuple[str, ...], moved: dict[str, int]) -> Plan:
+    """Steps are "name reads>writes", `!` for what is changed, `|` for the next arm, `(c` and `end` for a node; the
+    first node encloses all up to the first `end`."""
+    lines = ["arena m 128"]
+    used = set("c".join(step.partition(" ")[2] for step in steps))
+    for stated in NAMES.split(", "):
+        name, address, *role = stated.split()
+        if name not in used:
+            continue
+        lines.append(f"tensor {name} 8 m {moved.get(name, int(address))} {' '.join(role)}{' 0' * ('view' in role)}")
+    lines.append("begin n0 If c -> exclusive")
+    opened = ["n0"]
+    for step in steps:
+        if step == "|":
+            lines.append("arm")
+            continue
+        name, _, rest = step.partition(" ")
+        reads, _, writes = rest.partition(">")
+        if name == "(":
+            opened.append("inner")
+            lines.append(f"begin inner If {' '.join(reads)} -> exclusive")
+        elif name == "end":
+            lines.append(f"end {opened.pop()} {' '.join(reads)} -> {' '.join(writes)}")
+        else:
+            changes = " changes " + " ".join(writes.partition("!")[2]) if "!" in writes else ""
+            operator = "Reshape" if "v" in writes else "A"
+            lines.append(f"step {name} {operator} {' '.join(reads)} -> {' '.join(writes.replace('!', ''))}{changes}")
+    plan = text.read("\n".join(["tmmu-plan-text 1", *lines, ""]).encode(), "p.plan.txt")
+    assert isinstance(plan, Plan)
+    return plan
+
+
+CASES: list[tuple[str, tuple[str, ...], dict[str, int], list[tuple[str, tuple[str, ...], str]]]] = [
+    ("arms that take turns", TURNS, {}, []),
+    ("the arm between keeps what the others write", TURNS, {"b": 24}, [(SHARING, ("t", "b"), "s2")]),
+    (
+        "an arm does before it writes itself",
+        (*TURNS[:5], "s c>e", *TURNS[5:]), {"e": 24},
+        [(SHARING, ("t", "e"), "s3")],
+    ),
+    (
+        "what an arm wrote and wrote over is read, not held for another",
+        (*TURNS[:6], "s c>e", "u t>!t", *TURNS[6:]), {"e": 24},
+        [(SHARING, ("t", "e"), "u")],
+    ),
+    (
+        "an inner arm keeps what an outer one wrote",
+        ("s0 c>t", "s1 t>a", "|", "( c", "s2 c>e", "s3 c>t", "s4 t>b", "|", "s5 c>t", "s6 t>d", "end bd>f", "end af>z"),
+        {"e": 24}, [(SHARING, ("t", "e"), "s3")],
+    ),
+    ("what each arm changes is another value behind them", ("s0 x>!x", "|", "s1 x>!x", "end >", "s2 x>z"), {}, []),
+    ("one result that each arm writes", ("s0 c>pyq", "s1 q>a", "|", "s2 c>y", "end >", "s3 y>z"), {}, []),
+    (
+        "but not with what lies over it in one arm",
+        ("s0 c>y", "s1 c>p", "|", "s2 c>y", "end >", "s3 y>z"), {"p": 16},
+        [(SHARING, ("y", "p"), "s1"), (SHARING, ("y", "p"), "s3")],
+    ),
+    (
+        "a view that another arm made has no bytes of its own",
+        ("s0 c>b", "s1 b>v", "s2 v>a", "|", "s3 c>b", "s4 v>d", "end ad>z"), {},
+        [(LIFETIMES, ("v",), "s4")],
+    ),
+    ("one arm alone", ("s0 c>b", "s1 b>v", "end >", "s2 v>z"), {}, []),
+    (
+        "what one arm has written is not written again",
+        ("s0 c>y", "|", "s1 c>a", "end >", "s2 c>y", "s3 y>z"), {},
+        [(SHARING, ("y",), "s2")],
+    ),
+    (
+        "what one arm has written is not read behind them",
+        ("s0 c>y", "|", "s1 c>a", "end >", "s2 y>z"), {},
+        [(LIFETIMES, ("y",), "s2")],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "moved", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_arms_run_from_one_state_and_leave_one(
+    steps: tuple[str, ...], moved: dict[str, int], expected: list[tuple[str, tuple[str, ...], str]]
+) -> None:
+    plan = plan_of(steps, moved)
+    donated = frozenset("x")
+    run = program(plan, permitted(plan, None, donated), donated)
+    found = [(v.obligation, v.tensors, "" if v.step is None else run.nodes[v.step]) for v in executed(run)]
+    assert found == expected
