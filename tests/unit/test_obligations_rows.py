@@ -20,7 +20,7 @@ from proofs.lemmas import at_use
 from proofs.lemmas.plan.chains import WIDE
 from proofs.obligations import MODULES, PRELUDE, UNKNOWN
 from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
+from proofs.obligations.discharge import ROWS, discharge
 from proofs.obligations.rows import (
     BATCH,
     Batch,
@@ -37,7 +37,7 @@ from proofs.obligations.rows import (
     walk,
 )
 from proofs.readers.sharing import Permissions, permitted
-from proofs.solvers import Answer, refutation
+from proofs.solvers import END, Answer, refutation
 from proofs.solvers.process import Z3
 from proofs.violations import Obligation
 from tests.support.synthetic import training_plan
@@ -51,7 +51,7 @@ NOBODY = Permissions()
 
 @dataclass
 class Scripted:
-    """A solver that answers by a function of the text, and keeps what it was asked."""
+    """A solver that answers each refutation alike, by a function of the text, and keeps what it was asked."""
 
     answers: object
     version: str = "scripted"
@@ -62,7 +62,7 @@ class Scripted:
     def evaluate(self, text: str, timeout_s: float) -> Answer:
         self.asked.append(text)
         found = self.answers(text) if callable(self.answers) else self.answers
-        return found if isinstance(found, Answer) else Answer(str(found), None, 0.5)
+        return found if isinstance(found, Answer) else Answer("\n".join([str(found)] * text.count(END)), None, 0.5)
 
     def close(self) -> None:
         pass
@@ -222,6 +222,22 @@ def test_any_other_answer_leaves_an_obligation_open(answer: str | Answer) -> Non
     assert result.failure
     assert result.refuted is None
     assert not result.proved
+
+
+@pytest.mark.parametrize("lines", [2, 4, 5, 8])
+def test_fewer_or_more_answers_than_queries_prove_nothing(lines: int) -> None:
+    answer = Answer("\n".join(["unsat", "sat", "unsat", "sat", "unsat", "sat", "unsat", "sat"][:lines]), None, 0.5)
+    (result,) = discharge([batches(*["(< 1 2)"] * (2 * ROWS + 1))], [Scripted(answer)], 60)
+    assert result.failure
+    assert not result.proved
+
+
+def test_one_query_that_is_not_discharged_leaves_all_open() -> None:
+    for wrong, word in (("unknown\nsat", "unknown"), ("unsat\nunsat", "unsat")):
+        answer = Answer(f"unsat\nsat\n{wrong}\nunsat\nsat", None, 0.5)
+        (result,) = discharge([batches(*["(< 1 2)"] * (2 * ROWS + 1))], [Scripted(answer)], 60)
+        assert word in (result.failure or "")
+        assert not result.proved
 
 
 def test_a_no_that_the_solver_does_not_say_twice_is_open() -> None:
