@@ -5,16 +5,17 @@ Used for the live bytes (`peak`) and for the number of live storages (`slot_coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proofs.certificate.slots import Changes, running
 from proofs.lemmas.plan import chains
+from proofs.lemmas.plan.chains import BLOCK
 from proofs.obligations.context import StorageContext
-from proofs.obligations.rows import Batch, Chain, Place, false, listed, number, walk
+from proofs.obligations.rows import BATCH, Batch, Chain, Place, false, listed, number, walk
 
 TERMS = 50
 """The most storages that one cell adds up."""
@@ -22,6 +23,7 @@ LEMMAS: tuple[str, ...] = (
     "level_stays_below_the_ceiling",
     "level_reaches_its_end",
     "levels_join",
+    "level_in_block_is_enough",
     *chains.lemmas_of("level"),
 )
 
@@ -29,7 +31,11 @@ LEMMAS: tuple[str, ...] = (
 def reached(
     context: StorageContext, arena: int, amount: NDArray[np.uint64], ceiling: int, step: int
 ) -> Iterator[Batch]:
-    """A cell for each step at which the total changes, and a row for the total at `step`. `amount` is by storage."""
+    """A cell for each step at which the total changes, and a row for the total at `step`. `amount` is by storage.
+
+    Where the total is well below the ceiling, one row has the cells of `BLOCK` steps. What is born and what is freed
+    stands there as literals, which have no sign.
+    """
     changes = context.certificate.changes[arena]
     if not _complete(context, arena, changes):
         yield from false(Place())
@@ -54,20 +60,63 @@ def reached(
     def state(position: int) -> str:
         return f"{int(step_of[cell[position]])} {number(total[cell[position + 1]])}"
 
-    chain = Chain(
-        "level", np.array([0, split, len(cell) - 1]), cells,
-        states=lambda at: [state(position) for position in at.tolist()],
-        initial=lambda part: state(split - 1) if part and split else "0 0",
-        constants=lambda _: f" {ceiling}",
-    )  # fmt: skip
-
     def place(lo: int, hi: int) -> Place:
         return Place(storages=changes.storage[cell[lo] : cell[hi]].tolist(), step=int(step_of[cell[lo]]))
 
-    yield from walk(chain, place)
+    born = list(accumulate((0 if f else x for x, f in zip(size, frees, strict=True)), initial=0))
+    ends: list[int] = cell.tolist()
+
+    def fits(first: int) -> bool:
+        """Whether the total stays below the ceiling in a block of cells even if all births come first."""
+        at_first, at_next, end = ends[first], ends[first + 1], ends[first + BLOCK]
+        freed = total[at_first] + born[at_next] - born[at_first] - total[at_next]
+        return total[at_first] + born[end] - born[at_first] <= ceiling + freed
+
+    def block(first: int) -> str:
+        """The row of a block of cells."""
+        bounds = list(pairwise(ends[first : first + BLOCK + 1]))
+        split_at = [lo + frees[lo:hi].count(True) for lo, hi in bounds]
+        births = [_sum(size[middle:hi]) for middle, (_, hi) in zip(split_at, bounds, strict=True)]
+        freed = [_sum(size[lo:middle]) for middle, (lo, _) in zip(split_at, bounds, strict=True)]
+        at = " ".join(map(str, step_of[cell[first : first + BLOCK]].tolist()))
+        around = f"{state(first - 1) if first else '0 0'} {state(first + BLOCK - 1)} {ceiling}"
+        return f"(level_in_block {around} {at} {' '.join(births)} {' '.join(freed)})"
+
+    count = len(cell) - 1
+    starts = [*range(0, split - BLOCK + 1, BLOCK), *range(split, count - BLOCK + 1, BLOCK)]
+    blocks = [first for first in starts if fits(first)]
+    for k in range(0, len(blocks), BATCH // BLOCK):
+        some = blocks[k : k + BATCH // BLOCK]
+        yield Batch(list(map(block, some)), _of_block(place, some), BLOCK * len(some))
+    # The other cells, a list for each stretch of them up to the next block.
+    left = np.ones(count, np.bool_)
+    left[(np.array(blocks, np.int64)[:, None] + np.arange(BLOCK)).ravel()] = False
+    rest = np.flatnonzero(left)
+    begins = np.flatnonzero((np.diff(rest, prepend=-2) != 1) | (rest == split))
+    chain = Chain(
+        "level", np.append(begins, len(rest)),
+        cells=lambda lo, hi: [text for at in rest[lo:hi].tolist() for text in cells(at, at + 1)],
+        states=lambda at: [state(position) for position in rest[at].tolist()],
+        initial=lambda part: state(int(rest[begins[part]]) - 1) if rest[begins[part]] else "0 0",
+        constants=lambda _: f" {ceiling}",
+    )  # fmt: skip
+    yield from walk(chain, lambda lo, hi: place(int(rest[lo]), int(rest[hi - 1]) + 1))
     # The first part ends where the changes up to the stated step end: its total is the total at that step.
     reached = number(total[int(cell[split])])
     yield from listed([(f"(and (= {ceiling} {reached}) (<= {step} {context.last}))", Place(step=step))])
+
+
+def _of_block(place: Callable[[int, int], Place], blocks: list[int]) -> Callable[[int], Place]:
+    return lambda i: place(max(0, blocks[i] - 1), blocks[i] + BLOCK)
+
+
+def _sum(sizes: list[int]) -> str:
+    """A sum as a term.
+
+    >>> _sum([]), _sum([5]), _sum([5, 7])
+    ('0', '5', '(+ 5 7)')
+    """
+    return str(sizes[0]) if len(sizes) == 1 else f"(+ {' '.join(map(str, sizes))})" if sizes else "0"
 
 
 def _net(sizes: list[int], frees: int) -> str:
@@ -77,8 +126,7 @@ def _net(sizes: list[int], frees: int) -> str:
     ('5', '(- 0 5)', '(- 8 5 7)', '(+ 7 8)')
     """
     freed, born = sizes[:frees], sizes[frees:]
-    gain = str(born[0]) if len(born) == 1 else f"(+ {' '.join(map(str, born))})" if born else "0"
-    return f"(- {gain} {' '.join(map(str, freed))})" if freed else gain
+    return f"(- {_sum(born)} {' '.join(map(str, freed))})" if freed else _sum(born)
 
 
 def _complete(context: StorageContext, arena: int, changes: Changes) -> bool:

@@ -7,7 +7,7 @@ spec: V4.1, V4.6
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 DISCHARGED = "unsat\nsat"
@@ -32,6 +32,22 @@ class Answer:
         """Whether the negation has a model and the canary is sat: the query is false."""
         return self.failure is None and self.text == "sat\nsat"
 
+    def of_each(self, queries: int) -> list[Answer]:
+        """The answers to so many refutations that were asked in one text; a failure where it answers more or fewer.
+
+        >>> [each.proof for each in Answer("unsat\\nsat\\nsat\\nsat", None, 0.1).of_each(2)]
+        [True, False]
+        """
+        lines = self.text.split("\n")
+        if self.failure is None and len(lines) == 2 * queries:
+            return [replace(self, text="\n".join(lines[k : k + 2])) for k in range(0, len(lines), 2)]
+        return [replace(self, failure=self.failure or f"the solver answers {queries} queries with {self.text[:200]!r}")]
+
+
+BEGIN = "(push)(assert (not (and true "
+END = "(pop)(check-sat)"
+"""How a refutation begins and ends, within which neither occurs again."""
+
 
 class Solver(Protocol):
     """Anything that evaluates SMT-LIB text; what it declares stays declared until an evaluation fails."""
@@ -53,4 +69,4 @@ def refutation(claims: str) -> str:
     >>> refutation("(< 1 2)")
     '(push)(assert (not (and true (< 1 2))))(check-sat)(pop)(check-sat)'
     """
-    return f"(push)(assert (not (and true {claims})))(check-sat)(pop)(check-sat)"
+    return f"{BEGIN}{claims})))(check-sat){END}"

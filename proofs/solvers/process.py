@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from proofs.smt.unfold import Scope
-from proofs.solvers import Answer
+from proofs.solvers import END, Answer
 from proofs.solvers.child import RESET, read_frame, write_frame
 
 CHILD = Path(__file__).with_name("child.py")
@@ -172,15 +172,17 @@ class CVC5(SolverProcess):
         self._prepared: tuple[str, Scope] | None = None
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
-        """As Z3 does; text that is no refutation is kept for those that follow, and answered with nothing."""
-        if not text.startswith("(push)") or not text.endswith("(pop)(check-sat)"):
+        """As Z3 does; text that is no refutations is kept for those that follow, and answered with nothing."""
+        if not text.startswith("(push)") or not text.endswith(END):
             self._definitions += text
             return Answer("", None, 0.0)
         if self._prepared is None or self._prepared[0] != self._definitions:
             self._prepared = self._definitions, Scope(self._definitions)
-        commands = text.removeprefix("(push)").removesuffix("(check-sat)(pop)(check-sat)")
-        asked = "".join(self._prepared[1].unfolded(commands))
-        return super().evaluate(f"(push){asked}(check-sat)(pop)(check-sat)", timeout_s)
+        asked = []
+        for query in text.removesuffix(END).split(f"{END}(push)"):
+            commands = query.removeprefix("(push)").removesuffix("(check-sat)")
+            asked.append(f"(push){''.join(self._prepared[1].unfolded(commands))}(check-sat){END}")
+        return super().evaluate("".join(asked), timeout_s)
 
 
 SOLVERS: dict[str, type[SolverProcess]] = {"z3": Z3, "cvc5": CVC5}

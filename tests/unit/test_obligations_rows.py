@@ -17,10 +17,11 @@ import pytest
 from proofs import obligations
 from proofs.certificate.slots import Changes, certificate
 from proofs.lemmas import at_use
-from proofs.lemmas.plan.chains import WIDE
+from proofs.lemmas.plan.chains import BLOCK, WIDE
 from proofs.obligations import MODULES, PRELUDE, UNKNOWN
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
+from proofs.obligations.context import context_of, storage_context
+from proofs.obligations.discharge import ROWS, discharge
+from proofs.obligations.levels import reached
 from proofs.obligations.rows import (
     BATCH,
     Batch,
@@ -37,21 +38,24 @@ from proofs.obligations.rows import (
     walk,
 )
 from proofs.readers.sharing import Permissions, permitted
-from proofs.solvers import Answer, refutation
+from proofs.solvers import END, Answer, refutation
 from proofs.solvers.process import Z3
 from proofs.violations import Obligation
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
+from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed, claiming
+from tmmu.plans.allocation import Arena, Buffers
+from tmmu.plans.building import storages
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import BufferPlan, Plan, amended
 
 NOBODY = Permissions()
 
 
 @dataclass
 class Scripted:
-    """A solver that answers by a function of the text, and keeps what it was asked."""
+    """A solver that answers each refutation alike, by a function of the text, and keeps what it was asked."""
 
     answers: object
     version: str = "scripted"
@@ -62,7 +66,7 @@ class Scripted:
     def evaluate(self, text: str, timeout_s: float) -> Answer:
         self.asked.append(text)
         found = self.answers(text) if callable(self.answers) else self.answers
-        return found if isinstance(found, Answer) else Answer(str(found), None, 0.5)
+        return found if isinstance(found, Answer) else Answer("\n".join([str(found)] * text.count(END)), None, 0.5)
 
     def close(self) -> None:
         pass
@@ -222,6 +226,22 @@ def test_any_other_answer_leaves_an_obligation_open(answer: str | Answer) -> Non
     assert result.failure
     assert result.refuted is None
     assert not result.proved
+
+
+@pytest.mark.parametrize("lines", [2, 4, 5, 8])
+def test_fewer_or_more_answers_than_queries_prove_nothing(lines: int) -> None:
+    answer = Answer("\n".join(["unsat", "sat", "unsat", "sat", "unsat", "sat", "unsat", "sat"][:lines]), None, 0.5)
+    (result,) = discharge([batches(*["(< 1 2)"] * (2 * ROWS + 1))], [Scripted(answer)], 60)
+    assert result.failure
+    assert not result.proved
+
+
+def test_one_query_that_is_not_discharged_leaves_all_open() -> None:
+    for wrong, word in (("unknown\nsat", "unknown"), ("unsat\nunsat", "unsat")):
+        answer = Answer(f"unsat\nsat\n{wrong}\nunsat\nsat", None, 0.5)
+        (result,) = discharge([batches(*["(< 1 2)"] * (2 * ROWS + 1))], [Scripted(answer)], 60)
+        assert word in (result.failure or "")
+        assert not result.proved
 
 
 def test_a_no_that_the_solver_does_not_say_twice_is_open() -> None:
@@ -604,3 +624,47 @@ def test_claims_that_are_not_made_are_not_asked() -> None:
     with Z3(PRELUDE) as solver:
         results = discharge([o.rows(context_of(plan, NOBODY)) for o in MODULES.values()], [solver], 60)
     assert all(result.proved for result in results)
+
+
+# Blocks of the steps at which a total changes
+
+
+def in_block(at: list[int], born: list[int], freed: list[int], before: int, ceiling: int) -> str:
+    """The row of a block that begins at its first step with the total `before`."""
+    after = before + sum(born) - sum(freed)
+    numbers = (at[0], before, at[-1], after, ceiling, *at, *born, *freed)
+    return f"(level_in_block {' '.join(map(str, numbers))})"
+
+
+def test_a_block_holds_where_no_order_of_its_births_exceeds_the_ceiling() -> None:
+    at, born, freed = list(range(3, 3 + BLOCK)), [7] * BLOCK, [5] * BLOCK
+    most = 9 + sum(born) - freed[0]
+    swapped = [*at[:4], at[5], at[4], *at[6:]]
+    right = in_block(at, born, freed, 9, most)
+    wrong = [in_block(at, born, freed, 9, most - 1), in_block(swapped, born, freed, 9, most)]
+    numbers = right.strip("()").split()
+    for k in (1, 2, 3, 4):  # later than the first change, another total before, earlier than the last, another after
+        wrong.append(f"({' '.join([*numbers[:k], str(int(numbers[k]) + (-1 if k == 3 else 1)), *numbers[k + 1 :]])})")
+    with Z3(PRELUDE) as solver:
+        [result] = discharge([batches(right, *(f"(not {row})" for row in wrong))], [solver], 60)
+    assert (result.refuted, result.failure) == (None, None)
+
+
+@pytest.mark.parametrize("peak_at", [0, 40, 99])
+def test_only_steps_well_below_the_ceiling_are_looked_at_in_blocks(peak_at: int) -> None:
+    """Storages of one step each: those around the largest have rows of their own, and every change is in one row."""
+    sizes = [64 * (2000 if k == peak_at else 1 + k % 3) for k in range(100)]
+    rows_of_storages = storages([(0, size, 1, k, k, 0) for k, size in enumerate(sizes)])
+    names = Names.of([f"s{k}" for k in range(100)])
+    context = storage_context(BufferPlan(Buffers((Arena("a", max(sizes)),), rows_of_storages, (), names)))
+    found = list(reached(context, 0, context.placement.storages.bytes, max(sizes), peak_at))
+    with Z3(PRELUDE) as solver:
+        [right] = discharge([iter(found)], [solver], 60)
+        low = reached(context, 0, context.placement.storages.bytes, max(sizes) - 1, peak_at)
+        [wrong] = discharge([low], [solver], 60)
+    rows = rows_of(iter(found))
+    assert right.proved
+    assert right.rows == 100 + 1 + 1  # a cell for each step at which something changes, and the row of the peak
+    assert wrong.refuted is not None
+    assert sum("level_in_block" in row for row in rows) >= 4
+    assert any("(level_of_" in row for row in rows)

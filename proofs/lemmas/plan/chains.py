@@ -108,8 +108,27 @@ def _unfold() -> list[Unfolded]:
     return found
 
 
+def _numbered(name: str, sort: str = "") -> str:
+    """`name_1`, `name_2` and so on, as many as a block has cells; each declared where a sort is given."""
+    found = [f"{name}_{k + 1}" for k in range(BLOCK)]
+    return " ".join(f"({each} {sort})" for each in found) if sort else " ".join(found)
+
+
+BLOCK = 16
+"""Cells of `level` that `level_in_block` looks at together."""
+_LEVEL_IN_BLOCK = f"""
+; As `level` of a list of {BLOCK} changes: the total would not exceed the ceiling if all births came first but for what
+; the first change frees.
+(define-fun level_in_block ((since Int) (before Int) (until Int) (after Int) (ceiling Int)
+    {_numbered("at", "Int")}
+    {_numbered("born", "Int")}
+    {_numbered("freed", "Int")}) Bool
+  (and (<= since {_numbered("at")} until)
+       (<= (+ before {_numbered("born")}) (+ ceiling freed_1))
+       (= (+ before {_numbered("born")}) (+ after {_numbered("freed")}))))
+"""
 UNFOLDED = _unfold()
-DEFINITIONS = _RECURSIVE + "".join(each.text for each in UNFOLDED)
+DEFINITIONS = _RECURSIVE + "".join(each.text for each in UNFOLDED) + _LEVEL_IN_BLOCK
 """SMT-LIB; accepted by `proofs.smt.descent`."""
 
 

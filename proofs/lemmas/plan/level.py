@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from proofs.lemmas.engine.induction import Lemma
 from proofs.lemmas.engine.statements import Mutant
+from proofs.lemmas.plan.chains import BLOCK
 
 _LEVEL = {
     "since": "Int", "before": "Int", "until": "Int", "after": "Int", "ceiling": "Int", "changes": "Changes",
 }  # fmt: skip
 _LEVEL_OK = "(level since before until after ceiling changes)"
 _AFTER_CHANGE = {"since": "its_at", "before": "(+ before its_amount)"}
+
+_CELLS = range(1, BLOCK + 1)
+_BLOCK = {
+    **dict.fromkeys(("since", "before", "until", "after", "ceiling"), "Int"),
+    **{f"{name}_{k}": "Int" for name in ("at", "born", "freed") for k in _CELLS},
+}
+_NOT_NEGATIVE = " ".join(f"(<= 0 born_{k}) (<= 0 freed_{k})" for k in _CELLS)
+_LISTED = f"{' '.join(f'(change at_{k} (- born_{k} freed_{k})' for k in _CELLS)} no_changes{')' * BLOCK}"
 
 LEMMAS = (
     Lemma(
@@ -60,5 +69,18 @@ LEMMAS = (
         over="changes",
         hypotheses=(_AFTER_CHANGE,),
         mutants=(Mutant("any total", "(= before after)", "true"),),
+    ),
+    Lemma(
+        "level_in_block_is_enough",
+        f"{BLOCK} changes that pass `level_in_block`, of what is born and what is freed, pass `level` as a list.",
+        _BLOCK,
+        f"(=> (and {_NOT_NEGATIVE} (level_in_block {' '.join(_BLOCK)}))"
+        f" (level since before until after ceiling {_LISTED}))",
+        mutants=(
+            Mutant("all is freed first", "(+ ceiling freed_1)", "(+ ceiling freed_1 freed_2)"),
+            Mutant("changes out of order", "(<= since at_1 at_2", "(<= since at_1) (<= at_2"),
+            Mutant("a birth forgotten", "(<= (+ before born_1", "(<= (+ before"),
+            Mutant("any total", "(= (+ before born_1", "(<= (+ before born_1"),
+        ),
     ),
 )
