@@ -36,7 +36,8 @@ def no_lower_placement(placement: Placement, arena: int, footprint: int, folder:
     spans, apart = formula.spans_of(placement, arena)
     lower = formula.lower_placement(spans, apart, footprint - 1)
     if lower is None:
-        return Optimality(False, f"the formula for {len(spans)} storages is too large to be written down")
+        most = f"it may have {formula.SPANS} storages and {formula.LITERALS} literals"
+        return Optimality(False, f"the formula for {len(spans)} storages is too large: {most}")
     stated, proof = folder / f"optimum-{arena}.opb", folder / f"optimum-{arena}.pbp"
     folder.mkdir(parents=True, exist_ok=True)
     canonical.write_atomically(str(stated), "".join(f"{line}\n" for line in lower.opb()).encode())

@@ -48,7 +48,7 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
         result.notes.append(f"{outcome.name}: the solver {answer} ({outcome.note or outcome.hint})")
     result.notes += [f"{o.name}: {o.note}" for o in outcomes if o.verdict == PROVED and o.note]
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
-    result.notes += [f"required but missing: {name}" for name in missing]
+    result.notes += [f"required but missing: {name}{_how(name, options)}" for name in missing]
     if agrees and not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options)
@@ -115,6 +115,8 @@ def _optimal(result: Verdict, plan: Plan | BufferPlan, options: Options, proved:
             continue
         if "peak" in proved and footprint == claimed["peak_live_bytes"]:
             claimed["footprint_is_optimal"] = PROVED.lower()
+            if options.optimum is not None:
+                result.notes.append(f"footprint of {name}: optimal, as it is the peak of live bytes")
         elif options.optimum is not None and arena.reuse and not arena.scattered:
             folder = export.folder_of(options.optimum, result.file)
             found = veripb.no_lower_placement(plan.placement, number[name], footprint, folder, options.timeout)
@@ -139,6 +141,11 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
     }[requirement]
+
+
+def _how(requirement: str, options: Options) -> str:
+    """The option without which a requirement cannot hold, where its name does not say it."""
+    return "; give --optimum DIR" if requirement == "optimum" and options.optimum is None else ""
 
 
 def _minimal(plan: Plan | BufferPlan) -> bool:

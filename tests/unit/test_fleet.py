@@ -266,7 +266,7 @@ OTHER: dict[str, Any] = {
     "dims": {"n": 2}, "shapes": {"x": (1,)}, "values": {"r": "1"}, "donated": frozenset({"x"}), "trust_shapes": True,
     "require": ("model",), "timeout": 5.0, "definition_limit": 3, "solvers": ("cvc5",), "ranges": {"n": (1, 2)},
     "mode": "forward", "arenas": Configuration((), "tiered"), "capacity": 7, "stated": {"y": "bytes:1"},
-    "steps": {"n": (1, 2)}, "optimum": "proofs",
+    "steps": {"n": (1, 2)}, "optimum": "proofs", "fixed": {"x": 64},
 }  # fmt: skip
 """Another value of each option that a verdict depends on."""
 
@@ -387,7 +387,7 @@ def test_the_command_prints_in_the_order_of_the_files_and_counts(folder: Path, m
         "UNKNOWN F/1.plan.cbor against F/model.ir.cbor",
         "PROVED F/2.plan.cbor (rank 2 of 4) against F/model.ir.cbor",
         "UNKNOWN ranks of small against F/model.ir.cbor",
-        "4 plans: 2 PROVED, 0 REFUTED, 1 UNKNOWN, 1 ERROR; 2 proofs, 6 deaths of workers",
+        "4 plans: 2 PROVED, 0 REFUTED, 1 UNKNOWN, 1 ERROR; 2 proofs, 6 runs lost as a worker died",
         "  UNKNOWN F/1.plan.cbor",
         "  ERROR F/3.plan.cbor",
     ]  # fmt: skip

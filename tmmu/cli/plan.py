@@ -184,6 +184,8 @@ class PlannedModel:
     allocation_time_ns: int = 0
     phases: dict[str, int] = field(default_factory=dict)
     """Nanoseconds of each phase."""
+    is_stopped: bool = False
+    """Whether Ctrl-C ended a search."""
 
 
 def _planned(
@@ -230,6 +232,7 @@ def _planned(
             before = time.perf_counter_ns()
             with until_interrupted(options.effort is not None) as stopped:
                 planned = asked.planned(graph, log, stopped)
+                found.is_stopped |= stopped()
             found.allocation_time_ns += time.perf_counter_ns() - before
             return planned
 
@@ -317,6 +320,8 @@ def _text(
         yield summary.hints(planned.plan, planned.refused)
         if why:
             yield from (f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused)
+    if made.is_stopped:
+        yield "  stopped by Ctrl-C: the best placement until then"
     if phases:
         yield f"  {', '.join(f'{phase} {seconds(spent)}' for phase, spent in made.phases.items())}"
     yield f"  success, planned in {seconds(made.allocation_time_ns)}"

@@ -9,7 +9,7 @@ import click
 from tmmu.core.output import read_size
 
 
-def memory(_context: object, _parameter: object, text: str | None) -> int | None:
+def memory(_context: object, parameter: click.Parameter | None, text: str | None) -> int | None:
     """A number of bytes from text such as 24GiB. `click.BadParameter` for anything else.
 
     >>> memory(None, None, "24GiB"), memory(None, None, "1048576"), memory(None, None, None)
@@ -19,7 +19,7 @@ def memory(_context: object, _parameter: object, text: str | None) -> int | None
         return None
     size = read_size(text)
     if size is None:
-        raise click.BadParameter(f"{text!r} is not a number of bytes; write it as in 24GiB", param_hint="--budget")
+        raise click.BadParameter(f"{text!r} is not a number of bytes; write it as in 24GiB", param=parameter)
     return size
 
 

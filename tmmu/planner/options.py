@@ -103,10 +103,12 @@ def check_options(options: PlanOptions, model: Model) -> None:
             fix="drop it, or choose --layout hashed",
             binding="address_token",
         )
-    if options.effort is not None and (options.layout != "packed" or not 0 <= options.effort < EFFORT_END):
-        what = f"an effort of {options.effort} in the layout {options.layout}"
-        fix = f"give a number below {EFFORT_END}, and the layout packed"
-        raise TmmuError("INVALID_BINDING", what, fix=fix, binding="effort")
+    if options.effort is not None and options.layout != "packed":
+        what = f"an effort is that of a search, of which there is none in the layout {options.layout}"
+        raise TmmuError("INVALID_BINDING", what, fix="drop it, or choose --layout packed", binding="effort")
+    if options.effort is not None and not 0 <= options.effort < EFFORT_END:
+        fix = f"give a number below {EFFORT_END}"
+        raise TmmuError("INVALID_BINDING", f"an effort of {options.effort}", fix=fix, binding="effort")
 
 
 def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:

@@ -78,7 +78,7 @@ class PlacementBound(NamedTuple):
 
 
 BOUNDS = {
-    "live": "live at one step",
+    "live": "live at one step, padded to the alignment",
     "fixed": "where the highest that is fixed ends",
     "sequence": "one after the other",
     "search": "a complete search found none",

@@ -104,7 +104,7 @@ class Fleet:
             f"{found[word]} {word}" for word in (PROVED, REFUTED, UNKNOWN, "ERROR") if word != "ERROR" or found[word]
         ]
         taken = "" if self.results is None else f", {self.taken} taken from {self.results.folder}"
-        deaths = f", {counted(sum(self.deaths.values()), 'death')} of workers" if self.deaths else ""
+        deaths = f", {counted(sum(self.deaths.values()), 'run')} lost as a worker died" if self.deaths else ""
         yield f"{counted(len(verdicts), 'plan')}: {', '.join(counts)}; {counted(self.proofs, 'proof')}{taken}{deaths}"
         yield from (f"  {one.verdict} {one.file}" for one in verdicts if one.verdict != PROVED)
 

@@ -18,6 +18,7 @@ import selectors
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -282,6 +283,7 @@ class Hunt:
         path.write_text(
             json.dumps(stored(self.name, self.worker.hello["version"], seed, variant, program, found), indent=1)
         )
+        print(f"{self.name} {seed}, {found.outcome}: make hunt RECORD={path}", file=sys.stderr)
         return title
 
 
