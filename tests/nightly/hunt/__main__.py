@@ -14,7 +14,6 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from tests.nightly.hunt import programs as p
 from tests.nightly.hunt.driver import Hunt, Worker, inputs_of, table
@@ -35,12 +34,20 @@ def hunt(name: str, folder: Path, seconds: float, most: int, first: int, shrinks
     return f"{name}: done"
 
 
-def replay(record: dict[str, Any], program: p.Program, folder: Path, keep: Path | None) -> int:
-    """Show a record again; 0 where it shows the same as it did."""
-    planner = PLANNERS[record["planner"]]
+class NotARecord(Exception):
+    """The file of a record has something else in it."""
+
+
+def replay(path: Path, keep: Path | None) -> int:
+    """Show a record again; 0 where it shows the same as it did. Raises `NotARecord`."""
+    try:
+        record = json.loads(path.read_text())
+        planner, program = PLANNERS[record["planner"]], p.from_json(record["program"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotARecord(f"{type(error).__name__}: {error}") from error
     install(planner)
     with Worker(planner.command) as worker:
-        found = Hunt(planner.name, worker, folder).attempt(
+        found = Hunt(planner.name, worker, path.parent).attempt(
             program,
             inputs_of(program, record["seed"]),
             record["variant"],
@@ -72,11 +79,9 @@ def main() -> int:
         if not given.replay.is_file():
             parser.error(f"--replay: there is no file {given.replay}; give a record, as those in {FOUND}")
         try:
-            record = json.loads(given.replay.read_text())
-            program = p.from_json(record["program"])
-        except (ValueError, KeyError, TypeError) as error:
-            parser.error(f"--replay: {given.replay} is no record ({error!r}); give one, as those in {FOUND}")
-        return replay(record, program, given.replay.parent, given.keep)
+            return replay(given.replay, given.keep)
+        except NotARecord as error:
+            parser.error(f"--replay: {given.replay} is no record ({error}); give one, as those in {FOUND}")
     names = given.planners.split()
     if unknown := [name for name in names if name not in PLANNERS]:
         parser.error(f"--planners: there is no {', '.join(unknown)}; there are {', '.join(PLANNERS)}")
