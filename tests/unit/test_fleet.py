@@ -266,7 +266,7 @@ OTHER: dict[str, Any] = {
     "dims": {"n": 2}, "shapes": {"x": (1,)}, "values": {"r": "1"}, "donated": frozenset({"x"}), "trust_shapes": True,
     "require": ("model",), "timeout": 5.0, "definition_limit": 3, "solvers": ("cvc5",), "ranges": {"n": (1, 2)},
     "mode": "forward", "arenas": Configuration((), "tiered"), "capacity": 7, "stated": {"y": "bytes:1"},
-    "steps": {"n": (1, 2)}, "optimum": "proofs",
+    "steps": {"n": (1, 2)}, "optimum": "proofs", "fixed": {"x": 0},
 }  # fmt: skip
 """Another value of each option that a verdict depends on."""
 
