@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.nightly.hunt import programs as p
-from tests.nightly.hunt.__main__ import replay
+from tests.nightly.hunt.__main__ import NotARecord, replay
 from tests.nightly.hunt.driver import Hunt, Worker, flat, inputs_of, row, table
 from tests.nightly.hunt.planners import PLANNERS, Planner
 
@@ -102,6 +102,9 @@ def test_a_record_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert replay(path, None) == 0
     path.write_text(path.read_text().replace('"outcome": "refuted"', '"outcome": "proved"'))
     assert replay(path, None) == 1
+    path.write_text("{")
+    with pytest.raises(NotARecord):
+        replay(path, None)
 
 
 def test_programs_compute_what_they_state_and_so_do_their_cuts() -> None:

@@ -6,6 +6,7 @@ spec: A8.8, A8.9, A8.10
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -106,6 +107,20 @@ def test_compiled_and_interpreted_searches_take_the_same_steps(width: int, const
     assert found[0] == found[1]
     assert width > 1 or len({packing.height for _, _, packing, _ in found[0]}) > 1, "something was found"
     assert Group(boxes, above(boxes)).compile(exhaustive.explore) is None or width == 1
+
+
+def test_without_numba_the_same_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra `fast` changes how long it takes, and nothing else. spec: A8.8"""
+    boxes, found = hard(0), []
+    for absent in (False, True):
+        if absent:
+            monkeypatch.setitem(sys.modules, "numba", None)
+            assert compiled.__wrapped__(refit.refit) is None
+        search, effort = Search(boxes, stacked(boxes), 0, compiled.__wrapped__ if absent else compiled), Effort(30_000)
+        spend([search], effort, lambda: False)
+        found.append((search.best, search.bound, effort.found))
+    assert found[0] == found[1]
+    assert found[0][2]
 
 
 def test_what_is_kept_of_compiled_loops_names_no_class_of_ours() -> None:

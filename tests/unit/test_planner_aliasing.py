@@ -17,6 +17,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.ir.program import program
 from tmmu.planner.aliasing import Aliasing, form
 from tmmu.planner.arenas import DEFAULT
+from tmmu.planner.fixed import of_tensors
 from tmmu.planner.liveness import analyze
 
 
@@ -48,7 +49,8 @@ def formed(
     model: Model, mode: str = "inference", arenas: tuple[ArenaConfiguration, ...] = DEFAULT, *, in_place: bool = True
 ) -> Formed:
     run = program(model)
-    alias = form(run, analyze(run, mode), arenas, mode, in_place)
+    staying = of_tensors(run.tensors, {}, partly=False)
+    alias = form(run, analyze(run, mode), arenas, mode, in_place, fixed=staying)
     return Formed(alias, {tensor.name: t for t, tensor in enumerate(run.tensors)})
 
 
@@ -413,6 +415,10 @@ REFUSED: list[tuple[Model, str]] = [
             "apart y b",
         ),
         "the two must not alias",
+    ),
+    (
+        text_model("tensor y u8 64 at 0", "node relu Relu x -> a", "node relu2 Relu a -> y inplace y a"),
+        "one of the two has a fixed offset, and not the other the same",
     ),
 ]  # fmt: skip
 

@@ -34,8 +34,8 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
             yield difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
     inputs, outputs = set(reference.inputs), set(reference.outputs)
     dtypes = plan.allocation.dtypes
-    lies = plan.allocation.addresses() if reference.fixed else t.bytes
-    columns = (lies.tolist(), plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
+    begins = plan.allocation.addresses() if reference.fixed else t.bytes
+    columns = (begins.tolist(), plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
     rows = zip(t.name, t.alignment.tolist(), *columns, strict=True)
     for name, alignment, offset, size, dtype, role, flags, writer in rows:
         at, key = (None, None) if writer == NONE else (writer, keys[writer])
