@@ -67,8 +67,8 @@ class Range(NamedTuple):
 class ModelProgram:
     """A model's steps in order, its tensors with copies and scratch appended, and where each body runs.
 
-    `scratch_arena` names the arena that a scratch request asks for, by tensor. `rows` are the numbers from 0 up to those
-    of its steps and tensors: lists of them that are made of these take a fifth of the memory.
+    `scratch_arena` names the arena that a scratch request asks for, by tensor. `rows` are the numbers from 0 up
+    to those of its steps and tensors: lists of them that are made of these take a fifth of the memory.
     """
 
     model: Model
@@ -79,6 +79,11 @@ class ModelProgram:
     parents: tuple[int, ...]
     scratch_arena: dict[int, str]
     rows: list[int]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each node is one step, which touches what the node does: none has bodies or scratch."""
+        return len(self.steps) == len(self.model.nodes) and len(self.tensors) == len(self.model.tensors)
 
 
 def shown(tensors: Sequence[Tensor], t: int) -> int:
