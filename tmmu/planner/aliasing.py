@@ -61,8 +61,8 @@ class _Classes:
         self.alignment = [tensor.alignment for tensor in program.tensors]
         retained = mode != "inference"
         # The reason why in-place reuse of the class is forbidden, or empty; asked for where there are hints alone.
-        self.kept = [""] * len(program.tensors)
         self.is_hinted = any(node.in_place for node in program.model.nodes)
+        self.kept = [""] * len(program.tensors)
         for t, tensor in enumerate(program.tensors if self.is_hinted else ()):
             if tensor.role in CALLERS and t not in donated:
                 self.kept[t] = f"it is a graph {tensor.role} that is not donated"
@@ -283,23 +283,25 @@ def _storages(
 ) -> AllocationProblem:
     """The union of what the members of each storage need. `root` is by storage, `roots` and `storage` are by tensor."""
     tensors = program.tensors
-    firsts = [tensors[t] for t in root]
-    size = [window[t] + tensor.bytes if window[t] else tensor.bytes for t, tensor in zip(root, firsts, strict=True)]
-    alignment = [tensor.alignment for tensor in firsts]
-    birth, death, made = (list(map(of.__getitem__, root)) for of in (live.birth, live.death, live.writer))
+    size = [window[t] + tensors[t].bytes if window[t] else tensors[t].bytes for t in root]
+    alignment = [tensors[t].alignment for t in root]
+    birth, death, made, choices = live.birth, live.death, live.writer, permitted
+    if storage is not root:  # else each tensor is a storage
+        birth, death, made = ([of[t] for t in root] for of in (birth, death, made))
+        choices = [permitted[t] for t in root]
     for t, k in enumerate(storage if storage is not root else ()):
         if roots[t] != t:
             size[k] = max(size[k], window[t] + tensors[t].bytes)
             alignment[k] = max(alignment[k], tensors[t].alignment)
             birth[k] = min(birth[k], live.birth[t])
             death[k] = max(death[k], live.death[t])
-    choices, uses = list(map(permitted.__getitem__, root)), list[int]()
+    uses: list[int] = []
     if max(map(len, choices), default=0) > 1:
         uses = [0] * len(root)
         for step in program.steps:
             for t in (*step.reads, *step.writes):
                 uses[storage[t]] += 1
     return AllocationProblem(
-        arenas, [tensor.name for tensor in firsts], size, alignment, birth, death, choices,
+        arenas, [tensors[t].name for t in root], size, alignment, birth, death, choices,
         made, uses, conflicts_of(program.model.must_not_alias, storage), policy,
     )  # fmt: skip

@@ -102,6 +102,7 @@ def plan_memory(
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
         if ordered is not model:
             written = ir_columns.to_object(ordered)
+        written = {name: written[name] for name in ("tensors", "nodes", "dtypes", "ops")}
         run = program(ordered)
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.

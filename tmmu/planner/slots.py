@@ -76,7 +76,7 @@ def _in_order(problem: AllocationProblem, members: list[int]) -> list[int]:
     """Storages by birth, larger ones first, ties by name. O(n log n)."""
     birth, size = (column([of[k] for k in members], np.uint64) for of in (problem.birth, problem.bytes))
     order = np.lexsort((~size, birth))
-    rows = [members[i] for i in order.tolist()]
+    rows = [members[i] for i in order]
     birth, size = birth[order], size[order]
     # Where both are the same of some in a row, their names decide.
     differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
@@ -99,7 +99,7 @@ def _scan(
     free: list[int] = []  # slots whose last storage has died
     opened = now = dead = 0
     births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
-    by_death = [members[i] for i in np.argsort(column([deaths[k] for k in members], np.uint64), kind="stable").tolist()]
+    by_death = [members[i] for i in np.argsort(column([deaths[k] for k in members], np.uint64), kind="stable")]
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
         birth, gone = births[k], dead
