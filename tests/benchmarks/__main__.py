@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from tests.benchmarks import foundry, kernel, mico, mnemosyne, replacement, report
+from tests.benchmarks.growth import growth
 from tests.benchmarks.orders import orders
-
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
-
-
-def growth(layout: str) -> None:
-    """Plan, check and verify at four sizes: seconds, those of processors and how they grow, peak memory."""
-    print(f"transformer-like training graphs, layout {layout}")
-    print(f"{'what':8} {'tensors':>9} {'seconds':>9} {'CPU s':>9} {'exponent':>9} {'peak MiB':>9} {'child MiB':>10}")
-    for what in ("plan", "check", "verify"):
-        before: tuple[int, float] | None = None
-        for count in SIZES:
-            command = [sys.executable, "-m", "tests.benchmarks.measure", what, str(count), layout]
-            got = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            cpu = got["cpu"]
-            exponent = "" if before is None else f"{math.log(cpu / before[1]) / math.log(count / before[0]):.2f}"
-            child = f"{got['child_mib']:.0f}" if what == "verify" else ""
-            took = f"{got['seconds']:>9.3f} {cpu:>9.3f} {exponent:>9}"
-            print(f"{what:8} {count:>9} {took} {got['peak_mib']:>9.0f} {child:>10}", flush=True)
-            before = count, cpu
 
 
 def networks() -> None:

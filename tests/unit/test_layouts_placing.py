@@ -18,7 +18,7 @@ from tmmu.planner import PlanOptions, plan_memory, slots
 from tmmu.planner.layouts import hashed, packed, pools
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.layouts.addresses import Addresses
-from tmmu.planner.layouts.boxes import FIXED, Boxes, Packing, _Free, boxes_of, lowest_fit
+from tmmu.planner.layouts.boxes import FIXED, Boxes, Packing, best_fit, boxes_of, lowest_fit
 from tmmu.planner.layouts.packed import ORDERS, pack
 from tmmu.planner.problem import of_plan
 
@@ -179,46 +179,30 @@ def test_a_gap_that_fits_exactly_is_taken() -> None:
     assert lowest_fit(boxes((0, 0, 4), (0, 1, 4), (1, 1, 4)), [0, 1, 2]) == Packing([0, 4, 0], 8)
 
 
-def free(*sizes: int) -> _Free:
-    """An arena in which blocks of these sizes were taken, one behind the other."""
-    found, end = _Free(), 0
-    for size in sizes:
-        assert found.take(size, 1) == end
-        end += size
-    return found
+def stacked(*deaths: int) -> list[tuple[int, int, int]]:
+    """Boxes of four bytes, one behind the other, which die one after the other."""
+    return [(0, death, 4) for death in deaths]
 
 
 def test_a_freed_block_is_joined_with_the_free_ones_on_either_side() -> None:
-    for order in ((0, 4, 8), (8, 4, 0), (0, 8, 4), (4, 0, 8)):
-        blocks = free(4, 4, 4, 4)
-        for start in order:
-            blocks.give(start, start + 4)
-        assert blocks.take(12, 1) == 0
-        assert blocks.by_size == []
-        assert blocks.take(1, 1) == 16
+    for deaths in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 0, 2)):
+        given = boxes(*stacked(*deaths, 9), (3, 9, 12), (4, 9, 1))
+        assert best_fit(given) == Packing([0, 4, 8, 12, 0, 16], 17)
 
 
 def test_what_is_freed_at_the_top_is_given_back_to_it() -> None:
-    blocks = free(4, 4)
-    blocks.give(4, 8)
-    assert blocks.take(8, 1) == 4
-    blocks.give(0, 4)
-    blocks.give(4, 12)
-    assert (blocks.top, blocks.by_size) == (0, [])
+    assert best_fit(boxes(*stacked(9, 0), (1, 9, 8))) == Packing([0, 4, 4], 12)
+    assert best_fit(boxes(*stacked(1, 0), (2, 9, 16))) == Packing([0, 4, 0], 16)
 
 
 def test_a_block_of_exactly_the_size_is_taken_also_at_the_bottom() -> None:
-    blocks = free(4, 4)
-    blocks.give(0, 4)
-    assert blocks.take(4, 1) == 0
+    assert best_fit(boxes(*stacked(0, 9), (1, 9, 4))) == Packing([0, 4, 0], 8)
 
 
 def test_what_alignment_leaves_before_and_after_stays_free() -> None:
-    blocks = free(1, 30, 1)
-    blocks.give(1, 31)
-    assert blocks.take(8, 8) == 8
-    assert sorted(blocks.by_size) == [(7, 1), (15, 16)]
-    assert (blocks.take(7, 1), blocks.take(15, 1)) == (1, 16)
+    """Of 30 free bytes behind the first one, eight go to byte 8: seven are free before them, and fifteen after."""
+    given = Boxes([0, 1, 2, 3, 4, 5], [9, 2, 9, 9, 9, 9], [1, 30, 1, 8, 7, 15], [1, 1, 1, 8, 1, 1], {})
+    assert best_fit(given) == Packing([0, 1, 31, 8, 1, 16], 32)
 
 
 # Hashed.

@@ -16,6 +16,8 @@ from tests.support.buffers import hard, least, right
 from tests.support.effort import share
 from tmmu.core.alignment import align_up
 from tmmu.planner.layouts import around, exhaustive, refit
+from tmmu.planner.layouts import best_fit as placing
+from tmmu.planner.layouts import boxes as engines
 from tmmu.planner.layouts import search as search_module
 from tmmu.planner.layouts.boxes import Boxes, Packing, best_fit, by_length
 from tmmu.planner.layouts.compiled import compiled
@@ -123,11 +125,55 @@ def test_without_numba_the_same_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found[0][2]
 
 
+def by_definition(boxes: Boxes) -> list[int]:
+    """The offsets of `best_fit`: of the first eight gaps by size between what is live, one that holds the box."""
+    offsets: dict[int, int] = {}
+    for i in sorted(range(len(boxes)), key=lambda i: (boxes.birth[i], -boxes.size[i])):
+        gaps, low = [], 0
+        for at, j in sorted((at, j) for j, at in offsets.items() if boxes.death[j] >= boxes.birth[i]):
+            gaps.append((at - low, low))
+            low = at + boxes.size[j]
+        starts = [(align_up(at, boxes.alignment[i]), at + free) for free, at in sorted(gaps) if free >= boxes.size[i]]
+        fitting = [start for start, end in starts[: placing.TRIES] if start + boxes.size[i] <= end]
+        offsets[i] = fitting[0] if fitting else align_up(low, boxes.alignment[i])
+    return [offsets[i] for i in range(len(boxes))]
+
+
+@pytest.mark.parametrize("width", [1, 1 << 51, 1 << 59])
+def test_compiled_and_interpreted_allocators_do_what_is_defined(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the length of a piece, and where sums leave 62 bits too."""
+    rng = random.Random(width)
+    for longest in (2, 7, 512):
+        monkeypatch.setattr(placing, "PIECE", longest)
+        births = [rng.randrange(60) for _ in range(120)]
+        boxes = Boxes(
+            births,
+            [birth + rng.choice((0, 3, rng.randrange(60))) for birth in births],
+            [width * rng.choice((1, 8, 12, 24, rng.randrange(1, 300))) for _ in births],
+            [rng.choice((1, 8, 128)) for _ in births],
+            {},
+        )
+        found = best_fit(boxes, interpreted)
+        assert found.offsets == by_definition(boxes)
+        assert best_fit(boxes, compiled) == best_fit(boxes) == found
+
+
+def test_only_where_boxes_are_many_the_compiled_allocator_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading it takes longer than a thousand boxes do."""
+    asked: list[object] = []
+    monkeypatch.setattr(engines, "compiled", asked.append)
+    monkeypatch.setattr(engines, "MANY", 3)
+    for count in (2, 3):
+        assert best_fit(Boxes([0] * count, [0] * count, [1] * count, [1] * count, {})).height == count
+        assert asked == [placing.fit][: count - 2]
+
+
 def test_what_is_kept_of_compiled_loops_names_no_class_of_ours() -> None:
     """A kept loop whose types name a class cannot be read once the class has another name."""
     boxes = hard(3, 20)
+    best_fit(boxes, compiled)
     spend([Search(boxes, stacked(boxes), 0)], Effort(200_000), lambda: False)
-    for loop in (exhaustive.explore, refit.refit):
+    for loop in (exhaustive.explore, refit.refit, placing.fit):
         signatures = compiled(loop).signatures  # type: ignore[union-attr]
         assert signatures
         assert "tmmu" not in str(signatures)

@@ -25,7 +25,8 @@ NONE = 0xFFFFFFFF
 
 def column(values: Sequence[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
     """A read-only column of `values`; raises OverflowError where one does not fit `dtype`."""
-    array = np.array(values, dtype=dtype)
+    array: NDArray[Any]
+    array = np.array(values, dtype) if isinstance(values, np.ndarray) else np.fromiter(values, dtype, len(values))
     array.flags.writeable = False
     return array
 
@@ -88,8 +89,11 @@ class Table:
 def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
     """Rows of different lengths as bounds (`len(rows) + 1` of them) and one flat column."""
     bounds = np.zeros(len(rows) + 1, np.uint32)
-    np.cumsum(list(map(len, rows)), out=bounds[1:])
-    return column(bounds, np.uint32), column(list(chain.from_iterable(rows)), dtype)
+    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=bounds[1:])
+    flat = np.fromiter(chain.from_iterable(rows), dtype, int(bounds[-1]))
+    for made in (bounds, flat):
+        made.flags.writeable = False
+    return bounds, flat
 
 
 def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:

@@ -193,7 +193,10 @@ def _names(blob: Any, count: int, where: str) -> list[str]:
     return names
 
 
-def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = np.uint32) -> list[tuple[int, ...]]:
+def _rows(
+    table: Any, name: str, count: int, end: int, where: str, dtype: Any = np.uint32, numbers: list[int] | None = None
+) -> list[tuple[int, ...]]:
+    """Rows of different lengths, with entries below `end`; made of `numbers`, if given, which are those below `end`."""
     at, flat = (
         _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"),
         _typed(table[name], dtype, f"{where}.{name}"),
@@ -202,6 +205,8 @@ def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = 
         raise ValueError(f"{where}.{name}_at: expected the {count + 1} bounds of {count} rows, in order")
     if any(value >= end for value in flat):
         raise ValueError(f"{where}.{name} points beyond {end} rows")
+    if numbers is not None:
+        flat = [numbers[value] for value in flat]
     return [tuple(flat[lo:hi]) for lo, hi in pairwise(at)]
 
 
@@ -330,7 +335,8 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
         if n >= count:
             raise ValueError("scratch points beyond the nodes")
         scratch.setdefault(n, []).append(Scratch(size, alignment, text(arena, "scratch.arena") or None))
-    lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
+    numbers = list(range(tensors))  # one object for all mentions of a tensor: a million nodes mention three million
+    lists = [_rows(table, key, count, tensors, "nodes", numbers=numbers) for key in ("reads", "writes", "mutates")]
     opaque = _below(_typed(value["opaque"], np.uint32, "opaque") if "opaque" in value else [], count, "opaque")
     if "opaque" in value and not opaque:
         raise ValueError("opaque names no node")

@@ -8,7 +8,7 @@ is a simultaneous copy. spec: T8.1, T8.2, T8.8, T8.9, T8.12
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,6 +35,27 @@ class Step(NamedTuple):
         return tuple(t for t in self.writes if t not in changed)
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Steps as columns, which are quick to go through; a step by itself is made when it is asked for."""
+
+    node: list[int]
+    part: list[NodePart]
+    body: list[int]
+    reads: list[tuple[int, ...]]
+    writes: list[tuple[int, ...]]
+    mutates: list[tuple[int, ...]]
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def __getitem__(self, s: int) -> Step:
+        return Step(self.node[s], self.part[s], self.body[s], self.reads[s], self.writes[s], self.mutates[s])
+
+    def __iter__(self) -> Iterator[Step]:
+        return map(Step, self.node, self.part, self.body, self.reads, self.writes, self.mutates)
+
+
 class Range(NamedTuple):
     """The steps of the node that owns a body; (-1, -1) for the main graph."""
 
@@ -46,16 +67,23 @@ class Range(NamedTuple):
 class ModelProgram:
     """A model's steps in order, its tensors with copies and scratch appended, and where each body runs.
 
-    `scratch_arena` names the arena that a scratch request asks for, by tensor.
+    `scratch_arena` names the arena that a scratch request asks for, by tensor. `rows` are the numbers from 0 up
+    to those of its steps and tensors: lists of them that are made of these take a fifth of the memory.
     """
 
     model: Model
     tensors: tuple[Tensor, ...]
-    steps: tuple[Step, ...]
+    steps: Steps
     ranges: tuple[Range, ...]
     body_names: tuple[str, ...]
     parents: tuple[int, ...]
     scratch_arena: dict[int, str]
+    rows: list[int]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each node is one step, which touches what the node does: none has bodies or scratch."""
+        return len(self.steps) == len(self.model.nodes) and len(self.tensors) == len(self.model.tensors)
 
 
 def shown(tensors: Sequence[Tensor], t: int) -> int:
@@ -80,41 +108,51 @@ def program(model: Model) -> ModelProgram:
     home = defining_body(model)
 
     inside: list[list[int]] = [[] for _ in model.bodies]
-    for n, node in enumerate(model.nodes):
+    rows = list(range(len(model.nodes)))
+    for n, node in zip(rows, model.nodes, strict=True):
         inside[node.body].append(n)
 
-    steps: list[Step] = []
+    steps: list[int] = []
+    parts: list[NodePart] = []
+    apart: dict[int, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {}  # unlike what their nodes touch
     ranges = [Range(-1, -1)] * len(model.bodies)
     entered: dict[int, int] = {}
     # Each entry is work still to be done: a node n to execute, or ~n, the leave of one whose bodies have run.
     work = inside[MAIN][::-1]
     while work:
         n = work.pop()
-        is_leaving, n = n < 0, max(n, ~n)
-        node, bodies = model.nodes[n], bodies_of.get(n, ())
+        is_leaving, n = n < 0, n if n >= 0 else ~n
+        node, bodies, part = model.nodes[n], bodies_of.get(n, ()), NodePart.WHOLE
         if is_leaving:
             reads, copies = _body_outputs(model, bodies, names, home, tensors)
             for b in bodies:
                 ranges[b] = Range(entered[n], len(steps))
-            made = (t for t in steps[entered[n]].writes if t >= len(model.tensors))  # its scratch, made on entering
-            steps.append(Step(n, NodePart.LEAVE, node.body, (*reads, *made), (*copies, *node.writes), node.mutates))
-            continue
-        if not bodies and not node.scratch:
-            steps.append(Step(n, NodePart.WHOLE, node.body, node.reads, node.writes, node.mutates))
-            continue
-        scratch = _scratch(model, n, tensors, scratch_arena)
-        if not bodies:
-            accesses = (*node.reads, *scratch), (*node.writes, *scratch)
-            steps.append(Step(n, NodePart.WHOLE, node.body, *accesses, node.mutates))
-            continue
-        formals = tuple(t for b in bodies for t in model.bodies[b].inputs)
-        entered[n] = len(steps)
-        steps.append(Step(n, NodePart.ENTER, node.body, (*node.reads, *scratch), (*formals, *scratch), ()))
-        work.append(~n)
-        for b in reversed(bodies):
-            work.extend(reversed(inside[b]))
+            made = (t for t in apart[entered[n]][1] if t >= len(model.tensors))  # its scratch, made on entering
+            part = NodePart.LEAVE
+            apart[len(steps)] = (*reads, *made), (*copies, *node.writes), node.mutates
+        elif bodies or node.scratch:
+            scratch, written = _scratch(model, n, tensors, scratch_arena), node.writes
+            if bodies:
+                part = NodePart.ENTER
+                written = tuple(t for b in bodies for t in model.bodies[b].inputs)
+                entered[n] = len(steps)
+                work.append(~n)
+                for b in reversed(bodies):
+                    work.extend(reversed(inside[b]))
+            apart[len(steps)] = (*node.reads, *scratch), (*written, *scratch), () if bodies else node.mutates
+        steps.append(n)
+        parts.append(part)
     _check_made_names(tensors, len(model.tensors))
-    return ModelProgram(model, tuple(tensors), tuple(steps), tuple(ranges), tuple(names), parents, scratch_arena)
+    nodes = [model.nodes[n] for n in steps]
+    columns = Steps(
+        steps, parts, [node.body for node in nodes],
+        [node.reads for node in nodes], [node.writes for node in nodes], [node.mutates for node in nodes],
+    )  # fmt: skip
+    for s, touched in apart.items():
+        columns.reads[s], columns.writes[s], columns.mutates[s] = touched
+    every = model.tensors + tuple(tensors[len(model.tensors) :])
+    rows += range(len(rows), max(len(every), len(steps)))
+    return ModelProgram(model, every, columns, tuple(ranges), tuple(names), parents, scratch_arena, rows)
 
 
 def _check_made_names(tensors: list[Tensor], stated: int) -> None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
-from operator import ne
 from typing import NamedTuple
 
 from tmmu.core.dtypes import BITS
@@ -57,19 +55,19 @@ class _Classes:
     """Alias classes under union; a class's facts stand at its root."""
 
     def __init__(self, program: ModelProgram, live: Liveness, mode: str, donated: frozenset[int]) -> None:
-        self.parent = list(range(len(program.tensors)))
+        self.parent = program.rows[: len(program.tensors)]
+        self.joined = False
         self.death = list(live.death)
         self.alignment = [tensor.alignment for tensor in program.tensors]
         retained = mode != "inference"
-        # The reason why in-place reuse of the class is forbidden, or empty.
-        self.kept = [
-            f"it is a graph {tensor.role} that is not donated"
-            if tensor.role in CALLERS and t not in donated
-            else "it is saved for backward"
-            if retained and tensor.saved_for_backward
-            else ""
-            for t, tensor in enumerate(program.tensors)
-        ]
+        # The reason why in-place reuse of the class is forbidden, or empty; asked for where there are hints alone.
+        self.is_hinted = any(node.in_place for node in program.model.nodes)
+        self.kept = [""] * len(program.tensors)
+        for t, tensor in enumerate(program.tensors if self.is_hinted else ()):
+            if tensor.role in CALLERS and t not in donated:
+                self.kept[t] = f"it is a graph {tensor.role} that is not donated"
+            elif retained and tensor.saved_for_backward:
+                self.kept[t] = "it is saved for backward"
         for t in program.model.outputs:
             self.kept[t] = "it is a graph output"
 
@@ -83,6 +81,7 @@ class _Classes:
 
     def union(self, into: int, other: int) -> None:
         """Merge the class of root `other` into that of root `into`."""
+        self.joined = True
         self.parent[other] = into
         self.death[into] = max(self.death[into], self.death[other])
         self.alignment[into] = max(self.alignment[into], self.alignment[other])
@@ -125,11 +124,10 @@ def form(
                 fix="drop one of the two",
             )
     window, refused = _walk(program, arena, classes, shares, of, in_place, fixed)
-    parent = classes.parent
-    roots = [p if parent[p] == p else classes.find(p) for p in parent]
-    first = list(dict.fromkeys(roots)) if any(map(ne, roots, count())) else roots  # the root of each storage
-    storage = roots
-    if first is not roots:
+    storage = first = roots = classes.parent  # first: the root of each storage
+    if classes.joined:
+        roots = [p if roots[p] == p else classes.find(p) for p in roots]
+        first = list(dict.fromkeys(roots))
         number = {root: k for k, root in enumerate(first)}
         storage = [number[root] for root in roots]
     problem = _storages(program, live, arena, window, first, roots, storage, arenas, policy)
@@ -178,7 +176,7 @@ def _walk(
     conflicts = _Conflicts(program, classes)
     staying = {classes.find(t) for t in fixed}
     refused: list[Refused] = []
-    if not any(tensor.view for tensor in tensors) and not any(node.in_place for node in model.nodes):
+    if not classes.is_hinted and not any(tensor.view for tensor in tensors):
         return window, refused
     for s, step in enumerate(program.steps):
         node = model.nodes[step.node]
@@ -287,19 +285,23 @@ def _storages(
     tensors = program.tensors
     size = [window[t] + tensors[t].bytes if window[t] else tensors[t].bytes for t in root]
     alignment = [tensors[t].alignment for t in root]
-    birth, death = [live.birth[t] for t in root], [live.death[t] for t in root]
-    for t, k in enumerate(storage):
+    birth, death, made, choices = live.birth, live.death, live.writer, permitted
+    if storage is not root:  # else each tensor is a storage
+        birth, death, made = ([of[t] for t in root] for of in (birth, death, made))
+        choices = [permitted[t] for t in root]
+    for t, k in enumerate(storage if storage is not root else ()):
         if roots[t] != t:
             size[k] = max(size[k], window[t] + tensors[t].bytes)
             alignment[k] = max(alignment[k], tensors[t].alignment)
             birth[k] = min(birth[k], live.birth[t])
             death[k] = max(death[k], live.death[t])
-    choices, uses = [permitted[t] for t in root], [0] * len(root)
-    if any(len(of_storage) > 1 for of_storage in choices):
+    uses: list[int] = []
+    if max(map(len, choices), default=0) > 1:
+        uses = [0] * len(root)
         for step in program.steps:
             for t in (*step.reads, *step.writes):
                 uses[storage[t]] += 1
     return AllocationProblem(
         arenas, [tensors[t].name for t in root], size, alignment, birth, death, choices,
-        [live.writer[t] for t in root], uses, conflicts_of(program.model.must_not_alias, storage), policy,
+        made, uses, conflicts_of(program.model.must_not_alias, storage), policy,
     )  # fmt: skip

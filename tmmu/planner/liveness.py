@@ -34,21 +34,22 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
     last = max(0, len(steps) - 1)
     writer = [NO_STEP] * len(tensors)
     death = [NO_STEP] * len(tensors)
-    for s, step in enumerate(steps):
-        for t in step.writes:
+    for s, reads, writes in zip(program.rows, steps.reads, steps.writes, strict=False):
+        for t in writes:
             if writer[t] == NO_STEP and tensors[t].role not in CALLERS:
                 writer[t] = s
             death[t] = s
-        for t in step.reads:
+        for t in reads:
             death[t] = s
     # Born when written; what the caller writes is there before step 0.
-    birth = [max(0, w) for w in writer]
+    birth = [0 if w == NO_STEP else w for w in writer]
     _extend_over_loops(program, writer, birth, death)
     # The caller reads these after the last step.
     for t in program.model.outputs:
         death[t] = last
+    persistent, retains = (Role.PARAMETER, Role.OPTIMIZER), mode == "forward"
     for t, tensor in enumerate(tensors):
-        if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or (mode == "forward" and tensor.saved_for_backward):
+        if tensor.role in persistent or (retains and tensor.saved_for_backward):
             death[t] = last
         elif death[t] == NO_STEP:
             death[t] = birth[t]
@@ -71,7 +72,7 @@ def _extend_over_loops(program: ModelProgram, writer: list[int], birth: list[int
     for b, body in enumerate(model.bodies):
         outer = () if b == MAIN else around[program.parents[b]]
         around.append((*outer, b) if body.iterates else outer)
-    for step in steps:
+    for step in steps if any(around) else ():
         for b in around[step.body]:
             enter, leave = program.ranges[b]
             for t in step.reads:

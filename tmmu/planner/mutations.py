@@ -18,9 +18,9 @@ def check_mutations(run: ModelProgram, mode: str) -> None:
     """
     changed: dict[int, list[int]] = {}
     donated = frozenset(run.model.bindings.donated)
-    for s, step in enumerate(run.steps):
-        for t in step.mutates:
-            tensor, place = run.tensors[t], f"node {run.model.nodes[step.node].name!r}"
+    for s, mutated in enumerate(run.steps.mutates):
+        for t in mutated:
+            tensor, place = run.tensors[t], f"node {run.model.nodes[run.steps.node[s]].name!r}"
             if tensor.view is not None:
                 raise TmmuError("INVALID_IR", f"it changes {tensor.name!r}, a view", place=place, fix="change its base")
             if tensor.role in CALLERS and tensor.name not in donated:

@@ -12,11 +12,13 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tmmu.core import canonical
-from tmmu.core.columns import NONE, U8, U32, Names, column, index_of, ragged
+from tmmu.core.columns import NONE, U8, U32, Names, column, ragged
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, program
@@ -29,6 +31,7 @@ from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
 from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
+from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
 from tmmu.plans import columns as table
 from tmmu.plans.allocation import Allocation, Arena
@@ -94,16 +97,25 @@ def plan_memory(
     mode, order = options.mode, options.order
     check(arenas, policy)
     with _collector_off():
-        ir_hash = ir_columns.digest(model)  # first, while nothing else takes memory
+        written = ir_columns.to_object(model)
+        ir_hash = canonical.digest(written)
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
+        if ordered is not model:
+            written = ir_columns.to_object(ordered)
+        written = {name: written[name] for name in ("tensors", "nodes", "dtypes", "ops")}
         run = program(ordered)
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.
         live = liveness.analyze(run, mode)
         staying = fixed.of_tensors(run.tensors, options.fixed, partly=options.is_stage)
         alias = aliasing.form(run, live, arenas, mode, IN_PLACE[options.layout], policy, staying)
+        problem, refused = replace(alias.storages, address_token=options.address_token), alias.refused
+        dtypes, tensors = _tensors(run, live, alias, written, mode)
+        ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
+        sizes = envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy)
+        fixed_at = {run.tensors[t].name: at for t, at in sorted(staying.items())}
+        del run, live, alias, written  # they are needed no more, and addresses take as much memory
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
-        problem = replace(alias.storages, address_token=options.address_token)
         layout, found = allocate(
             problem,
             options.layout,
@@ -115,21 +127,26 @@ def plan_memory(
         if observer is not None:
             for event, facts in found.moves:
                 observer(event, **facts)
-        usage = _usage(alias, found, max(1, len(run.steps)))
-        uses = tuple(map(ArenaUse.of, arenas))
+        storages = _storages(problem, found)
+        usage = _usage(problem, storages, found, max(1, len(steps)))
+        placed = tuple(
+            Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
+        )
         plan = Plan(
-            _allocation(run, live, alias, found, mode, layout),
-            Claims(usage, slot_table(found.slots), ClaimedConfiguration(uses, policy)),
+            Allocation(
+                placed, storages, ordered.must_not_alias, ops, dtypes, tensors, steps, bodies, ordered.unproduced
+            ),
+            Claims(usage, slot_table(found.slots), ClaimedConfiguration(tuple(map(ArenaUse.of, arenas)), policy)),
             Provenance(
                 model.name, mode, layout, order, options.replay_token or replay_token(), ir_hash, model.source_digest,
                 replace(model.bindings, ranges={}),
                 address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
                 effort=found.effort, bounds=found.bounds,
-                fixed={run.tensors[t].name: at for t, at in sorted(staying.items())},
+                fixed=fixed_at,
             ),
-            envelope=envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy),
+            envelope=sizes,
         )  # fmt: skip
-        return Planned(plan, alias.refused)
+        return Planned(plan, refused)
 
 
 def slot_table(assigned: SlotAssignment) -> table.Slots:
@@ -153,27 +170,24 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _usage(alias: Aliasing, found: Solution, steps: int) -> tuple[Usage, ...]:
+def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution, steps: int) -> tuple[Usage, ...]:
     """What each arena needs: footprint, peak live bytes and max live with the first step that reaches each."""
     result = []
-    problem, arenas, conflicts = alias.storages, alias.storages.arenas, alias.storages.conflicts
-    arena = np.asarray(found.arena, np.int64)
-    birth, death = np.asarray(problem.birth, np.int64), np.asarray(problem.death, np.int64)
+    birth, gone = storages.birth.astype(np.int64), storages.death.astype(np.int64) + 1
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
     exact: type = object if sum(problem.bytes) >= 1 << 63 else np.int64
-    size: np.ndarray = np.array(problem.bytes, exact)
-    for a in range(len(arenas)):
-        members = np.flatnonzero(arena == a)
-        born, gone = birth[members], death[members] + 1
-        count = _running(born, gone, np.ones(len(members), np.int64), steps)
-        live = _running(born, gone, size[members], steps)
+    size: np.ndarray = storages.bytes.astype(exact)
+    for a in range(len(problem.arenas)):
+        members = np.flatnonzero(storages.arena == a)
+        count = _running(birth[members], gone[members], np.ones(len(members), np.int64), steps)
+        live = _running(birth[members], gone[members], size[members], steps)
         joined = any(
             found.arena[k] == a
             and any(
                 found.arena[o] == a and problem.death[k] < problem.birth[o]
                 for o in others  # the other way round where it is `o` whose others are looked at
             )
-            for k, others in conflicts.items()
+            for k, others in problem.conflicts.items()
         )
         most, peak, opened = int(count.max()), int(live.max()), found.slots.arena.count(a)
         minimal = opened == most and not joined
@@ -190,81 +204,97 @@ def _running(born: np.ndarray, gone: np.ndarray, amount: np.ndarray, steps: int)
     return np.cumsum(delta[:steps])
 
 
-def _allocation(
-    run: ModelProgram, live: liveness.Liveness, alias: Aliasing, found: Solution, mode: str, layout: str
-) -> Allocation:
-    """What is run and where it lies, as columns. spec: O1.7, P2.3"""
-    model, tensors, steps, problem = run.model, run.tensors, run.steps, alias.storages
-    dtypes, dtype = index_of([x.dtype for x in tensors])
-    ops, op = index_of([(n.domain, n.op) for n in model.nodes])
-    listed = {name: ragged([getattr(step, name) for step in steps]) for name in table.Steps.LISTS}
-    u8, u32, u64 = np.uint8, np.uint32, np.uint64
-    role = {r: i for i, r in enumerate(table.ROLES)}
+def _tensors(
+    run: ModelProgram, live: liveness.Liveness, alias: Aliasing, written: dict[str, Any], mode: str
+) -> tuple[tuple[str, ...], table.Tensors]:
+    """The element types, and the tensors as columns: those of the model as it is written, then scratch and copies."""
+    t, made, u8, u32, u64 = written["tensors"], run.tensors[len(run.model.tensors) :], np.uint8, np.uint32, np.uint64
+    types = tuple(dict.fromkeys([*written["dtypes"], *(x.dtype for x in made)]))
+
+    def extended(name: str, more: list[int]) -> NDArray[Any]:
+        given: NDArray[Any] = t[name]
+        return column(np.concatenate([given, column(more, given.dtype.type)]), given.dtype.type) if made else given
+
+    names = Names(t["name"], len(run.model.tensors))
+    roles = extended("role", [table.ROLES.index(x.role) for x in made])
     word = {s: i for i, s in enumerate(table.SHARES)}
-    part = {p: i for i, p in enumerate(table.PARTS)}
-    roles = column([role[x.role] for x in tensors], u8)
-    return Allocation(
-        arenas=tuple(
-            Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
-        ),
-        ops=tuple(ops),
-        dtypes=tuple(dtypes),
-        tensors=table.Tensors(
-            name=Names.of([x.name for x in tensors]),
-            dtype=column(dtype, u8),
-            role=roles,
-            flags=_flags(run, roles, mode),
-            bytes=column([x.bytes for x in tensors], u64),
-            alignment=column([x.alignment for x in tensors], u64),
-            birth=column(live.birth, u32),
-            death=column(live.death, u32),
-            storage=column(alias.storage, u32),
-            window=column(alias.window, u64),
-            writer=_or_none(live.writer, liveness.NO_STEP),
-            shares=column([word[s] for s in alias.shares], u8),
-            of=_or_none(alias.of, aliasing.NO_TENSOR),
-        ),
-        storages=table.Storages(
-            arena=column(found.arena, u32),
-            bytes=column(problem.bytes, u64),
-            alignment=column(problem.alignment, u64),
-            birth=column(problem.birth, u32),
-            death=column(problem.death, u32),
-            offset=column(found.offset, u64),
-        ),
-        steps=table.Steps(
-            node=Names.of([model.nodes[s.node].name for s in steps]),
-            op=column([op[s.node] for s in steps], u32),
-            part=column([part[s.part] for s in steps], u8),
-            body=column([s.body for s in steps], u32),
-            **{f"{name}_at": at for name, (at, _) in listed.items()},
-            **{name: flat for name, (_, flat) in listed.items()},
-        ),
-        bodies=table.Bodies(
-            name=Names.of(list(run.body_names)),
-            parent=column([NONE if b == MAIN else p for b, p in enumerate(run.parents)], u32),
-            enter=column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
-            leave=column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
-            iterates=column([body.iterates for body in model.bodies], u8),
-            exclusive=column([0] * len(model.bodies), u8),  # this planner lays arms out one after the other
-        ),
-        must_not_alias=model.must_not_alias,
-        unproduced=model.unproduced,
+    return types, table.Tensors(
+        name=Names.of([*names, *(x.name for x in made)]) if made else names,
+        dtype=extended("dtype", [types.index(x.dtype) for x in made]),
+        role=roles,
+        flags=_flags(run, roles, extended("saved", [x.saved_for_backward for x in made]), mode),
+        bytes=column([x.bytes for x in run.tensors], u64),
+        alignment=extended("alignment", [x.alignment for x in made]),
+        birth=column(live.birth, u32),
+        death=column(live.death, u32),
+        storage=column(alias.storage, u32),
+        window=column(alias.window, u64),
+        writer=_or_none(live.writer, liveness.NO_STEP),
+        shares=column([word[s] for s in alias.shares], u8),
+        of=_or_none(alias.of, aliasing.NO_TENSOR),
     )
 
 
-def _flags(run: ModelProgram, roles: U8, mode: str) -> U8:
+def _ops(written: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The operators, as the model lists them."""
+    return tuple((domain, op) for domain, op in written["ops"])
+
+
+def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
+    """The steps as columns; they are the nodes as they are written where no node has bodies or scratch. spec: O1.7"""
+    steps, lists = run.steps, {}
+    names, row = Names(nodes["name"], len(run.model.nodes)), column(steps.node, np.uint32)
+    for name in table.Steps.LISTS:
+        at = f"{name}_at"
+        lists[at], lists[name] = (nodes[at], nodes[name]) if run.is_plain else ragged(getattr(steps, name))
+    part = {p: i for i, p in enumerate(table.PARTS)}
+    return table.Steps(
+        node=names if run.is_plain else Names.of([names[n] for n in steps.node]),
+        op=column(nodes["op"][row], np.uint32),
+        part=column([part[p] for p in steps.part], np.uint8),
+        body=column(steps.body, np.uint32),
+        **lists,
+    )
+
+
+def _bodies(run: ModelProgram) -> table.Bodies:
+    """The bodies as columns."""
+    model, u8, u32 = run.model, np.uint8, np.uint32
+    return table.Bodies(
+        name=Names.of(list(run.body_names)),
+        parent=column([NONE if b == MAIN else p for b, p in enumerate(run.parents)], u32),
+        enter=column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
+        leave=column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
+        iterates=column([body.iterates for body in model.bodies], u8),
+        exclusive=column([0] * len(model.bodies), u8),  # this planner lays arms out one after the other
+    )
+
+
+def _storages(problem: AllocationProblem, found: Solution) -> table.Storages:
+    """Where each storage lies, as columns. spec: P2.3"""
+    u32, u64 = np.uint32, np.uint64
+    return table.Storages(
+        arena=column(found.arena, u32),
+        bytes=column(problem.bytes, u64),
+        alignment=column(problem.alignment, u64),
+        birth=column(problem.birth, u32),
+        death=column(problem.death, u32),
+        offset=column(found.offset, u64),
+    )
+
+
+def _flags(run: ModelProgram, roles: U8, saved: U8, mode: str) -> U8:
     """What the caller writes and reads of each tensor, and what it keeps for a backward half."""
     model, tensors = run.model, run.tensors
     is_input, is_output = np.zeros(len(tensors), np.bool_), np.zeros(len(tensors), np.bool_)
     is_input[list(model.inputs)], is_output[list(model.outputs)] = True, True
-    saved = np.array([x.saved_for_backward for x in tensors], np.bool_)
+    is_saved = saved.astype(np.bool_)
     kept = np.isin(roles, [table.ROLES.index(role) for role in (Role.PARAMETER, Role.OPTIMIZER)])
     if donated := frozenset(model.bindings.donated):
         kept &= [x.name not in donated for x in tensors]
     if mode == "forward":
-        kept |= saved
-    named = (is_input, IS_INPUT), (is_output, IS_OUTPUT), (saved, IS_SAVED), (is_output | kept, IS_RETURNED)
+        kept |= is_saved
+    named = (is_input, IS_INPUT), (is_output, IS_OUTPUT), (is_saved, IS_SAVED), (is_output | kept, IS_RETURNED)
     flags = np.zeros(len(tensors), np.uint8)
     for mask, flag in named:
         flags[mask] |= flag
@@ -273,5 +303,5 @@ def _flags(run: ModelProgram, roles: U8, mode: str) -> U8:
 
 def _or_none(values: list[int], absent: int) -> U32:
     """A column of indices, `NONE` where one is absent."""
-    found = np.array(values, np.int64)
+    found = np.fromiter(values, np.int64, len(values))
     return column(np.where(found == absent, NONE, found), np.uint32)

@@ -34,10 +34,10 @@ class AllocationProblem:
     """Storages in the order of their first tensor, a column for each fact, and the arenas that they are put into.
 
     `birth` and `death` are steps, both included. `made` is the step that makes the storage, negative for what the
-    caller writes; `uses` how often steps read or write it, counted only where some storage has several `choices`.
-    `conflicts` has for a storage those that may never share a byte with it (T5). `address_token` is what the layout
-    `hashed` derives addresses from. `fixed` storages have one choice, and must begin where it says. `gaps` are
-    steps from the first to the last, within its life and in order, at which a storage's bytes are free for others.
+    caller writes; `uses` how often steps read or write it, counted only where some storage has several `choices`,
+    else empty. `conflicts` has for a storage those that may never share a byte with it (T5). `address_token` is what
+    the layout `hashed` derives addresses from. `fixed` storages have one choice, and must begin where it says. `gaps`
+    are steps from the first to the last, within its life and in order, at which a storage's bytes are free for others.
     """
 
     arenas: tuple[ArenaConfiguration, ...]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tmmu.core.columns import column
 from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.sections import Plan
 
@@ -63,19 +64,19 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
-    rows = np.array(slot, np.intp)
+    rows = column(slot, np.uint64).astype(np.intp)
     sizes = np.ones(len(slot_arena), np.uint64)
-    np.maximum.at(sizes, rows, np.array(problem.bytes, np.uint64))
+    np.maximum.at(sizes, rows, column(problem.bytes, np.uint64))
     alignments = np.array([problem.arenas[a].alignment for a in slot_arena], np.uint64)
-    np.maximum.at(alignments, rows, np.array(problem.alignment, np.uint64))
+    np.maximum.at(alignments, rows, column(problem.alignment, np.uint64))
     return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
 def _in_order(problem: AllocationProblem, members: list[int]) -> list[int]:
     """Storages by birth, larger ones first, ties by name. O(n log n)."""
-    birth, size = (np.array([of[k] for k in members], np.uint64) for of in (problem.birth, problem.bytes))
+    birth, size = (column([of[k] for k in members], np.uint64) for of in (problem.birth, problem.bytes))
     order = np.lexsort((~size, birth))
-    rows = [members[i] for i in order.tolist()]
+    rows = [members[i] for i in order]
     birth, size = birth[order], size[order]
     # Where both are the same of some in a row, their names decide.
     differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
@@ -95,22 +96,23 @@ def _scan(
     observer: MoveObserver | None,
 ) -> int:
     """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
-    active: list[tuple[int, int]] = []  # (death, slot) of the storages that are live
     free: list[int] = []  # slots whose last storage has died
-    opened = now = 0
+    opened = now = dead = 0
     births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
+    by_death = [members[i] for i in np.argsort(column([deaths[k] for k in members], np.uint64), kind="stable")]
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
-        birth = births[k]
+        birth, gone = births[k], dead
         if observer is not None and birth > now:
             observer("advance", step=birth)
             now = birth
-        while active and active[0][0] < birth:
-            death, freed = heapq.heappop(active)
-            heapq.heappush(free, freed)
-            if observer is not None:
+        while deaths[by_death[dead]] < birth:  # it was born before: births are in order
+            heapq.heappush(free, slot[by_death[dead]])
+            dead += 1
+        if observer is not None:
+            for death, freed in sorted((deaths[j], slot[j]) for j in by_death[gone:dead]):
                 observer("expire", slot=freed - first, death=death)
-        chosen = _take(free, conflicts.get(k), tenants) if reuse else None
+        chosen = _take(free, conflicts.get(k), tenants) if reuse and free else None
         is_new = chosen is None
         if chosen is None:
             chosen = first + opened
@@ -120,14 +122,13 @@ def _scan(
         if conflicts:
             tenants.setdefault(chosen, set()).add(k)
         slot[k] = chosen
-        heapq.heappush(active, (deaths[k], chosen))
     return opened
 
 
 def _take(free: list[int], forbidden: set[int] | None, tenants: dict[int, set[int]]) -> int | None:
     """The lowest free slot that never held a storage of `forbidden`, removed from `free`; None if there is none."""
     if not forbidden:
-        return heapq.heappop(free) if free else None
+        return heapq.heappop(free)
     passed = []
     found = None
     while free and found is None:

@@ -7,18 +7,17 @@ number of boxes, and lowest-fit in a given order, once with lists of neighbours 
 
 from __future__ import annotations
 
-import bisect
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.alignment import align_up
-from tmmu.planner.layouts.compiled import INT64_SAFE
+from tmmu.planner.layouts.best_fit import fit
+from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compiled
 from tmmu.planner.problem import AllocationProblem
 
 
@@ -266,18 +265,31 @@ def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: i
     return int(free[first]) if room[first] else int(free[-1])
 
 
-def best_fit(boxes: Boxes) -> Packing:
-    """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n)."""
-    offsets = [0] * len(boxes)
-    free = _Free()
-    birth, death, size, alignment = boxes.birth, boxes.death, boxes.size, boxes.alignment
-    by_death, dead = sorted(range(len(boxes)), key=death.__getitem__), 0
-    for i in sorted(range(len(boxes)), key=lambda i: (birth[i], -size[i])):
-        while death[j := by_death[dead]] < birth[i]:  # it was born before: births are in order
-            free.give(offsets[j], offsets[j] + size[j])
-            dead += 1
-        offsets[i] = free.take(size[i], alignment[i])
-    return Packing(offsets, max(map(add, offsets, size), default=0))
+MANY = 100_000
+"""From how many boxes on loading what is compiled takes less time than it saves."""
+
+
+def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
+    """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n).
+
+    `compile_` gives the compiled loop, if any; by default it is asked for where boxes are many. Sums of 2^62 and more
+    are made of Python's integers.
+    """
+    total = sum(boxes.size) + len(boxes) * max(boxes.alignment, default=1)
+    is_wide = total >= INT64_SAFE
+    birth, death = np.array(boxes.birth, np.int64), np.array(boxes.death, np.int64)
+    size, alignment = (np.array(of, object if is_wide else np.int64) for of in (boxes.size, boxes.alignment))
+    order, by_death = np.lexsort((-size, birth)), np.argsort(death, kind="stable")
+    if compile_ is None and len(boxes) >= MANY:
+        compile_ = compiled
+    fast = None if compile_ is None or is_wide else compile_(fit)
+    if fast is None:
+        offsets = [0] * len(boxes)
+        lists = (boxes.birth, boxes.death, boxes.size, boxes.alignment, order.tolist(), by_death.tolist())
+        return Packing(offsets, fit(*lists, 2 * total, offsets))
+    offset = np.zeros(len(boxes), np.int64)
+    height = fast(birth, death, size, alignment, order, by_death, 2 * total, offset)
+    return Packing(offset.tolist(), height)
 
 
 def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
@@ -303,54 +315,3 @@ def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
                 offsets[i] = top + at
             top += found.height
         yield Packing(offsets, top)
-
-
-class _Free:
-    """Free blocks below the top of an arena, by size and by both of their ends; the top grows where nothing fits."""
-
-    TRIES = 8
-    """How many blocks, smallest first, may fail for their alignment before the top is raised."""
-
-    def __init__(self) -> None:
-        self.by_size: list[tuple[int, int]] = []
-        self.end_of: dict[int, int] = {}
-        self.start_of: dict[int, int] = {}
-        self.top = 0
-
-    def _add(self, start: int, end: int) -> None:
-        if start < end:
-            bisect.insort(self.by_size, (end - start, start))
-            self.end_of[start], self.start_of[end] = end, start
-
-    def _remove(self, start: int, end: int) -> None:
-        del self.by_size[bisect.bisect_left(self.by_size, (end - start, start))]
-        del self.end_of[start], self.start_of[end]
-
-    def give(self, start: int, end: int) -> None:
-        """Free [start, end), joined with the free blocks on either side, or given back to the top."""
-        before, after = self.start_of.get(start), self.end_of.get(end)
-        if before is not None:
-            self._remove(before, start)
-            start = before
-        if after is not None:
-            self._remove(end, after)
-            end = after
-        if end == self.top:
-            self.top = start
-        else:
-            self._add(start, end)
-
-    def take(self, size: int, alignment: int) -> int:
-        """The offset of `size` bytes, now used."""
-        at = bisect.bisect_left(self.by_size, (size, -1))
-        for block, start in self.by_size[at : at + self.TRIES]:
-            offset, end = align_up(start, alignment), start + block
-            if offset + size <= end:
-                self._remove(start, end)
-                self._add(start, offset)
-                self._add(offset + size, end)
-                return offset
-        offset = align_up(self.top, alignment)
-        self._add(self.top, offset)
-        self.top = offset + size
-        return offset

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tmmu.planner.layouts import exhaustive, refit
 from tmmu.planner.layouts.boxes import Boxes, Packing
-from tmmu.planner.layouts.compiled import INT64_SAFE, columns, compiled
+from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, columns, compiled
 from tmmu.planner.layouts.exhaustive import AREA, COUNT, LENGTH, SIZE, TOTAL, WEIGHT
 
 SLICE = 1 << 22
@@ -52,8 +52,6 @@ PREFERENCES: tuple[tuple[Keys, bool], ...] = (
 
 The first three are MiniMalloc's, in another order; the next two count sections in place of steps.
 """
-
-Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
 
 
 @dataclass
