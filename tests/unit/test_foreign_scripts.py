@@ -140,6 +140,7 @@ RIGHT = [
     branch("cls.copy(x, b)\ne = b", f"f = {AT_8}\ncls.copy(x, f)\ne = f", "cls.copy(e, a)\nreturn a"),
     # A name of either arm that is not used behind both keeps nothing, nor one that is bound anew.
     branch("cls.copy(x, a)\ne = a\ncls.copy(x, c)", ELSE, "e = x\nreturn x"),
+    branch("cls.copy(x, a)\ne = a\ncls.copy(e, b)\ncls.copy(x, c)", ELSE, "return x"),
     branch(THEN, ELSE, "cls.copy(x, a)\nreturn a"),
     # A tensor of before that both arms write, or one alone before it is written anew.
     branch("cls.copy(x, a)", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
