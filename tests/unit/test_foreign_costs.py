@@ -101,9 +101,29 @@ def table(n: int) -> bytes:
     return (head + "".join(row.format(k) for k in range(n))).encode()
 
 
+def ifs(n: int) -> bytes:
+    """n Ifs of a Relax script, each of which hands on a tuple that grows."""
+    head = "@I.ir_module\nclass Module:\n @R.function\n def main(x: R.Tensor((1,), dtype='int8')):\n"
+    new = "R.builtin.alloc_tensor(R.shape([1]), R.dtype('int8'))"
+    arm = f"   a = {new}\n   R.call_packed('f', a)\n   e = (e, a)\n"
+    each = f"  if x:\n{arm}  else:\n{arm}"
+    storage = "  s = R.memory.alloc_storage(R.shape([1]))\n"
+    return f"# tvm.script\n{head}{storage}  e = x\n{each * n}  return e\n".encode()
+
+
+def loops(n: int) -> bytes:
+    """n loops of an Inductor wrapper, each with n names before it and with a cond in it."""
+    head = "# AOT ID: torch._inductor\naten = torch = None\ndef call(args):\n x, = args\n y = x  # alloc\n"
+    names = "".join(f" z{k} = x.clone()\n" for k in range(n))
+    arm = " y = x.clone()\n"
+    each = f" while x:\n  if y:\n  {arm}  else:\n  {arm}"
+    return f"{head}{names}{each * n} return (y, {', '.join(f'z{k}' for k in range(n))})\n".encode()
+
+
 HOSTILE: dict[str, tuple[str, Callable[[int], bytes], int]] = {
     "lists": ("executorch", lists, 30), "jumps": ("executorch", jumps, 300), "moves": ("executorch", moves, 60),
     "operators": ("tflite", operators, 200), "calls": ("tflite", calls, 200), "gaps": ("minimalloc", gaps, 600),
+    "ifs": ("relax", ifs, 30), "loops": ("inductor", loops, 16),
     "rows": ("minimalloc", rows, 600), "table": ("vela", table, 600),
 }  # fmt: skip
 

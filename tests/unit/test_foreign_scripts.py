@@ -140,6 +140,7 @@ RIGHT = [
     branch("cls.copy(x, b)\ne = b", f"f = {AT_8}\ncls.copy(x, f)\ne = f", "cls.copy(e, a)\nreturn a"),
     # A name of either arm that is not used behind both keeps nothing, nor one that is bound anew.
     branch("cls.copy(x, a)\ne = a\ncls.copy(x, c)", ELSE, "e = x\nreturn x"),
+    branch("cls.copy(x, a)\ne = a\ncls.copy(e, b)\ncls.copy(x, c)", ELSE, "return x"),
     branch(THEN, ELSE, "cls.copy(x, a)\nreturn a"),
     # A tensor of before that both arms write, or one alone before it is written anew.
     branch("cls.copy(x, a)", "cls.copy(x, a)", "cls.copy(a, d)\nreturn d"),
@@ -377,6 +378,9 @@ POOL = """
 """
 
 
+UNKNOWN = "copies(arg0_1, buf0)\nu0 = arg1_1.item()\nbuf2 = reinterpret_tensor(buf0, (1, ), (1, ), u0)\n"
+
+
 def wrapper(body: str, pool: str = POOL, more: str = "") -> str:
     """A wrapper of one function whose lines are `body`."""
     lines = "\n".join(f"    {line}" for line in body.strip().split("\n"))
@@ -445,6 +449,12 @@ def wrapped(text: str) -> ForeignPlan:
             "copies(arg0_1, buf0)\nbuf2 = aten.view.dtype(buf0, torch.int32)\n"
             "buf3 = buf0  # alloc\ncopies(arg0_1, buf3)\n"
             "copies(buf2, buf1)\nreturn (buf1, )",
+            LIVE,
+        ),
+        # At an offset that the program computes: all of the buffer.
+        (f"{UNKNOWN}return (buf2, )", set()),
+        (
+            f"{UNKNOWN}buf3 = buf0  # alloc\ncopies(arg0_1, buf3)\nreturn (buf2, )",
             LIVE,
         ),
         # What the program changes of its arguments.
@@ -661,6 +671,8 @@ def test_what_arms_make_has_their_width_and_size(arms: tuple[str, str], behind: 
         (wrapper("buf2 = alloc_from_pool(pool0)"), "line 22"),
         (wrapper("reinterpret_tensor(buf0, (s0, ), (1, ), 0)"), "line 22"),
         (wrapper("reinterpret_tensor(buf0, (1, ), (1, ), -1)"), "line 22"),
+        (wrapper("reinterpret_tensor(buf0, (1, ), (1, ), u0)"), "line 22"),
+        (wrapper("u0 = arg0_1.item()\nbuf2 = reinterpret_tensor(buf0, (1, ), (1, ), u0)  # reuse"), "line 23"),
         (wrapper("reinterpret_tensor(buf0)"), "line 22"),
         (wrapper(f"reinterpret_tensor(buf0, (1, ), (1, ), {2**63})"), "line 22"),
         (wrapper("arg0_1, arg1_1[0] = args"), "line 22"),

@@ -202,7 +202,7 @@ class CellMemory:
     def _leave_arm(self, node: _Arms) -> None:
         name = self._step_names(f"{node.name}, end of arm {len(node.ends)}")
         node.ends.append(self._state(CellStep(name, node.op, [], [], [])))
-        self.source.spend(len(node.made[-1]))
+        self.source.spend(1 + 2 * len(node.made[-1]))
         for cell in node.made[-1].values():
             cell.written = False
 

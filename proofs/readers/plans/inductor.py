@@ -509,9 +509,14 @@ class _Wrapper:
     def view(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`reinterpret_tensor(buffer, shape, strides, offset)`; the offset is in elements. spec: FP8.5"""
         base = self.value(node.args[0], names, name) if node.args else ScriptValue()
+        is_known = len(node.args) < 4 or self.integer(node.args[3], names) is not None
+        if not is_known:
+            self.value(node.args[3], names, "")  # refused where it names what is not there
+            self.approximations["a view at an offset that is no number counts as all of its buffer"] = None
+            self.outside["ends of views at offsets that are no numbers"] = "they follow from what the program computes"
         found = []
         for pointer in base.every(self.source):
-            if pointer.cell in self.unsized:
+            if pointer.cell in self.unsized or not is_known:
                 found.append(pointer)
                 continue
             start, end = self.viewed(node, self.widths[pointer.cell], names)

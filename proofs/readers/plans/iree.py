@@ -138,7 +138,7 @@ class _Function:
         self.parts: dict[str, tuple[str, int]] = {}
         self.stated: dict[str, int] = {}
         self.has_both = before is not None
-        later = self.lines(after[1], self.constants, ())
+        later = self.lines(after[1], self.constants, {})
         self.pairs = [(number, text, text) for number, text in later]
         if before is not None:
             first = self.lines(before[1], self.earlier, self.slices)
@@ -173,7 +173,7 @@ class _Function:
         self.regions = 0
         self.yielded: list[list[set[_Reference]]] = []
 
-    def lines(self, text: str, constants: dict[str, int], slices: dict[str, str] | tuple[()]) -> list[tuple[int, str]]:
+    def lines(self, text: str, constants: dict[str, int], slices: dict[str, str]) -> list[tuple[int, str]]:
         """The lines of a function without constants and packs, which are noted. Ends where the function does."""
         found, packing, at = [], "", 0
         for number, line in enumerate(text.split("\n"), self.line):
@@ -193,9 +193,8 @@ class _Function:
                 if part is not None:
                     at += 1
                     name = f"{packing}#{at}"
-                    if isinstance(slices, dict):
-                        # Regions beside each other have names of their own: sizes that differ are no sizes.
-                        slices[name] = part[3] if slices.get(name, part[3]) == part[3] else ""
+                    # Regions beside each other have names of their own: sizes that differ are no sizes.
+                    slices[name] = part[3] if slices.get(name, part[3]) == part[3] else ""
                 elif "})" in line or line.strip().startswith("}"):
                     packing = ""
             else:
@@ -204,9 +203,7 @@ class _Function:
                     break
         return found
 
-    def is_part(
-        self, name: str, base: str, shift: str, constants: dict[str, int], slices: dict[str, str] | tuple[()]
-    ) -> bool:
+    def is_part(self, name: str, base: str, shift: str, constants: dict[str, int], slices: dict[str, str]) -> bool:
         """Note an offset and a constant further on: a constant, or a byte in a slice. spec: FP9.1"""
         further = constants.get(shift)
         if further is not None and base in constants:
@@ -220,10 +217,9 @@ class _Function:
         return False
 
     def read(self) -> None:
-        if self.has_both:
-            for name, size in self.slices.items():
-                if size in self.earlier:
-                    self.stated[name] = self.earlier[size]
+        for name, size in self.slices.items():
+            if size in self.earlier:
+                self.stated[name] = self.earlier[size]
         for number, text, old in self.pairs:
             self.line = number
             self.source.spend(1 + len(text) // 64)
@@ -315,7 +311,7 @@ class _Function:
         if first != results[0]:
             size = SIZE.search(body)
             if first not in self.references and size is not None and size[1] in self.constants:
-                self.external_resource(first, self.constants[size[1]])
+                self.external_resource(first, self.constants[size[1]], self.constants[size[1]])
             self.references[results[0]] = self.known(first)
 
     def timed(self, results: list[str], operands: list[str]) -> None:
@@ -409,7 +405,7 @@ class _Function:
             self.current |= self.times.get(operand, 0)
         for value, name, size in BOUND.findall(bound):
             if value not in self.references and size in self.constants:
-                self.external_resource(value, self.constants[size])
+                self.external_resource(value, self.constants[size], self.constants[size])
             self.references[name] = self.known(value)
         self.open.append(_Region("execute", results=results))
 
@@ -564,9 +560,9 @@ class _Function:
         self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
         self.references[name] = {_Reference(root, 0, None, 0)}
 
-    def external_resource(self, name: str, size: int) -> None:
+    def external_resource(self, name: str, size: int, capacity: int) -> None:
         """What comes from elsewhere: an import, a global, a constant."""
-        cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), size, role=Role.INPUT, capacity=size)
+        cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), size, role=Role.INPUT, capacity=capacity)
         self.arenas[name] = self.memory.cells[cell].arena
         self.cells[name, None] = cell
         self.external.add(name)
@@ -575,11 +571,7 @@ class _Function:
     def known(self, name: str) -> set[_Reference]:
         """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
         if name not in self.references:
-            cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), 0, role=Role.INPUT)
-            self.arenas[name] = self.memory.cells[cell].arena
-            self.cells[name, None] = cell
-            self.external.add(name)
-            self.references[name] = {_Reference(name, 0, None, 0)}
+            self.external_resource(name, 0, UINT64_END - 1)
         return self.references[name]
 
     def at(self, name: str, offset: str, before: str) -> set[_Reference]:

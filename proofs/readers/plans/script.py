@@ -60,7 +60,7 @@ def leave_arms(
     gone. Returned are the cells that are made for these, each with those that it stands for. spec: FP7.10, FP8.8
     """
     first, second = arms
-    memory.source.spend(len(first) + len(second))
+    memory.source.spend(2 * (len(first) + len(second)))
     same = {name: value for name, value in first.items() if second.get(name) is value}
     differ = [name for name in first if name in second and name not in same and is_used(name)]
     taken = [[pointer for name in differ for pointer in arm[name].every(memory.source)] for arm in arms]
