@@ -224,6 +224,24 @@ def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
     ]
 
 
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_a_long_chain_takes_no_more_than_its_peak(alignment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each result is read by the next operation alone: at both ends of the arena in turn. Of three it does not help."""
+    rng, n = random.Random(alignment), 400
+    monkeypatch.setattr(packed, "FEW", 0)
+    monkeypatch.setattr(packed, "SPARSE", 0)
+    monkeypatch.setattr(packed, "SCANS", 0)
+    sizes = [rng.randrange(1, 10_000) for _ in range(n)]
+    births = list(range(n))
+    for more in (1, 2):
+        given = Boxes(births, [min(n - 1, i + more) for i in births], sizes, [alignment] * n, {})
+        found = packed.pack(given, one_after_the_other(given))
+        assert given.keeps_apart(found.offsets)
+        assert all(at % alignment == 0 for at in found.offsets)
+        assert max(at + size for at, size in zip(found.offsets, sizes, strict=True)) <= found.height
+        assert (found.height == given.least()) == (more == 1)
+
+
 def test_short_lives_in_a_large_arena_are_placed_larger_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Layers of four sizes, each read by the next, one of four by a later one too: the allocator needs a third more."""
     n = 400

@@ -292,6 +292,23 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
     return Packing(offset.tolist(), height)
 
 
+def from_both_ends(boxes: Boxes, height: int) -> list[int] | None:
+    """Offsets where of two boxes that meet one begins at 0 and the other ends at `height`, or as near below as it may.
+
+    A chain of operations needs no more than its peak that way. None where three meet. O(n log n).
+    """
+    offsets = [0] * len(boxes)
+    low, high = -1, -1  # the last steps of what is there now
+    for i in sorted(range(len(boxes)), key=boxes.birth.__getitem__):
+        is_low = low < boxes.birth[i]
+        if not is_low and high >= boxes.birth[i]:
+            return None
+        low, high = (boxes.death[i], high) if is_low else (low, boxes.death[i])
+        if not is_low:
+            offsets[i] = (height - boxes.size[i]) // boxes.alignment[i] * boxes.alignment[i]
+    return offsets
+
+
 def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
     """Those that live long by `best_fit` at the bottom, all others by `best_fit` above them. O(n log n) a placement.
 

@@ -1,9 +1,8 @@
 """Layout `packed`: byte offsets, as tight as a portfolio of greedy placements makes them.
 
 The slots layout is the first candidate, so that packed never needs more; an allocator run over the steps is the
-second; then come greedy orders, each improved by moving forward what was in the way, in larger arenas what lives long
-apart from what does not. The smallest footprint wins, the
-earlier candidate on a tie (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on
+second; then come greedy orders, each improved by moving forward what was in the way, in larger arenas chains from both
+ends, and what lives long apart from what does not. The smallest footprint wins, the earlier candidate on a tie (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on
 every machine. Logical slots are kept beside it. With effort given, `lower` searches on from there.
 spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 """
@@ -16,7 +15,17 @@ from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import around
 from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow
-from tmmu.planner.layouts.boxes import FIXED, Boxes, Neighbours, Packing, best_fit, boxes_of, by_length, lowest_fit
+from tmmu.planner.layouts.boxes import (
+    FIXED,
+    Boxes,
+    Neighbours,
+    Packing,
+    best_fit,
+    boxes_of,
+    by_length,
+    from_both_ends,
+    lowest_fit,
+)
 from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.layouts.search import Effort, Search, spend
 from tmmu.planner.problem import AllocationProblem
@@ -124,6 +133,9 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
         return best
+    offsets = None if boxes.fixed or boxes.gaps else from_both_ends(boxes, bound)
+    if offsets is not None and boxes.keeps_apart(offsets):
+        return Packing(offsets, bound)
     if meetings + FIXED * len(boxes) <= SPARSE:  # short lives, as in inference: larger first is often as low as can be
         placed = Neighbours(boxes).place(_sorted(boxes, ORDERS[0]), best.height)
         best = placed if isinstance(placed, Packing) else best
