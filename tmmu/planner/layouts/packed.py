@@ -1,9 +1,10 @@
 """Layout `packed`: byte offsets, as tight as a portfolio of greedy placements makes them.
 
 The slots layout is the first candidate, so that packed never needs more; an allocator run over the steps is the
-second; then come greedy orders, each improved by moving forward what was in the way, in larger arenas chains from both
-ends, and what lives long apart from what does not. The smallest footprint wins, the earlier candidate on a tie (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on
-every machine. Logical slots are kept beside it. With effort given, `lower` searches on from there.
+second; then come greedy orders, each improved by moving forward what was in the way, in larger arenas chains from
+both ends, and what lives long apart from what does not. The smallest footprint wins, the earlier candidate on a tie
+(R9). Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical
+slots are kept beside it. With effort given, `lower` searches on from there.
 spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 """
 
