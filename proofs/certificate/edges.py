@@ -50,7 +50,7 @@ def lives(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
 
 
 def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
-    """The edges of an arena, in which storages may `always` live. O(n log n), but for a bit of each bucket a storage."""
+    """The edges of an arena, in which storages may `always` live. O(n log n), but for the bits of buckets."""
     s = placement.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
     birth, death = lives(placement, rows, always)
