@@ -8,7 +8,7 @@ sides and that each leads up, and the lemmas of `proofs.lemmas.plan.tiling` and 
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +50,7 @@ def lives(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
 
 
 def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
-    """The edges of an arena, in which storages may `always` live. O(n log n), but for the buckets of `_Column`."""
+    """The edges of an arena, in which storages may `always` live. O(n log n), but for the bits of buckets."""
     s = placement.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
     birth, death = lives(placement, rows, always)
@@ -95,33 +95,37 @@ def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, la
 
 
 class _Column:
-    """Which of n ranks are live, in buckets, each a short sorted list."""
+    """Which of n ranks are live, in buckets, each a short sorted list; `filled` has a bit for each that has any."""
 
     WIDTH = 9
     """The number of bits of a rank within its bucket."""
 
     def __init__(self, count: int) -> None:
         self.buckets: list[list[int]] = [[] for _ in range((count >> self.WIDTH) + 1)]
+        self.filled = 0
 
     def insert(self, rank: int) -> int:
         """Make `rank` live; the highest live rank below it, or -1."""
-        insort(self.buckets[rank >> self.WIDTH], rank)
-        return self._below(rank)
+        number = rank >> self.WIDTH
+        bucket = self.buckets[number]
+        if not bucket:
+            self.filled |= 1 << number
+        place = bisect_left(bucket, rank)
+        bucket.insert(place, rank)
+        return bucket[place - 1] if place else self._below(number)
 
     def remove(self, rank: int) -> int:
         """Let `rank` die; the highest live rank below it, or -1."""
-        bucket = self.buckets[rank >> self.WIDTH]
+        number = rank >> self.WIDTH
+        bucket = self.buckets[number]
         place = bisect_left(bucket, rank)
         if bucket[place : place + 1] == [rank]:  # what dies before its birth never lived: no edges fit such a plan
             del bucket[place]
-        return self._below(rank)
+            if not bucket:
+                self.filled ^= 1 << number
+        return bucket[place - 1] if place else self._below(number)
 
-    def _below(self, rank: int) -> int:
-        number = rank >> self.WIDTH
-        place = bisect_left(self.buckets[number], rank)
-        while not place:
-            number -= 1
-            if number < 0:
-                return -1
-            place = len(self.buckets[number])
-        return self.buckets[number][place - 1]
+    def _below(self, number: int) -> int:
+        """The highest live rank of the buckets before one, or -1. O(buckets / 64) by one operation on their bits."""
+        before = (self.filled & ((1 << number) - 1)).bit_length()
+        return self.buckets[before - 1][-1] if before else -1

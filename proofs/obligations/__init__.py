@@ -177,7 +177,7 @@ def prove(
     solver
         The name of the solver that is asked.
     timeout_s
-        Seconds for each query of four thousand rows, which takes a few hundredths of one.
+        Seconds for the queries of four thousand rows together, which take a few hundredths of one.
     workers
         The most solver processes at once.
     definition_limit

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,3 +156,21 @@ def test_a_storage_that_lives_longer_than_its_edges_is_named(name: str, row: int
     refuted = asked(plan({name: life}), edges(plan().allocation, 0)).refuted
     assert refuted is not None
     assert row in refuted[1].storages
+
+
+def test_empty_buckets_are_passed_over() -> None:
+    """A million ranks of which one is live: what lies below the last is found at a few looks. spec: V1.12"""
+    looks = []
+
+    class Counted(list[list[int]]):
+        def __getitem__(self, number: Any) -> Any:
+            looks.append(number)
+            return super().__getitem__(number)
+
+    column = _Column(1 << 20)
+    column.buckets = Counted(column.buckets)
+    assert column.insert(3) == -1
+    assert (column.insert(1 << 20), column.remove(1 << 20)) == (3, 3)
+    assert column.remove(3) == -1
+    assert column.insert(1 << 20) == -1
+    assert len(looks) <= 10

@@ -6,6 +6,7 @@ spec: V3.5, M1.4, M1.6, M2.1 to M2.12
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -199,3 +200,39 @@ def test_what_backward_makes_is_not_saved_though_forward_reads_it() -> None:
         outputs="y z",
     )  # fmt: skip
     assert read_by_backward(read_ir(turns)) == {"b"}
+
+
+class CountedName(str):
+    """A name that counts how often it is compared with another."""
+
+    compared = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+
+def compared(parameters: int) -> int:
+    """How often the names of a model's inputs are compared, when its joint graph is made with a step for each
+    parameter.
+    """
+    lines, names = [], [f"w{k}" for k in range(parameters)]
+    between = ["x", *(f"a{k}" for k in range(1, parameters)), "y"]
+    for k, w in enumerate(names):
+        lines.append(f"node matmul{k} MatMul {between[k]} {w} -> {between[k + 1]}")
+        lines += [f"node sgd{k} Sgd {w} {w}.grad -> {w} changes {w} optimizer", f"tensor {w} f32 4x4 donated"]
+    given = " ".join(["x", *(f"{w}.grad" for w in names)])
+    reference = read_ir(floating(*lines, inputs=given, parameters=" ".join(names)))
+    CountedName.compared = 0
+    made = in_mode(replace(reference, inputs=tuple(map(CountedName, reference.inputs))), "backward")
+    assert not any(name.endswith(".grad") for name in made.inputs)
+    return CountedName.compared
+
+
+def test_gradients_that_optimizers_take_are_looked_up_and_not_searched_for() -> None:
+    """Twice the parameters, twice the comparisons of names. spec: M2.10"""
+    few, many = compared(40), compared(80)
+    assert few > 0
+    assert many <= 2.2 * few

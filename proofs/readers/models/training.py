@@ -206,11 +206,12 @@ class _Joint:
         """The parameters whose gradient an optimizer step reads, under the name of an input of the model."""
         f = self.forward
         read = {n for step in f.steps if f.phases.get(step.node) is Phase.OPTIMIZER for n in step.reads}
+        given = read.intersection(f.inputs)
         found = {}
         for name in wanted:
             other = f"{name}.grad"
             alike = other in f.sizes and (f.shapes[other], f.sizes[other]) == (f.shapes[name], f.sizes[name])
-            if name in self.terms and other in read and other in f.inputs and alike and other in f.floating:
+            if name in self.terms and other in given and alike and other in f.floating:
                 found[name] = other
                 self.result.roles[other] = Role.GRADIENT
         return found
