@@ -57,6 +57,11 @@ def plan_of(steps: tuple[str, ...], moved: dict[str, int]) -> Plan:
 
 CASES: list[tuple[str, tuple[str, ...], dict[str, int], list[tuple[str, tuple[str, ...], str]]]] = [
     ("arms that take turns", TURNS, {}, []),
+    (
+        "what an earlier arm wrote, and is still there, is not written in this one",
+        (*TURNS[:5], "s4 t>d", "end abd>z"), {},
+        [(LIFETIMES, ("t",), "s4")],
+    ),
     ("the arm between keeps what the others write", TURNS, {"b": 24}, [(SHARING, ("t", "b"), "s2")]),
     (
         "an arm does before it writes itself",

@@ -70,6 +70,14 @@ def test_other_arenas_are_named_and_nothing_else_is_looked_at() -> None:
     assert found(PLAN) == [("arenas", "kept, rest", "nothing")]
 
 
+def test_what_a_plan_leaves_empty_is_stated_as_nothing() -> None:
+    other = replace(KEPT, device="npu", memory="m")
+    assert found(PLAN, other, REST) == [
+        ("arenas[kept].device", "default", "npu"),
+        ("arenas[kept].memory", "nothing", "m"),
+    ]
+
+
 def test_devices_and_rules_are_the_files() -> None:
     other = ArenaPolicy(POLICY.devices, ())
     assert found(PLAN, KEPT, REST, policy=other) == [("rules", repr(POLICY.rules), "()")]
