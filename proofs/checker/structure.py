@@ -201,7 +201,7 @@ def _scoped(
                 within = formal_bodies[w]
                 is_within, leaves_it = any(enter[b] == w for b in around if b != MAIN), n == leave[within[0]]
             else:
-                is_within, leaves_it = body[w] in around, body[w] != MAIN and n == leave[body[w]]
+                is_within, leaves_it = body[w] in around, n == leave[body[w]]
             if not is_within and not leaves_it:
                 text = f"{run.at(n)} reads {run.tensors[r].name} from inside another body"
                 yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), n)

@@ -573,6 +573,12 @@ def test_a_run_finds_what_is_wrong_and_nothing_else(
     assert found(plan) == expected
 
 
+def test_an_arena_that_holds_nothing_has_an_alignment_too() -> None:
+    memory, other = RIGHT.arenas
+    [problem] = violations(replace(RIGHT, arenas=[memory, other._replace(alignment=3)]))
+    assert (problem.obligation, problem.tensors, problem.arena) == ("alignment", (), "other")
+
+
 @pytest.mark.parametrize(("operands", "results", "pairs"), [(4, 4, 16), (5, 5, 13), (3, 8, 16), (30, 30, 88)])
 def test_of_many_operands_under_many_results_some_are_named_with_each_result(
     operands: int, results: int, pairs: int

@@ -10,6 +10,7 @@ import pytest
 
 from proofs.checker.execute import executed
 from proofs.checker.program import program
+from proofs.checker.structure import violations
 from proofs.readers.sharing import permitted
 from tmmu.plans import text
 from tmmu.plans.sections import Plan
@@ -56,6 +57,11 @@ def plan_of(steps: tuple[str, ...], moved: dict[str, int]) -> Plan:
 
 CASES: list[tuple[str, tuple[str, ...], dict[str, int], list[tuple[str, tuple[str, ...], str]]]] = [
     ("arms that take turns", TURNS, {}, []),
+    (
+        "what an earlier arm wrote, and is still there, is not written in this one",
+        (*TURNS[:5], "s4 t>d", "end abd>z"), {},
+        [(LIFETIMES, ("t",), "s4")],
+    ),
     ("the arm between keeps what the others write", TURNS, {"b": 24}, [(SHARING, ("t", "b"), "s2")]),
     (
         "an arm does before it writes itself",
@@ -107,3 +113,43 @@ def test_arms_run_from_one_state_and_leave_one(
     run = program(plan, permitted(plan, None, donated), donated)
     found = [(v.obligation, v.tensors, "" if v.step is None else run.nodes[v.step]) for v in executed(run)]
     assert found == expected
+
+
+NESTED = ("( c", "s0 c>y", "|", "s1 c>y", "end >")
+NEST = "bodies_nest"
+SCOPES: list[tuple[str, tuple[str, ...], list[tuple[str, tuple[str, ...], str]]]] = [
+    ("all inner and the outer arm", (*NESTED, "|", "s2 c>y", "end >", "s3 y>z"), []),
+    ("an arm twice and the other never", (*NESTED, "s4 c>y", "|", "s2 c>a", "end >", "s3 y>z"), [(NEST, ("y",), "s3")]),
+    ("the leave of an inner node alone", (*NESTED[:-1], "|", "s2 c>a", "end ya>b", "end b>z"), []),
+    ("two steps in no arm", ("s0 c>a", "end >", "s1 c>y", "s2 c>y"), [(NEST, ("y",), "s1")]),
+    ("a change is no further write", ("s0 c>a", "end >", "s1 c>y", "s2 y>!y", "s3 y>z"), []),
+    (
+        "what the caller writes is written by no step, however many do",
+        ("s0 c>a", "end >", "s1 c>x", "s2 c>x"), [(LIFETIMES, ("x",), "s1"), (LIFETIMES, ("x",), "s2")],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "expected"), [case[1:] for case in SCOPES], ids=[case[0] for case in SCOPES])
+def test_what_arms_write_is_read_where_each_way_has_written_it(
+    steps: tuple[str, ...], expected: list[tuple[str, tuple[str, ...], str]]
+) -> None:
+    """spec: X4.3, X4.4, T8.9"""
+    plan = plan_of(steps, {})
+    run = program(plan, permitted(plan, None, frozenset()))
+    found = [(v.obligation, v.tensors, "" if v.step is None else run.nodes[v.step]) for v in violations(plan, run)]
+    assert found == expected
+
+
+def test_nothing_between_two_storages_hides_that_they_share_bytes_for_good() -> None:
+    """spec: P2.4"""
+    lines = (
+        "arena k 32 persistent",
+        "tensor p 8 k 0 parameter",
+        "tensor n 0 k 4 parameter",
+        "tensor q 8 k 4 parameter",
+    )
+    plan = text.read("\n".join(["tmmu-plan-text 1", *lines, ""]).encode(), "p.plan.txt")
+    assert isinstance(plan, Plan)
+    [found] = violations(plan, program(plan, permitted(plan, None, frozenset())))
+    assert (found.obligation, found.tensors, found.first_byte, found.last_byte) == ("no_live_overlap", ("p", "q"), 4, 7)

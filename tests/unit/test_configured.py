@@ -10,15 +10,18 @@ from typing import Any
 
 import pytest
 
+from proofs.checker import structure
 from proofs.checker.configuration import differences
 from proofs.checker.program import placed_storages, program
 from proofs.readers.sharing import Permissions
+from proofs.verify.checks import Subject, violations
 from proofs.violations import Obligation
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.planner import plan_memory
-from tmmu.plans import text
+from tmmu.plans import file, text
 from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.gate import Stated
 from tmmu.plans.sections import BufferPlan, Plan
 
 KEPT = ArenaConfiguration("kept", (Role.PARAMETER, Role.OPTIMIZER), reuse=False)
@@ -67,10 +70,33 @@ def test_other_arenas_are_named_and_nothing_else_is_looked_at() -> None:
     assert found(PLAN) == [("arenas", "kept, rest", "nothing")]
 
 
+def test_what_a_plan_leaves_empty_is_stated_as_nothing() -> None:
+    other = replace(KEPT, device="npu", memory="m")
+    assert found(PLAN, other, REST) == [
+        ("arenas[kept].device", "default", "npu"),
+        ("arenas[kept].memory", "nothing", "m"),
+    ]
+
+
 def test_devices_and_rules_are_the_files() -> None:
     other = ArenaPolicy(POLICY.devices, ())
     assert found(PLAN, KEPT, REST, policy=other) == [("rules", repr(POLICY.rules), "()")]
     assert [field for field, *_ in found(PLAN, KEPT, REST, policy=ANYWHERE)] == ["devices", "rules"]
+
+
+def test_a_given_configuration_is_among_what_is_checked_and_claims_are_held_to_their_own() -> None:
+    stated = file.decode(file.encode(PLAN))
+    assert isinstance(stated, Stated)
+    given = Configuration((KEPT, replace(REST, page_size=1)), POLICY)
+    assert [item.field for item in violations(Subject(stated, arenas=given))] == ["arenas[rest].page_size"]
+    assert [*violations(Subject(stated))] == []
+    run, claims = program(PLAN, Permissions()), PLAN.claims
+    assert claims is not None
+    assert claims.configuration is not None
+    full = claims.configuration._replace(policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("m", 1),)),), ()))
+    for configuration, expected in ((full, [Obligation.CAPACITY]), (None, [])):
+        plan = replace(PLAN, claims=replace(claims, configuration=configuration))
+        assert [item.obligation for item in structure.violations(plan, run)] == expected
 
 
 def test_what_a_plan_does_not_claim_the_files_roles_rules_and_memories_are_applied_to() -> None:

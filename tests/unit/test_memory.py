@@ -64,6 +64,16 @@ def test_what_nobody_wrote_is_one_run_from_the_first_byte_on() -> None:
     assert list(arena.read(0, 10)) == [(0, 10, -1)]
     arena.write(2, 4, 7)
     assert list(arena.read(0, 10)) == [(0, 2, -1), (2, 4, 7), (4, 10, -1)]
+    divided = Divided(-1, [3])
+    divided.write(2, 4, 7)
+    for each in (arena, divided):
+        assert [each.is_run(first, end, 7) for first, end in ((2, 4), (3, 4), (1, 4), (2, 5))] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+        assert [each.is_run(first, end, -1) for first, end in ((0, 2), (0, 3), (4, 9))] == [True, False, True]
 
 
 def test_reading_nothing_gives_nothing() -> None:

@@ -434,6 +434,18 @@ def test_bindings_are_the_models(bindings: Bindings, said: str, says: str) -> No
     assert list(differences(plan, model, NOBODY)) == [difference("binding", "", (), None, said, says)]
 
 
+def test_without_provenance_bindings_and_digests_are_not_compared_and_all_else_is() -> None:
+    """spec: P2.5"""
+    model = replace(branches(), bindings=Bindings(dims={"batch": 1}), source_digest=bytes(32))
+    assert kinds(plan_of(branches()), model) == ["binding", "source-digest"]
+    assert kinds(replace(plan_of(branches()), provenance=None), model) == []
+    alone = replace(plan_of(branches()), provenance=None)
+    assert kinds(alone, replace(model, must_not_alias=frozenset(), unproduced=frozenset("a"))) == [
+        "unproduced",
+        "must-not-alias",
+    ]
+
+
 def test_trusted_shapes_are_the_users_word_and_no_difference() -> None:
     plan = amended(plan_of(branches()), bindings=Bindings(trust_shapes=True))
     assert kinds(plan, branches()) == []

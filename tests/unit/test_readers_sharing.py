@@ -14,6 +14,7 @@ from tests.support.text_models import text_model
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
+from tmmu.plans import text
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan, amended
 
@@ -444,3 +445,24 @@ def test_what_the_caller_writes_is_no_result_in_place() -> None:
     model = stated(step("n MatMul p -> y"), parameters="q p")
     plan = plan_of(model, shares={"p": (IN_PLACE, "q")})
     assert named(plan, permitted(plan, None, frozenset({"q"}))) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("lines", "views", "in_place"),
+    [
+        ("step s A c -> a\nstep t Relu a -> y\nstep u A y -> y changes y\n", {}, {"y": "a"}),
+        ("step s A c -> a\nstep t Relu a -> y\n", {}, {"y": "a"}),
+        ("begin n If c -> exclusive\nstep s A c -> a\nstep t Relu a -> y\narm\nstep u A c -> y\nend n ->\n", {}, {}),
+        ("begin n If c -> exclusive\nstep s A c -> a\nstep t Reshape a -> v\narm\nstep u A c -> v\nend n ->\n", {}, {}),
+        ("step s A c -> a\nstep t Reshape a -> v\n", {"v": ("a", 0)}, {}),
+    ],
+)
+def test_a_claim_is_about_the_one_step_that_writes_whatever_changes_it_later(
+    lines: str, views: dict[str, tuple[str, int]], in_place: dict[str, str]
+) -> None:
+    """spec: X4.3"""
+    rows = "".join(f"tensor {row}\n" for row in ("c 8 m 0 input", "a 8 m 8", "y 8 m 8 inplace a", "v 8 m 8 view a 0")
+                   if f" {row[0]}" in lines)  # fmt: skip
+    plan = text.read(f"tmmu-plan-text 1\narena m 64\n{rows}{lines}".encode(), "p.plan.txt")
+    assert isinstance(plan, Plan)
+    assert named(plan, permitted(plan, None, NOBODY)) == (views, in_place)

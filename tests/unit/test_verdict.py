@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from proofs.verify.boxes import boxes
 from proofs.verify.checks import BufferSubject, buffer_violations
 from proofs.verify.options import Options
-from proofs.verify.verdict import OF_MODELS, TYPES, UNUSED, Verdict, absent
-from proofs.violations import OF_STEPS, Obligation
+from proofs.verify.verdict import OF_MODELS, TYPES, UNUSED, Verdict, absent, obligations_of, refute
+from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from tests.support.text_models import text_model
 from tmmu.core.columns import Names, column
 from tmmu.core.vocabulary import ANYWHERE
@@ -18,11 +19,11 @@ from tmmu.planner import plan_memory
 from tmmu.plans import file
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import storages
-from tmmu.plans.columns import Slots
+from tmmu.plans.columns import Slots, Terms
 from tmmu.plans.configuration import DEFAULT
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers
-from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage, amended
+from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan, Usage, amended
 
 PLAN = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan
 ALONE = Plan(PLAN.allocation)
@@ -81,6 +82,64 @@ def test_the_first_line_names_the_model_or_the_scope_and_the_rank() -> None:
     assert replace(alone, verdict="ERROR", model="m.onnx").line == "ERROR p.cbor"
     rank = replace(alone, assumptions={"rank": 0, "world_size": 2})
     assert rank.line == "PROVED p.cbor (rank 0 of 2) for the steps it states"
+
+
+def test_a_verdict_lists_what_is_asked_of_such_a_plan_and_nothing_else() -> None:
+    """Sizes over an envelope, and parts, where there are some; of lifetimes nothing that is about steps."""
+    configured = replace(AGAINST, arenas=Configuration(DEFAULT, ANYWHERE))
+    plain = amended(PLAN, must_not_alias=((0, 1),))
+    every = set(discharged(Discharge.BY_COMPARISON, Discharge.BY_ROWS))
+    assert set(obligations_of(plain, configured)) == every
+    none = {name: column([], kind) for name, kind in (("left", np.uint32), ("right", np.uint32), ("value", np.uint64))}
+    rows, of_tensors = Terms(op=column([], np.uint8), **none), column([], np.uint32)
+    envelope = Envelope("", {}, rows, of_tensors, column([], np.uint64), of_tensors)
+    ranged = replace(plain, envelope=envelope)
+    assert set(obligations_of(ranged, configured)) == every | {Obligation.SIZES_OVER_ENVELOPE}
+    assert absent(ranged, configured)["envelope.policy"] == "it is about runs"
+    sharded = replace(plain, provenance=replace(plain.origin, shard_spec="tp=2"))
+    assert set(obligations_of(sharded, configured)) == every | {Obligation.SHARDS}
+    assert "provenance.shard_spec" in absent(sharded, configured)
+    lifetimes = BufferPlan(replace(BUFFERS, must_not_alias=((0, 1),)), Claims((Usage(8, 8, 1, 1, 2, 1),)))
+    assert set(obligations_of(lifetimes, configured)) == every - set(OF_STEPS)
+
+
+def test_a_witness_has_the_fields_of_its_kind() -> None:
+    """spec: C1.5"""
+    plain = Violation(Obligation.NO_LIVE_OVERLAP, "t", ("p", "q"), 3, "m", 1, 2)
+    common = {"obligation": "no_live_overlap", "text": "t", "tensors": ["p", "q"], "steps": [3]}
+    place = {"arena": "m", "first_byte": 1, "last_byte": 2}
+    assert plain.witness() == common | place
+    assert plain._replace(step=None).witness() == common | place | {"steps": []}
+    assert plain._replace(element=(0, 4)).witness() == common | place | {"element": [0, 4]}
+    assert plain._replace(shape={"n": 2}, sizes=(8, 4)).witness() == common | {"shape": {"n": 2}, "sizes": [8, 4]}
+    named = {"node": "n", "field": "f", "stated": "1", "recomputed": "2"}
+    assert plain._replace(**named).witness() == common | named
+    ranks = plain._replace(obligation=Obligation.RANKS_MEET, ranks=(0, 1))
+    assert ranks.witness() == common | {"obligation": "ranks_meet", "ranks": [0, 1]}
+
+
+def test_a_refutation_shows_the_first_violation_with_its_boxes_and_lists_what_it_did_not_reach() -> None:
+    """The boxes of storages where they overlap, else of tensors; none where no plan is given. spec: C1.5"""
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a")).plan
+    wrong = [Violation(name, f"text {n}", ("a",), 0, "activations", 0, 1)
+             for n, name in enumerate([Obligation.NO_LIVE_OVERLAP, *[Obligation.CAPACITY] * 6])]  # fmt: skip
+    for found, of_storages in ((wrong, True), (wrong[1:], False)):
+        verdict = Verdict("p.cbor", "UNKNOWN", 3, "for the steps it states")
+        refute(verdict, found, [Obligation.ALIGNMENT, Obligation.CAPACITY], plan)
+        assert (verdict.verdict, verdict.exit) == ("REFUTED", 1)
+        expected = [box._asdict() for box in boxes(plan, ("a",), of_storages=of_storages)]
+        assert expected
+        assert verdict.witness == found[0].witness() | {"boxes": expected}
+        assert verdict.notes == [each.text for each in found[1:6]]
+        listed = {entry["name"]: (entry["verdict"], entry["detail"]) for entry in verdict.obligations}
+        first = {each.obligation: each.text for each in reversed(found)}
+        assert listed == {Obligation.ALIGNMENT: ("UNKNOWN", "not reached")} | {
+            name: ("REFUTED", text) for name, text in first.items()
+        }
+    refute(verdict, [wrong[0]._replace(tensors=())], [], plan)
+    assert verdict.witness == wrong[0]._replace(tensors=()).witness()
+    refute(verdict, wrong, [])
+    assert verdict.witness == wrong[0].witness()
 
 
 def judged(
