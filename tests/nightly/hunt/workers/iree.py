@@ -375,14 +375,18 @@ SESSIONS: dict[str, api.Session] = {}
 
 
 def executed(data: bytes, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The outputs for each set of inputs."""
+    """The outputs for each set of inputs, and behind them the arguments that are others after the call."""
     config = runtime.Config("local-sync")
     module = runtime.VmModule.copy_buffer(config.vm_instance, data)
     main = runtime.load_vm_module(module, config).main
     found = []
     for one in inputs:
-        made = main(*one)
-        found.append([np.asarray(each) for each in (made if isinstance(made, tuple | list) else [made])])
+        given = [runtime.asdevicearray(config.device, np.array(each)) for each in one]
+        made = main(*given)
+        outputs = [np.asarray(each) for each in (made if isinstance(made, tuple | list) else [made])]
+        after = [each.to_host() for each in given]
+        changed = [new for new, old in zip(after, one, strict=True) if not np.array_equal(new, old)]
+        found.append([*outputs, *changed])
     return found
 
 
