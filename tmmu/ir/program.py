@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Steps:
+class ProgramSteps:
     """Steps as columns, which are quick to go through; a step by itself is made when it is asked for."""
 
     node: list[int]
@@ -73,7 +73,7 @@ class ModelProgram:
 
     model: Model
     tensors: tuple[Tensor, ...]
-    steps: Steps
+    steps: ProgramSteps
     ranges: tuple[Range, ...]
     body_names: tuple[str, ...]
     parents: tuple[int, ...]
@@ -144,7 +144,7 @@ def program(model: Model) -> ModelProgram:
         parts.append(part)
     _check_made_names(tensors, len(model.tensors))
     nodes = [model.nodes[n] for n in steps]
-    columns = Steps(
+    columns = ProgramSteps(
         steps, parts, [node.body for node in nodes],
         [node.reads for node in nodes], [node.writes for node in nodes], [node.mutates for node in nodes],
     )  # fmt: skip
