@@ -80,6 +80,7 @@ HARMLESS: dict[str, str] = {
         ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
     ),
     "donation-claimed-by-the-plan": "the caller of this run does not use its inputs again; another may",
+    "fixed-tensor-moved": "what looks for the tensor at the fixed byte is outside of the run",
     "in-place-on-an-input": "the caller of this run does not use its inputs again; another may",
     "bytes-used-again-where-an-arena-does-not-reuse": "what shares the bytes is never live at one step",
     "input-stated-to-be-returned": "the input is kept to the end, as the plan states it",

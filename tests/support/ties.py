@@ -144,7 +144,7 @@ def scans(texts: Texts, code: ModuleType, example: Sequence[Storage]) -> str | N
     except scan.Unreadable as error:
         return str(error)
     if (slot, opened) != ([state.slot[k] for k in range(len(storages))], state.opened):
-        return f"the heaps give {state.slot}, the result {slot}"
+        return f"the moves give {state.slot}, the result {slot}"
     return None
 
 

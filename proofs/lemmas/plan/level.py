@@ -72,7 +72,8 @@ LEMMAS = (
     ),
     Lemma(
         "level_in_block_is_enough",
-        f"{BLOCK} changes that pass `level_in_block`, of what is born and what is freed, pass `level` as a list.",
+        f"A block of {BLOCK} changes that passes `level_in_block`, of what is born and what is freed, passes `level` as"
+        " a list.",
         _BLOCK,
         f"(=> (and {_NOT_NEGATIVE} (level_in_block {' '.join(_BLOCK)}))"
         f" (level since before until after ceiling {_LISTED}))",
