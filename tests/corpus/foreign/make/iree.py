@@ -101,7 +101,7 @@ module @m {
   }
 }
 """
-# Constants that the module computes of a file's bytes when it is loaded (finding 221).
+# Constants that the module computes of a file's bytes when it is loaded (finding 228).
 CONSTANTS = """
 module @m {
   func.func @main() -> (tensor<6x6xi32>, tensor<6x6xi32>) {
