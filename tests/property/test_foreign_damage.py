@@ -1,6 +1,6 @@
 """Damaged plans of other producers: whatever the damage, a file is refused with one error, or is a plan.
 
-spec: FP2.1 to FP2.4
+spec: FP1.12, FP2.1 to FP2.4
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from proofs.readers.plans import formats
 from proofs.readers.plans.source import Source
+from tests.support.foreign_readings import stored
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
 from tmmu.plans.sections import Plan
@@ -114,6 +115,43 @@ def test_a_file_with_other_bytes_is_refused_or_is_a_plan(kind: str) -> None:
     changed()
     assert set(seen) <= OUTCOMES
     assert 0 < seen["refused"] < seen.total()
+
+
+UNSEEN = {"minimalloc": "", "relax": "return ", "iree": "}", "inductor": "return (|return [|call = |runner = "}
+"""Of which formats an end cannot be seen, and how the last line begins where it cannot: behind a whole function."""
+
+
+@pytest.mark.parametrize("kind", [*TEXTS, "executorch", "tflite", "vela", "xla"])
+def test_a_file_that_is_cut_off_is_refused_or_is_the_whole(kind: str) -> None:
+    """In the schedule beside an assignment as well. spec: FP1.12, FP5.13"""
+    for path in (path for path in stored() if "proved" in path.parts and of(path).kind == kind):
+        data = path.read_bytes()
+        if len(data) > 8000 and kind not in ("executorch", "iree"):
+            continue
+        whole = plan_of(Source(str(path), data, path))
+        lines = [0] if kind in ("executorch", "tflite") else [m.end() for m in re.finditer(rb"\n", data)]
+        cuts = [len(data) // 2, len(data) - 7, *lines[:: max(1, len(lines) // 3)], *lines[-4:-1]]
+        for cut in cuts:
+            found = plan_of(Source(str(path), data[:cut], path))
+            if found not in (None, whole):
+                last = data[:cut].decode().rstrip().rpartition("\n")[2].strip()
+                assert last.startswith(tuple(UNSEEN[kind].split("|"))), (path, cut)
+
+
+def of(path: Path) -> formats.PlanFormat:
+    form = formats.recognised(str(path), path.read_bytes()[: formats.HEAD])
+    assert form is not None
+    return form
+
+
+def plan_of(source: Source) -> bytes | None:
+    """The digest of the plan that is read; None for what is refused."""
+    assert source.path is not None
+    try:
+        return formats.gated(of(source.path), source).hashes["file_digest"]
+    except TmmuError as error:
+        assert error.code_id == "INVALID_PLAN"
+        return None
 
 
 @given(st.sampled_from([*BYTES, *TEXTS]), st.binary(max_size=4000))

@@ -98,7 +98,8 @@ def table(n: int) -> bytes:
         "Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: Name\n",
         "{0} - {0}: 0x0 - 0x10: 16: 16: t{0}\n",
     )
-    return (head + "".join(row.format(k) for k in range(n))).encode()
+    end = "Allocation Peak Tensor Size: 16 bytes == 0.01 KiB\nNetwork summary for m\n"
+    return (head + "".join(row.format(k) for k in range(n)) + end).encode()
 
 
 def ifs(n: int) -> bytes:

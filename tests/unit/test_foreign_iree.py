@@ -1,4 +1,4 @@
-"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.11"""
+"""IREE's dumps around LayoutSlices: slices, commands, regions, loops, and what is refused. spec: FP9.1 to FP9.12"""
 
 from __future__ import annotations
 
@@ -72,6 +72,11 @@ def read(text: str) -> ForeignPlan:
 def judged(found: ForeignPlan) -> set[str]:
     assert isinstance(found.plan, Plan)
     return by_the_checker(found.plan, None, frozenset(found.reading.donated))
+
+
+def plan_names(found: ForeignPlan) -> list[str]:
+    assert isinstance(found.plan, Plan)
+    return found.plan.allocation.tensors.name.list()
 
 
 LIVE = {"no_live_overlap", "sharing_is_sound"}
@@ -256,6 +261,22 @@ RIGHT = function(*CHAIN)
 
 ROW = f"stream.cmd.copy %x[%i], %a[%o1], %c32 : {T}{{%c64}} -> {T}{{%s}}"
 BACK = f"stream.cmd.copy %a[%o1], %x[%i], %c32 : {T}{{%s}} -> {T}{{%c64}}"
+
+
+def test_functions_of_one_name_are_each_read() -> None:
+    """In the order of the file, interleaved dumps as well; one whose dump after the pass is missing is cut off.
+
+    spec: FP1.12, FP9.12
+    """
+    right, wrong = function(*CHAIN), function(*CHAIN, offsets=(0, 32, 64))
+    for one, other in ((right, wrong), (wrong, right)):
+        assert judged(read(one + other)) == LIVE
+        apart = [text.partition(AFTER) for text in (one, other)]
+        assert judged(read("".join(text[0] for text in apart) + "".join(AFTER + text[2] for text in apart))) == LIVE
+    assert {name.partition(".")[0] for name in plan_names(read(right + right))} == {"main", "main #2"}
+    for text in (right + right.partition(AFTER)[0], right + AFTER + right.partition(AFTER)[2]):
+        with pytest.raises(TmmuError, match=r"the file is not whole: main has \d dumps before"):
+            read(text)
 
 
 def test_a_name_of_another_region_is_another_value() -> None:

@@ -383,7 +383,7 @@ UNKNOWN = "copies(arg0_1, buf0)\nu0 = arg1_1.item()\nbuf2 = reinterpret_tensor(b
 
 def wrapper(body: str, pool: str = POOL, more: str = "") -> str:
     """A wrapper of one function whose lines are `body`."""
-    lines = "\n".join(f"    {line}" for line in body.strip().split("\n"))
+    lines, end = "\n".join(f"    {line}" for line in body.strip().split("\n")), "    return []\n"
     return (
         "# AOT ID: ['0_inference']\nimport torch\nfrom torch._inductor.select_algorithm import extern_kernels\n"
         "aten = torch.ops.aten\nalloc_from_pool = empty_strided_cpu = reinterpret_tensor = None\n"
@@ -391,7 +391,8 @@ def wrapper(body: str, pool: str = POOL, more: str = "") -> str:
         f"adds = {C.format('float* in_out_ptr0, const float* in_ptr0')}\n"
         f"tri = {T.format('in_ptr0, out_ptr0')}\n"
         f"def call(args):\n    arg0_1, arg1_1 = args\n    args.clear()\n    # 1\n{pool}{lines}\n"
-        "def get_args():\n    arg0_1 = rand_strided((8, ), (1, ), device='cpu', dtype=torch.float32)\n" + more
+        "def get_args():\n    arg0_1 = rand_strided((8, ), (1, ), device='cpu', dtype=torch.float32)\n"
+        + (more + end if more.startswith(" ") else end + more)
     )
 
 
@@ -618,7 +619,7 @@ def test_a_wrapper_states_what_was_assumed() -> None:
     other = steps(wrapped(wrapper("buf2 = tri.run(arg0_1, buf0, 8)\naten.add_(buf0, buf1)\nreturn (buf2, buf0)")))
     assert [changed for *_, changed in other] == [[], ["buf0"]]
     two = wrapped(
-        wrapper("copies(arg0_1, buf0)", more="def partition_0(args):\n    arg0_1, = args\n    return (arg0_1, )\n")
+        wrapper("return (buf0, )", more="def partition_0(args):\n    arg0_1, = args\n    return (arg0_1, )\n")
     )
     assert "partition_0.arg0_1" in list(plan_of(two).allocation.tensors.name)
     assert "calls between partitions" in two.reading.outside
@@ -676,8 +677,9 @@ def test_what_arms_make_has_their_width_and_size(arms: tuple[str, str], behind: 
         (wrapper("reinterpret_tensor(buf0)"), "line 22"),
         (wrapper(f"reinterpret_tensor(buf0, (1, ), (1, ), {2**63})"), "line 22"),
         (wrapper("arg0_1, arg1_1[0] = args"), "line 22"),
-        (wrapper("return (arg0_1, )", more="def call(args):\n    pass\n"), "line 25"),
-        (wrapper("", more="k = async_compile.cpp_pybinding([], 'int x;')\n"), "line 25"),
+        (wrapper("return (arg0_1, )", more="def call(args):\n    pass\n"), "line 26"),
+        (wrapper("return (arg0_1, )").replace("def call(", "def partition_0("), None),
+        (wrapper("", more="k = async_compile.cpp_pybinding([], 'int x;')\n"), "line 26"),
     ],
 )
 def test_what_is_no_wrapper_is_refused_with_its_line(text: str, line: str | None) -> None:

@@ -271,11 +271,17 @@ Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: For
          2 -          5:       0x10 -       0x20:          16:           32: NHWC           : b
 Allocation Peak Tensor Size: 32 bytes == 0.03 KiB
 """
+END = "Network summary for m\n"
+
+
+def peak(size: int) -> str:
+    """What stands behind a table of so many bytes."""
+    return f"Allocation Peak Tensor Size: {size} bytes == 0 KiB\n"
 
 
 def buffers(text: str) -> list[tuple[Any, ...]]:
     """Name, arena, both times, address and bytes of each buffer."""
-    found = vela.read(Source("v.txt", text.encode()))
+    found = vela.read(Source("v.txt", (text + END).encode()))
     assert isinstance(found.plan, BufferPlan)
     s, names = found.plan.buffers.storages, [arena.name for arena in found.plan.buffers.arenas]
     columns = (s.birth, s.death, s.offset, s.bytes)
@@ -291,7 +297,7 @@ def test_rows_are_buffers_and_equal_ones_a_live_range() -> None:
         ("x #2", "Sram #2", 0, 3, 0, 16),
         ("a:0, b #2", "Sram #2", 2, 5, 16, 16),
     ]
-    assert vela.read(Source("v.txt", TABLE.encode())).reading.assumptions[0].endswith("a:0, b")
+    assert vela.read(Source("v.txt", (TABLE + END).encode())).reading.assumptions[0].endswith("a:0, b")
     purpose = TABLE.replace(": Format  ", ": Purpose: Format  ").replace(": NHWC", ": FeatureMap: NHWC")
     assert buffers(purpose) == expected
 
@@ -302,10 +308,10 @@ def test_numbers_go_to_their_ends_and_a_table_ends_with_its_rows() -> None:
     row = f" 1234567890 - 1234567890: 0x{low:x} - 0x{high:X}: {high - low} : 0: NHWC: long\n"
     empty = " 0 - 4294967294: 0xabcdef - ABCDEF: 0 : 0: NHWC: e\n"
     head = TABLE.splitlines(keepends=True)[1]
-    assert buffers(head + row + empty + "other\n 5 - 3: nothing\n") == [
+    assert buffers(head + row + empty + peak(high) + "other\n 5 - 3: nothing\n") == [
         ("long", "memory", 1234567890, 1234567890, low, high - low), ("e", "memory", 0, 4294967294, 0xABCDEF, 0),
     ]  # fmt: skip
-    found = vela.read(Source("v.txt", (head + row).encode(), capacity=7))
+    found = vela.read(Source("v.txt", (head + row + peak(high) + END).encode(), capacity=7))
     assert isinstance(found.plan, BufferPlan)
     assert (found.plan.buffers.arenas[0].capacity, found.reading.assumptions, found.reading.outside) == (7, (), {})
     assert found.plan.buffers.storages.alignment.tolist() == [1]
@@ -315,7 +321,7 @@ def test_numbers_go_to_their_ends_and_a_table_ends_with_its_rows() -> None:
 def test_of_many_rows_that_are_one_some_are_listed(count: int) -> None:
     head = TABLE.splitlines(keepends=True)[1]
     text = head + "".join(f" {k} - 9: 0x0 - 0x1: 1: 0: NHWC: {name}{k}\n" for k in range(count) for name in "ab")
-    (assumption,) = vela.read(Source("v.txt", text.encode())).reading.assumptions
+    (assumption,) = vela.read(Source("v.txt", (text + peak(1) + END).encode())).reading.assumptions
     assert assumption.endswith("a7, b7" + " and 1 more" * (count - 8))
 
 
@@ -334,3 +340,26 @@ def test_a_row_that_is_none_is_refused_with_its_line(old: str, new: str, line: i
     assert (error.value.code_id, error.value.place) == ("INVALID_PLAN", f"line {line}")
     with pytest.raises(TmmuError):
         buffers("\n".join(TABLE.splitlines()[:2]))
+
+
+OLDER = """Allocation Peak Tensor Size:         24 (      0x18) Bytes     0.02 KiB
+Allocation Peak Memory Usage:        32 (      0x20) Bytes     0.03 KiB
+Allocation Overhead:                  8 Bytes (33.33 %)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [(TABLE, "Network summary for"), (TABLE + TABLE, "Network summary for"),
+     (TABLE.replace("Allocation Peak", "x") + END, "line 5: .* Allocation Peak"),
+     (TABLE + TABLE.rpartition("Allocation")[0] + END, "line 11: .* Allocation Peak"),
+     (TABLE.replace("32 bytes", "48 bytes") + END, "line 5: .* end at byte 32, and it takes 48"),
+     (TABLE.replace("32 bytes", "16 bytes") + END, "line 5: .* end at byte 32, and it takes 16"),
+     (TABLE.rpartition("Allocation")[0] + OLDER.partition("\n")[0] + "\n" + END, "line 5: .* it takes 24")],
+)  # fmt: skip
+def test_a_table_ends_with_the_bytes_that_it_takes_and_the_last_one_with_the_summary(text: str, what: str) -> None:
+    """Of either compilation core of Vela's. spec: FP6.15"""
+    with pytest.raises(TmmuError, match=what) as error:
+        vela.read(Source("v.txt", text.encode()))
+    assert "not whole" in str(error.value)
+    assert buffers(TABLE.rpartition("Allocation")[0] + OLDER) == buffers(TABLE)

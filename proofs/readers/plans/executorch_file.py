@@ -1,6 +1,6 @@
 """The tables of a `.pte` (`schema/program.fbs`) as plain data: methods with values, memories and instructions.
 
-spec: FP2.4, FP5.1, FP5.2
+spec: FP2.4, FP5.1, FP5.2, FP5.13
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import UINT64_END
 
 IDENTIFIER = b"ET12"
+HEADER = 8
+"""Where the extended header stands: `eh00`, its own size, the bytes of the program, and where segments begin."""
 TENSOR, LISTS, BOOL = 5, (10, 11), 3
 KERNEL, DELEGATE, MOVE, JUMP, FREE = 1, 2, 3, 4, 5
 ARGUMENTS = {KERNEL: 1, DELEGATE: 1, MOVE: 0, JUMP: 0, FREE: 0}
@@ -74,7 +76,22 @@ def methods(source: Source) -> list[Method]:
     if source.data[4:8] != IDENTIFIER:
         fix = "export the program again"
         raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a program", "byte 4", fix)
-    return [_method(source, table) for table in Flatbuffer(source).root().tables(1)]
+    file = Flatbuffer(source)
+    has_header = source.data[HEADER : HEADER + 4] == b"eh00"
+    if has_header:
+        _holds(source, file.number("u64", HEADER + 8))
+    program = file.root()
+    if has_header:
+        base = file.number("u64", HEADER + 16)
+        ends = [part.number(0, "u64") + part.number(1, "u64") for part in program.tables(4)]
+        _holds(source, base + max(ends) if ends else 0)
+    return [_method(source, table) for table in program.tables(1)]
+
+
+def _holds(source: Source, size: int) -> None:
+    """Refuse a file of fewer bytes than it states to have. spec: FP5.13"""
+    if len(source.data) < size:
+        raise source.not_whole(f"it states {size} bytes and has {len(source.data)}")
 
 
 def _method(source: Source, table: TableAt) -> Method:

@@ -70,7 +70,8 @@ class Flatbuffer:
         """Refuse what does not lie in the file; one visit."""
         self.source.spend(1)
         if not self.start <= at <= len(self.source.data) - size:
-            raise self.source.refuse(f"{size} bytes are expected there, outside of the file", f"byte {at}")
+            what = f"expected {size} bytes there, and the file has {len(self.source.data)}: it is cut off, or damaged"
+            raise self.source.refuse(what, f"byte {at}", "make it again")
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class _Wrapper:
                     self.measure(node)
                 elif isinstance(node, ast.FunctionDef) and [each.arg for each in node.args.args] == ["args"]:
                     self.subgraphs[node.name] = node
-        if not functions:
+        if "call" not in functions:
             raise self.source.refuse(
                 "no function call(args) is in it", None, "use what Inductor writes as output_code.py"
             )
@@ -179,6 +179,8 @@ class _Wrapper:
         """The sizes of arguments: `arg1_1 = rand_strided((64, ), (1, ), device='cpu', dtype=torch.float32)`, or of a
         symbol that is one: `arg0_1 = 64`.
         """
+        if not isinstance(node.body[-1], ast.Return):
+            raise self.source.not_whole(f"{node.name} ends without a return", line_of(node.body[-1]))
         for line in node.body:
             if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
                 continue
@@ -222,15 +224,17 @@ class _Wrapper:
         return found if found is not None and abs(found) < UINT64_END else None
 
     def body(self, function: ast.FunctionDef, names: Names) -> ScriptValue:
-        """The steps of a function; what it returns."""
+        """The steps of a function; what it returns. spec: FP1.12"""
         outer = self.last, self.control, self.loops
         self.last, self.control, self.loops = last_uses(self.source, function), 0, 0
         made = self.block(function.body, names)
         self.last, self.control, self.loops = outer
+        if made is None:
+            raise self.source.not_whole(f"{function.name} ends without a return", line_of(function.body[-1]))
         return made
 
-    def block(self, body: list[ast.stmt], names: Names) -> ScriptValue:
-        """The steps of a block; what it returns."""
+    def block(self, body: list[ast.stmt], names: Names) -> ScriptValue | None:
+        """The steps of a block; what it returns, None where it does not."""
         for k, node in enumerate(body):
             self.source.spend(1)
             following = body[k + 1] if k + 1 < len(body) else None
@@ -251,7 +255,7 @@ class _Wrapper:
                     return self.value(value, names, "result")
                 case ast.With():
                     made = self.block(node.body, names)
-                    if isinstance(node.body[-1], ast.Return):
+                    if made is not None:
                         return made
                 case ast.If(orelse=[]) if isinstance(following, ast.While) and _is_otherwise(node.test, following.test):
                     self.loop(following, names, node.body)
@@ -270,7 +274,7 @@ class _Wrapper:
                     raise self.refuse(
                         node, f"an assignment, a call or a del was expected, got {type(node).__name__}", fix
                     )
-        return ScriptValue()
+        return None
 
     def arms(self, node: ast.If, names: Names) -> None:
         """A cond: two exclusive arms; a name that both bind stands for what either made. spec: FP8.8"""

@@ -2,17 +2,18 @@
 
 The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
 A slice is a cell of the resource that it lies in. Commands of one concurrent region are one step; what two of them
-touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.11
+touch at once, one of them writing, is written over what the other one touches. spec: FP9.1 to FP9.12
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proofs.readers.plans.cells import WHOLE, CellMemory
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
@@ -92,7 +93,7 @@ class _Dump:
         if len(self.source.data) > MAX_DUMP:
             raise self.source.refuse(f"more than {MAX_DUMP} bytes", None, "dump fewer functions")
         text = self.source.text()
-        found: dict[tuple[str, str], tuple[int, str]] = {}
+        found: dict[str, dict[str, list[tuple[int, str]]]] = {}
         marks = list(SECTION.finditer(text))
         self.source.spend(len(text) // 8)
         line, reached = 1, 0
@@ -102,17 +103,16 @@ class _Dump:
             line, reached = line + text.count("\n", reached, mark.end()), mark.end()
             named = FUNCTION.search(body)
             if named is not None and "stream.cmd.execute" in body:
-                found[named[1] or "initializer", mark[1]] = (
-                    line + body.count("\n", 0, named.start()),
-                    body[named.start() :],
-                )
-        names = dict.fromkeys(name for name, when in found if when == "After")
-        if not names:
+                dumps = found.setdefault(named[1] or "initializer", {"Before": [], "After": []})
+                dumps[mark[1]].append((line + body.count("\n", 0, named.start()), body[named.start() :]))
+        if not any(dumps["After"] for dumps in found.values()):
             fix = "print it with --mlir-print-ir-before and -after=iree-stream-layout-slices, --compile-to=stream"
             raise self.source.refuse("no function that executes commands, dumped after LayoutSlices", None, fix)
-        for name in names:
-            self.prefix = f"{name}." if len(names) > 1 else ""
-            function = _Function(self, found[name, "After"], found.get((name, "Before")))
+        functions = [each for name, dumps in found.items() for each in self.paired(name, dumps)]
+        unique = FreshNames()
+        for name, after, before in functions:
+            self.prefix = f"{unique(name)}." if len(functions) > 1 else ""
+            function = _Function(self, after, before)
             function.read()
             if EVALUATED.fullmatch(name):
                 self.assumed["what IREE evaluates as it compiles is given memory of its own"] = None
@@ -124,6 +124,20 @@ class _Dump:
             self.memory.donated(),
         )  # fmt: skip
         return ForeignPlan(self.memory.plan(), reading)
+
+    def paired(
+        self, name: str, dumps: dict[str, list[tuple[int, str]]]
+    ) -> Iterator[tuple[str, tuple[int, str], tuple[int, str] | None]]:
+        """The functions of a name, as of initializers or of modules that are evaluated one by one: each with its dumps
+        after and before the pass. spec: FP1.12, FP9.12
+        """
+        after, before = dumps["After"], dumps["Before"]
+        if before and len(before) != len(after):
+            number, _ = (before if len(before) > len(after) else after)[-1]
+            what = f"{name} has {len(before)} dumps before LayoutSlices and {len(after)} after it"
+            raise self.source.not_whole(what, f"line {number}")
+        for k, each in enumerate(after):
+            yield name, each, before[k] if before else None
 
 
 class _Function:
@@ -225,7 +239,7 @@ class _Function:
             self.source.spend(1 + len(text) // 64)
             self.statement(text.strip(), old.strip())
         if self.open:
-            raise self.refuse("the function does not end")
+            raise self.source.not_whole("the function does not end", f"line {self.line}")
 
     def keep_arguments(self) -> None:
         """State that what the caller does not give up stays as it was given. spec: FP9.11"""

@@ -165,6 +165,8 @@ class _Module:
         for arg in node.args.args:
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
         self.block(node.body, names, 0)
+        if not isinstance(node.body[-1], ast.Return):
+            raise self.source.not_whole(f"{node.name} ends without a return", line_of(node.body[-1]))
 
     def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What the caller gives: tensors in memory of their own, also those of a tuple."""

@@ -71,6 +71,10 @@ class Source:
         """The error that a reader raises; `place` is `line N`, `byte N`, or the name of a thing in the file."""
         return TmmuError("INVALID_PLAN", what, file=self.name, place=place, fix=fix)
 
+    def not_whole(self, what: str, place: str | None = None) -> TmmuError:
+        """The error of a file that was cut off. spec: FP1.12"""
+        return self.refuse(f"the file is not whole: {what}", place, "make it again")
+
     def spend(self, visits: int, place: str | None = None) -> None:
         """Count work; refused beyond `MAX_WORK`."""
         self.spent[0] += visits

@@ -1,11 +1,13 @@
 """The tables that Vela prints with `--verbose-allocation`: for each memory its buffers, with lifetimes and addresses.
 
 Tensors that Vela gives one live range are rows with the same times and addresses, and one buffer here. Both times are
-included: so Vela counts the bytes that are in use. spec: FP6.10 to FP6.12
+included: so Vela counts the bytes that are in use. Behind a table Vela prints the bytes that it takes, and behind the
+last one a summary of the network; a file without them was cut off. spec: FP6.10 to FP6.12, FP6.15
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
@@ -19,6 +21,12 @@ from tmmu.plans.sections import BufferPlan
 HEADER = ("Start Time -", "Start Addr -", "Tensor Size", "Memory Usage")
 """How the columns begin that come first; the last one is the name, those between are not read."""
 TITLES = ("Allocation, memory ", "Tensor Allocation for mem_area ", "Tensor Allocation for ")
+PEAK = re.compile(r"Allocation Peak (?:Memory Usage|Tensor Size): +(\d{1,20}) (?:bytes|\(.*\) Bytes) ", re.ASCII)
+"""What stands behind a table. Where both lines do, as the older compilation core prints them, the first is the most
+bytes that live at once, and the second the memory; the other core calls the memory `Peak Tensor Size`.
+"""
+SUMMARY = "Network summary for "
+"""What stands behind the last table."""
 LINE_VISITS = 10
 """What a line counts."""
 SHOWN = 8
@@ -42,7 +50,9 @@ class _Row(NamedTuple):
 
 def read(source: Source) -> ForeignPlan:
     """The buffers of all tables. Raises INVALID_PLAN with the line. O(bytes)."""
-    arenas, memories = list[str](), FreshNames()
+    arenas, memories, ends = list[str](), FreshNames(), list[tuple[str, int]]()
+    taken: dict[int, int] = {}
+    is_whole = False
     rows: dict[_Row, list[str]] = {}
     title, columns = "memory", 0
     lines = source.text().splitlines()
@@ -54,14 +64,26 @@ def read(source: Source) -> ForeignPlan:
             title, columns = line[len(start) :].partition(",")[0].strip(" :"), 0
         elif is_header(line):
             arenas.append(memories(title))
+            ends.append((f"line {number}", 0))
             columns = line.count(":")
         elif columns and line[:1] in " 0123456789" and line.strip():
             row, name = _row(source, line, columns, len(arenas) - 1, f"line {number}")
             rows.setdefault(row, []).append(name)
+            ends[-1] = f"line {number}", max(ends[-1][1], row.end)
         else:
+            if arenas and (found := PEAK.match(line)):
+                taken[len(arenas) - 1] = int(found[1])
+            is_whole |= line.startswith(SUMMARY)
             columns = 0
+    for k, (place, end) in enumerate(ends):
+        if k not in taken:
+            raise source.not_whole("this table ends without its line Allocation Peak", place)
+        if taken[k] != end:
+            raise source.not_whole(f"the rows of this table end at byte {end}, and it takes {taken[k]} bytes", place)
     if not rows:
         raise source.refuse("no table has a row", None, "run vela with --verbose-allocation")
+    if not is_whole:
+        raise source.not_whole(f"no line {SUMMARY}… is behind the tables, so that a further one may be missing")
     return _plan(source, arenas, rows)
 
 
