@@ -1,12 +1,13 @@
 """Other producers' plans by the commands: recognised, read from pipes and folders, imported, and bounded.
 
-spec: FP1.1 to FP1.10, FP2.1 to FP2.4
+spec: FP1.1 to FP1.13, FP2.1 to FP2.4
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def test_what_is_imported_has_the_verdict_of_its_source(name: str, capsys: pytes
 
 def test_what_cannot_be_imported_is_refused_and_nothing_written(capsys: pytest.CaptureFixture[str]) -> None:
     """spec: FP2.4, C2.6"""
-    Path("p.csv").write_text("id,lower\n")
+    Path("p.csv").write_text("id,size\n")
     Path("q.csv").write_text(RIGHT)
     for kind, source_, expected in (
         ("minimalloc", "p.csv", 4), ("minimalloc", ".", 2), ("nonsense", "q.csv", 2), ("minimalloc", "no.csv", 2),
@@ -117,6 +118,43 @@ def test_what_cannot_be_imported_is_refused_and_nothing_written(capsys: pytest.C
     Path("p.csv").unlink()
     assert ran(capsys, "import", "minimalloc", ".", "-o", "p.cbor")[0] == 0
     assert ran(capsys, "show", "p.cbor", "--arena", "memory")[0] == 2
+
+
+def test_of_a_folder_what_is_imported_is_what_is_verified(capsys: pytest.CaptureFixture[str]) -> None:
+    """Other files of a shared name are left out; where several are left, they are named. spec: FP1.13"""
+    Path("d").mkdir()
+    Path("d/p.csv").write_text(RIGHT)
+    Path("d/q.csv").write_text("no plan\n")
+    Path("d/r.txt").write_text(RIGHT)
+    assert verified(capsys, "d")[0] == 0
+    assert ran(capsys, "import", "minimalloc", "d", "-o", "p.cbor")[0] == 0
+    code, _, err = ran(capsys, "import", "xla", "d", "-o", "p.cbor")
+    assert (code, "SRC has no file of XLA buffer assignment" in err) == (2, True)
+    Path("d/q.csv").write_text(RIGHT)
+    code, _, err = ran(capsys, "import", "minimalloc", "d", "-o", "p.cbor")
+    assert (code, "2 files of MiniMalloc CSV, d/p.csv, d/q.csv: name one" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [("p", b"", "the file is empty"), ("p.cbor", b"", "the file is empty"), ("p.pte", b"", "the file is empty"),
+     ("p", b"Dear all,\n", "neither as a plan of ours nor as XLA.* MiniMalloc CSV"), ("p.csv", b"\0" * 99, "neither"),
+     ("p.plan.txt", b"Dear all,\n", "tmmu-plan-text"), ("p.cbor", b"Dear all,\n", "not a canonical CBOR plan"),
+     ("p", b"\xa5fclaims\xa0", "not a canonical CBOR plan"),
+     ("p.relax", b"a = 1\nb = (", "line 2: the file is not whole"), ("p.relax", b"a = (\nb\n", "line 1: .* not whole"),
+     ("p.relax", b"a = '''\nb\n\n", "line 1: .* not whole"), ("p.relax", b"a b\nb\n", "line 1: expected Python")],
+)  # fmt: skip
+def test_what_is_no_plan_at_all_and_what_is_cut_off_is_refused_as_that(
+    name: str, data: bytes, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a pipe as well. spec: FP1.11, FP1.12"""
+    Path(name).write_bytes(data)
+    code, _, err = verified(capsys, name)
+    assert code == 4
+    assert re.search(what, err)
+    if name == "p":
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert verified(capsys, "-")[2] == err.replace(" p: ", " -: ")
 
 
 def test_an_arena_of_a_plan_is_written_as_csv_and_judged_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`tmmu import`: the plan of another producer as one of ours. spec: FP1.8, FP1.9"""
+"""`tmmu import`: the plan of another producer as one of ours. spec: FP1.8, FP1.9, FP1.13"""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
     KIND is one of those of spec/foreign.md, and SRC a file of it, or a folder with one such file. The plan has what
     the file states and nothing else. It is not judged: verify-plan does that, of either file.
     """
-    from proofs.readers.plans.formats import BY_KIND, gated
-    from proofs.readers.plans.source import Source
+    from proofs.readers.plans.formats import BY_KIND, gated, of_format
+    from proofs.readers.plans.source import Source, listed
     from tmmu.core import canonical
     from tmmu.plans import file, text_writer
 
@@ -45,9 +45,10 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
         hint = did_you_mean(kind, BY_KIND, f"the kinds are {', '.join(BY_KIND)}")
         raise click.BadParameter(f"{kind!r} is no kind of plan; {hint}", param_hint="KIND")
     form = BY_KIND[kind]
-    found = [path for path in source if len(source) == 1 or path.endswith((*form.suffixes, *form.shared))]
+    found = source if len(source) == 1 else of_format(form, source)
     if len(found) != 1:
-        raise click.UsageError(f"SRC has {len(found)} files of {form.title}: name one of them")
+        which = f"{len(found)} files of {form.title}, {listed(found)}" if found else f"no file of {form.title}"
+        raise click.UsageError(f"SRC has {which}: name one file")
     try:
         stated = gated(form, Source.opened(found[0], capacity))
     except ValueError as error:

@@ -155,6 +155,7 @@ def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
 def read_any(data: bytes, name: str) -> Stated | StatedBuffers:
     """The plan that `data` holds, binary or text; `name` is the file in refusals."""
     try:
+        check_content(data)
         kind.check_plan(name, data[: kind.HEAD])
         if name.endswith(".plan.txt") or kind.is_text(data[: kind.HEAD]) == kind.PLAN:
             return gated(text.read(data, name))
@@ -162,6 +163,12 @@ def read_any(data: bytes, name: str) -> Stated | StatedBuffers:
     except TmmuError as error:
         error.in_file(name)
         raise
+
+
+def check_content(data: bytes) -> None:
+    """Refuse a file without a byte. spec: FP1.11"""
+    if not data:
+        raise TmmuError("INVALID_PLAN", "the file is empty", fix="make it again")
 
 
 def gated(plan: Plan | BufferPlan, reading: Reading | None = None) -> Stated | StatedBuffers:

@@ -1,14 +1,14 @@
 """The formats of other producers that are read, in one table, and how a file is recognised as one of them.
 
 A module of this package reads a format: its `read` takes a `Source` and returns a `ForeignPlan`. It is loaded when a
-file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7
+file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7, FP1.11, FP1.13
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -122,6 +122,11 @@ def is_plan(path: str) -> bool:
     return any(form.recognises(head) for form in forms)
 
 
+def of_format(form: PlanFormat, files: Sequence[str]) -> list[str]:
+    """Those files of a folder that `verify-plan` would judge as of this format. spec: FP1.13"""
+    return [path for path in files if is_plan(path) and recognised(path, _head(path)) is form]
+
+
 def read_with(path: str) -> tuple[str, ...]:
     """The files that reading a plan reads: itself, and of some formats one beside it."""
     from proofs.readers.plans import xla
@@ -141,12 +146,14 @@ def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> State
         form = recognised(name, _head(name))
         if form is None:
             _needs_none(capacity, "it")
+            _check_known(name, _head(name))
             return file.load_any(path)
         return gated(form, Source.opened(path, capacity))
     source = Source.opened(path, capacity)
     form = recognised(name, source.data[:HEAD])
     if form is None:
         _needs_none(capacity, "it")
+        _check_known(name, source.data[:HEAD])
         return file.read_any(source.data, name)
     return gated(form, source)
 
@@ -167,10 +174,19 @@ def gated(form: PlanFormat, source: Source) -> Stated | StatedBuffers:
     if form.has_capacity:
         _needs_none(source.capacity, form.title)
     try:
+        file.check_content(source.data)
         return file.gated(*form.read(source))
     except TmmuError as error:
         error.in_file(source.name)
         raise
+
+
+def _check_known(name: str, head: bytes) -> None:
+    """Refuse what is neither ours nor another producer's, by name and first bytes. spec: FP1.11"""
+    if head and kind.kind(head[: kind.HEAD]) is None and not name.endswith((*PLAN_SUFFIXES, ".cbor")):
+        known = ", ".join(form.title for form in FORMATS)
+        fix = "give a file of one of these (spec/foreign.md)"
+        raise TmmuError("INVALID_PLAN", f"it begins neither as a plan of ours nor as {known}", file=name, fix=fix)
 
 
 def _needs_none(capacity: int | None, what: str) -> None:

@@ -20,6 +20,7 @@ from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 DOMAIN = "iree"
 SECTION = re.compile(r"^// -----// IR Dump (Before|After) LayoutSlices[^\n]*\n", re.MULTILINE)
 FUNCTION = re.compile(r"^\s*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
+END = re.compile(r"^\}", re.MULTILINE)
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
 CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
 SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index", re.ASCII)
@@ -102,6 +103,8 @@ class _Dump:
             body = text[mark.end() : until]
             line, reached = line + text.count("\n", reached, mark.end()), mark.end()
             named = FUNCTION.search(body)
+            if named is not None and END.search(body) is None:
+                raise self.source.not_whole("this function does not end", f"line {line}")
             if named is not None and "stream.cmd.execute" in body:
                 dumps = found.setdefault(named[1] or "initializer", {"Before": [], "After": []})
                 dumps[mark[1]].append((line + body.count("\n", 0, named.start()), body[named.start() :]))

@@ -102,7 +102,10 @@ def parsed(source: Source) -> ast.Module:
             warnings.simplefilter("ignore")  # of strings with odd escapes: nothing of the text is run
             return ast.parse(text)
     except SyntaxError as error:
-        raise source.refuse(f"expected Python, got {error.msg}", f"line {error.lineno}") from error
+        at, last = f"line {error.lineno}", text.rstrip().count("\n") + 1
+        if (error.lineno or 0) >= last or "never closed" in error.msg or "unterminated" in error.msg:
+            raise source.not_whole(f"it ends within a statement ({error.msg})", at) from error
+        raise source.refuse(f"expected Python, got {error.msg}", at, "print the program again") from error
     except (ValueError, MemoryError, RecursionError) as error:
         raise source.refuse("expected Python text that nests less deeply", None, "use a flatter program") from error
 

@@ -23,6 +23,7 @@ from tmmu.plans.sections import Plan
 
 IDENTIFIER = b"TFL3"
 METADATA = "OfflineMemoryAllocation"
+STALE = "plan the model again after it is changed (Vela keeps a list that it reads: give it a model without a plan)"
 HEADER = 3
 """Words before the offsets: a version, the number of subgraphs, and the number of offsets, which alone is read."""
 RUNTIME = -1
@@ -119,7 +120,9 @@ class _Reading:
     def __init__(self, source: Source) -> None:
         self.source, self.building = source, Building()
         if source.data[4:8] != IDENTIFIER:
-            raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4")
+            raise source.refuse(
+                f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4", "make the model again"
+            )
         model = Flatbuffer(source).root()
         self.buffers = model.tables(4)
         self.outside: dict[str, str] = {}
@@ -192,7 +195,7 @@ class _Reading:
                     raise self.source.refuse(f"an offset below {RUNTIME}", METADATA)
                 if len(found) != tensors:
                     text = f"{len(found)} offsets for {tensors} tensors of all subgraphs"
-                    raise self.source.refuse(text, METADATA, "plan the model again after it is changed")
+                    raise self.source.refuse(text, METADATA, STALE)
         if found is None:
             raise self.source.refuse(f"no metadata {METADATA}", None, "plan it offline: tmmu export tflite does it")
         return found
