@@ -139,7 +139,7 @@ def test_of_a_folder_what_is_imported_is_what_is_verified(capsys: pytest.Capture
     ("name", "data", "what"),
     [("p", b"", "the file is empty"), ("p.cbor", b"", "the file is empty"), ("p.pte", b"", "the file is empty"),
      ("p", b"Dear all,\n", "neither as a plan of ours nor as XLA.* MiniMalloc CSV"), ("p.csv", b"\0" * 99, "neither"),
-     ("p.plan.txt", b"Dear all,\n", "tmmu-plan-text"), ("p.cbor", b"Dear all,\n", "not a canonical CBOR plan"),
+     ("p.plan.txt", b"Dear all,\n", "tmmu-plan-text"), ("p.cbor", b"Dear all,\n", "not in canonical form"),
      ("p", b"\xa5fclaims\xa0", "not a canonical CBOR plan"),
      ("p.relax", b"a = 1\nb = (", "line 2: the file is not whole"), ("p.relax", b"a = (\nb\n", "line 1: .* not whole"),
      ("p.relax", b"a = '''\nb\n\n", "line 1: .* not whole"), ("p.relax", b"a b\nb\n", "line 1: expected Python")],
