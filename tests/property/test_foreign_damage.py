@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs.readers.plans import formats
+from proofs.readers.plans import formats, xla
 from proofs.readers.plans.source import Source
 from tests.support.foreign_readings import stored
 from tests.support.objections import objections
@@ -123,7 +123,7 @@ UNSEEN = {"minimalloc": "", "relax": "return ", "iree": "}", "inductor": "return
 
 @pytest.mark.parametrize("kind", [*TEXTS, "executorch", "tflite", "vela", "xla"])
 def test_a_file_that_is_cut_off_is_refused_or_is_the_whole(kind: str) -> None:
-    """In the schedule beside an assignment as well. spec: FP1.12, FP5.13"""
+    """spec: FP1.12, FP5.13"""
     for path in (path for path in stored() if "proved" in path.parts and of(path).kind == kind):
         data = path.read_bytes()
         if len(data) > 8000 and kind not in ("executorch", "iree"):
@@ -136,6 +136,16 @@ def test_a_file_that_is_cut_off_is_refused_or_is_the_whole(kind: str) -> None:
             if found not in (None, whole):
                 last = data[:cut].decode().rstrip().rpartition("\n")[2].strip()
                 assert last.startswith(tuple(UNSEEN[kind].split("|"))), (path, cut)
+
+
+@pytest.mark.parametrize("name", ["xla-async", "xla-switch"])
+def test_a_schedule_that_is_cut_off_is_refused(name: str) -> None:
+    """spec: FP1.12, FP4.1"""
+    [path] = (CORPUS / "proved" / name).glob(f"*{xla.SUFFIX}")
+    lines = Path(xla.schedule_of(str(path))).read_bytes().rstrip().splitlines(keepends=True)
+    for count in {*range(0, len(lines), 20), *range(len(lines) - 4, len(lines))}:
+        with pytest.raises(TmmuError, match="INVALID_PLAN"):
+            xla.flattened(Source("m", b"".join(lines[:count])), xla.assigned(Source.opened(path)))
 
 
 def of(path: Path) -> formats.PlanFormat:
