@@ -465,6 +465,7 @@ def wrapped(text: str) -> ForeignPlan:
             set(),
         ),
         ("with torch.cuda._DeviceGuard(0):\n    return buf1", {UNWRITTEN}),
+        ("with torch.cuda._DeviceGuard(0):\n    with torch:\n        return buf1", {UNWRITTEN}),
     ],
 )
 def test_a_wrapper_has_the_faults_of_its_buffers(body: str, broken: set[str]) -> None:
