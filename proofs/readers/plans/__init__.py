@@ -13,6 +13,6 @@ does. One with a program returns a `Plan` whose allocation `tmmu.plans.building.
 - Arms of which one runs are `begin(…, exclusive=True)` and `arm()`; what may run again is `begin(…, iterates=True)`.
 - A region of concurrent steps is one step that reads and writes all that its parts do, an approximation to be listed.
 - What the caller writes has the role INPUT or PARAMETER; what it reads at the end the flags IS_OUTPUT | IS_RETURNED.
-- `source.FreshNames` makes names unique; `Source.spend`, `bound` and `descend` count, `refuse` makes the error, `not_whole` that of a
-  file without its end.
+- `source.FreshNames` makes names unique; `Source.spend`, `bound` and `descend` count; `refuse` makes the error, and
+  `not_whole` that of a file without its end.
 """
