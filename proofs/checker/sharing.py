@@ -26,7 +26,7 @@ STATED = {Shares.VIEW: "a view of", Shares.IN_PLACE: "in place of", Shares.ALIAS
 def false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
     """Every row whose sharing is not as stated. O(tensors + accesses)."""
     t = plan.allocation.tensors
-    stated = np.flatnonzero(t.of != NONE).tolist()
+    stated = np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist()
     reads = plan.allocation.steps.listed("reads") if stated else []
     for row in stated:
         of, shares = int(t.of[row]), SHARES[int(t.shares[row])]
