@@ -224,11 +224,11 @@ def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
     ]
 
 
-@pytest.mark.parametrize("alignment", [1, 64])
-def test_a_long_chain_takes_no_more_than_its_peak(alignment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("alignment", "few"), [(1, 0), (64, 0), (1, packed.FEW), (64, packed.FEW)])
+def test_a_long_chain_takes_no_more_than_its_peak(alignment: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each result is read by the next operation alone: at both ends of the arena in turn. Of three it does not help."""
     rng, n = random.Random(alignment), 400
-    monkeypatch.setattr(packed, "FEW", 0)
+    monkeypatch.setattr(packed, "FEW", few)
     monkeypatch.setattr(packed, "SPARSE", 0)
     monkeypatch.setattr(packed, "SCANS", 0)
     sizes = [rng.randrange(1, 10_000) for _ in range(n)]

@@ -1,10 +1,10 @@
 """Layout `packed`: byte offsets, as tight as a portfolio of greedy placements makes them.
 
 The slots layout is the first candidate, so that packed never needs more; an allocator run over the steps is the
-second; then come greedy orders, each improved by moving forward what was in the way, in larger arenas chains from
-both ends, and what lives long apart from what does not. The smallest footprint wins, the earlier candidate on a tie
-(R9). Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical
-slots are kept beside it. With effort given, `lower` searches on from there.
+second; then come greedy orders, each improved by moving forward what was in the way, chains from both ends, in larger
+arenas what lives long apart from what does not. The smallest footprint wins, the earlier candidate on a tie (R9).
+Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical slots are
+kept beside it. With effort given, `lower` searches on from there.
 spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 """
 
@@ -129,14 +129,17 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
     if best.height <= bound:
         return best
     meetings = boxes.meetings()
-    if meetings + FIXED * len(boxes) <= FEW:
+    few = meetings + FIXED * len(boxes) <= FEW
+    if few:
         neighbours = Neighbours(boxes)
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
+    if best.height > bound and not boxes.fixed and not boxes.gaps:
+        offsets = from_both_ends(boxes, bound)
+        if offsets is not None and boxes.keeps_apart(offsets):
+            best = Packing(offsets, bound)
+    if few or best.height <= bound:
         return best
-    offsets = None if boxes.fixed or boxes.gaps else from_both_ends(boxes, bound)
-    if offsets is not None and boxes.keeps_apart(offsets):
-        return Packing(offsets, bound)
     if meetings + FIXED * len(boxes) <= SPARSE:  # short lives, as in inference: larger first is often as low as can be
         placed = Neighbours(boxes).place(_sorted(boxes, ORDERS[0]), best.height)
         best = placed if isinstance(placed, Packing) else best
