@@ -97,6 +97,17 @@ def serial(*commands: str) -> str:
 
 
 @pytest.mark.parametrize(
+    "other", ["%h = arith.muli %o2, %c32 : index", "%h = arith.addi %o2, %i : index", "%h = arith.addi %i, %o2 : index"]
+)
+def test_a_name_that_is_a_sum_in_one_region_and_something_else_in_another_is_no_number(other: str) -> None:
+    """spec: FP9.1, FP9.10"""
+    half = HALF.replace("%o2]", "%h]")
+    read(function(CHAIN[0], SUM, HALF, half, *CHAIN[2:]))
+    with pytest.raises(TmmuError, match="%h is no constant"):
+        read(function(CHAIN[0], SUM, HALF, half, *CHAIN[2:], top=other))
+
+
+@pytest.mark.parametrize(
     ("text", "broken"),
     [
         (function(*CHAIN), set()),

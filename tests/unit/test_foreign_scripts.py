@@ -102,7 +102,9 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
         # Nothing writes a.
         ("cls.copy(a, b)\nreturn b", COPY, {"lifetimes_cover_accesses"}),
         # The kernel stores into its first buffer, or into both, by what T.writes states.
-        (CHAIN, KERNEL.format(name="copy", n=4, body="A[i] = B[i]"), {"lifetimes_cover_accesses"}),
+        (CHAIN, KERNEL.format(name="copy", n=4, body="A[i] = B[i]"), {"lifetimes_cover_accesses", "sharing_is_sound"}),
+        # A view of an argument is written: the caller finds it changed.
+        ("cls.copy(x, a)\ny = R.reshape(x, R.shape([4]))\ncls.copy(a, y)\nreturn a", COPY, {"sharing_is_sound"}),
         (CHAIN, KERNEL.format(name="copy", n=4, body="T.writes(B[i])"), set()),
         # Other code is handed b's address, and writes what nothing has written.
         (CHAIN, KERNEL.format(name="copy", n=4, body="T.call_extern(T.address_of(B[0]), A[i])"), set()),
@@ -110,7 +112,7 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
     ],
 )
 def test_a_script_has_the_faults_of_its_pointers_and_kernels(body: str, kernels: str, broken: set[str]) -> None:
-    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6"""
+    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6, FP7.11"""
     other = '    @R.function\n    def other(z: R.Tensor((4,), dtype="float32")):\n        return z\n'
     text = module(body, kernels, other if "cls.other" in body else "")
     assert judged(read(text)) == broken

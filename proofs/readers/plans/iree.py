@@ -191,18 +191,37 @@ class _Function:
         self.yielded: list[list[set[_Reference]]] = []
 
     def lines(self, text: str, constants: dict[str, int], slices: dict[str, str]) -> list[tuple[int, str]]:
-        """The lines of a function without constants and packs, which are noted. Ends where the function does."""
-        found, packing, at = [], "", 0
+        """The lines of a function without sums, constants and packs, which are noted. Ends where the function does.
+
+        Regions beside each other have names of their own: a name that is a noted number in one and something else in
+        another is none. Whatever is made of it is read anew without it.
+        """
+        other: set[str] = set()
+        while True:
+            found, defined = self.noted(text, constants, slices, other)
+            again = defined & (constants.keys() | self.parts.keys())
+            if not again:
+                return found
+            other |= again
+            for noted in (constants, slices, self.parts):
+                noted.clear()
+
+    def noted(
+        self, text: str, constants: dict[str, int], slices: dict[str, str], other: set[str]
+    ) -> tuple[list[tuple[int, str]], set[str]]:
+        """The other lines, and the names that stand for something else than a noted number; `other` are none."""
+        found, defined, packing, at = list[tuple[int, str]](), set[str](), "", 0
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.spend(1 + len(line) // 64)
             constant, total = CONSTANT.match(line), SUM.match(line)
             pack = PACK.match(line)
             if constant is not None:
                 value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
-                if constants.setdefault(constant[1], value) != value:
+                if constant[1] not in other and constants.setdefault(constant[1], value) != value:
                     raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
-            elif total is not None and self.is_part(total[1], total[2], total[3], constants, slices):
-                pass
+            elif total is not None:
+                if total[1] in other or not self.is_part(total[1], total[2], total[3], constants, slices):
+                    defined.add(total[1])
             elif pack is not None:
                 packing, at = pack[1], 0
             elif packing:
@@ -216,9 +235,11 @@ class _Function:
                     packing = ""
             else:
                 found.append((number, line))
+                made = RESULTS.match(line)
+                defined.update(SSA.findall(made[1]) if made is not None else ())
                 if line == "}":
                     break
-        return found
+        return found, defined
 
     def is_part(self, name: str, base: str, shift: str, constants: dict[str, int], slices: dict[str, str]) -> bool:
         """Note an offset and a constant further on: a constant, or a byte in a slice. spec: FP9.1"""

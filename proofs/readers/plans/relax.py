@@ -169,7 +169,7 @@ class _Module:
             raise self.source.not_whole(f"{node.name} ends without a return", line_of(node.body[-1]))
 
     def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
-        """What the caller gives: tensors in memory of their own, also those of a tuple."""
+        """What the caller gives and finds as it was: tensors in memory of their own, also of a tuple. spec: FP7.11"""
         size = _tensor_bytes(annotation)
         if isinstance(annotation, ast.Call) and dotted(annotation.func) == "R.Tuple":
             parts = annotation.args[0].elts if len(annotation.args) == 1 and isinstance(
@@ -178,6 +178,7 @@ class _Module:
         if size is None:
             self.outside["sizes of parameters"] = "they have symbols, or are no tensors"
         cell = self.memory.own(self.prefix + name, size or 0, role=Role.INPUT)
+        self.memory.keeps([cell])
         return ScriptValue((Pointer(cell, 0),))
 
     def block(self, body: list[ast.stmt], names: Names, depth: int) -> None:
