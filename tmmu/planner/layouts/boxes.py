@@ -292,21 +292,25 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
     return Packing(offset.tolist(), height)
 
 
-def from_both_ends(boxes: Boxes, height: int) -> list[int] | None:
-    """Offsets where of two boxes that meet one begins at 0 and the other ends at `height`, or as near below as it may.
+def from_both_ends(boxes: Boxes) -> Packing | None:
+    """Of two boxes that meet one begins at 0 and the other ends at the top, or as near below as its alignment lets it.
 
-    A chain of operations needs no more than its peak that way. None where three meet. O(n log n).
+    A chain of operations needs no more than its peak that way, but for what is lost to alignment. None where three
+    meet. O(n log n).
     """
-    offsets = [0] * len(boxes)
-    low, high = -1, -1  # the last steps of what is there now
+    is_high, height = [False] * len(boxes), max(boxes.size, default=0)
+    low = high = -1  # what was placed last at either end
     for i in sorted(range(len(boxes)), key=boxes.birth.__getitem__):
-        is_low = low < boxes.birth[i]
-        if not is_low and high >= boxes.birth[i]:
+        if low < 0 or boxes.death[low] < boxes.birth[i]:
+            low = i
+        elif high < 0 or boxes.death[high] < boxes.birth[i]:
+            high, is_high[i] = i, True
+        else:
             return None
-        low, high = (boxes.death[i], high) if is_low else (low, boxes.death[i])
-        if not is_low:
-            offsets[i] = (height - boxes.size[i]) // boxes.alignment[i] * boxes.alignment[i]
-    return offsets
+        if min(low, high) >= 0 and min(boxes.death[low], boxes.death[high]) >= boxes.birth[i]:
+            height = max(height, align_up(boxes.size[low], boxes.alignment[high]) + boxes.size[high])
+    rows = zip(is_high, boxes.size, boxes.alignment, strict=True)
+    return Packing([(height - size) // step * step if top else 0 for top, size, step in rows], height)
 
 
 def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:

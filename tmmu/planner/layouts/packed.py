@@ -135,9 +135,9 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
     if best.height > bound and not boxes.fixed and not boxes.gaps:
-        offsets = from_both_ends(boxes, bound)
-        if offsets is not None and boxes.keeps_apart(offsets):
-            best = Packing(offsets, bound)
+        chain = from_both_ends(boxes)
+        if chain is not None and chain.height < best.height and boxes.keeps_apart(chain.offsets):
+            best = chain
     if few or best.height <= bound:
         return best
     if meetings + FIXED * len(boxes) <= SPARSE:  # short lives, as in inference: larger first is often as low as can be
