@@ -14,6 +14,7 @@ from proofs.readers.plans.source import Source
 from tmmu.core.vocabulary import UINT64_END, ArenaConfiguration, Role
 from tmmu.planner import fixed
 from tmmu.planner.allocation import allocate
+from tmmu.planner.layouts.around import merged
 from tmmu.planner.layouts.boxes import boxes_of
 from tmmu.planner.problem import AllocationProblem, Fixed
 from tmmu.plans.sections import BOUNDS, PlacementBound
@@ -138,21 +139,16 @@ def _add(found: _Buffers, row: dict[str, str], is_inclusive: bool) -> None:
             found.windows += 1
         elif low < high:
             gaps.append((low, high))
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(gaps):
-        if merged and low <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(high, merged[-1][1])
-        else:
-            merged.append((low, high))
-    if merged and merged[0][0] == lower:
-        lower = merged.pop(0)[1]
-    if merged and merged[-1][1] == upper:
-        upper = merged.pop()[0]
+    gaps = merged(gaps)
+    if gaps and gaps[0][0] == lower:
+        lower = gaps.pop(0)[1]
+    if gaps and gaps[-1][1] == upper:
+        upper = gaps.pop()[0]
     alignment = _number(row.get("alignment") or "1")
     if lower >= upper or alignment < 1 or alignment & (alignment - 1):
         raise ValueError("expected a lifetime of a step or more, and an alignment that is a power of two")
-    if merged:
-        found.gaps[i] = merged
+    if gaps:
+        found.gaps[i] = gaps
     if (stated := row.get("offset", "")) not in FREE:
         found.fixed[i] = Fixed(_number(stated), row["id"])
     for column, value in (("lower", lower), ("upper", upper), ("size", _number(row["size"])), ("alignment", alignment)):

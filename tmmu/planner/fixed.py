@@ -8,12 +8,13 @@ aligned or ends beyond its arena, two that are live at one step at the same byte
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import UINT64_END, Tensor
+from tmmu.planner.layouts.boxes import boxes_of
 from tmmu.planner.problem import AllocationProblem, Fixed
 from tmmu.plans.sections import Plan
 
@@ -33,9 +34,7 @@ def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: b
         if name not in rows:
             if partly:
                 continue
-            raise _bad(
-                name, "no tensor has this name", did_you_mean(name, sorted(rows), "tmmu show lists them with --tensors")
-            )
+            raise _bad(name, ABSENT, did_you_mean(name, sorted(rows), LISTED))
         if not 0 <= at < UINT64_END or found.setdefault(rows[name], at) != at:
             stated = found.get(rows[name], at)
             raise _bad(name, f"byte {at} is asked for, the model fixes it at {stated}", "state one offset of it")
@@ -119,7 +118,8 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
                     return k, o
     # By birth; what is live lies apart, so that its ends are in the order of its beginnings.
     live: list[tuple[int, int, int]] = []  # offset, end, storage
-    pieces = sorted(piece for k in members for piece in _pieces(problem, k))
+    timed = boxes_of(problem, members, problem.arenas[problem.choices[members[0]][0]].alignment).pieces()
+    pieces = sorted((first, last, members[i]) for i, first, last in timed)
     leaving = sorted((last, k) for _, last, k in pieces) if reuse else []
     gone = 0
     for first, _, k in pieces if reuse else [(0, 0, k) for k in members]:
@@ -134,15 +134,6 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
                 return other[2], k
         live.insert(at, mine)
     return None
-
-
-def _pieces(problem: AllocationProblem, k: int) -> Iterator[tuple[int, int, int]]:
-    """The first and the last step of each time that a storage is live without a gap, and the storage."""
-    birth = problem.birth[k]
-    for first, last in problem.gaps.get(k, ()):
-        yield birth, first - 1, k
-        birth = last + 1
-    yield birth, problem.death[k], k
 
 
 def _collision(problem: AllocationProblem, a: int, one: int, other: int) -> TmmuError:

@@ -58,7 +58,7 @@ def best_fit(boxes: Boxes) -> Packing:
     free = _Blocks()
     is_kept = len(fixed) * len(boxes) > LOOKS or bool(boxes.gaps)  # in gaps fixed boxes may have common bytes
     if is_kept:
-        for low, high in _merged([(at, at + size[i]) for i, at in fixed.items()]):
+        for low, high in merged([(at, at + size[i]) for i, at in fixed.items()]):
             free.take_at(low, high)
     by_death, dead = sorted(range(len(boxes)), key=death.__getitem__), 0
     for i in sorted(range(len(boxes)), key=lambda i: (birth[i], i not in fixed, -size[i])):
@@ -68,15 +68,15 @@ def best_fit(boxes: Boxes) -> Packing:
             dead += 1
         if i not in fixed:
             later = range(0) if is_kept else range(bisect.bisect(births, birth[i]), bisect.bisect(births, death[i]))
-            closed = _merged([(fixed[coming[k]], fixed[coming[k]] + size[coming[k]]) for k in later])
+            closed = merged([(fixed[coming[k]], fixed[coming[k]] + size[coming[k]]) for k in later])
             offsets[i] = free.take(size[i], boxes.alignment[i], closed)
         elif not is_kept:
             free.take_at(offsets[i], offsets[i] + size[i])
     return Packing(offsets, max(map(int.__add__, offsets, size), default=0))
 
 
-def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes as intervals that are apart, in order."""
+def merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes, or steps, as intervals that are apart, in order."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
         if found and low <= found[-1][1]:

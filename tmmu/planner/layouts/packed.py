@@ -134,7 +134,7 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
         neighbours = Neighbours(boxes)
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
-    if best.height > bound and not boxes.fixed and not boxes.gaps:
+    if best.height > bound and meetings < 2 * len(boxes) and not boxes.fixed and not boxes.gaps:  # else three meet
         chain = from_both_ends(boxes)
         if chain is not None and chain.height < best.height and boxes.keeps_apart(chain.offsets):
             best = chain
