@@ -19,10 +19,10 @@ KNOWN_DOMAINS = frozenset({"", "ai.onnx"})
 VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Result 0 shows the whole of operand 0 (Dropout: at inference) and no byte is written."""
 
-DROPOUT_ASSUMED = "::Dropout with training_mode false"
+DROPOUT_ASSUMED = "Dropout with training_mode false"
 """The assumption that stands for a Dropout whose training_mode nothing states that the verifier reads."""
 
-OLD_DROPOUT_ASSUMED = "::Dropout in test mode"
+OLD_DROPOUT_ASSUMED = "Dropout in test mode"
 """The assumption that stands for a Dropout before opset 12 in training, whose text leaves the mode to the caller."""
 
 DROPOUTS_ASSUMED = frozenset({DROPOUT_ASSUMED, OLD_DROPOUT_ASSUMED})
@@ -177,5 +177,5 @@ def has_known_bodies(domain: str, op: str) -> bool:
 
 
 def qualified(domain: str, op: str) -> str:
-    """The operator as assumptions name it: `domain::op`."""
-    return f"{domain}::{op}"
+    """The operator as assumptions name it: `domain::op`, or `op` of no domain. spec: X1.5"""
+    return f"{domain}::{op}" if domain or "::" in op else op

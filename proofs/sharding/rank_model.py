@@ -101,7 +101,7 @@ class _Work:
             across = ", ".join(map(str, entry["across"]))
             along = "dimension" if len(entry["across"]) == 1 else "dimensions"
             how = f"combines elements along {along} {across} only" if across else "works element by element"
-            self.assumed.add(f"::{step.op} {how} (shard spec)")
+            self.assumed.add(f"{step.op} {how} (shard spec)")
             return stated(entry["across"], shapes_in, shapes_out)
         if step.node in self.model.opaque:
             return Loops()
@@ -109,7 +109,7 @@ class _Work:
         row = None if step.domain or self.model.has_attributes else COVERED.get(step.op)
         if found.sets and row is not None and row.only:
             values = " and ".join(f"{name} {value}" for name, value in sorted(row.only.items()))
-            self.assumed.add(f"::{step.op} with {values}")
+            self.assumed.add(f"{step.op} with {values}")
         return found
 
     def _of_gradient(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
@@ -175,7 +175,7 @@ class _Work:
         found = self._loops(step, ins, outs)
         taken = self._divided(brought, ins, outs, found)
         if taken and found.shape_only:
-            self.assumed.add(f"::{step.op} of what is divided is that of the whole")
+            self.assumed.add(f"{step.op} of what is divided is that of the whole")
         axis_at = {place: taken[k] for k, places in enumerate(found.sets) if k in taken for place in places}
 
         def wanted(side: str, p: int, name: str) -> PartitionSpec:

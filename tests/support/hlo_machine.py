@@ -80,7 +80,7 @@ class Machine:
             return self.placed(each, self.computation(called["to_apply"][0], operands))
         if each.op == "tuple":
             parts = {(k, *index): value for k, part in enumerate(operands) for index, value in part.items()}
-            return {**self.placed(each, parts), **self.tables(each)}
+            return {**self.placed(each, parts), **self.tables(each, parts)}
         if each.op == "get-tuple-element":
             self.read({index: value for index, value in operands[0].items() if index == ()})
             part = {index[1:]: value for index, value in operands[0].items() if index[:1] == (each.number,)}
@@ -104,8 +104,10 @@ class Machine:
             if leaf.at in values
         }
 
-    def tables(self, each: Instruction) -> Values:
-        made = self.written(each, f"table {each.name}", tables=True)
+    def tables(self, each: Instruction, parts: Values) -> Values:
+        """The table of a tuple, which holds the places of what is in it and nothing else."""
+        held = sorted((index, place) for index, (_, place) in parts.items())
+        made = self.written(each, f"table {held}", tables=True)
         return {index: value for index, value in made.items() if index == ()}
 
     def written(self, each: Instruction, what: str, tables: bool = False) -> Values:

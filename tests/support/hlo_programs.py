@@ -23,6 +23,8 @@ class _Program:
     size: dict[str, int] = field(default_factory=dict)
     callers: set[str] = field(default_factory=set)
     """Values that the caller or the executable writes."""
+    tables: dict[str, list[tuple[str, list[tuple[str, int]]]]] = field(default_factory=dict)
+    """Of each computation, by its first line: tuples whose table has a slice, and what is in them."""
 
     def new(self, prefix: str) -> str:
         return f"{prefix}.{next(self.names)}"
@@ -77,8 +79,13 @@ def _body(p: _Program, values: list[tuple[str, int]], lines: list[str], depth: i
     return values
 
 
-def _inner(p: _Program, sizes: list[int], name: str, depth: int, out: list[int] | None) -> tuple[str, list[str]]:
-    """A computation of a tuple that returns copies of sizes `out`, or a single byte; its parameter and its results."""
+def _inner(
+    p: _Program, sizes: list[int], name: str, depth: int, out: list[int] | None, given: str = ""
+) -> tuple[str, list[str]]:
+    """A computation of a tuple that returns copies of sizes `out`, or a single byte; its parameter and its results.
+
+    Inside, a tuple of all elements of `given` has the same table.
+    """
     parameter, lines = p.new("param"), list[str]()
     lines.append(f"%{parameter} = {_tuple(sizes)} parameter(0)")
     values = []
@@ -86,6 +93,8 @@ def _inner(p: _Program, sizes: list[int], name: str, depth: int, out: list[int] 
         element = p.new("gte")
         lines.append(f"%{element} = {_array(size)} get-tuple-element(%{parameter}), index={k}")
         values.append((element, size))
+    if f"{given}{{}}" in p.parent:
+        p.tables[lines[0]] = [(given, list(values))]
     values = _body(p, values, lines, depth)
     results = []
     for size in out or [1]:
@@ -111,6 +120,25 @@ def _given(p: _Program, values: list[tuple[str, int]], lines: list[str]) -> tupl
     parts = [_copied(p, lines, p.rng.choice(values)) for _ in range(p.rng.randint(1, 3))]
     name = p.new("tuple")
     lines.append(f"%{name} = {_tuple([s for _, s in parts])} tuple({', '.join(f'%{n}' for n, _ in parts)})")
+    return name, parts
+
+
+def _with_table(p: _Program, values: list[tuple[str, int]], lines: list[str]) -> tuple[str, list[tuple[str, int]]]:
+    """A tuple of which the table may have a slice, sometimes that of one beside it, which often holds the same."""
+    beside = p.tables.setdefault(lines[0], [])
+    if beside and p.rng.random() < 0.5:
+        parts = p.rng.choice(beside)[1]
+        name = p.new("tuple")
+        lines.append(f"%{name} = {_tuple([s for _, s in parts])} tuple({', '.join(f'%{n}' for n, _ in parts)})")
+    else:
+        name, parts = _given(p, values, lines)
+    if p.rng.random() < 0.6:
+        p.value(f"{name}{{}}", 8 * len(parts))
+        fitting = [(other, held) for other, held in beside if len(held) == len(parts)]
+        other, held = p.rng.choice(fitting) if fitting else ("", [])
+        if p.rng.random() < (0.7 if held == parts else 0.3 if held else 0):
+            p.join(f"{other}{{}}", f"{name}{{}}")
+        beside.append((name, parts))
     return name, parts
 
 
@@ -142,10 +170,10 @@ def _conditional(p: _Program, values: list[tuple[str, int]], lines: list[str], d
     out = [p.rng.choice(SIZES) for _ in range(p.rng.randint(1, 2))]
     name, arms, operands, results = p.new("conditional"), list[str](), list[str](), list[list[str]]()
     for _ in range(p.rng.randint(1, 3)):
-        given, parts = _given(p, values, lines)
+        given, parts = _with_table(p, values, lines)
         arms.append(p.new("arm"))
         operands.append(given)
-        results.append(_inner(p, [size for _, size in parts], arms[-1], depth - 1, out)[1])
+        results.append(_inner(p, [size for _, size in parts], arms[-1], depth - 1, out, given)[1])
     which = p.rng.choice(values)[0]
     listed = ", ".join(f"%{each}" for each in (which, *operands))
     lines.append(

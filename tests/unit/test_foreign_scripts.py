@@ -68,6 +68,7 @@ def steps(found: ForeignPlan) -> list[tuple[str, list[str], list[str], list[str]
     return list(zip(allocation.steps.node, *rows, strict=True))
 
 
+META = 'metadata["ir.GenericConst"][0]'
 CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn d"
 
 
@@ -105,6 +106,10 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
         (CHAIN, KERNEL.format(name="copy", n=4, body="A[i] = B[i]"), {"lifetimes_cover_accesses", "sharing_is_sound"}),
         # A view of an argument is written: the caller finds it changed.
         ("cls.copy(x, a)\ny = R.reshape(x, R.shape([4]))\ncls.copy(a, y)\nreturn a", COPY, {"sharing_is_sound"}),
+        # A constant is read by all, and written by none, whatever it is called.
+        (f"k = {META}\n" + CHAIN.replace("(x, a)", "(k, a)"), COPY, set()),
+        (f"k = {META}\nt = (k, x)\ncls.copy(x, a)\ncls.copy(a, t[0])\nreturn a", COPY, {"sharing_is_sound"}),
+        ("cls.copy(x, a)\nk = R.const([1.0])\ncls.copy(a, k)\nreturn a", COPY, {"sharing_is_sound"}),
         (CHAIN, KERNEL.format(name="copy", n=4, body="T.writes(B[i])"), set()),
         # Other code is handed b's address, and writes what nothing has written.
         (CHAIN, KERNEL.format(name="copy", n=4, body="T.call_extern(T.address_of(B[0]), A[i])"), set()),
@@ -112,7 +117,7 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
     ],
 )
 def test_a_script_has_the_faults_of_its_pointers_and_kernels(body: str, kernels: str, broken: set[str]) -> None:
-    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6, FP7.11"""
+    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6, FP7.11, FP7.12"""
     other = '    @R.function\n    def other(z: R.Tensor((4,), dtype="float32")):\n        return z\n'
     text = module(body, kernels, other if "cls.other" in body else "")
     assert judged(read(text)) == broken

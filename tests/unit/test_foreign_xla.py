@@ -294,7 +294,7 @@ def test_arms_begin_with_what_the_conditional_is_given() -> None:
 
 
 def test_tables_that_hold_the_same_places_may_be_one() -> None:
-    """XLA keeps the tables that two arms are given, and return, in the same bytes. spec: FP4.6"""
+    """XLA keeps the tables that two arms are given, and return, in the same bytes. spec: FP4.11"""
     arm = "arm{0}: ROOT %x{0} = (u8[4]) parameter(0)"
     main = (
         "main: %p = u8[4] parameter(0); %s = (u8[4]) tuple(%p); %a = u8[4] sine(%p); %t = (u8[4]) tuple({}); "
@@ -306,6 +306,40 @@ def test_tables_that_hold_the_same_places_may_be_one() -> None:
     assert refuted(hlo.module(arm.format(0), arm.format(1), main.format("%p")), places) == ""
     differ = hlo.module(arm.format(0), arm.format(1), main.format("%a"))
     assert refuted(differ, places | {"k{0}": (0, 0, 4)})
+
+
+EQUAL = "%u1 = u8[4] get-tuple-element(%x1), index=0; "
+
+
+@pytest.mark.parametrize(
+    ("makes", "is_right"),
+    [
+        pytest.param("", True, id="an-equal-one"),
+        pytest.param("%w = u8[8] sine(%u1); ", False, id="not-where-other-bytes-came-between"),
+        pytest.param("%v = u8[4] sine(%u1); ", False, id="not-one-of-another-place"),
+    ],
+)
+def test_an_arm_may_write_a_table_over_an_equal_one_that_is_read_later(makes: str, is_right: bool) -> None:
+    """Two conditionals take the table %s; an arm of the first one writes its bytes. spec: FP4.11"""
+    held = "%v" if "%v" in makes else "%u1"
+    arms = [f"arm{k}: ROOT %x{k} = (u8[4]) parameter(0)" for k in (0, 2, 3)]
+    arms.insert(1, f"arm1: %x1 = (u8[4]) parameter(0); {EQUAL}{makes}ROOT %t = (u8[4]) tuple({held})")
+    main = (
+        "main: %p = u8[4] parameter(0); %s = (u8[4]) tuple(%p); %o = (u8[4]) tuple(%p); %a = u8[4] sine(%p); "
+        "%k = (u8[4]) conditional(%a, %s, %o), branch_computations={%arm0, %arm1}; %g = u8[4] get-tuple-element(%k), "
+        "index=0; %m = (u8[4]) conditional(%a, %s, %s), branch_computations={%arm2, %arm3}; "
+        "%h = u8[4] get-tuple-element(%m), index=0; ROOT %r = u8[4] add(%g, %h)"
+    )
+    table = (2, 8, 8)
+    places = {"p": (0, 0, 4), "a": (2, 0, 4), "r": (1, 0, 4), "o{}": (2, 16, 8), "w": table, "v": (2, 24, 4)}
+    places |= dict.fromkeys(("s{}", "t{}", "k{}", "m{}"), table)
+    if held == "%v":  # both arms return in one place
+        arms[0] = "arm0: %x0 = (u8[4]) parameter(0); %u0 = u8[4] get-tuple-element(%x0), index=0; "
+        arms[0] += "%c = u8[4] sine(%u0); ROOT %d = (u8[4]) tuple(%c)"
+        places |= {"c": (2, 24, 4), "d{}": table, "k{0}": (2, 24, 4)}
+        apart = places | dict.fromkeys(("t{}", "d{}", "k{}"), (2, 32, 8))
+        assert not refuted(hlo.module(*arms, main), apart)
+    assert bool(refuted(hlo.module(*arms, main), places)) is not is_right
 
 
 def test_what_the_caller_gave_up_may_be_overwritten_and_nothing_else_of_it() -> None:

@@ -194,7 +194,7 @@ def test_another_operator_or_body_is_named() -> None:
     model = branches()
     plan = plan_of(model)
     found = list(differences(changed(plan, "steps", 6, op=0), model, NOBODY))
-    assert found == [difference("operator", "other", (), 6, "::MatMul", "::Relu")]
+    assert found == [difference("operator", "other", (), 6, "MatMul", "Relu")]
     assert kinds(changed(plan, "steps", 2, body=2), model) == ["body"]
     assert kinds(amended(plan, ops=tuple(("ai.onnx", op) for _, op in plan.allocation.ops)), model) == []
     assert "operator" in kinds(amended(plan, ops=tuple(("other", op) for _, op in plan.allocation.ops)), model)

@@ -210,4 +210,4 @@ def test_every_node_with_bodies_but_if_may_run_them_again() -> None:
 
 def test_an_operator_is_named_by_domain_and_type() -> None:
     assert qualified("my.domain", "Fuse") == "my.domain::Fuse"
-    assert qualified("", "Relu") == "::Relu"
+    assert [qualified("", op) for op in ("Relu", "a::b")] == ["Relu", "::a::b"]

@@ -389,10 +389,10 @@ def test_a_model_is_believed_beyond_the_tables_only_for_the_operators_that_it_de
     """spec: V2.2, V5.3"""
     model = through("n MatMul a -> y")
     claims = replace(model, in_place={("y", "a")}, views={"y": ("a", 0)})
-    declared = replace(claims, assumed=["::MatMul"])
+    declared = replace(claims, assumed=["MatMul"])
     assert judged(model, against=claims) == judged(model, VIEW, against=claims) == ({}, {}, [])
-    assert judged(model, against=declared) == ({}, {"y": "a"}, ["::MatMul"])
-    assert judged(model, VIEW, against=declared) == ({"y": ("a", 0)}, {}, ["::MatMul"])
+    assert judged(model, against=declared) == ({}, {"y": "a"}, ["MatMul"])
+    assert judged(model, VIEW, against=declared) == ({"y": ("a", 0)}, {}, ["MatMul"])
     assert judged(model, VIEW, against=replace(declared, views={})) == ({}, {}, [])
 
 

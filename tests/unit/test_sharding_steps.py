@@ -154,12 +154,12 @@ def test_what_is_believed_of_operators_is_listed() -> None:
     update = "com.example::Sgd updates element by element"
     assert believed(replace(net, nodes=tuple(nodes))) == {update}
     assert believed(replace(net, nodes=tuple(nodes)), operators=operators) == {
-        update, "::Softmax combines elements along dimension -1 only (shard spec)",
-        "::Mix works element by element (shard spec)",
+        update, "Softmax combines elements along dimension -1 only (shard spec)",
+        "Mix works element by element (shard spec)",
     }  # fmt: skip
     assert believed(model(["n Softmax: x -> y"], {"x": (4,), "y": (4,)}, "y"),
                     operators=[{"op": "Softmax", "across": [-1, -2]}]) == {
-        "::Softmax combines elements along dimensions -1, -2 only (shard spec)"
+        "Softmax combines elements along dimensions -1, -2 only (shard spec)"
     }  # fmt: skip
 
 

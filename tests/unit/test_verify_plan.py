@@ -587,7 +587,7 @@ def test_what_is_believed_of_a_sharded_model_is_an_assumption_too(
     by = spec({"data": 2}, ("x", ["data"]), operators=[{"op": "Softmax", "across": [-1]}])
     found = verify(saved(ranks(by, model)[1], tmp_path), Options(model=modelled(model, tmp_path)))
     assert (found.verdict, found.assumptions["believed_operators"]) == (
-        "PROVED", ["com.example::Own", "::Softmax combines elements along dimension -1 only (shard spec)"],
+        "PROVED", ["com.example::Own", "Softmax combines elements along dimension -1 only (shard spec)"],
     )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.readers.plans.cells import WHOLE, CellMemory
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
+from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, kept_of_arms
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
@@ -32,6 +32,7 @@ WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
+SYMBOL = re.compile(r"@[\w$.]++", re.ASCII)
 CONSUME = re.compile(r"\bconsume %", re.ASCII)
 EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
 """The functions that IREE runs itself, for constants."""
@@ -39,7 +40,8 @@ MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
 LIMIT = 64
 """Of more accesses of one slice in one concurrent region, all count as at once."""
-LOOPS = "what a loop reads from before it counts as read until its end, and what arms of an If made as read"
+LOOPS = "what a loop reads from before it counts as read until its end"
+LATE = "as written at once"
 UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
 REGIONS = "a concurrent region counts as one step"
 
@@ -56,6 +58,24 @@ class _Reference(NamedTuple):
     shift: int
 
 
+class _Noted(NamedTuple):
+    """A name that a line defines as a number: a constant `value`, a slice of the size `base` where it is None, or the
+    sum of two names.
+    """
+
+    name: str
+    base: str
+    value: int | str | None
+
+
+class _Line(NamedTuple):
+    """A line of a function that is no such definition, and those before it."""
+
+    number: int
+    text: str
+    noted: list[_Noted]
+
+
 class _Access(NamedTuple):
     cell: int
     start: int
@@ -67,7 +87,11 @@ class _Access(NamedTuple):
 
 @dataclass
 class _Region:
-    """An open brace: its kind, the number of its next child where it is concurrent, and what it defines."""
+    """An open brace: its kind, the number of its next child where it is concurrent, and what it defines.
+
+    Of control flow `given` is what it hands on where nothing in it runs, or by its first arm, `step` and `executes` are
+    how many there were before it, and `apart` the executes of its first arm, as bits.
+    """
 
     kind: str
     number: int = 0
@@ -75,6 +99,8 @@ class _Region:
     results: list[str] = field(default_factory=list)
     given: list[set[_Reference]] = field(default_factory=list)
     step: int = 0
+    executes: int = 0
+    apart: int = 0
 
 
 def read(source: Source) -> ForeignPlan:
@@ -122,6 +148,8 @@ class _Dump:
             else:
                 function.keep_arguments()
         outside = {"alignment of slices": "the dump does not state it"}
+        if self.memory.joined:
+            self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
             "IREE stream dump", ACCESSES_WORKED_OUT, tuple(self.assumed), outside, tuple(self.approximations),
             self.memory.donated(),
@@ -155,15 +183,15 @@ class _Function:
         self.parts: dict[str, tuple[str, int]] = {}
         self.stated: dict[str, int] = {}
         self.has_both = before is not None
-        later = self.lines(after[1], self.constants, {})
-        self.pairs = [(number, text, text) for number, text in later]
+        later = self.lines(after[1])
+        self.pairs = [(line, line._replace(noted=[])) for line in later]
         if before is not None:
-            first = self.lines(before[1], self.earlier, self.slices)
-            self.pairs = [(n, text, old) for (n, text), (_, old) in zip(later, first, strict=False)]
-            for (n, text), (_, old) in zip(later, first, strict=False):
-                if SSA.sub("%", text) != SSA.sub("%", old):
+            first = self.lines(before[1])
+            self.pairs = list(zip(later, first, strict=False))
+            for line, old in self.pairs:
+                if SSA.sub("%", line.text) != SSA.sub("%", old.text):
                     raise self.source.refuse(
-                        "the dumps before and after LayoutSlices differ", f"line {n}", "dump both of one run"
+                        "the dumps before and after LayoutSlices differ", f"line {line.number}", "dump both of one run"
                     )
             if len(first) != len(later):
                 raise self.source.refuse(
@@ -177,8 +205,9 @@ class _Function:
         self.arenas: dict[str, int] = {}
         self.cells: dict[tuple[str, str | None], int] = {}
         self.external: set[str] = set()
-        self.imported: dict[str, str] = {}
-        """The resource that is first made of a buffer view of the caller's."""
+        self.imported: dict[str, set[_Reference]] = {}
+        """What a buffer view of the caller's is in memory."""
+        self.globals: dict[str, set[_Reference]] = {}
         self.consumed: set[str] = set()
         """The buffer views that the caller gives up."""
         self.open: list[_Region] = []
@@ -187,89 +216,86 @@ class _Function:
         self.times: dict[str, int] = {}
         self.host = self.current = self.executes = 0
         self.touched: dict[int, tuple[int, int]] = {}
+        """Of each memory the executes that touch it and that write it, as bits; `uses` has those of each cell."""
+        self.uses: dict[int, tuple[int, int]] = {}
+        self.apart = 0
+        """The executes that do not run where this arm does."""
+        self.unordered: set[int] = set()
         self.regions = 0
         self.yielded: list[list[set[_Reference]]] = []
 
-    def lines(self, text: str, constants: dict[str, int], slices: dict[str, str]) -> list[tuple[int, str]]:
-        """The lines of a function without sums, constants and packs, which are noted. Ends where the function does.
-
-        Regions beside each other have names of their own: a name that is a noted number in one and something else in
-        another is none. Whatever is made of it is read anew without it.
-        """
-        other: set[str] = set()
-        while True:
-            found, defined = self.noted(text, constants, slices, other)
-            again = defined & (constants.keys() | self.parts.keys())
-            if not again:
-                return found
-            other |= again
-            for noted in (constants, slices, self.parts):
-                noted.clear()
-
-    def noted(
-        self, text: str, constants: dict[str, int], slices: dict[str, str], other: set[str]
-    ) -> tuple[list[tuple[int, str]], set[str]]:
-        """The other lines, and the names that stand for something else than a noted number; `other` are none."""
-        found, defined, packing, at = list[tuple[int, str]](), set[str](), "", 0
+    def lines(self, text: str) -> list[_Line]:
+        """The lines of a function without sums, constants and packs, which are noted with the line behind them."""
+        found, noted, packing, at = list[_Line](), list[_Noted](), "", 0
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.spend(1 + len(line) // 64)
             constant, total = CONSTANT.match(line), SUM.match(line)
             pack = PACK.match(line)
             if constant is not None:
-                value = int(constant[2]) if len(constant[2]) <= 20 else UINT64_END
-                if constant[1] not in other and constants.setdefault(constant[1], value) != value:
-                    raise self.source.refuse(f"{constant[1]} is two constants", f"line {number}")
+                noted.append(_Noted(constant[1], "", int(constant[2]) if len(constant[2]) <= 20 else UINT64_END))
             elif total is not None:
-                if total[1] in other or not self.is_part(total[1], total[2], total[3], constants, slices):
-                    defined.add(total[1])
+                noted.append(_Noted(total[1], total[2], total[3]))
             elif pack is not None:
                 packing, at = pack[1], 0
             elif packing:
                 part = SLICE.match(line)
                 if part is not None:
                     at += 1
-                    name = f"{packing}#{at}"
-                    # Regions beside each other have names of their own: sizes that differ are no sizes.
-                    slices[name] = part[3] if slices.get(name, part[3]) == part[3] else ""
+                    noted.append(_Noted(f"{packing}#{at}", part[3], None))
                 elif "})" in line or line.strip().startswith("}"):
                     packing = ""
             else:
-                found.append((number, line))
-                made = RESULTS.match(line)
-                defined.update(SSA.findall(made[1]) if made is not None else ())
+                found.append(_Line(number, line.strip(), noted))
+                noted = []
                 if line == "}":
                     break
-        return found, defined
+        return found
 
-    def is_part(self, name: str, base: str, shift: str, constants: dict[str, int], slices: dict[str, str]) -> bool:
-        """Note an offset and a constant further on: a constant, or a byte in a slice. spec: FP9.1"""
-        further = constants.get(shift)
-        if further is not None and base in constants:
-            # Regions beside each other have names of their own: other sums of one name are none.
-            value = constants[base] + further
-            constants[name] = value if constants.get(name, value) == value else -1
-            return True
-        if further is not None and base in slices and self.parts.get(name, (base, further)) == (base, further):
-            self.parts[name] = base, further
-            return True
-        return False
+    def define(self, line: _Line, constants: dict[str, int], slices: dict[str, str]) -> None:
+        """Note what stands before a line. Regions beside each other have names of their own, so that a name stands for
+        what was last made of it. spec: FP9.1
+        """
+        for name, base, value in line.noted:
+            self.source.spend(1)
+            self.forget(name, constants, slices)
+            if isinstance(value, int):
+                constants[name] = value
+            elif value is None:
+                slices[name] = base
+                if base in constants:
+                    self.stated[name] = constants[base]
+            elif value in constants and base in constants:
+                constants[name] = constants[base] + constants[value]
+            elif value in constants and base in slices:
+                self.parts[name] = base, constants[value]
+        made = RESULTS.match(line.text)
+        for name in _names(made[1]) if made is not None else ():
+            self.forget(name, constants, slices)
+
+    def forget(self, name: str, constants: dict[str, int], slices: dict[str, str]) -> None:
+        """A name stands for something else from now on."""
+        constants.pop(name, None)
+        if slices is self.slices:
+            slices.pop(name, None)
+            self.parts.pop(name, None)
+            self.stated.pop(name, None)
 
     def read(self) -> None:
-        for name, size in self.slices.items():
-            if size in self.earlier:
-                self.stated[name] = self.earlier[size]
-        for number, text, old in self.pairs:
-            self.line = number
-            self.source.spend(1 + len(text) // 64)
-            self.statement(text.strip(), old.strip())
+        nothing: dict[str, str] = {}
+        for line, old in self.pairs:
+            self.line = line.number
+            self.source.spend(1 + len(line.text) // 64)
+            self.define(line, self.constants, nothing)
+            self.define(old, self.earlier, self.slices)
+            self.statement(line.text, old.text)
         if self.open:
             raise self.source.not_whole("the function does not end", f"line {self.line}")
 
     def keep_arguments(self) -> None:
         """State that what the caller does not give up stays as it was given. spec: FP9.11"""
-        for view, resource in self.imported.items():
-            if view not in self.consumed and (resource, None) in self.cells:
-                self.memory.keeps([self.cells[resource, None]])
+        for view, refs in self.imported.items():
+            if view not in self.consumed:
+                self.memory.keeps([self.cells[ref.resource, None] for ref in refs])
 
     def statement(self, text: str, old: str) -> None:
         """One line. Names are those after the pass; `old` is the line before it."""
@@ -293,6 +319,9 @@ class _Function:
         before = old_match[2] if old_match else old
         op = body.split(None, 1)[0].split("(")[0] if body else ""
         operands = SSA.findall(body)
+        for result in results:  # a region beside this one may have used the name
+            self.references.pop(result, None)
+            self.times.pop(result, None)
         if op == "stream.cmd.execute":
             self.execute(body, results)
         elif op in ("stream.resource.alloca", "stream.resource.alloc"):
@@ -313,16 +342,19 @@ class _Function:
                 self.host |= self.times.get(operand, 0)
             for result, given in zip(results, SSA.findall(body.partition("=>")[2].partition(":")[0]), strict=False):
                 self.references[result] = self.references.get(given, set())
+                self.awaited(self.references[result])
+        elif op == "util.global.load" and "!stream.resource" in body:
+            self.loaded(body, results)
         elif op in ("stream.tensor.export", "util.global.store", "util.return", "stream.resource.store", "util.call"):
-            self.keep(operands)
+            self.keep(operands, is_read=op != "util.call")
             self.timed(results, operands)
+            if op == "util.global.store" and (symbol := SYMBOL.search(body)) is not None:
+                self.globals[symbol[0]] = set().union(*(self.references.get(name, ()) for name in operands))
         elif op == "stream.tensor.import":
             self.importing(body, results, operands)
             self.timed(results, operands)
         elif op == "stream.resource.load":
             self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])
-            for result in results:
-                self.references.pop(result, None)
         elif op == "stream.file.read":
             self.file(body, before, results)
         elif op == "scf.yield" or op.startswith("scf.condition"):
@@ -343,14 +375,27 @@ class _Function:
         """`stream.tensor.import … consume %arg0 : … in !stream.resource<external>{%size}`. spec: FP9.11"""
         if not operands or len(results) != 1:
             raise self.refuse("expected a buffer view")
-        first = self.imported.setdefault(operands[0], results[0])
         if CONSUME.search(body):
             self.consumed.add(operands[0])
-        if first != results[0]:
-            size = SIZE.search(body)
-            if first not in self.references and size is not None and size[1] in self.constants:
-                self.external_resource(first, self.constants[size[1]], self.constants[size[1]])
-            self.references[results[0]] = self.known(first)
+        size = SIZE.search(body)
+        if operands[0] in self.imported:
+            self.references[results[0]] = self.imported[operands[0]]
+            return
+        known = self.constants.get(size[1]) if size is not None else None
+        self.external_resource(results[0], known or 0, UINT64_END - 1 if known is None else known)
+        self.imported[operands[0]] = self.references[results[0]]
+
+    def loaded(self, body: str, results: list[str]) -> None:
+        """`%r = util.global.load @name : !stream.resource<…>`: one memory, however often it is loaded. spec: FP9.3"""
+        symbol = SYMBOL.search(body)
+        if len(results) != 1 or symbol is None:
+            raise self.refuse("expected a global")
+        if symbol[0] not in self.globals:
+            self.external_resource(results[0], 0, UINT64_END - 1)
+            self.globals[symbol[0]] = self.references[results[0]]
+            if "!stream.resource<constant>" in body:
+                self.memory.keeps([self.cells[ref.resource, None] for ref in self.references[results[0]]])
+        self.references[results[0]] = self.globals[symbol[0]]
 
     def timed(self, results: list[str], operands: list[str]) -> None:
         """Timepoints that follow from others: what has then been executed, as bits."""
@@ -367,7 +412,8 @@ class _Function:
         kind = op if op in ("scf.for", "scf.while", "scf.if") else ""
         if not kind:
             raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
-        self.dump.approximations[LOOPS] = None
+        if kind != "scf.if":
+            self.dump.approximations[LOOPS] = None
         given = []
         inits = body.partition("iter_args" if kind == "scf.for" else "scf.while")[2] if kind != "scf.if" else ""
         for name, value in GIVEN.findall(inits.partition(")")[0]):
@@ -376,7 +422,10 @@ class _Function:
                 self.references[name] = self.references[value]
             self.times[name] = self.times.get(value, 0)
             given.append(self.references.get(value, set()))
-        self.open.append(_Region(kind, results=results, given=given, step=len(self.memory.steps)))
+        if kind != "scf.while":  # its condition is always run
+            self.memory.begin(kind, (DOMAIN, kind), ())
+        steps = len(self.memory.steps)
+        self.open.append(_Region(kind, results=results, given=given, step=steps, executes=self.executes))
         self.yielded.append([])
 
     def block(self, text: str) -> None:
@@ -386,7 +435,8 @@ class _Function:
                 "branches between blocks are not read", "control flow of scf.for, scf.while and scf.if is"
             )
         for name, refs in zip(SSA.findall(text), self.yielded[-1], strict=False):
-            self.references[name] = refs
+            self.references[name] = set(refs)
+            self.times[name] = (1 << self.executes) - 1
 
     def hand_on(self, body: str) -> None:
         """`scf.yield` and `scf.condition`: the values that a region hands on. They are read there."""
@@ -408,6 +458,12 @@ class _Function:
         if not self.open:
             raise self.refuse("a brace closes nothing")
         if "{" in text:  # `} else {` and `} do {`: the same region goes on
+            region = self.open[-1]
+            if region.kind == "scf.if":
+                self.next_arm(region)
+            elif region.kind == "scf.while":
+                region.given = [set(refs) for refs in self.yielded[-1]]
+                self.memory.begin(region.kind, (DOMAIN, region.kind), ())
             return
         region = self.open.pop()
         if region.kind in ("concurrent", "serial", "dispatch"):
@@ -416,20 +472,69 @@ class _Function:
             self.executes += 1
             self.times |= dict.fromkeys(region.results, self.current | 1 << (self.executes - 1))
         elif region.kind.startswith("scf."):
-            yielded = self.yielded.pop()
-            for k, result in enumerate(region.results):
-                refs = set(yielded[k]) if k < len(yielded) else set()
-                refs |= region.given[k] if k < len(region.given) else set()
-                if refs:
-                    self.references[result] = refs
-            self.times |= dict.fromkeys(region.results, (1 << self.executes) - 1)
             if region.kind != "scf.if":
-                steps = self.memory.steps[region.step :]
-                made = {cell for step in steps for cell in step.writes}
-                again = dict.fromkeys(c.number for step in steps for c in step.reads if c not in made)
-                self.source.spend(sum(len(step.reads) for step in steps))
-                if again:
-                    self.memory.step("next iteration", (DOMAIN, "loop"), again, ())
+                self.iterated(region)
+            elif not region.child:
+                self.next_arm(region)  # there is no else
+            self.left(region)
+            self.times |= dict.fromkeys(region.results, (1 << self.executes) - 1)
+
+    def next_arm(self, region: _Region) -> None:
+        """The first of two exclusive arms has ended. spec: FP9.6"""
+        region.child += 1
+        region.given, self.yielded[-1] = self.yielded[-1], []
+        region.apart = (1 << self.executes) - (1 << region.executes)
+        self.apart |= region.apart
+        self.memory.arm()
+
+    def iterated(self, region: _Region) -> None:
+        """A loop has ended: another iteration reads what this one has read from before it. It need not run at all."""
+        steps = self.memory.steps[region.step :]
+        made = {cell for step in steps for cell in step.writes}
+        again = dict.fromkeys(c.number for step in steps for c in step.reads if c not in made)
+        self.source.spend(sum(len(step.reads) for step in steps))
+        if again:
+            self.memory.step("next iteration", (DOMAIN, "loop"), again, ())
+        self.memory.arm()
+
+    def left(self, region: _Region) -> None:
+        """Control flow has ended: what its results stand for, of what either arm has handed on. spec: FP9.6"""
+        handed = self.yielded.pop()
+        arms = (region.given, handed) if region.kind == "scf.if" else (handed, region.given)
+        self.apart &= ~region.apart
+        cells = [{ref: self.cells_of(ref) for refs in arm for ref in refs} for arm in arms]
+        taken = [[Pointer(cell, 0) for of in arm.values() for cell in of.values()] for arm in cells]
+        moved = self.memory.end(taken)
+        anew = (1 << self.executes) - (1 << region.executes)
+        for k, result in enumerate(region.results):
+            found: set[_Reference] = set()
+            for arm, to, of in zip(arms, moved, cells, strict=True):
+                for ref in arm[k] if k < len(arm) else ():
+                    found.add(self.joined(ref, of[ref], to, anew))
+            if found:
+                self.references[result] = found
+
+    def cells_of(self, ref: _Reference) -> dict[str | None, int]:
+        """The cells of a resource, by slice, whatever of it a reference stands for."""
+        self.source.spend(len(self.cells))
+        return {part: cell for (resource, part), cell in self.cells.items() if resource == ref.resource}
+
+    def joined(
+        self, ref: _Reference, cells: dict[str | None, int], to: dict[Pointer, Pointer], anew: int
+    ) -> _Reference:
+        """What stands for a reference behind exclusive arms: the resource, with cells that either arm has made."""
+        places = {part: to.get(Pointer(cell, 0), Pointer(cell, 0)).cell for part, cell in cells.items()}
+        if places == cells:
+            return ref
+        root = self.root(ref.resource)
+        self.arenas[root] = self.arenas[ref.resource]
+        if ref.resource in self.external:
+            self.external.add(root)
+        for part, cell in places.items():
+            self.cells[root, part] = cell
+            if cell != cells[part]:
+                self.uses[cell] = anew, anew
+        return ref._replace(resource=root)
 
     # Commands.
 
@@ -532,13 +637,18 @@ class _Function:
             self.dump.approximations[UNKNOWN] = None
         for ref, length in found:
             cell = self.cell(ref, length)
-            self.accesses.append(_Access(cell, ref.shift, ref.shift + length, reads, writes, path))
+            start = ref.offset - self.memory.cells[cell].offset
+            self.accesses.append(_Access(cell, start, start + length, reads, writes, path))
             bit = 1 << self.executes
             all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
             unordered = ~(self.current | bit)
             if (all_of if writes else written) & unordered:
                 self.dump.assumed["executes that do not await each other run in the order of the file"] = None
             self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
+            all_of, written = self.uses.get(cell, (0, 0))
+            if (all_of if writes else written) & unordered & ~self.apart:
+                self.unordered.add(cell)
+            self.uses[cell] = all_of | bit, written | (bit if writes else 0)
 
     def whole(self, ref: _Reference, offset: str) -> tuple[_Reference, int]:
         """All of the slice or resource in which an offset lies that is no constant."""
@@ -552,6 +662,7 @@ class _Function:
     def step(self) -> None:
         """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
         accesses, self.accesses = self.accesses, []
+        unordered, self.unordered = self.unordered, set()
         reads: list[int] = []
         writes: list[int] = []
         keeps: list[int] = []
@@ -560,6 +671,7 @@ class _Function:
             of.setdefault(access.cell, []).append(access)
         for cell, found in of.items():
             is_race = len(found) > 1 and any(a.writes for a in found) and self.at_once(found)
+            is_race = is_race or cell in unordered
             own: set[tuple[tuple[int, int], ...]] = set()
             is_fresh = self.memory.held(cell) is None
             for access in found:
@@ -570,13 +682,23 @@ class _Function:
                 if access.writes:
                     own.add(access.path)
             if is_race:
-                c = self.memory.cells[cell]
                 reads.append(cell)
-                writes.append(self.memory.cell(f"{c.name} as written at once", c.arena, c.offset, c.bytes))
+                writes.append(self.at_once_with(cell))
             elif any(a.writes for a in found):
                 writes.append(cell)
         if reads or writes:
             self.memory.step(self.label, (DOMAIN, self.label), reads, writes, keeps)
+
+    def at_once_with(self, cell: int) -> int:
+        """A cell over another one, for what may be written while that is used."""
+        c = self.memory.cells[cell]
+        return self.memory.cell(f"{c.name} {LATE}", c.arena, c.offset, c.bytes)
+
+    def awaited(self, refs: set[_Reference]) -> None:
+        """What is handed on as of a point in time must not be written by what that does not wait for. spec: FP9.8"""
+        for cell in [cell for ref in refs for cell in self.within(ref)]:
+            if self.uses.get(cell, (0, 0))[1] & ~(self.host | self.apart):
+                self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
 
     def at_once(self, found: list[_Access]) -> bool:
         """Whether bytes that one command writes are touched by another that may run at the same time."""
@@ -592,19 +714,22 @@ class _Function:
     # Resources.
 
     def allocate(self, name: str, size: int) -> None:
-        root = name
-        if name in self.arenas:  # a region beside this one has a value of the same name
-            root = f"{name} of {len(self.arenas)}"
+        root = self.root(name)
         self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
         self.references[name] = {_Reference(root, 0, None, 0)}
+
+    def root(self, name: str) -> str:
+        """What a resource is called here: a region beside this one may have one of the same name."""
+        return f"{name} of {len(self.arenas)}" if name in self.arenas else name
 
     def external_resource(self, name: str, size: int, capacity: int) -> None:
         """What comes from elsewhere: an import, a global, a constant."""
         cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), size, role=Role.INPUT, capacity=capacity)
-        self.arenas[name] = self.memory.cells[cell].arena
-        self.cells[name, None] = cell
-        self.external.add(name)
-        self.references[name] = {_Reference(name, 0, None, 0)}
+        root = self.root(name)
+        self.arenas[root] = self.memory.cells[cell].arena
+        self.cells[root, None] = cell
+        self.external.add(root)
+        self.references[name] = {_Reference(root, 0, None, 0)}
 
     def known(self, name: str) -> set[_Reference]:
         """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
@@ -642,9 +767,10 @@ class _Function:
                 self.dump.prefix + label, self.arenas[ref.resource], start, size, place=place
             )
         cell = self.cells[key]
-        if self.memory.cells[cell].offset != start:
-            raise self.refuse(f"the slice {self.memory.cells[cell].name} lies at two offsets")
-        self.memory.grow(cell, ref.shift + length, f"line {self.line}")
+        found = self.memory.cells[cell]
+        if found.offset != start and found.name not in self.memory.joined:
+            raise self.refuse(f"the slice {found.name} lies at two offsets")
+        self.memory.grow(cell, ref.offset + length - found.offset, f"line {self.line}")
         return cell
 
     def touch(self, what: str, refs: list[_Reference]) -> None:
@@ -662,13 +788,19 @@ class _Function:
             self.source.spend(len(self.cells))
         return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
 
-    def keep(self, names: list[str]) -> None:
-        """Results: the caller reads them when the function is over. A buffer view that it gave keeps what it had."""
+    def keep(self, names: list[str], *, is_read: bool) -> None:
+        """Results: the caller reads them when the function is over. A buffer view that it gave keeps what it had.
+
+        What is given to a call may be written there, and is read where it is written here. spec: FP9.3
+        """
         for name in names:
-            for ref in self.references.get(self.imported.get(name, ""), ()):
+            for ref in self.imported.get(name, ()):
                 self.memory.keeps(self.within(ref))
             for ref in self.references.get(name, ()):
-                self.memory.returns(self.within(ref))
+                cells = self.within(ref)
+                if is_read and not cells and self.arenas[ref.resource] not in self.memory.empty:
+                    cells = [self.cell(ref, 0)]
+                self.memory.returns(cells)
 
     def free(self, text: str) -> None:
         """`stream.resource.dealloca … => %r`: nothing is left of its bytes. spec: FP9.7"""

@@ -70,6 +70,7 @@ class _Module:
         self.killed: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self.in_arms: dict[str, tuple[int, ScriptValue]] = {}
+        self.constants: dict[str, ScriptValue] = {}
 
     def plan(self) -> ForeignPlan:
         for top in parsed(self.source).body:
@@ -181,6 +182,16 @@ class _Module:
         self.memory.keeps([cell])
         return ScriptValue((Pointer(cell, 0),))
 
+    def constant(self, node: ast.expr) -> ScriptValue:
+        """A constant of the module: in memory of its own, in which later calls find it as it was. spec: FP7.12"""
+        text = ast.unparse(node)
+        self.source.spend(1 + len(text) // 16)
+        if text not in self.constants:
+            cell = self.memory.own(f"constant {len(self.constants)}", 0, role=Role.INPUT)
+            self.memory.keeps([cell])
+            self.constants[text] = ScriptValue((Pointer(cell, 0),))
+        return self.constants[text]
+
     def block(self, body: list[ast.stmt], names: Names, depth: int) -> None:
         self.source.descend(depth)
         for node in body:
@@ -246,7 +257,9 @@ class _Module:
                 return ScriptValue(
                     items={k: self.value(item, names, f"{name}[{k}]", None) for k, item in enumerate(items)}
                 )
-            case ast.Subscript(value=ast.Name(id="metadata")) | ast.Constant():
+            case ast.Subscript(value=ast.Subscript(value=ast.Name(id="metadata"))):
+                return self.constant(node)
+            case ast.Constant():
                 return ScriptValue()
             case ast.Subscript(value=base, slice=at):
                 found, k = self.value(base, names, name, None), integer(at)
@@ -280,7 +293,9 @@ class _Module:
             return self.tensor(node, names, name)
         if callee in ("R.tuple", "R.TupleGetItem"):
             return ScriptValue(items={k: self.value(item, names, name, None) for k, item in enumerate(node.args)})
-        if callee in ("R.shape", "R.prim_value", "R.const", "R.dtype", "R.str", "R.Tensor", "R.null_value"):
+        if callee == "R.const":
+            return self.constant(node)
+        if callee in ("R.shape", "R.prim_value", "R.dtype", "R.str", "R.Tensor", "R.null_value"):
             return ScriptValue()
         if callee == "R.builtin.alloc_tensor":
             size = _shaped(node.args)

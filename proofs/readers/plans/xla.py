@@ -16,7 +16,7 @@ assignment states and lives from its definition to its last use *in the program*
   which begins with what there was before the conditional. What is read after it must be whole in spite of all arms.
 - What a start begins may be read and written until its done.
 
-spec: FP4.1 to FP4.10
+spec: FP4.1 to FP4.11
 """
 
 from __future__ import annotations
@@ -181,6 +181,8 @@ class _Flattening:
         self.met: set[Key] = set()
         self.ops: set[str] = set()
         self.used: dict[str, frozenset[int]] = {}
+        self.tables: dict[int, tuple[tuple[Index, tuple[int, int, int]], ...]] = {}
+        """What the tables of tuples hold: the places of what is in them, by index."""
 
     def plan(self) -> ForeignPlan:
         entry = self.computation(self.module.entry, None)
@@ -203,7 +205,7 @@ class _Flattening:
             parameters.append(binding)
         # Parameters come before all other instructions, so that one that is never read is gone when the first runs.
         self.building.step(f"parameters of {entry.name}", (DOMAIN, "parameter"), (), ())
-        root = self.run(entry, parameters, "", 0)
+        root = self.with_equal_tables(self.run(entry, parameters, "", 0))
         self.returned(entry, root, parameters)
         try:
             plan = Plan(self.building.allocation())
@@ -231,6 +233,59 @@ class _Flattening:
             approximations.append("what is started is read and written until it is done")
         return Reading("XLA buffer assignment", ACCESSES_WORKED_OUT, tuple(assumptions), outside, tuple(approximations),
                        donated)  # fmt: skip
+
+    def with_equal_tables(self, root: Binding) -> Binding:
+        """Take tables of one slice that hold the same as one: the rows of the root after it. XLA keeps tuples so.
+
+        A table holds the places of what is in it. Where those are equal the tables are, byte for byte, so that a table
+        that is written over an equal one changes nothing: it is one in place of that, and what reads the older one
+        later reads the newer one. Where anything else is written between the two, the older one is lost, as it was.
+        O(accesses). spec: FP4.11
+        """
+        changed = {row for step in self.building.steps for row in step.changes}
+        groups: dict[object, list[int]] = {}
+        for row, held in self.tables.items():
+            groups.setdefault((self.place(row), held), []).append(row)
+        tensors, steps = self.building.tensors, self.building.steps
+        group = {row: rows[0] for rows in groups.values() if len(rows) > 1 and changed.isdisjoint(rows) for row in rows}
+        if not group:
+            return root
+        table = {row: row for row in group}  # of which table a view is
+        written: dict[int, list[int]] = {}  # the tables of a group, in the order in which they are written
+        order: dict[int, tuple[int, int]] = {}  # of a table, its place in its group, and its step
+
+        def newest(row: int) -> int:
+            """The table that holds what `row` shows, after all that is written so far."""
+            if row not in table:
+                return row
+            of = table[row]
+            tables = written[group[of]]
+            for k in range(len(tables) - 1, order[of][0], -1):
+                self.source.spend(1)
+                at = order[tables[k]][1]
+                if tensors[tables[k]].of == NONE:
+                    tensors[tables[k]] = tensors[tables[k]]._replace(shares=Shares.IN_PLACE, of=tables[k - 1])
+                    access = steps[at].access
+                    reads = tuple(dict.fromkeys((*access.reads, tables[k - 1])))
+                    steps[at] = steps[at]._replace(access=access._replace(reads=reads))
+            return row if tables[-1] == of else tables[-1]
+
+        for number, step in enumerate(steps):
+            access = step.access
+            self.source.spend(1 + len(access.reads) + len(access.writes))
+            reads = tuple(dict.fromkeys(newest(row) for row in access.reads))
+            if reads != access.reads:
+                steps[number] = step._replace(access=access._replace(reads=reads))
+            for row in access.writes:
+                of = tensors[row].of
+                if row in group:
+                    tables = written.setdefault(group[row], [])
+                    order[row] = len(tables), number
+                    tables.append(row)
+                elif tensors[row].shares is Shares.VIEW and of in table and self.place(of) == self.place(row):
+                    tensors[row] = tensors[row]._replace(of=newest(of))
+                    table[row] = table[tensors[row].of]
+        return {index: newest(row) for index, row in root.items()}
 
     def returned(self, entry: Computation, root: Binding, parameters: list[Binding]) -> None:
         """What the caller reads at the end, where it looks for it, after all temporary memory is given back.
@@ -344,7 +399,6 @@ class _Flattening:
         )
         if not names or len(operands) != len(names) + 1:
             raise self.refuse(f"expected a branch for each of {len(operands) - 1} operands, got {len(names)}", each)
-        operands = [operands[0], *self.with_equal_tables(operands[1:])]
         self.step(each, f"{prefix}{each.name}/", (row for operand in operands for row in operand.values()), ())
         written, ends = _Extents(), []
         for k, (name, operand) in enumerate(zip(names, operands[1:], strict=True)):
@@ -361,26 +415,6 @@ class _Flattening:
                 raise self.refuse(f"the arms of {each.name}{_shown(leaf.at)} differ, and it has no slice", each)
         return ends[-1]
 
-    def with_equal_tables(self, given: Sequence[Binding]) -> list[Binding]:
-        """What arms are given, with one table for all that hold the same: XLA may keep them in the same bytes.
-
-        A table holds the places of what is in it. Where those are equal the tables are, byte for byte, so that the one
-        that is written last stands for all of them. All are written before the conditional, on each way to it.
-        """
-        last: dict[tuple[object, ...], int] = {}
-        keys: list[dict[Index, tuple[object, ...]]] = []
-        for operand in given:
-            keys.append({})
-            for index in {i[:n] for i in operand for n in range(len(i))}.intersection(operand):
-                self.source.spend(len(operand))
-                held = ((i[len(index) :], self.place(row)) for i, row in operand.items() if i[: len(index)] == index)
-                key = keys[-1][index] = tuple(sorted(held))
-                last[key] = max(last.get(key, 0), operand[index])
-        return [
-            {index: last[tables[index]] if index in tables else row for index, row in operand.items()}
-            for operand, tables in zip(given, keys, strict=True)
-        ]
-
     def restored(self, each: Instruction, given: Binding, written: _Extents, prefix: str) -> Binding:
         """What an arm is given: in place of what the arms before have overwritten, `written`, the same written anew.
 
@@ -392,6 +426,12 @@ class _Flattening:
                 tensor = self.building.tensors[row]
                 name = self.tensor_names(f"{tensor.name} in {prefix}")
                 again[row] = len(self.building.tensors)
+                shown = row
+                while shown not in self.tables and self.building.tensors[shown].shares is Shares.VIEW:
+                    self.source.spend(1)
+                    shown = self.building.tensors[shown].of
+                if shown in self.tables and self.place(shown) == self.place(row):
+                    self.tables[again[row]] = self.tables[shown]
                 plain = StatedTensor(name, tensor.bytes, tensor.arena, tensor.offset, Role.ACTIVATION, 0, tensor.dtype)
                 self.building.tensors.append(plain._replace(alignment=tensor.alignment))
         if again:
@@ -435,6 +475,8 @@ class _Flattening:
         table = self.made(each, each.shape[0], prefix, is_needed=False)
         if table is not None:
             self.step(each, prefix, reads, (table,))
+            if ABSENT not in parts.values():
+                self.tables[table] = tuple(sorted((index, self.place(row)) for index, row in parts.items()))
         passed = self.passed(each, parts, prefix)
         return {**passed, **({} if table is None else {(): table})}
 
