@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants lint bench bench-peers mutation soak hunt clean help
+.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants style lint bench bench-peers mutation soak hunt clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -35,12 +35,14 @@ endef
 # The stamps hold what was installed, so a changed pyproject.toml installs again.
 $(VENV)/user: pyproject.toml
 	$(need_python)
+	@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[report]'
 	@touch $@
 
 $(VENV)/dev: pyproject.toml
 	$(need_python)
+	@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/user
@@ -48,9 +50,11 @@ $(VENV)/dev: pyproject.toml
 demo: $(VENV)/user
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tests/demo.sh $(DEMO)
 
-lint: $(VENV)/dev
+style: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/mypy
 
 # Tests start many commands; each would compile all that it imports, where the environment forbids to keep that.
@@ -59,7 +63,7 @@ test test-fast test-full: export PYTHONDONTWRITEBYTECODE :=
 test-fast: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
 
-test: lint
+test: style
 	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
 # What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with llama.cpp.
@@ -67,7 +71,7 @@ $(VENV)/tracers: $(VENV)/dev
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges,oracle,site]'
 	@touch $@
 
-test-full: $(VENV)/tracers lint
+test-full: $(VENV)/tracers style
 	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest -q -n 2 --dist worksteal tests
 	$(BIN)/check-models --mutants --full
 	@$(PYTHON) -m tests.integration.kernel.mutants
@@ -91,6 +95,7 @@ wheel: kernel
 
 $(VENV)/site: pyproject.toml
 	$(need_python)
+	@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[site]'
 	@touch $@

@@ -23,20 +23,21 @@ from tmmu.core import progress
 
 KERNEL = Path(__file__).parent / "integration" / "kernel"
 C_COMPILERS = ("gcc", "clang")
-MODELS = KERNEL.with_name("models")
+LONG = KERNEL.with_name("models"), KERNEL.with_name("test_types.py")
 progress.INTERVAL_S = 3600.0  # what a command prints does not depend on how busy the machine is
+gc.disable()  # until tests are collected
 collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let each worker begin with its share of what takes longest, the runs of TLC.
+    """Let each worker begin with its share of what takes longest, the runs of TLC and the types.
 
     `--dist worksteal` first gives each worker one piece of the list, all of one length. At the end short tests keep all
     of them busy.
     """
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
-    long = [item for item in items if MODELS in item.path.parents]
-    short = [item for item in items if MODELS not in item.path.parents]
+    long = [item for item in items if any(item.path.is_relative_to(path) for path in LONG)]
+    short = [item for item in items if not any(item.path.is_relative_to(path) for path in LONG)]
     size, ordered = len(items) // workers, list[pytest.Item]()
     for worker in range(workers):
         mine = long[worker::workers]
@@ -49,6 +50,7 @@ def pytest_collection_finish() -> None:
     """Take the tests themselves out of what Python's collector looks through; a full collection took seconds."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -66,15 +68,16 @@ settings.register_profile(
     "fast",
     deadline=None,
     derandomize="CI" in os.environ,
-    max_examples=12,
+    max_examples=8,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("ci", settings.get_profile("fast"), max_examples=40)
+settings.register_profile("ci", settings.get_profile("fast"), max_examples=25)
 settings.register_profile("full", settings.get_profile("fast"), max_examples=100)
 settings.register_profile("soak", settings.get_profile("full"), derandomize=False, max_examples=10_000)
 settings.register_profile(
     "mutation",
     settings.get_profile("ci"),
+    max_examples=40,
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],  # that something fails is enough

@@ -12,6 +12,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 from itertools import combinations, pairwise
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,14 +23,19 @@ from tests.support.text_models import text_model
 from tmmu.ir import files
 from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan
-from tmmu.report import page as pages
 from tmmu.report import records
 from tmmu.report.arena_map import ArenaMap, arena_maps, step_names
-from tmmu.report.image import image
-from tmmu.report.page import page
 
 PLAN = training_plan(60, seed=3, in_place=0.3, views=0.3, arenas=2)
 HOSTILE = "</script><script>alert(1)</script>\"'&"
+
+
+@pytest.fixture
+def pages() -> ModuleType:
+    """The module, which loads Bokeh: a worker that only collects these tests need not."""
+    from tmmu.report import page
+
+    return page
 
 
 def named(name: str) -> Plan:
@@ -78,36 +84,36 @@ def test_each_storage_is_a_rectangle_of_its_steps_and_bytes() -> None:
         ]
 
 
-def test_lifetimes_alone_have_a_map_too(tmp_path: Path) -> None:
+def test_lifetimes_alone_have_a_map_too(pages: ModuleType, tmp_path: Path) -> None:
     """spec: RP1.1"""
     path = tmp_path / "b.plan.txt"
     path.write_text("tmmu-plan-text 1\narena a 512\nbuffer x 256 a 0 live 0 1\nbuffer y 256 a 256 live 1 9\n")
     plan = file.load_any(path).plan
     (one,) = arena_maps(plan)
     assert (one.names, one.live.tolist()) == (["x", "y"], [256, 512, *[256] * 8])
-    assert "x" in page("b", [], [("b", [one], step_names(plan))])
+    assert "x" in pages.page("b", [], [("b", [one], step_names(plan))])
     assert records.c_header("b", plan).count(b"_OFFSET") == 2
 
 
-def test_a_page_is_one_file_that_loads_nothing() -> None:
+def test_a_page_is_one_file_that_loads_nothing(pages: ModuleType) -> None:
     """spec: RP1.3, RP1.4, RP1.7"""
-    text = page("a plan", ["PROVED a plan", "  of it"], [("a plan", arena_maps(PLAN), step_names(PLAN))])
+    text = pages.page("a plan", ["PROVED a plan", "  of it"], [("a plan", arena_maps(PLAN), step_names(PLAN))])
     assert not re.search(r"""(src|href)\s*=\s*["']?https?:""", text)
     assert "PROVED a plan" in text
-    assert "PROVED" not in page("a plan", [], [("a plan", arena_maps(PLAN), step_names(PLAN))])
+    assert "PROVED" not in pages.page("a plan", [], [("a plan", arena_maps(PLAN), step_names(PLAN))])
     plan = named(HOSTILE)
-    hostile = page(HOSTILE, [f"UNKNOWN {HOSTILE}"], [(HOSTILE, arena_maps(plan), step_names(plan))])
+    hostile = pages.page(HOSTILE, [f"UNKNOWN {HOSTILE}"], [(HOSTILE, arena_maps(plan), step_names(plan))])
     assert "<script>alert" not in hostile
     assert len(re.findall("</script>", hostile)) == len(re.findall("</script>", text))
 
 
-def test_an_arena_of_very_many_storages_is_drawn_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arena_of_very_many_storages_is_drawn_in_part(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: RP1.6"""
     monkeypatch.setattr(pages, "MOST", 20)
     monkeypatch.setattr(pages, "DRAWN", 10)
     monkeypatch.setattr(pages, "GRID", (64, 64))
     plan = training_plan(300, seed=1)
-    text = page("p", [], [("p", arena_maps(plan), step_names(plan))])
+    text = pages.page("p", [], [("p", arena_maps(plan), step_names(plan))])
     assert "Of the 20 largest of " in text
     assert " the 10 largest in sight are drawn" in text
     (one, *_) = arena_maps(plan)
@@ -124,6 +130,8 @@ def test_an_arena_of_very_many_storages_is_drawn_in_part(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_an_image_has_the_same_bytes_each_time(kind: str) -> None:
     """spec: RP2.1"""
+    from tmmu.report.image import image
+
     maps = arena_maps(PLAN)
     made = image("plan", maps, kind)
     assert made == image("plan", maps, kind)
