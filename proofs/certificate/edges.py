@@ -8,6 +8,7 @@ sides and that each leads up, and the lemmas of `proofs.lemmas.plan.tiling` and 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
@@ -66,20 +67,20 @@ def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, la
     rank_of, node_at = rank.tolist(), by_offset.tolist()
     step = np.concatenate([birth, death + 1])
     dies = np.arange(len(step)) >= len(rows)
-    order = np.lexsort((~dies, step))
+    order, steps = np.lexsort((~dies, step)), array("q", step.astype(np.int64).tobytes())
     column = _Column(len(rows))
     above, since = [0] * (len(rows) + 1), [0] * (len(rows) + 1)
     above[floor] = roof
-    found: list[tuple[int, int, int, int]] = []
+    found = array("q")  # of each edge its four numbers
 
     def change(node: int, to: int, at: int) -> None:
         """From step `at` on, `to` is what lies above `node`."""
         if since[node] < at:
-            found.append((node, above[node], since[node], at - 1))
+            found.extend((node, above[node], since[node], at - 1))
         above[node], since[node] = to, at
 
-    for at, event in zip(step[order].tolist(), order.tolist(), strict=True):
-        node = event % len(rows)
+    for event in order.tolist():
+        at, node = steps[event], event % len(rows)
         if event >= len(rows):
             below = column.remove(rank_of[node])
             change(floor if below < 0 else node_at[below], above[node], at)
@@ -90,7 +91,7 @@ def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, la
             above[node], since[node] = above[under], at
             change(under, node, at)
     change(floor, roof, last_step + 1)
-    table = np.array(found, np.int64).reshape(-1, 4)
+    table = np.frombuffer(found, np.int64).reshape(-1, 4)
     return Edges(rows, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
 

@@ -9,10 +9,11 @@ their storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from proofs.checker.program import PlacedStorages, footprints
+from proofs.checker.program import Column, PlacedStorages, exact, footprints
 from proofs.violations import Obligation, Violation, false_field
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import Claims
@@ -20,15 +21,13 @@ from tmmu.plans.sections import Claims
 
 def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
     """Every claim that does not hold. O(storages log storages)."""
-    per_arena: list[list[int]] = [[] for _ in run.arenas]
-    for k, s in enumerate(run.storages):
-        per_arena[s.arena].append(k)
     needed, joined = footprints(run.arenas, run.storages), _joined(run)
-    for a, (members, usage) in enumerate(zip(per_arena, claims.usage, strict=True)):
+    for a, usage in enumerate(claims.usage):
         place = f"usage[{run.arenas[a].name}]"
-        count = _running(run, members, [1] * len(members))
-        live = _running(run, members, [run.storages[k].bytes for k in members])
-        peak, most = max(live.values(), default=0), max(count.values(), default=0)
+        members = np.flatnonzero(run.columns.arena == a)
+        count = _running(run, members, np.ones(len(members), np.int64))
+        live = _running(run, members, run.columns.bytes[members])
+        peak, most = (int(each.total.max(initial=0)) for each in (live, count))
         rows: list[tuple[Obligation, str, int | None, int]] = [
             (Obligation.CAPACITY, "footprint", usage.footprint, needed[a]),
             (Obligation.PEAK, "peak_live_bytes", usage.peak_live_bytes, peak),
@@ -70,33 +69,46 @@ def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:
 
 def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[Violation]:
     """Every slot that is larger or stricter than what it holds asks for, or less so. A slot has a byte (T7)."""
-    needed = [[1, run.arenas[a].alignment] for a in slots.arena.tolist()]
-    for s, slot in zip(run.storages, slots.of.tolist(), strict=True):
-        needed[slot] = [max(needed[slot][0], s.bytes), max(needed[slot][1], s.alignment)]
-    for k, stated in enumerate(zip(slots.bytes.tolist(), slots.alignment.tolist(), strict=True)):
-        for name, value, holds in zip(("bytes", "alignment"), stated, needed[k], strict=True):
-            if value != holds:
-                yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value), str(holds))
+    of_arena = exact([arena.alignment for arena in run.arenas])[slots.arena]
+    needed = (
+        _largest(np.ones(len(slots), np.int64), slots.of, run.columns.bytes),
+        _largest(of_arena, slots.of, run.columns.alignment),
+    )
+    stated = exact(slots.bytes.tolist()), exact(slots.alignment.tolist())
+    for k in np.flatnonzero((stated[0] != needed[0]) | (stated[1] != needed[1])).tolist():
+        for name, value, holds in zip(("bytes", "alignment"), stated, needed, strict=True):
+            if value[k] != holds[k]:
+                yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value[k]), str(holds[k]))
 
 
-def _running(run: PlacedStorages, members: list[int], amounts: list[int]) -> dict[int, int]:
-    """The total amount that is live from each step at which it changes, by step."""
-    changes: dict[int, int] = {}
-    for k, x in zip(members, amounts, strict=True):
-        s = run.storages[k]
-        changes[s.birth] = changes.get(s.birth, 0) + x
-        changes[s.death + 1] = changes.get(s.death + 1, 0) - x
-    total, result = 0, {}
-    for step in sorted(changes):
-        total += changes[step]
-        result[step] = total
-    return result
+def _largest(least: Column, slot: Column, amount: Column) -> Column:
+    """Of each slot the largest amount in it, or the least that it has."""
+    found = least.astype(np.result_type(least, amount))
+    np.maximum.at(found, slot, amount)
+    return found
 
 
-def _at(totals: dict[int, int], step: int) -> int:
+class Totals(NamedTuple):
+    """The steps at which a total changes, and the total from each of them on."""
+
+    step: Column
+    total: Column
+
+
+def _running(run: PlacedStorages, members: Column, amounts: Column) -> Totals:
+    """The total amount that is live, each storage from its birth to its death. Exact, however large the sum."""
+    amounts = amounts.astype(exact([sum(amounts.tolist())]).dtype, copy=False)
+    step = np.concatenate([run.columns.birth[members], run.columns.death[members] + 1])
+    order = np.argsort(step, kind="stable")
+    step, total = step[order], np.cumsum(np.concatenate([amounts, -amounts])[order])
+    last = np.append(step[1:] != step[:-1], True)[: len(step)]
+    return Totals(step[last], total[last])
+
+
+def _at(totals: Totals, step: int) -> int:
     """The total at `step`: that of the last change up to it."""
-    before = [s for s in totals if s <= step]
-    return totals[max(before)] if before else 0
+    before = int(np.searchsorted(totals.step, step, side="right"))
+    return int(totals.total[before - 1]) if before else 0
 
 
 def _joined(run: PlacedStorages) -> set[int]:

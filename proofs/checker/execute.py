@@ -13,18 +13,31 @@ spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, V1.16, X4.8
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from proofs.checker.program import CALLER, PlacedStorage, PlacedStorages, PlacedTensor, Program, RunStep
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.checker.program import (
+    CALLER,
+    Column,
+    PlacedStorage,
+    PlacedStorages,
+    PlacedTensor,
+    Program,
+    RunStep,
+    StorageColumns,
+)
 from proofs.checker.states import State, ValueNumbers, Written, start
 from proofs.checker.visits import Visits
 from proofs.violations import Obligation, Violation
 
+Mask = NDArray[np.bool_]
 FEW_PAIRS = 16
 """Operands times results of a step up to which each is compared with each."""
 
@@ -44,13 +57,14 @@ def placed(run: Program) -> Iterator[Violation]:
 
 def stored(run: PlacedStorages) -> Iterator[Violation]:
     """Alignment, bounds and capacity of every storage, and the alignment of every arena, also of an empty one."""
-    holding = {s.arena for s in run.storages}
+    holding = frozenset(run.columns.arena.tolist())
     for a, arena in enumerate(run.arenas):
         if a not in holding and not power_of_two(arena.alignment):
             text = f"the arena {arena.name} has the alignment {arena.alignment}: {NO_POWER}"
             yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
-    for k, s in enumerate(run.storages):
-        arena, of = run.arenas[s.arena], run.storage_names[k]
+    for k in np.flatnonzero(~_well_placed(run)).tolist():
+        s, of = run.storages[k], run.storage_names[k]
+        arena = run.arenas[s.arena]
         where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
         if not s.birth <= s.death <= run.last_step:
             text = f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}"
@@ -63,13 +77,37 @@ def stored(run: PlacedStorages) -> Iterator[Violation]:
             yield Violation(Obligation.ALIGNMENT, text, *where)
         elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
             yield Violation(Obligation.ALIGNMENT, text, *where)
-    over = [k for k, s in enumerate(run.storages) if run.arenas[s.arena].footprint > run.arenas[s.arena].capacity]
+    over = np.flatnonzero(run.of_arenas("footprint") > run.of_arenas("capacity")).tolist()
     last = {run.storages[k].arena: k for k in sorted(over, key=lambda k: _end(run.storages[k]))}
     for a, k in last.items():
         arena, s, of = run.arenas[a], run.storages[k], run.storage_names[k]
         if arena.scattered or _end(s) <= arena.capacity:  # else that storage is a witness already
             text = f"the footprint of {arena.name} is {arena.footprint}, its capacity {arena.capacity}; {of} ends last"
             yield Violation(Obligation.CAPACITY, text, (of,), None, arena.name, s.offset, _end(s) - 1)
+
+
+def _well_placed(run: PlacedStorages) -> Mask:
+    """The storages that are within the steps and their arena, and aligned, of which no violation is yielded."""
+    s, required = run.columns, run.of_arenas("alignment")
+    in_bounds = (s.offset + s.bytes <= run.of_arenas("limit")) & (
+        (s.offset + np.maximum(1, s.bytes) <= run.of_arenas("capacity")) | (run.of_arenas("scattered") == 1)
+    )
+    in_time = (s.birth <= s.death) & (s.death <= run.last_step)
+    found: Mask = in_time & in_bounds & powers_of_two(required) & _aligned(s.offset, s.alignment)
+    found &= s.offset % np.maximum(1, required) == 0
+    return found
+
+
+def _aligned(address: Column, alignment: Column) -> Mask:
+    """Which addresses are multiples of alignments that are powers of two."""
+    found: Mask = powers_of_two(alignment) & (address % np.maximum(1, alignment) == 0)
+    return found
+
+
+def powers_of_two(values: Column) -> Mask:
+    """Which alignments are powers of two."""
+    found: Mask = (values > 0) & (values & (values - 1) == 0)
+    return found
 
 
 def _end(s: PlacedStorage) -> int:
@@ -79,7 +117,12 @@ def _end(s: PlacedStorage) -> int:
 
 def within_storages(run: Program) -> Iterator[Violation]:
     """Every tensor lies within its storage, in bytes and in steps, and is aligned."""
-    for t in run.tensors:
+    tensors, of = run.tensor_columns, StorageColumns(*(c[run.tensor_columns.storage] for c in run.columns))
+    inside = (tensors.window + tensors.bytes <= of.bytes) & (tensors.birth <= tensors.death)
+    inside &= (of.birth <= tensors.birth) & (tensors.death <= of.death)
+    right = inside & _aligned(tensors.address, tensors.alignment) & (tensors.alignment <= of.alignment)
+    for i in np.flatnonzero(~right).tolist():
+        t = run.tensors[i]
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
         if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
@@ -110,22 +153,33 @@ def power_of_two(value: int) -> bool:
 
 def overlapping(run: PlacedStorages) -> Iterator[Violation]:
     """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
-    live: list[list[tuple[int, int, int]]] = [[] for _ in run.arenas]  # (first byte, end, storage), sorted
-    boxes = [(k, s) for k, s in enumerate(run.storages) if s.bytes and s.birth <= s.death]
-    for step, opens, k in sorted([(s.birth, 1, k) for k, s in boxes] + [(s.death + 1, 0, k) for k, s in boxes]):
-        s = run.storages[k]
-        box, here = (s.offset, s.offset + s.bytes, k), live[s.arena]
+    s = run.columns
+    rows = np.flatnonzero((s.bytes != 0) & (s.birth <= s.death))
+    rows = rows[np.lexsort(((s.offset + s.bytes)[rows], s.offset[rows]))]  # a box is known by its place in this order
+    boxes = rows.tolist()
+    arena, first, end = ([column[k] for k in boxes] for column in _lists(s.arena, s.offset, s.offset + s.bytes))
+    is_birth = np.arange(2 * len(rows)) < len(rows)
+    events = np.lexsort((np.tile(rows, 2), is_birth, np.concatenate([s.birth[rows], s.death[rows] + 1])))
+    live: list[list[int]] = [[] for _ in run.arenas]  # boxes, sorted
+    for event in events.tolist():
+        box = event % len(boxes)
+        here = live[arena[box]]
         i = bisect_left(here, box)
-        if not opens:
+        if event >= len(boxes):
             del here[i]
             continue
         for other in here[max(0, i - 1) : i + 1]:
-            if other[0] < box[1] and box[0] < other[1]:
-                names = run.storage_names[other[2]], run.storage_names[k]
+            if first[other] < end[box] and first[box] < end[other]:
+                names, step = (run.storage_names[boxes[other]], run.storage_names[boxes[box]]), int(s.birth[boxes[box]])
                 text = f"{names[0]} and {names[1]} are both live at step {step}"
-                where = run.arenas[s.arena].name, max(other[0], box[0]), min(other[1], box[1]) - 1
+                where = run.arenas[arena[box]].name, max(first[other], first[box]), min(end[other], end[box]) - 1
                 yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, step, *where)
-        insort(here, box)
+        here.insert(i, box)
+
+
+def _lists(*columns: Column) -> Iterator[list[int]]:
+    """Columns as lists of Python's integers."""
+    return (column.tolist() for column in columns)
 
 
 def executed(run: Program) -> Iterator[Violation]:
@@ -137,7 +191,10 @@ def executed(run: Program) -> Iterator[Violation]:
     values, state, here = ValueNumbers(len(run.tensors)), start(run), partial(_at, run)
     visits = Visits(run, values, state)
     yield from _by_the_caller(run)
+    runs_plainly = _plain(run, state)
     for n, step in enumerate(run.steps):
+        if not visits.open and n not in visits.nodes and runs_plainly(n, step):
+            continue
         taken = visits.before(n)
         for r in (*step.reads, *step.again):
             if r not in taken and not _finds(run, state, n, r):
@@ -193,6 +250,37 @@ def executed(run: Program) -> Iterator[Violation]:
     for r in run.returned:
         if not _finds(run, state, len(run.steps), r):
             yield from _read(run, state, values, len(run.steps), r)
+
+
+def _plain(run: Program, state: State) -> Callable[[int, RunStep], bool]:
+    """A function that runs a step, outside of arms, that reads tensors and makes one in bytes apart from theirs.
+
+    Where a step is any other, or anything about it is wrong, the function leaves it undone and returns False.
+    """
+    tensors, views, of, memory = run.tensors, run.views, state.of, state.memory
+
+    def runs(n: int, step: RunStep) -> bool:
+        reads, writes, mutates, again, completes, begins = step
+        if len(writes) != 1 or mutates or again or completes or begins:
+            return False
+        w = writes[0]
+        _, _, _, size, _, birth, death, _, arena, address = tensors[w]
+        value, _, was_written, _ = of[w]
+        if was_written or w in views or not birth <= n <= death:
+            return False
+        end = address + size
+        for r in reads:
+            _, _, _, size, _, birth, death, _, there, first = tensors[r]
+            shown, surely, _, begun = of[r]
+            if not surely or begun or not birth <= n <= death or not memory[there].is_run(first, first + size, shown):
+                return False
+            if first < end and address < first + size and there == arena:
+                return False
+        state.know(w, Written(value, surely=True, perhaps=True))
+        state.write(arena, address, end, value)
+        return True
+
+    return runs
 
 
 def _by_the_caller(run: Program) -> Iterator[Violation]:

@@ -59,27 +59,24 @@ class Divided:
 
     def write(self, first: int, end: int, tensor: int) -> None:
         """Bytes [first, end) now hold `tensor`."""
-        if (part := self._part(first, end)) is not None:
-            part.write(first, end, tensor)
+        i = bisect_right(self.begin, first)
+        if i == len(self.begin) or end <= self.begin[i]:
+            self.parts[i - 1].write(first, end, tensor)
             return
         for part, lower, upper in self._parts(first, end):
             part.write(lower, upper, tensor)
 
     def is_run(self, first: int, end: int, tensor: int) -> bool:
         """Whether bytes [first, end) lie in one run of each part, which holds `tensor`."""
-        if (part := self._part(first, end)) is not None:
-            return part.is_run(first, end, tensor)
+        i = bisect_right(self.begin, first)
+        if i == len(self.begin) or end <= self.begin[i]:
+            return self.parts[i - 1].is_run(first, end, tensor)
         return all(part.is_run(lower, upper, tensor) for part, lower, upper in self._parts(first, end))
 
     def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
         """What bytes [first, end) hold: (first byte, end, tensor), in order."""
         for part, lower, upper in self._parts(first, end):
             yield from part.read(lower, upper)
-
-    def _part(self, first: int, end: int) -> Bytes | None:
-        """The part in which bytes [first, end) lie, None where they lie in several."""
-        i = bisect_right(self.begin, first)
-        return self.parts[i - 1] if i == len(self.begin) or end <= self.begin[i] else None
 
     def _parts(self, first: int, end: int) -> list[tuple[Bytes, int, int]]:
         i = bisect_right(self.begin, first) - 1

@@ -8,7 +8,7 @@ its leave step, and its results may be written from its enter step on (T8). spec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -28,6 +28,9 @@ from tmmu.plans.sections import Claims, Plan
 
 CALLER = -1
 """The owner of bytes that no step has written."""
+Column = NDArray[Any]
+"""Numbers of one kind, one for each row; see `exact`."""
+LARGE = 1 << 62
 
 
 class PlacedArena(NamedTuple):
@@ -72,6 +75,44 @@ class PlacedTensor(NamedTuple):
     address: int
 
 
+class StorageColumns(NamedTuple):
+    """The fields of all storages, each as a column."""
+
+    arena: Column
+    bytes: Column
+    alignment: Column
+    birth: Column
+    death: Column
+    offset: Column
+
+
+class TensorColumns(NamedTuple):
+    """The fields of all tensors that are numbers, each as a column."""
+
+    storage: Column
+    window: Column
+    bytes: Column
+    alignment: Column
+    birth: Column
+    death: Column
+    arena: Column
+    address: Column
+
+
+def exact(values: Iterable[int]) -> Column:
+    """Integers as a column in which a sum of two is exact: of 64 bits where that is so, else of Python's integers.
+
+    >>> exact([1, 2]).dtype, exact([1, 1 << 62]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    rows = list(values)
+    try:
+        column = np.array(rows, np.int64)
+    except OverflowError:
+        return np.array(rows, object)
+    return np.array(rows, object) if np.any((column >= LARGE) | (column < -LARGE)) else column
+
+
 class RunStep(NamedTuple):
     """A step: what it reads, writes and mutates, and what a loop reads again.
 
@@ -96,6 +137,15 @@ class PlacedStorages:
     apart: list[tuple[int, int]]
     last_step: int
 
+    @cached_property
+    def columns(self) -> StorageColumns:
+        """The storages once more, as columns, to be looked at all at once."""
+        return StorageColumns(*map(exact, zip(*self.storages, strict=True) if self.storages else [()] * 6))
+
+    def of_arenas(self, field: str) -> Column:
+        """A field of each storage's arena. O(storages)."""
+        return exact([int(getattr(arena, field)) for arena in self.arenas])[self.columns.arena]
+
 
 @dataclass(frozen=True)
 class Program(PlacedStorages):
@@ -115,6 +165,12 @@ class Program(PlacedStorages):
     donated: frozenset[int]
     branches: tuple[Branches, ...] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def tensor_columns(self) -> TensorColumns:
+        """The tensors once more, as columns."""
+        fields = dict(zip(PlacedTensor._fields, zip(*self.tensors, strict=True), strict=True)) if self.tensors else {}
+        return TensorColumns(*(exact(fields.get(name, ())) for name in TensorColumns._fields))
 
     @cached_property
     def become(self) -> dict[int, frozenset[int]]:
@@ -153,7 +209,7 @@ def placed_storages(
     """The storages of a plan that has passed the gate, with or without steps. O(storages)."""
     s, steps = placement.storages, shared or SharedIntegers(0)
     rows = (s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist(), steps.of(s.birth), steps.of(s.death))
-    storages = [PlacedStorage(*row) for row in zip(*rows, s.offset.tolist(), strict=True)]
+    storages = list(map(PlacedStorage._make, zip(*rows, s.offset.tolist(), strict=True)))
     needed = footprints(placement.arenas, storages)
     for a, usage in enumerate(claims.usage if claims is not None else ()):
         needed[a] = needed[a] if usage.footprint is None else usage.footprint
@@ -171,10 +227,12 @@ def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStora
     each address. A storage of zero bytes takes one byte (T7). spec: A3.1, A2.4, A8.6
     """
     largest: list[dict[int, int]] = [{} for _ in arenas]
-    for s in storages:
-        start = s.offset if arenas[s.arena].scattered else 0
-        end = s.offset - start + max(1, s.bytes)
-        largest[s.arena][start] = max(end, largest[s.arena].get(start, end))
+    scattered = [arena.scattered for arena in arenas]
+    for arena, size, _, _, _, offset in storages:
+        start = offset if scattered[arena] else 0
+        end = offset - start + (size or 1)
+        if end > largest[arena].get(start, 0):
+            largest[arena][start] = end
     return [sum(sizes.values()) for sizes in largest]
 
 
@@ -185,15 +243,18 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     shared = SharedIntegers(max(len(t), len(allocation.steps)))
     of = placed_storages(allocation, plan.claims, shared)
     names = t.name.list()
-    tensors = []
-    columns = (shared.of(t.storage), *(c.tolist() for c in (t.window, t.bytes, t.alignment)))
-    for name, storage, window, size, alignment, birth, death, writer in zip(
-        names, *columns, shared.of(t.birth), shared.of(t.death), shared.or_none(t.writer), strict=True
-    ):
-        home = of.storages[storage]
-        address = home.offset + window if window else home.offset
-        size = home.bytes if size == home.bytes else size
-        tensors.append(PlacedTensor(name, storage, window, size, alignment, birth, death, writer, home.arena, address))
+    holding = [of.storages[storage] for storage in t.storage.tolist()]
+    # What is a number of the storage too is one object with that.
+    size, address = [s.bytes for s in holding], [s.offset for s in holding]
+    for i in np.flatnonzero(t.bytes != allocation.storages.bytes[t.storage]).tolist():
+        size[i] = int(t.bytes[i])
+    for i in np.flatnonzero(t.window).tolist():
+        address[i] += int(t.window[i])
+    columns = (
+        names, shared.of(t.storage), t.window.tolist(), size, t.alignment.tolist(), shared.of(t.birth),
+        shared.of(t.death), shared.or_none(t.writer), [s.arena for s in holding], address,
+    )  # fmt: skip
+    tensors = list(map(PlacedTensor._make, zip(*columns, strict=True)))
     given_up = frozenset(i for i, name in enumerate(names) if name in donated) if donated else frozenset()
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
     returned = [
@@ -212,6 +273,8 @@ def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
     reads, writes, mutates = (
         [tuple(rows[lo:hi]) for lo, hi in pairwise(getattr(allocation.steps, f"{name}_at").tolist())]
+        if rows
+        else [()] * len(allocation.steps)
         for name, rows in ((name, shared.of(getattr(allocation.steps, name))) for name in allocation.steps.LISTS)
     )
     nothing = frozenset[int]()

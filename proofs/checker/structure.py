@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
 
 from proofs.checker import arenas
-from proofs.checker.execute import NO_POWER, power_of_two
+from proofs.checker.execute import NO_POWER, power_of_two, powers_of_two
 from proofs.checker.layouts import by_slots
-from proofs.checker.program import PlacedStorages, Program
+from proofs.checker.program import CALLER, Column, PlacedStorages, Program, exact
 from proofs.readers.arms import declared
 from proofs.readers.operators import iterates, qualified
 from proofs.violations import Obligation, Violation
@@ -26,6 +29,14 @@ from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, Slots
 from tmmu.plans.sections import Claims, Plan
 
 CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
+
+
+class SlotColumns(NamedTuple):
+    """What is claimed of all slots, each field as a column."""
+
+    arena: Column
+    bytes: Column
+    alignment: Column
 
 
 def violations(plan: Plan, run: Program) -> Iterator[Violation]:
@@ -59,13 +70,20 @@ def _misnested(run: Program, step: int, text: str) -> Violation:
 
 def written(plan: Plan, run: Program) -> Iterator[Violation]:
     """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
-    first: dict[int, int] = {}
-    listed, mutations = plan.allocation.steps.listed("writes"), plan.allocation.steps.listed("mutates")
-    for n, writes in enumerate(listed):
-        for t in writes:
-            if run.tensors[t].writer is not None:
-                first.setdefault(t, n)
-    for n, (writes, mutates) in enumerate(zip(listed, mutations, strict=True)):
+    steps, tensors, nowhere = plan.allocation.steps, plan.allocation.tensors, len(plan.allocation.steps)
+    made = steps.writes.astype(np.int64)
+    count: Column = np.diff(steps.writes_at.astype(np.int64))
+    at = np.repeat(np.arange(len(steps)), count)
+    first = np.full(len(tensors), nowhere)
+    first[made[::-1]] = at[::-1]  # the first is written last
+    stated = np.where(tensors.writer == NONE, CALLER, tensors.writer.astype(np.int64))
+    of_caller = stated == CALLER
+    looked_at = np.zeros(len(steps), np.bool_)
+    looked_at[at[of_caller[made]]] = True
+    looked_at[np.diff(steps.mutates_at.astype(np.int64)) > 0] = True
+    for n in np.flatnonzero(looked_at).tolist():
+        writes = steps.writes[steps.writes_at[n] : steps.writes_at[n + 1]].tolist()
+        mutates = steps.mutates[steps.mutates_at[n] : steps.mutates_at[n + 1]].tolist()
         both, changed = frozenset(writes).intersection(run.steps[n].reads) if mutates else (), run.steps[n].mutates
         for t in mutates:
             if t not in both:
@@ -75,11 +93,15 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
             if run.tensors[t].writer is None and t not in changed:
                 text = f"{run.at(n)} writes {run.tensors[t].name}, which no step writes by the plan"
                 yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
-    roles, flags = plan.allocation.tensors.role.tolist(), plan.allocation.tensors.flags.tolist()
-    for i, tensor in enumerate(run.tensors):
-        name, writer = tensor.name, tensor.writer
-        if first.get(i) != writer:  # what the caller writes is in neither
-            found = f"step {first[i]}" if i in first else "no step"
+    roles, flags = tensors.role.tolist(), tensors.flags.tolist()
+    given = np.isin(tensors.role, CALLERS)
+    right = np.where(
+        of_caller, given & (tensors.birth == 0), (first == stated) & ~given & (tensors.flags & IS_INPUT == 0)
+    )
+    for i in np.flatnonzero(~right).tolist():
+        name, writer = (tensor := run.tensors[i]).name, tensor.writer
+        if writer is not None and first[i] != writer:
+            found = f"step {first[i]}" if first[i] < nowhere else "no step"
             text = f"{name} is stated to be written by step {writer}; {found} writes it"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
         if writer is None and roles[i] not in CALLERS:
@@ -97,6 +119,9 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
 def nested(plan: Plan, run: Program) -> Iterator[Violation]:
     """Bodies are closed ranges of steps inside their node's enter and leave, and keep their values to themselves."""
     bodies, steps = plan.allocation.bodies, plan.allocation.steps
+    bracket = np.isin(steps.part, [PARTS.index(part) for part in (NodePart.ENTER, NodePart.LEAVE)])
+    if len(bodies) == 1 and not bracket.any() and not (steps.body != MAIN).any():
+        return
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
     owned: dict[int, list[int]] = {}
@@ -270,38 +295,44 @@ def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] |
 
 def never_reused(run: PlacedStorages) -> Iterator[Violation]:
     """In an arena that does not reuse, no two storages share a byte, live at one step or not. spec: P2.4"""
-    here = [k for k, s in enumerate(run.storages) if s.bytes and not run.arenas[s.arena].reuse]
-    here.sort(key=lambda k: (run.storages[k].arena, run.storages[k].offset))
-    for a, b in pairwise(here):
+    s = run.columns
+    here = np.flatnonzero((s.bytes != 0) & (run.of_arenas("reuse") == 0))
+    here = here[np.lexsort((s.offset[here], s.arena[here]))]
+    for a, b in pairwise(here.tolist()):
         if meeting := _common_bytes(run, a, b):
             names = run.storage_names[a], run.storage_names[b]
             text = f"{names[0]} and {names[1]} share bytes of an arena that does not reuse"
             yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, *meeting)
 
 
-def _slots_apart(
-    run: PlacedStorages, slots: list[tuple[int, int, int]], tenants: dict[int, list[int]]
-) -> Iterator[Violation]:
+def _slots_apart(run: PlacedStorages, slots: SlotColumns, of: Column) -> Iterator[Violation]:
     """Where slots have addresses of their own, no byte of an arena is in two slots, used at one step or not."""
-    placed = sorted((slots[slot][0], run.storages[members[0]].offset, slot) for slot, members in tenants.items())
-    for (arena, first, slot), (other_arena, start, other) in pairwise(placed):
-        end = first + slots[slot][1]
-        if arena == other_arena and start < end:
-            names = (run.storage_names[tenants[slot][0]], run.storage_names[tenants[other][0]])
-            text = f"the slots of {names[0]} and {names[1]} have bytes in common"
-            yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, run.arenas[arena].name, start, end - 1)
+    used, first = np.unique(of, return_index=True)
+    arena, start = slots.arena[used], run.columns.offset[first]
+    end = start + slots.bytes[used]
+    order = np.lexsort((start, arena))
+    a, b = order[:-1], order[1:]
+    for k in np.flatnonzero((arena[a] == arena[b]) & (start[b] < end[a])).tolist():
+        names = run.storage_names[first[a[k]]], run.storage_names[first[b[k]]]
+        text = f"the slots of {names[0]} and {names[1]} have bytes in common"
+        where = run.arenas[arena[a[k]]].name, int(start[b[k]]), int(end[a[k]]) - 1
+        yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, *where)
 
 
 def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
     """A storage fits its slot, lies in its arena and takes turns in it; where slots have addresses of their own
     (`addressed`) all tenants start alike.
     """
-    slots = list(zip(table.arena.tolist(), table.bytes.tolist(), table.alignment.tolist(), strict=True))
-    tenants: dict[int, list[int]] = {}
-    taken = table.of.tolist()
-    for k, s in enumerate(run.storages):
-        arena, size, alignment = slots[taken[k]]
-        name = run.storage_names[k]
+    slots = SlotColumns(*(exact(column.tolist()) for column in (table.arena, table.bytes, table.alignment)))
+    columns, of = run.columns, table.of.astype(np.int64)
+    alignments = slots.alignment[of]
+    fits = (slots.arena[of] == columns.arena) & (columns.bytes <= slots.bytes[of]) & (columns.alignment <= alignments)
+    fits &= (run.of_arenas("alignment") <= alignments) & powers_of_two(alignments)
+    if addressed:
+        fits &= columns.offset % np.maximum(1, alignments) == 0
+    for k in np.flatnonzero(~fits).tolist():
+        s, slot, name = run.storages[k], int(of[k]), run.storage_names[k]
+        arena, size, alignment = (int(column[slot]) for column in slots)
         if arena != s.arena or s.bytes > size or s.alignment > alignment or run.arenas[arena].alignment > alignment:
             text = f"the storage of {name} does not fit its slot in arena, bytes or alignment"
             yield Violation(Obligation.SLOT_COUNT, text, (name,))
@@ -311,12 +342,18 @@ def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Viol
         elif addressed and s.offset % alignment:
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
             yield Violation(Obligation.ALIGNMENT, text, (name,))
-        tenants.setdefault(taken[k], []).append(k)
     if addressed:
-        yield from _slots_apart(run, slots, tenants)
-    for slot, members in tenants.items():
-        members.sort(key=lambda k: run.storages[k].birth)
-        if len(members) > 1 and not run.arenas[slots[slot][0]].reuse:
+        yield from _slots_apart(run, slots, of)
+    reuse = np.array([arena.reuse for arena in run.arenas], np.bool_)[slots.arena]
+    order = np.lexsort((columns.birth, of))
+    a, b = order[:-1], order[1:]
+    turns = (columns.death[a] < columns.birth[b]) & reuse[of[a]]
+    if addressed:
+        turns &= columns.offset[a] == columns.offset[b]
+    wrong = np.unique(of[a][(of[a] == of[b]) & ~turns])
+    bounds = zip(*(np.searchsorted(of[order], wrong, side).tolist() for side in ("left", "right")), strict=True)
+    for members in sorted((order[lo:hi].tolist() for lo, hi in bounds), key=min):
+        if not reuse[of[members[0]]]:
             names = tuple(run.storage_names[k] for k in members[:2])
             text = f"{names[0]} and {names[1]} have one slot of an arena that does not reuse"
             yield Violation(Obligation.SLOT_COUNT, text, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from proofs.kernel import installed, program
@@ -32,7 +33,8 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
         if isinstance(context, Context):
             answer = program.ask(path, context, digest, timeout_s)
         else:
-            answer = program.ask_lifetimes(path, memory_of(placement, placement.must_not_alias), digest, timeout_s)
+            memory = replace(memory_of(placement, placement.must_not_alias), edges=context.edges)
+            answer = program.ask_lifetimes(path, memory, digest, timeout_s)
     except NotExpressed as error:
         return {**found, "answer": NOT_ASKED, "reason": str(error)}
     usages = [None] * len(placement.arenas) if claims is None else claims.usage

@@ -46,17 +46,22 @@ def words(context: Context, digest: bytes) -> Words:
 
     Raises `NotExpressed` where the kernel's theorem does not cover what the plan does.
     """
-    return joined(columns(context, digest))
+    return joined(_columns(context, digest))
 
 
 def columns(context: Context, digest: bytes) -> list[Named]:
     """The same words column by column, each under its name, in the order of `Columns.v`."""
+    return [(name, column.astype(np.uint64)) for name, column in _columns(context, digest)]
+
+
+def _columns(context: Context, digest: bytes) -> list[Named]:
+    """The columns as numbers of any type: a second copy of the words of a large plan takes hundreds of MiB."""
     plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
     members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
     counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
     needed = np.minimum(when.last_needed, context.last)
     arms = arm_words(context, needed)
-    named = [
+    return [
         *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, *arms.counts)),
         *_tensors(context, when.written, needed, arms.handed, inverse(members)),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
@@ -64,7 +69,6 @@ def columns(context: Context, digest: bytes) -> list[Named]:
         ("tensors of each storage", members_at), ("in order", members),
         *arms.columns,
     ]  # fmt: skip
-    return [(name, column.astype(np.uint64)) for name, column in named]
 
 
 def _memory(context: Context) -> KernelMemory:
@@ -76,7 +80,8 @@ def _memory(context: Context) -> KernelMemory:
             slots.of, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, by_slots(plan)
         )
     placed = memory_of(plan.allocation, plan.allocation.must_not_alias)
-    return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims))
+    known = None if context.by_slots else context.edges
+    return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims), edges=known)
 
 
 def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> KernelMemory:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.certificate.edges import between
+from proofs.certificate.edges import Edges, between
 from proofs.certificate.slots import Rows
 
 VERSION = 2
@@ -69,7 +69,8 @@ class KernelMemory:
     """Storages as columns: arena (row), bytes, alignment, birth and death (steps, both included), offset (bytes).
 
     `steps` is the number of steps, `pairs` the rows that must not alias: of storages, or of a plan's tensors.
-    `slots` and `sizes`, one for each arena, are the claims, if there are any.
+    `slots` and `sizes`, one for each arena, are the claims, if there are any. `edges` are those of each arena, where
+    they are known already.
     """
 
     steps: int
@@ -83,6 +84,7 @@ class KernelMemory:
     pairs: Sequence[tuple[int, int]] = ()
     slots: ClaimedSlots | None = None
     sizes: Sequence[Size] | None = None
+    edges: Sequence[Edges] | None = None
 
     def __len__(self) -> int:
         return len(self.arena)
@@ -173,24 +175,26 @@ def _arenas(m: KernelMemory) -> list[Named]:
 
 
 def _edges(m: KernelMemory) -> Rows:
-    """The edges of all arenas by lower end, then first step; the floor of arena a is row `len(m) + a`.
-
-    A storage of an arena that does not reuse keeps its bytes at all steps.
-    """
-    reuse, last = np.array([a.reuse for a in m.arenas], np.bool_), max(0, m.steps - 1)
+    """The edges of all arenas by lower end, then first step; the floor of arena a is row `len(m) + a`."""
     tables: list[Rows] = [np.empty((0, 4), np.int64)]
     for arena in range(len(m.arenas)):
-        rows = np.flatnonzero((m.arena == arena) & (m.bytes > 0)).astype(np.int64)
-        birth, death = m.birth[rows].astype(np.int64), m.death[rows].astype(np.int64)
-        if not reuse[arena]:
-            birth, death = np.zeros_like(birth), np.full_like(death, last)
-        found = between(rows, m.offset[rows], birth, death, last)
-        node = np.append(rows, [len(m) + arena])
+        found = _of_arena(m, arena) if m.edges is None else m.edges[arena]
+        node = np.append(found.storages, [len(m) + arena])
         inner = found.above != found.roof
         ends = node[found.below[inner]], node[found.above[inner]]
         tables.append(np.column_stack([*ends, found.first[inner], found.last[inner]]))
     table = np.concatenate(tables)
     return table[np.lexsort((table[:, 2], table[:, 0]))]
+
+
+def _of_arena(m: KernelMemory, arena: int) -> Edges:
+    """The edges of an arena. A storage of one that does not reuse keeps its bytes at all steps."""
+    last = max(0, m.steps - 1)
+    rows = np.flatnonzero((m.arena == arena) & (m.bytes > 0)).astype(np.int64)
+    birth, death = m.birth[rows].astype(np.int64), m.death[rows].astype(np.int64)
+    if not m.arenas[arena].reuse:
+        birth, death = np.zeros_like(birth), np.full_like(death, last)
+    return between(rows, m.offset[rows], birth, death, last)
 
 
 def _edge_columns(m: KernelMemory, table: Rows) -> list[Named]:

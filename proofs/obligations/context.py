@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from proofs.certificate.edges import Edges, edges
 from proofs.certificate.slots import Certificate, certificate
 from proofs.checker.layouts import by_slots
 from proofs.obligations.arms import Accesses, Mask, Rows, Ways, ways
@@ -48,6 +50,11 @@ class StorageContext:
     by_slots: bool
     certificate: Certificate
     last: int
+
+    @cached_property
+    def edges(self) -> tuple[Edges, ...]:
+        """The edges of each arena, for rows and for the kernel, which both check them. O(storages log storages)."""
+        return tuple(edges(self.placement, a, not arena.reuse) for a, arena in enumerate(self.placement.arenas))
 
 
 class StepAccesses(NamedTuple):

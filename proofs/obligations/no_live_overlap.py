@@ -25,13 +25,10 @@ LEMMAS: tuple[str, ...] = (
     "layouts_join", "storages_of_two_slots_are_apart", *chains.lemmas_of("tenancy"), *chains.lemmas_of("layout"),
     *by_edges.LEMMAS,
 )  # fmt: skip
-DEFINITIONS = (
-    """
+DEFINITIONS = """
 (define-fun slots_of_their_own ((storages Int) (occupied Int)) Bool (= storages occupied))
 (define-fun in_arena ((storage_arena Int) (slot_arena Int)) Bool (= storage_arena slot_arena))
 """
-    + by_edges.DEFINITIONS
-)
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.lemmas.plan.chains import WIDE
+from proofs.lemmas.plan.chains import WIDTHS
 
 BATCH = 4000
 """Rows, or cells of chains, in one query: fewer cost round trips, more cost the solver memory."""
@@ -141,7 +141,7 @@ class Chain(NamedTuple):
 
 
 def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
-    """The lists of a chain in rows of `WIDE` cells and then of one, each from the state in which the last one ended.
+    """The lists of a chain in rows of `WIDE` cells, then of fewer, each from the state in which the last one ended.
 
     `place(lo, hi)` is what cells lo to hi are about: those of a row, and the cell whose state it goes on from. Empty
     lists ask nothing.
@@ -169,10 +169,12 @@ def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -
 
 
 def _pieces(bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then single cells."""
+    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then narrower ones."""
     lengths = np.diff(bounds)
     group = np.repeat(np.arange(len(lengths)), lengths)
     nth = np.arange(bounds[0], bounds[-1]) - bounds[group]
-    wide = nth < (lengths // WIDE * WIDE)[group]
-    low = np.flatnonzero(~wide | (nth % WIDE == 0))
-    return low + bounds[0], low + bounds[0] + np.where(wide[low], WIDE, 1), group[low]
+    width = np.ones(len(nth), np.int64)
+    for wide in WIDTHS[1:]:
+        width[nth < (lengths // wide * wide)[group]] = wide
+    low = np.flatnonzero(nth % width == 0)
+    return low + bounds[0], low + bounds[0] + width[low], group[low]

@@ -60,9 +60,8 @@ class Forked(Generic[Value]):
 
     def _start(self) -> None:
         self._pipe, answer = os.pipe()
-        gc.freeze()  # else its collector would write to, and so copy, every page of the plan
+        gc.freeze()  # else either collector would walk, and so copy, every page of the plan
         self._pid = os.fork()
-        gc.unfreeze()
         if self._pid:
             os.close(answer)
             return
@@ -84,5 +83,6 @@ class Forked(Generic[Value]):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
+            gc.unfreeze()
             os.close(self._pipe)
             self._pid = 0

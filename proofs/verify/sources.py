@@ -6,7 +6,9 @@ and what solvers and kernel have answered about the same words is asked for once
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from proofs import obligations
@@ -39,13 +41,16 @@ class Answers:
 
 
 def ask(context: Context | StorageContext, digest: bytes, options: Options, progress: Doing = unseen) -> Answers:
-    """Ask solvers and kernel, which repeats `digest`."""
-    outcomes = obligations.prove_with(
-        options.solvers, context, timeout_s=options.timeout, workers=options.workers,
-        definition_limit=options.definition_limit, progress=progress,
-    )  # fmt: skip
-    progress("asking the kernel")
-    return Answers(outcomes, kernel_answer(context, digest, options.timeout))
+    """Ask solvers and kernel, which repeats `digest`; of a large plan both at once."""
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        ask_kernel = partial(kernel_answer, context, digest, options.timeout)
+        meanwhile = aside.submit(ask_kernel) if obligations.is_large(context.placement) else None
+        outcomes = obligations.prove_with(
+            options.solvers, context, timeout_s=options.timeout, workers=options.workers,
+            definition_limit=options.definition_limit, progress=progress,
+        )  # fmt: skip
+        progress("asking the kernel")
+        return Answers(outcomes, ask_kernel() if meanwhile is None else meanwhile.result())
 
 
 def read_model(path: str, bindings: Bindings) -> ReferenceProgram:

@@ -82,7 +82,7 @@ def test_what_a_plan_says_is_enough_to_place_it_again(model: Model, layout: str)
         model, options=PlanOptions(layout=layout, address_token=TOKEN if layout == "hashed" else None)
     ).plan
     if layout == "packed":
-        assert packed.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
+        assert list(packed.place(of_plan(plan), slots_of(plan)).offset) == plan.allocation.storages.offset.tolist()
     if layout == "pools":
         assert pools.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
     assert (

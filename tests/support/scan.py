@@ -46,7 +46,7 @@ def assigned(code: ModuleType, storages: Sequence[Storage]) -> tuple[list[int], 
     """The slot of each storage by the planner's module `code`, how many there are, and what was observed."""
     record: Record = []
     found = code.assign(problem(*storages), [0] * len(storages), lambda event, **facts: record.append((event, facts)))
-    return found.slot, len(found.arena), record
+    return list(found.slot), len(found.arena), record
 
 
 def moves(record: Record) -> Iterator[Move]:

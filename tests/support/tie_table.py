@@ -127,7 +127,7 @@ TIES = (
     Tie(
         "execution",
         ties.texts_of(*execution.LEMMAS), packed_layout, ties.keeps_apart, planned("packed"),
-        (Change("code", "                offset[k] = at", "                offset[k] = max(0, at - 1)"),
+        (Change("code", "zip(members, packing.offsets", "zip(members, [max(0, at - 1) for at in packing.offsets]"),
          Change("code", "packing = pack(boxes, first) if arena.reuse else around.in_sequence(boxes, first)",
                 "packing = Packing([0] * len(members), 0)"),
          Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",

@@ -146,6 +146,11 @@ PLACES: list[tuple[str, Program, list[tuple[str, str]]]] = [
         with_arena(RIGHT, footprint=128, limit=1 << 64, capacity=100, scattered=True),
         [("capacity", "a")],
     ),
+    (
+        "a storage that ends beyond 64 bits, of a sum that does not wrap",
+        with_arena(with_storage(RIGHT, 1, offset=(1 << 64) - 32), limit=1 << 64, capacity=(1 << 64) - 1),
+        [("capacity", "a")],
+    ),
     ("a storage at an odd offset", with_storage(RIGHT, 1, alignment=128), [("alignment", "a")]),
     ("a storage whose alignment is no power of two", with_storage(RIGHT, 0, alignment=3), [("alignment", "x")]),
     ("a storage whose alignment is 0", with_storage(RIGHT, 0, alignment=0), [("alignment", "x")]),

@@ -17,7 +17,7 @@ import pytest
 from proofs import obligations
 from proofs.certificate.slots import Changes, certificate
 from proofs.lemmas import at_use
-from proofs.lemmas.plan.chains import BLOCK, WIDE
+from proofs.lemmas.plan.chains import BLOCK, WIDE, WIDTHS
 from proofs.obligations import MODULES, PRELUDE, UNKNOWN
 from proofs.obligations.context import context_of, storage_context
 from proofs.obligations.discharge import ROWS, discharge
@@ -145,7 +145,7 @@ def test_a_chain_is_walked_from_end_to_end_in_wide_rows_and_single_cells(lengths
     for group, (first, end) in enumerate(zip(bounds.tolist(), bounds.tolist()[1:], strict=False)):
         lo = first
         while lo < end:
-            hi = lo + (WIDE if end - lo >= WIDE else 1)
+            hi = lo + max(width for width in WIDTHS if width <= end - lo)
             state = f"start{group}" if lo == first else str(lo - 1)
             cells = " ".join(f"c{i}" for i in range(lo, hi))
             expected.append(f"(walk_of_{hi - lo} {state} {hi - 1} k{group} {cells})")
@@ -356,7 +356,6 @@ BOUNDS = {
     "slots_of_their_own": ("3 3", "3 2"),
     "slot_as_large": ("8 8, 1 1, 1 0, 2 2", "8 7, 7 8, 0 0, 2 1"),
     "slot_as_strict": ("8 8 4, 8 4 8", "8 4 4, 8 16 4"),
-    "leads_up": ("8 8 16 1, 0 0 0 1", "9 8 16 8, 8 9 16 8, 8 8 16 0"),
 }
 """For each definition the numbers for which it holds, the last that do, and those for which it does not."""
 

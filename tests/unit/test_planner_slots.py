@@ -6,6 +6,7 @@ spec: T5.1, T5.2, T6.1, T6.2, T6.3, T6.4, T7.1, M3.1, A7.1
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ def given_out(
 ) -> SlotAssignment:
     """The slots of storages, each (birth, death, bytes) or (birth, death, bytes, arena)."""
     stated = problem(*storages, arenas=arenas, names=names, conflicts=conflicts or {})
-    return assign(stated, stated.preferred, observer)
+    found = assign(stated, stated.preferred, observer)
+    return replace(found, slot=list(found.slot))
 
 
 def test_nothing_takes_no_slot() -> None:

@@ -6,6 +6,7 @@ spec: V4.7, V1.1, V1.2, V5.1
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,11 @@ def test_slots_are_as_many_as_live_at_some_step_and_at_none_more() -> None:
     assert len(few.storages) == used.slots
     assert asked(claiming(plan, slots=used.slots + 1, minimal=False)) == (True, None)
     assert not asked(claiming(plan, max_live=used.slots + 1, minimal=False))[0]
+    assert asked(claiming(plan, slots=None)) == (True, None)
+    two = training_plan(12, seed=3, arenas=2)
+    storages = replace(two.allocation.storages, arena=np.zeros_like(two.allocation.storages.arena))
+    in_one = replace(two.allocation, storages=storages)
+    assert [one.rows for one in promises.slot_count_is_max_live(in_one, two.claims)] == [len(storages)]
 
 
 @pytest.mark.parametrize(

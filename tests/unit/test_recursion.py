@@ -88,7 +88,7 @@ def test_nothing_is_substituted_below_a_binder() -> None:
 def test_the_definitions_of_the_chains_descend() -> None:
     known = descent.check(TEXT)
     assert set(known.lists) == {
-        "Tenants", "Slots", "Changes", "Contents", "Edges", "Column", "Numbers", "Storages",
+        "Tenants", "Slots", "Changes", "Contents", "Edges", "Above", "Column", "Numbers", "Storages",
     }  # fmt: skip
     assert {"tenancy", "layout", "level", "holding", "live_at"} <= set(known.functions)
 

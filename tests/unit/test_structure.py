@@ -196,12 +196,12 @@ NESTED: list[tuple[str, Change, str]] = [
     (
         "a loop that runs once",
         edit("bodies", 2, iterates=0),
-        "body 'loop1/body' is declared to run once, but ::Loop can run it again",
+        "body 'loop1/body' is declared to run once, but Loop can run it again",
     ),
     (
         "a branch that runs again",
         edit("bodies", 3, iterates=1),
-        "body 'if/else' is declared to run again, but ::If cannot run it again",
+        "body 'if/else' is declared to run again, but If cannot run it again",
     ),
 ]
 

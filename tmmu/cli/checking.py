@@ -15,6 +15,7 @@ from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
 from proofs.verify.sources import KeptSources
 from proofs.violations import Obligation, Violation
+from tmmu.core.columns import collector_off
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.plans import file
@@ -44,7 +45,8 @@ class PlanCheck:
 
     def __init__(self, model: Model, *, is_ir: bool) -> None:
         _check_loops(model)
-        reference = read_ir(model)
+        with collector_off():
+            reference = read_ir(model)
         self.model, self.sources = model, KeptSources()
         self.reference = reference if is_ir else replace(reference, assumed=[])
 
@@ -53,7 +55,8 @@ class PlanCheck:
         spec = plan.origin.shard_spec
         of_rank = self.sources.of_rank
         rank_model = of_rank(self.reference, spec, plan.origin.rank) if spec else RankModel(self.reference, {})
-        return _checked(plan, self.model, rank_model)
+        with collector_off():
+            return _checked(plan, self.model, rank_model)
 
 
 def _checked(plan: Plan, model: Model, rank_model: RankModel) -> bytes:

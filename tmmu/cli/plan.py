@@ -186,6 +186,8 @@ class PlannedModel:
     """Nanoseconds of each phase."""
     is_stopped: bool = False
     """Whether Ctrl-C ended a search."""
+    checked: bytes | None = None
+    """What was checked of its plan, where it has one: that is what is written. Several would take too much memory."""
 
 
 def _planned(
@@ -245,7 +247,8 @@ def _planned(
         mine = found.stages if jobs is None else []
         for number, one in enumerate(one for _, _, plans in mine for one in plans):
             doing("checking", number, count)
-            asked.check(one)
+            checked = asked.check(one)
+            found.checked = checked if count == 1 else None
         begun.append(time.perf_counter_ns())
     except TmmuError as error:
         error.in_file(model)
@@ -292,13 +295,14 @@ def _stem(model: str) -> str:
 def _written(made: PlannedModel, target: str) -> list[str]:
     """Write the plans; the paths."""
     from tmmu.cli import ranks
+    from tmmu.core import canonical
     from tmmu.plans import file
 
     paths = []
     for _, _, plans in made.stages:
         for one in plans:
             paths.append(target if target == STANDARD else ranks.target(target, one))
-            file.save(one, paths[-1])
+            canonical.write_atomically(paths[-1], made.checked or file.encode(one))
     return paths
 
 

@@ -5,10 +5,15 @@ A table is a set of columns of one length. `NONE` marks an absent index. spec: P
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gc
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from itertools import chain
-from typing import Any, TypeVar
+from itertools import chain, count
+from operator import attrgetter
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +28,65 @@ NONE = 0xFFFFFFFF
 """The index that stands for: no such row."""
 
 
-def column(values: Sequence[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
-    """A read-only column of `values`; raises OverflowError where one does not fit `dtype`."""
-    array: NDArray[Any]
-    array = np.array(values, dtype) if isinstance(values, np.ndarray) else np.fromiter(values, dtype, len(values))
-    array.flags.writeable = False
-    return array
+def column(
+    values: Iterable[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]], number: int = -1
+) -> NDArray[Any]:
+    """A read-only column of `values`, `number` of them where they have no length.
+
+    Raises OverflowError where one does not fit `dtype`.
+    """
+    found: NDArray[Any]
+    if isinstance(values, np.ndarray):
+        found = np.array(values, dtype)
+    elif isinstance(values, array):
+        wide = np.asarray(values)
+        if len(wide) and not 0 <= int(wide.min()) <= int(wide.max()) <= np.iinfo(dtype).max:
+            raise OverflowError(f"not all of [{wide.min()}, {wide.max()}] fit {np.dtype(dtype)}")
+        found = wide.astype(dtype)
+    else:
+        found = np.fromiter(values, dtype, len(values) if isinstance(values, Sized) else number)
+    found.flags.writeable = False
+    return found
+
+
+def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "q"] = "q") -> array[int]:
+    """Integers below 2^63 in eight bytes each ("q"), or below 2^31 in four ("i"), where a list takes up to forty.
+
+    They are read as those of a list are, and NumPy takes the bytes as they are. Raises OverflowError for others.
+    """
+    return array(kind, values.astype(kind, copy=False).tobytes() if isinstance(values, np.ndarray) else values)
+
+
+def every(rows: Sequence[Any], name: str) -> Iterator[Any]:
+    """What each row has under that name."""
+    return map(attrgetter(name), rows)
+
+
+class Attribute(Sequence[Any]):
+    """What each row has under a name, as a column that takes no memory of its own."""
+
+    def __init__(self, rows: Sequence[Any], name: str) -> None:
+        self.rows, self.name = rows, name
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return getattr(self.rows[row], self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __iter__(self) -> Iterator[Any]:
+        return every(self.rows, self.name)
+
+
+def stated(rows: Sequence[Any], name: str, absent: Any) -> list[tuple[int, Any]]:
+    """The rows that have something under that name, which few do, with what they have; `absent` is nothing."""
+    values = list(every(rows, name))
+    return [(i, value) for i, value in enumerate(values) if value != absent] if values.count(absent) < len(rows) else []
 
 
 class Names(Sequence[str]):
@@ -96,8 +154,20 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] =
     return bounds, flat
 
 
-def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """The collector of cycles is off: where rows are made and no cycles, it would walk all rows again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def index_of(values: Iterable[Value]) -> tuple[list[Value], list[int]]:
     """The distinct `values` in order of first appearance, and the position of each value among them."""
-    distinct = list(dict.fromkeys(values))
-    place = {value: i for i, value in enumerate(distinct)}
-    return distinct, [place[value] for value in values]
+    place = defaultdict[Value, int](count().__next__)
+    rows = list(map(place.__getitem__, values))
+    return list(place), rows

@@ -14,7 +14,7 @@ import numpy as np
 
 from tmmu.core import canonical, dtypes
 from tmmu.core.bindings import bindings_object, expected, only, read_bindings, text
-from tmmu.core.columns import NONE, Names, column, index_of, ragged
+from tmmu.core.columns import NONE, Names, column, every, index_of, ragged, stated
 from tmmu.core.dims import table
 from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper
 from tmmu.core.errors import TmmuError
@@ -57,12 +57,14 @@ def read_terms(value: Any) -> list[table.Row]:
 def to_object(model: Model) -> dict[str, Any]:
     """The model as maps and columns. O(model)."""
     t, n, b = model.tensors, model.nodes, model.bodies
-    types, dtype = index_of([x.dtype for x in t])
-    groups, group = index_of([x.alias_group for x in t if x.alias_group is not None])
-    group_rows = iter(group)
-    ops, op = index_of([(x.domain, x.op) for x in n])
-    role, phase = ({word: i for i, word in enumerate(words)} for words in (ROLES, PHASES))
-    shapes: list[tuple[Dim, ...]] = [x.shape for x in t]
+    types, dtype = index_of(every(t, "dtype"))
+    grouped = stated(t, "alias_group", None)
+    groups, group_rows = index_of([name for _, name in grouped])
+    group = np.full(len(t), NONE, np.uint32)
+    group[[i for i, _ in grouped]] = group_rows
+    ops, op = index_of(zip(every(n, "domain"), every(n, "op"), strict=True))
+    role, phase = ({word: i for i, word in enumerate(words)}.__getitem__ for words in (ROLES, PHASES))
+    shapes: list[tuple[Dim, ...]] = list(every(t, "shape"))
     open_shapes: list[int] = []
     if any(issubclass(kind, Expression) for kind in set(map(type, chain.from_iterable(shapes)))):
         open_shapes = [i for i, shape in enumerate(shapes) if any(isinstance(dim, Expression) for dim in shape)]
@@ -70,10 +72,11 @@ def to_object(model: Model) -> dict[str, Any]:
     shape_at, shape = ragged(shapes, np.uint64)  # type: ignore[arg-type]  # none is open now
     writer = table.Writer(sorted(model.bindings.ranges))
     envelopes = [[i, [writer.add(dim) for dim in t[i].shape]] for i in open_shapes]
-    viewed = [(i, x.view) for i, x in enumerate(t) if x.view is not None]
-    hints = [(i, *pair) for i, x in enumerate(n) for pair in x.in_place]
-    requests = [(i, s) for i, x in enumerate(n) for s in x.scratch]
-    fixed = [(i, x.fixed_offset) for i, x in enumerate(t) if x.fixed_offset is not None]
+    viewed = stated(t, "view", None)
+    hints = [(i, *pair) for i, pairs in stated(n, "in_place", ()) for pair in pairs]
+    requests = [(i, request) for i, asked in stated(n, "scratch", ()) for request in asked]
+    fixed = stated(t, "fixed_offset", None)
+    opaque = [i for i, _ in stated(n, "opaque", False)]
 
     def lists(name: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
         at, flat = ragged(rows)
@@ -87,12 +90,12 @@ def to_object(model: Model) -> dict[str, Any]:
         "groups": groups,
         "ops": [list(pair) for pair in ops],
         "tensors": {
-            "name": Names.of([x.name for x in t]).blob,
+            "name": Names.of(list(every(t, "name"))).blob,
             "dtype": column(dtype, np.uint8),
-            "role": column([role[x.role] for x in t], np.uint8),
-            "alignment": column([x.alignment for x in t], np.uint64),
-            "group": column([NONE if x.alias_group is None else next(group_rows) for x in t], np.uint32),
-            "saved": column([x.saved_for_backward for x in t], np.uint8),
+            "role": column(map(role, every(t, "role")), np.uint8, len(t)),
+            "alignment": column(every(t, "alignment"), np.uint64, len(t)),
+            "group": column(group, np.uint32),
+            "saved": column(every(t, "saved_for_backward"), np.uint8, len(t)),
             "shape_at": shape_at,
             "shape": shape,
         },
@@ -106,13 +109,13 @@ def to_object(model: Model) -> dict[str, Any]:
         "envelopes": envelopes,
         **({"terms": terms_object(list(writer.rows))} if envelopes else {}),
         "nodes": {
-            "name": Names.of([x.name for x in n]).blob,
+            "name": Names.of(list(every(n, "name"))).blob,
             "op": column(op, np.uint32),
-            "body": column([x.body for x in n], np.uint32),
-            "phase": column([phase[x.phase] for x in n], np.uint8),
-            **lists("reads", [x.reads for x in n]),
-            **lists("writes", [x.writes for x in n]),
-            **lists("mutates", [x.mutates for x in n]),
+            "body": column(every(n, "body"), np.uint32, len(n)),
+            "phase": column(map(phase, every(n, "phase")), np.uint8, len(n)),
+            **lists("reads", list(every(n, "reads"))),
+            **lists("writes", list(every(n, "writes"))),
+            **lists("mutates", list(every(n, "mutates"))),
         },
         "in_place": {
             key: column([row[k] for row in hints], np.uint32) for k, key in enumerate(("node", "result", "operand"))
@@ -142,7 +145,7 @@ def to_object(model: Model) -> dict[str, Any]:
             else {}
         ),
         "unproduced": list(model.unproduced),
-        **({"opaque": column(opaque, np.uint32)} if (opaque := [i for i, x in enumerate(n) if x.opaque]) else {}),
+        **({"opaque": column(opaque, np.uint32)} if opaque else {}),
         "bindings": bindings_object(model.bindings),
         "source_digest": model.source_digest,
     }
@@ -179,7 +182,7 @@ def _typed(value: Any, dtype: type[np.unsignedinteger[Any]], where: str) -> list
 
 
 def _below(values: list[int], end: int, where: str, absent: int | None = None) -> list[int]:
-    if any(value >= end and value != absent for value in values):
+    if max(values, default=-1) >= end and any(value >= end and value != absent for value in values):
         raise ValueError(f"{where} points beyond {end} entries")
     return values
 
@@ -203,11 +206,10 @@ def _rows(
     )
     if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or any(lo > hi for lo, hi in pairwise(at)):
         raise ValueError(f"{where}.{name}_at: expected the {count + 1} bounds of {count} rows, in order")
-    if any(value >= end for value in flat):
+    if max(flat, default=-1) >= end:
         raise ValueError(f"{where}.{name} points beyond {end} rows")
-    if numbers is not None:
-        flat = [numbers[value] for value in flat]
-    return [tuple(flat[lo:hi]) for lo, hi in pairwise(at)]
+    whole = tuple(flat if numbers is None else map(numbers.__getitem__, flat))
+    return [whole[lo:hi] for lo, hi in pairwise(at)]
 
 
 def _read(value: Any) -> Model:
@@ -242,8 +244,9 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
     dtype = _below(_typed(rows["dtype"], np.uint8, "tensors.dtype"), len(types), "tensors.dtype")
     count = len(dtype)
     names = _names(rows["name"], count, "tensors.name")
-    shapes: list[tuple[Dim, ...]] = [*_rows(rows, "shape", count, UINT64_END, "tensors", np.uint64)]
-    if any(len(shape) > MAX_RANK for shape in shapes):
+    distinct: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}  # a million tensors have a thousand shapes
+    shapes = [distinct.setdefault(s, s) for s in _rows(rows, "shape", count, UINT64_END, "tensors", np.uint64)]
+    if any(len(shape) > MAX_RANK for shape in distinct):
         raise ValueError(f"a tensor has more than {MAX_RANK} dimensions")
     shapes = _with_expressions(value, shapes, bindings)
     views: dict[int, View] = {}
@@ -260,9 +263,13 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
     alignment = _typed(rows["alignment"], np.uint64, "tensors.alignment")
     group = _below(_typed(rows["group"], np.uint32, "tensors.group"), len(groups), "tensors.group", NONE)
     fixed = _fixed(value["fixed"], count) if "fixed" in value else {}
+    sizes: dict[tuple[tuple[Dim, ...], int], int] = {}
+    for i, kind in enumerate(zip(shapes, dtype, strict=True)):
+        if kind not in sizes:
+            sizes[kind] = _planned(names[i], shapes[i], types[dtype[i]])
     return [
         Tensor(
-            names[i], shapes[i], types[d], ROLES[r], _planned(names[i], shapes[i], types[d]), a, views.get(i),
+            names[i], shapes[i], types[d], ROLES[r], sizes[shapes[i], d], a, views.get(i),
             None if g == NONE else groups[g], bool(s), fixed.get(i),
         )
         for i, (d, r, a, g, s) in enumerate(zip(dtype, role, alignment, group, saved, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from tmmu.core import canonical, kind
+from tmmu.core.columns import collector_off
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.ir import columns, order, text, validate
@@ -27,9 +28,10 @@ def load(path: str | os.PathLike[str]) -> Model:
     try:
         data = canonical.read_bounded(path, LIMIT, "INVALID_IR")
         is_text = name.endswith(".ir.txt") or kind.is_text(data[: kind.HEAD]) == kind.IR
-        model = text.read(data, name) if is_text else _decoded(data)
-        validate.validate(model)
-        return order.stable_topological(model)
+        with collector_off():
+            model = text.read(data, name) if is_text else _decoded(data)
+            validate.validate(model)
+            return order.stable_topological(model)
     except TmmuError as error:
         error.in_file(name)
         raise

@@ -7,6 +7,7 @@ itself. Where a tensor is mutated, its accesses keep the order in which the mode
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
@@ -27,7 +28,7 @@ def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]
     root, shared = _roots(model, grouped)
     mutated = {root[t] for node in model.nodes for t in node.mutates} | shared
 
-    def units(n: int, body: int) -> list[int]:
+    def units(n: int, body: int) -> Sequence[int]:
         """`n` and the nodes that hold it, up to the one that stands in `body`."""
         found = [n]
         while model.nodes[n].body != body:
@@ -53,10 +54,10 @@ def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]
     reads_since: dict[tuple[int, int], list[int]] = {}
     for n, node in enumerate(model.nodes):
         for t in (*node.reads, *returned.get(n, ())):
-            around = units(n, home[t])
+            around = (n,) if node.body == home[t] else units(n, home[t])
             if t in writer:
                 edges.append((writer[t], around[-1]))
-            for here in around if root[t] in mutated else ():
+            for here in around if mutated and root[t] in mutated else ():
                 key = (root[t], model.nodes[here].body)
                 if last_change.get(key, here) != here:
                     edges.append((last_change[key], here))
@@ -100,15 +101,14 @@ def stable_topological(model: Model) -> Model:
     Returns `model` itself where its order is that already. Raises LIVENESS_CYCLE naming a node of a cycle.
     O(nodes log nodes + accesses).
     """
+    edges = dependencies(model)
+    if all(earlier < later for earlier, later in edges) and _flat(model):
+        return model
     after: list[list[int]] = [[] for _ in model.nodes]
     waits = [0] * len(model.nodes)
-    in_order = True
-    for earlier, later in dependencies(model):
+    for earlier, later in edges:
         after[earlier].append(later)
         waits[later] += 1
-        in_order = in_order and earlier < later
-    if in_order and _flat(model):
-        return model
     ready: list[list[int]] = [[] for _ in model.bodies]
     for n, count in enumerate(waits):
         if not count:

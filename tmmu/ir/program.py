@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tmmu.core.columns import Attribute, every
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model, NodePart, Role, Tensor
 
@@ -39,12 +40,12 @@ class Step(NamedTuple):
 class ProgramSteps:
     """Steps as columns, which are quick to go through; a step by itself is made when it is asked for."""
 
-    node: list[int]
-    part: list[NodePart]
-    body: list[int]
-    reads: list[tuple[int, ...]]
-    writes: list[tuple[int, ...]]
-    mutates: list[tuple[int, ...]]
+    node: Sequence[int]
+    part: Sequence[NodePart]
+    body: Sequence[int]
+    reads: Sequence[tuple[int, ...]]
+    writes: Sequence[tuple[int, ...]]
+    mutates: Sequence[tuple[int, ...]]
 
     def __len__(self) -> int:
         return len(self.node)
@@ -67,8 +68,7 @@ class Range(NamedTuple):
 class ModelProgram:
     """A model's steps in order, its tensors with copies and scratch appended, and where each body runs.
 
-    `scratch_arena` names the arena that a scratch request asks for, by tensor. `rows` are the numbers from 0 up
-    to those of its steps and tensors: lists of them that are made of these take a fifth of the memory.
+    `scratch_arena` names the arena that a scratch request asks for, by tensor.
     """
 
     model: Model
@@ -78,7 +78,6 @@ class ModelProgram:
     body_names: tuple[str, ...]
     parents: tuple[int, ...]
     scratch_arena: dict[int, str]
-    rows: list[int]
 
     @property
     def is_plain(self) -> bool:
@@ -98,6 +97,8 @@ def program(model: Model) -> ModelProgram:
 
     Raises INVALID_IR where a tensor of the model has the name of a scratch or copy that has to be made.
     """
+    if len(model.bodies) == 1 and not any(every(model.nodes, "scratch")):
+        return _plain(model)
     tensors = list(model.tensors)
     scratch_arena: dict[int, str] = {}
     bodies_of: dict[int, list[int]] = {}
@@ -108,8 +109,7 @@ def program(model: Model) -> ModelProgram:
     home = defining_body(model)
 
     inside: list[list[int]] = [[] for _ in model.bodies]
-    rows = list(range(len(model.nodes)))
-    for n, node in zip(rows, model.nodes, strict=True):
+    for n, node in enumerate(model.nodes):
         inside[node.body].append(n)
 
     steps: list[int] = []
@@ -144,15 +144,20 @@ def program(model: Model) -> ModelProgram:
         parts.append(part)
     _check_made_names(tensors, len(model.tensors))
     nodes = [model.nodes[n] for n in steps]
-    columns = ProgramSteps(
-        steps, parts, [node.body for node in nodes],
-        [node.reads for node in nodes], [node.writes for node in nodes], [node.mutates for node in nodes],
-    )  # fmt: skip
+    all_read, all_written, all_mutated = [x.reads for x in nodes], [x.writes for x in nodes], [x.mutates for x in nodes]
     for s, touched in apart.items():
-        columns.reads[s], columns.writes[s], columns.mutates[s] = touched
-    every = model.tensors + tuple(tensors[len(model.tensors) :])
-    rows += range(len(rows), max(len(every), len(steps)))
-    return ModelProgram(model, every, columns, tuple(ranges), tuple(names), parents, scratch_arena, rows)
+        all_read[s], all_written[s], all_mutated[s] = touched
+    columns = ProgramSteps(steps, parts, [node.body for node in nodes], all_read, all_written, all_mutated)
+    whole = model.tensors + tuple(tensors[len(model.tensors) :])
+    return ModelProgram(model, whole, columns, tuple(ranges), tuple(names), parents, scratch_arena)
+
+
+def _plain(model: Model) -> ModelProgram:
+    """The same where each node is one step."""
+    nodes = model.nodes
+    touched = (Attribute(nodes, which) for which in ("body", "reads", "writes", "mutates"))
+    steps = ProgramSteps(range(len(nodes)), [NodePart.WHOLE] * len(nodes), *touched)
+    return ModelProgram(model, model.tensors, steps, (Range(-1, -1),), ("",), (MAIN,), {})
 
 
 def _check_made_names(tensors: list[Tensor], stated: int) -> None:

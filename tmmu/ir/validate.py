@@ -9,10 +9,11 @@ spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from tmmu.core import dtypes
+from tmmu.core.columns import every, stated
 from tmmu.core.dims.expressions import Dim, Expression, show
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.errors import TmmuError
@@ -27,10 +28,15 @@ def validate(model: Model) -> None:
     """Raise the first thing that is wrong with `model`. O(model)."""
     _check_names(model)
     _check_donations(model)
+    seen = set[tuple[tuple[Dim, ...], str, int, int]]()
     for tensor in model.tensors:
-        _check_size(tensor)
-        _check_fixed(tensor)
-        _check_envelope(tensor, model.bindings.ranges)
+        facts = (tensor.shape, tensor.dtype, tensor.bytes, tensor.alignment)
+        if facts not in seen:  # else nothing is wrong with them: a million tensors have a thousand shapes
+            _check_size(tensor)
+            _check_envelope(tensor, model.bindings.ranges)
+            seen.add(facts)
+        if tensor.fixed_offset is not None:
+            _check_fixed(tensor, tensor.fixed_offset)
     _check_bodies(model)
     _check_writers(model)
     _check_scopes(model)
@@ -41,15 +47,17 @@ def _bad(code: str, place: str, what: str, fix: str) -> TmmuError:
     return TmmuError(code, what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)
 
 
-def _repeated(names: Iterable[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
+def _repeated(names: Sequence[str]) -> str | None:
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name, count in Counter(names).items() if count > 1)
 
 
 def _check_names(model: Model) -> None:
-    for kind, names in (("tensor", [t.name for t in model.tensors]), ("node", [n.name for n in model.nodes])):
+    for kind, names in (("tensor", list(every(model.tensors, "name"))), ("node", list(every(model.nodes, "name")))):
         if (twice := _repeated(names)) is not None:
             raise _bad("INVALID_IR", f"{kind} {twice!r}", "the name is used twice", "give each one a name of its own")
-        if any("\0" in name or not name for name in names):
+        if not all(names) or "\0" in "".join(names):
             raise _bad("INVALID_IR", kind, "a name is empty or holds a NUL", "rename it")
 
 
@@ -86,11 +94,9 @@ def _check_size(tensor: Tensor) -> None:
         )
 
 
-def _check_fixed(tensor: Tensor) -> None:
+def _check_fixed(tensor: Tensor, at: int) -> None:
     """Where a tensor must begin fits 64 bits with its bytes, and its alignment."""
-    at, place = tensor.fixed_offset, f"tensor {tensor.name!r}"
-    if at is None:
-        return
+    place = f"tensor {tensor.name!r}"
     if not 0 <= at < UINT64_END - tensor.bytes:
         what = f"fixed at byte {at}, its {tensor.bytes} bytes do not end within 64 bits"
         raise _bad("ALLOCATION_OVERFLOW", place, what, "fix it at a lower byte")
@@ -133,7 +139,7 @@ def _check_bodies(model: Model) -> None:
             raise _bad("INVALID_IR", place, f"bodies nest deeper than {MAX_BODY_DEPTH}", "flatten the model")
         if not body.attribute or "/" in body.attribute or "\0" in body.attribute:
             raise _bad("INVALID_IR", place, "its attribute name is empty or holds a slash or a NUL", "name it")
-    if (twice := _repeated(f"{body.owner} {body.attribute}" for body in model.bodies[1:])) is not None:
+    if (twice := _repeated([f"{body.owner} {body.attribute}" for body in model.bodies[1:]])) is not None:
         name = model.nodes[int(twice.split()[0])].name
         raise _bad("INVALID_IR", f"node {name!r}", "two bodies have the same attribute name", "rename one")
 
@@ -141,30 +147,29 @@ def _check_bodies(model: Model) -> None:
 def _check_writers(model: Model) -> None:
     """Each tensor is written once: by a node, by the entry into a body, or by the caller; mutations are declared."""
     listed = [t for body in model.bodies for t in body.inputs]
-    if (twice := _repeated(model.tensors[t].name for t in listed)) is not None:
+    if (twice := _repeated([model.tensors[t].name for t in listed])) is not None:
         raise _bad("INVALID_IR", f"tensor {twice!r}", "it is an input of two bodies, or twice of one", "list it once")
     given = set(listed)
     written = set(given)
     with_bodies = {body.owner for body in model.bodies[1:]}
     for n, node in enumerate(model.nodes):
-        place = f"node {node.name!r}"
-        if len(set(node.writes)) != len(node.writes):
-            raise _bad("INVALID_IR", place, "it writes one tensor twice", "list every result once")
-        if not set(node.mutates) <= set(node.writes) & set(node.reads):
+        if len(node.writes) > 1 and len(set(node.writes)) != len(node.writes):
+            raise _bad("INVALID_IR", f"node {node.name!r}", "it writes one tensor twice", "list every result once")
+        if node.mutates and not set(node.mutates) <= set(node.writes) & set(node.reads):
             raise _bad(
                 "INVALID_IR",
-                place,
+                f"node {node.name!r}",
                 "it mutates a tensor that it does not read and write",
                 "list it among reads and writes",
             )
         if node.mutates and n in with_bodies:
             what = "it has bodies and changes a tensor"
-            raise _bad("INVALID_IR", place, what, "change the tensor in a node after it")
-        for t in set(node.writes) - set(node.mutates):
+            raise _bad("INVALID_IR", f"node {node.name!r}", what, "change the tensor in a node after it")
+        for t in node.made:
             if t in written or model.tensors[t].role in CALLERS:
                 raise _bad(
                     "INVALID_IR",
-                    place,
+                    f"node {node.name!r}",
                     f"it writes {model.tensors[t].name!r}, which is written already",
                     "declare it as mutated, or rename it",
                 )
@@ -190,7 +195,7 @@ def _check_writers(model: Model) -> None:
                 "a formal input that the caller writes",
                 "give it the role activation",
             )
-    if (twice := _repeated(model.tensors[t].name for t in model.outputs)) is not None:
+    if (twice := _repeated([model.tensors[t].name for t in model.outputs])) is not None:
         raise _bad("INVALID_IR", f"tensor {twice!r}", "it is a graph output twice", "list it once")
 
 
@@ -224,12 +229,11 @@ def _check_sharing(model: Model) -> None:
     """Views lie within a base that their own node reads; alias groups and conflicts agree; hints name operands."""
     home = defining_body(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
-    results = {t: n for n, node in enumerate(model.nodes) for t in node.made}
+    views, grouped = stated(model.tensors, "view", None), stated(model.tensors, "alias_group", None)
+    results = {t: n for n, node in enumerate(model.nodes) for t in node.made} if views else {}
     read = cache(lambda n: frozenset(model.nodes[n].reads))
-    for t, tensor in enumerate(model.tensors):
-        view, place = tensor.view, f"tensor {tensor.name!r}"
-        if view is None:
-            continue
+    for t, view in views:
+        tensor, place = model.tensors[t], f"tensor {model.tensors[t].name!r}"
         base = model.tensors[view.base]
         rest = dtypes.nbytes(base.shape, base.dtype) - dtypes.nbytes(tensor.shape, tensor.dtype) - view.offset
         if view.bytes != tensor.bytes or is_negative(rest):
@@ -252,27 +256,28 @@ def _check_sharing(model: Model) -> None:
             raise _bad(
                 "INVALID_IR", place, f"a view of {base.name!r} across a body's boundary", "copy the value instead"
             )
-    members = Counter(tensor.alias_group for tensor in model.tensors)
+    members = Counter(group for _, group in grouped)
     group_body: dict[str, int] = {}
-    for t, tensor in enumerate(model.tensors):
-        if tensor.alias_group is None:
-            continue
+    for t, group in grouped:
+        tensor = model.tensors[t]
         if tensor.view is not None:
             raise _bad(
                 "INVALID_IR", f"tensor {tensor.name!r}", "both a view and in an alias group", "declare one of the two"
             )
-        if members[tensor.alias_group] < 2:
-            place = f"alias group {tensor.alias_group!r}"
+        if members[group] < 2:
+            place = f"alias group {group!r}"
             raise _bad("INVALID_IR", place, f"it has one tensor, {tensor.name!r}", "name a second one, or no group")
-        if group_body.setdefault(tensor.alias_group, home[t]) != home[t] or t in formal:
+        if group_body.setdefault(group, home[t]) != home[t] or t in formal:
             raise _bad(
                 "INVALID_IR",
-                f"alias group {tensor.alias_group!r}",
+                f"alias group {group!r}",
                 "it crosses a body's boundary",
                 "copy the value instead",
             )
     for node in model.nodes:
-        written, operands = (frozenset(rows if node.in_place else ()) for rows in (node.writes, node.reads))
+        if not node.in_place and not node.scratch:
+            continue
+        written, operands = frozenset(node.writes), frozenset(node.reads)
         for result, operand in node.in_place:
             if result not in written or operand not in operands:
                 raise _bad(

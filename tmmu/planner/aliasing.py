@@ -9,10 +9,12 @@ T4.1, T4.2, T4.3, T8.6, T8.7
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tmmu.core.columns import Attribute, compact, every, stated
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, NodePart, Shares, Tensor
@@ -43,8 +45,8 @@ class Aliasing:
     others share with. `refused` are the hints that were not granted.
     """
 
-    storage: list[int]
-    window: list[int]
+    storage: Sequence[int]
+    window: Sequence[int]
     shares: list[Shares]
     of: list[int]
     storages: AllocationProblem
@@ -52,18 +54,20 @@ class Aliasing:
 
 
 class _Classes:
-    """Alias classes under union; a class's facts stand at its root."""
+    """Alias classes under union; a class's facts stand at its root, and are there where hints ask for them."""
 
     def __init__(self, program: ModelProgram, live: Liveness, mode: str, donated: frozenset[int]) -> None:
-        self.parent = program.rows[: len(program.tensors)]
+        self.parent: MutableSequence[int] = compact(range(len(program.tensors)), "i")
         self.joined = False
+        self.is_hinted = any(every(program.model.nodes, "in_place"))
+        if not self.is_hinted:
+            return
         self.death = list(live.death)
-        self.alignment = [tensor.alignment for tensor in program.tensors]
+        self.alignment = list(every(program.tensors, "alignment"))
         retained = mode != "inference"
-        # The reason why in-place reuse of the class is forbidden, or empty; asked for where there are hints alone.
-        self.is_hinted = any(node.in_place for node in program.model.nodes)
+        # The reason why in-place reuse of the class is forbidden, or empty.
         self.kept = [""] * len(program.tensors)
-        for t, tensor in enumerate(program.tensors if self.is_hinted else ()):
+        for t, tensor in enumerate(program.tensors):
             if tensor.role in CALLERS and t not in donated:
                 self.kept[t] = f"it is a graph {tensor.role} that is not donated"
             elif retained and tensor.saved_for_backward:
@@ -83,6 +87,8 @@ class _Classes:
         """Merge the class of root `other` into that of root `into`."""
         self.joined = True
         self.parent[other] = into
+        if not self.is_hinted:
+            return
         self.death[into] = max(self.death[into], self.death[other])
         self.alignment[into] = max(self.alignment[into], self.alignment[other])
         self.kept[into] = self.kept[into] or self.kept[other]
@@ -110,10 +116,9 @@ def form(
     classes = _Classes(program, live, mode, frozenset(index[name] for name in model.bindings.donated))
     shares, of = [Shares.NONE] * len(tensors), [NO_TENSOR] * len(tensors)
     _join_groups(tensors, arena, classes, shares, of)
-    for t, tensor in enumerate(tensors):
-        if tensor.view is not None:
-            classes.union(classes.find(tensor.view.base), classes.find(t))
-            shares[t], of[t] = Shares.VIEW, tensor.view.base
+    for t, view in stated(tensors, "view", None):
+        classes.union(classes.find(view.base), classes.find(t))
+        shares[t], of[t] = Shares.VIEW, view.base
     for a, b in model.must_not_alias:
         if classes.find(a) == classes.find(b):
             names = f"{tensors[a].name!r} and {tensors[b].name!r}"
@@ -139,17 +144,15 @@ def _join_groups(
 ) -> None:
     """Declared alias groups: all members start at byte 0 of one storage."""
     groups: dict[str, int] = {}
-    for t, tensor in enumerate(tensors):
-        if tensor.alias_group is None:
-            continue
-        first = groups.setdefault(tensor.alias_group, t)
+    for t, group in stated(tensors, "alias_group", None):
+        tensor, first = tensors[t], groups.setdefault(group, t)
         if first == t:
             continue
         if arena[first] != arena[t]:
             raise TmmuError(
                 "INVALID_IR",
                 f"{tensors[first].name!r} and {tensor.name!r} belong to different arenas",
-                place=f"alias group {tensor.alias_group!r}",
+                place=f"alias group {group!r}",
                 fix="give its members roles of one arena, or one rule for all",
             )
         classes.union(first, t)
@@ -164,20 +167,20 @@ def _walk(
     of: list[int],
     in_place: bool,
     fixed: Mapping[int, int],
-) -> tuple[list[int], list[Refused]]:
+) -> tuple[Sequence[int], list[Refused]]:
     """The window of each tensor in its storage, and the hints that were refused; granted ones join classes.
 
     Steps are walked in order, so the window of whatever a result shares with is known when the result is met.
     """
     tensors, model = program.tensors, program.model
+    window = array("Q", [0]) * len(tensors)
+    refused: list[Refused] = []
+    if not classes.is_hinted and Shares.VIEW not in shares:
+        return window, refused
     home = defining_body(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
-    window = [0] * len(tensors)
     conflicts = _Conflicts(program, classes)
     staying = {classes.find(t) for t in fixed}
-    refused: list[Refused] = []
-    if not classes.is_hinted and not any(tensor.view for tensor in tensors):
-        return window, refused
     for s, step in enumerate(program.steps):
         node = model.nodes[step.node]
         for t in step.writes:
@@ -243,7 +246,7 @@ def _walk(
     return window, refused
 
 
-def _touch(tensors: tuple[Tensor, ...], window: list[int], a: int, b: int) -> bool:
+def _touch(tensors: tuple[Tensor, ...], window: Sequence[int], a: int, b: int) -> bool:
     """Do two tensors of one storage have a byte in common?"""
     return window[a] < window[b] + tensors[b].bytes and window[b] < window[a] + tensors[a].bytes
 
@@ -274,21 +277,22 @@ def _storages(
     program: ModelProgram,
     live: Liveness,
     permitted: list[Choices],
-    window: list[int],
-    root: list[int],
-    roots: list[int],
-    storage: list[int],
+    window: Sequence[int],
+    root: Sequence[int],
+    roots: Sequence[int],
+    storage: Sequence[int],
     arenas: tuple[ArenaConfiguration, ...],
     policy: ArenaPolicy,
 ) -> AllocationProblem:
     """The union of what the members of each storage need. `root` is by storage, `roots` and `storage` are by tensor."""
     tensors = program.tensors
-    size = [window[t] + tensors[t].bytes if window[t] else tensors[t].bytes for t in root]
-    alignment = [tensors[t].alignment for t in root]
+    name: Sequence[str] = Attribute(tensors, "name")
+    size, alignment = list(every(tensors, "bytes")), list(every(tensors, "alignment"))
     birth, death, made, choices = live.birth, live.death, live.writer, permitted
     if storage is not root:  # else each tensor is a storage
-        birth, death, made = ([of[t] for t in root] for of in (birth, death, made))
-        choices = [permitted[t] for t in root]
+        size = [window[t] + tensors[t].bytes for t in root]
+        name, alignment, choices = [name[t] for t in root], [alignment[t] for t in root], [permitted[t] for t in root]
+        birth, death, made = (compact((of[t] for t in root), "i") for of in (birth, death, made))
     for t, k in enumerate(storage if storage is not root else ()):
         if roots[t] != t:
             size[k] = max(size[k], window[t] + tensors[t].bytes)
@@ -302,6 +306,6 @@ def _storages(
             for t in (*step.reads, *step.writes):
                 uses[storage[t]] += 1
     return AllocationProblem(
-        arenas, [tensors[t].name for t in root], size, alignment, birth, death, choices,
-        made, uses, conflicts_of(program.model.must_not_alias, storage), policy,
+        arenas, name, size, alignment, birth, death, choices, made, uses,
+        conflicts_of(program.model.must_not_alias, storage), policy,
     )  # fmt: skip

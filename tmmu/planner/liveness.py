@@ -7,8 +7,11 @@ is one paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import MutableSequence
 from dataclasses import dataclass
 
+from tmmu.core.columns import compact
 from tmmu.core.vocabulary import MAIN, Role
 from tmmu.ir.program import ModelProgram
 from tmmu.ir.validate import CALLERS
@@ -20,9 +23,9 @@ NO_STEP = -1
 class Liveness:
     """The birth and death of each tensor of a program, and the step that writes it (NO_STEP: the caller)."""
 
-    birth: list[int]
-    death: list[int]
-    writer: list[int]
+    birth: MutableSequence[int]
+    death: MutableSequence[int]
+    writer: MutableSequence[int]
 
 
 def analyze(program: ModelProgram, mode: str) -> Liveness:
@@ -32,9 +35,8 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
     """
     tensors, steps = program.tensors, program.steps
     last = max(0, len(steps) - 1)
-    writer = [NO_STEP] * len(tensors)
-    death = [NO_STEP] * len(tensors)
-    for s, reads, writes in zip(program.rows, steps.reads, steps.writes, strict=False):
+    writer, death = compact([NO_STEP], "i") * len(tensors), compact([NO_STEP], "i") * len(tensors)
+    for s, (reads, writes) in enumerate(zip(steps.reads, steps.writes, strict=True)):
         for t in writes:
             if writer[t] == NO_STEP and tensors[t].role not in CALLERS:
                 writer[t] = s
@@ -42,7 +44,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
         for t in reads:
             death[t] = s
     # Born when written; what the caller writes is there before step 0.
-    birth = [0 if w == NO_STEP else w for w in writer]
+    birth = compact((0 if w == NO_STEP else w for w in writer), "i")
     _extend_over_loops(program, writer, birth, death)
     # The caller reads these after the last step.
     for t in program.model.outputs:
@@ -56,7 +58,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
     return Liveness(birth, death, writer)
 
 
-def _extend_over_loops(program: ModelProgram, writer: list[int], birth: list[int], death: list[int]) -> None:
+def _extend_over_loops(program: ModelProgram, writer: array[int], birth: array[int], death: array[int]) -> None:
     """What a node that iterates is given, captures or returns lives from its enter to its leave (T8)."""
     model, steps = program.model, program.steps
     for b, body in enumerate(model.bodies):

@@ -7,10 +7,8 @@ spec: D1.1, D1.2, R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M2.13, M3.6
 
 from __future__ import annotations
 
-import gc
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core import canonical
-from tmmu.core.columns import NONE, U8, U32, Names, column, ragged
-from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
+from tmmu.core.columns import NONE, U8, U32, Names, collector_off, column, ragged
+from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, NodePart, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, program
 from tmmu.planner import aliasing, envelope, fixed, liveness
@@ -96,13 +94,13 @@ def plan_memory(
     check_options(options, model)
     mode, order = options.mode, options.order
     check(arenas, policy)
-    with _collector_off():
+    with collector_off():
         written = ir_columns.to_object(model)
         ir_hash = canonical.digest(written)
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
         if ordered is not model:
             written = ir_columns.to_object(ordered)
-        written = {name: written[name] for name in ("tensors", "nodes", "dtypes", "ops")}
+        written = _kept(written)
         run = program(ordered)
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.
@@ -158,29 +156,25 @@ def slot_table(assigned: SlotAssignment) -> table.Slots:
     )  # fmt: skip
 
 
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """GC is off: planning makes no reference cycles, and the collector would walk the model again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+def _kept(written: dict[str, Any]) -> dict[str, Any]:
+    """What a plan takes over of the columns of its model; the others need not wait for it in memory."""
+    tensors, nodes = ("name", "dtype", "role", "alignment", "saved"), ("name", "op", "body", *table.Steps.BOUNDED)
+    of = {"tensors": tensors, "nodes": nodes}
+    found = {part: {name: written[part][name] for name in names} for part, names in of.items()}
+    return found | {name: written[name] for name in ("dtypes", "ops")}
 
 
 def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution, steps: int) -> tuple[Usage, ...]:
     """What each arena needs: footprint, peak live bytes and max live with the first step that reaches each."""
     result = []
-    birth, gone = storages.birth.astype(np.int64), storages.death.astype(np.int64) + 1
+    birth, gone = storages.birth, storages.death + 1
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
     exact: type = object if sum(problem.bytes) >= 1 << 63 else np.int64
-    size: np.ndarray = storages.bytes.astype(exact)
     for a in range(len(problem.arenas)):
-        members = np.flatnonzero(storages.arena == a)
-        count = _running(birth[members], gone[members], np.ones(len(members), np.int64), steps)
-        live = _running(birth[members], gone[members], size[members], steps)
+        here = storages.arena == a
+        born, ended = birth[here], gone[here]
+        count = _running(born, ended, np.int64(1), steps)
+        live = _running(born, ended, storages.bytes[here].astype(exact), steps)
         joined = any(
             found.arena[k] == a
             and any(
@@ -196,7 +190,7 @@ def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution
     return tuple(result)
 
 
-def _running(born: np.ndarray, gone: np.ndarray, amount: np.ndarray, steps: int) -> np.ndarray:
+def _running(born: U32, gone: U32, amount: np.int64 | NDArray[Any], steps: int) -> NDArray[Any]:
     """The total amount that is live at each step."""
     delta = np.zeros(steps + 1, amount.dtype)
     np.add.at(delta, born, amount)
@@ -242,18 +236,17 @@ def _ops(written: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
     """The steps as columns; they are the nodes as they are written where no node has bodies or scratch. spec: O1.7"""
-    steps, lists = run.steps, {}
-    names, row = Names(nodes["name"], len(run.model.nodes)), column(steps.node, np.uint32)
-    for name in table.Steps.LISTS:
-        at = f"{name}_at"
-        lists[at], lists[name] = (nodes[at], nodes[name]) if run.is_plain else ragged(getattr(steps, name))
+    steps, names = run.steps, Names(nodes["name"], len(run.model.nodes))
+    if run.is_plain:
+        whole = column(np.full(len(steps), table.PARTS.index(NodePart.WHOLE)), np.uint8)
+        return table.Steps(names, nodes["op"], whole, nodes["body"], *map(nodes.__getitem__, table.Steps.BOUNDED))
     part = {p: i for i, p in enumerate(table.PARTS)}
     return table.Steps(
-        node=names if run.is_plain else Names.of([names[n] for n in steps.node]),
-        op=column(nodes["op"][row], np.uint32),
-        part=column([part[p] for p in steps.part], np.uint8),
-        body=column(steps.body, np.uint32),
-        **lists,
+        Names.of([names[n] for n in steps.node]),
+        column(nodes["op"][column(steps.node, np.uint32)], np.uint32),
+        column([part[p] for p in steps.part], np.uint8),
+        column(steps.body, np.uint32),
+        *(found for name in table.Steps.LISTS for found in ragged(getattr(steps, name))),
     )
 
 
@@ -301,7 +294,7 @@ def _flags(run: ModelProgram, roles: U8, saved: U8, mode: str) -> U8:
     return column(flags, np.uint8)
 
 
-def _or_none(values: list[int], absent: int) -> U32:
+def _or_none(values: Sequence[int], absent: int) -> U32:
     """A column of indices, `NONE` where one is absent."""
-    found = np.fromiter(values, np.int64, len(values))
+    found = np.asarray(values, np.int64)
     return column(np.where(found == absent, NONE, found), np.uint32)

@@ -6,12 +6,13 @@ nothing of that looks at tensors or steps any more. `of_plan` states the problem
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from tmmu.core.columns import NONE
+from tmmu.core.columns import NONE, compact
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
 from tmmu.plans.sections import Plan, configured
 
@@ -41,13 +42,13 @@ class AllocationProblem:
     """
 
     arenas: tuple[ArenaConfiguration, ...]
-    name: list[str]
+    name: Sequence[str]
     bytes: list[int]
     alignment: list[int]
-    birth: list[int]
-    death: list[int]
+    birth: Sequence[int]
+    death: Sequence[int]
     choices: list[Choices]
-    made: list[int]
+    made: Sequence[int]
     uses: list[int] = field(default_factory=list)
     conflicts: dict[int, set[int]] = field(default_factory=dict)
     policy: ArenaPolicy = ANYWHERE
@@ -63,14 +64,14 @@ class AllocationProblem:
         """The first choice of each storage."""
         return [choices[0] for choices in self.choices]
 
-    def members(self, arena: list[int]) -> list[list[int]]:
+    def members(self, arena: Sequence[int]) -> list[array[int]]:
         """The storages of each arena, in order, where `arena` is the arena of each storage."""
-        found: list[list[int]] = [[] for _ in self.arenas]
+        found = [compact((), "i") for _ in self.arenas]
         for k, a in enumerate(arena):
             found[a].append(k)
         return found
 
-    def live_bytes(self, storages: list[int]) -> list[int]:
+    def live_bytes(self, storages: Sequence[int]) -> list[int]:
         """The bytes of some storages that are live at each step up to the last death, at least one. O(N + steps)."""
         change = [0] * (max(self.death, default=0) + 2)
         for k in storages:
@@ -82,7 +83,7 @@ class AllocationProblem:
         return list(accumulate(change[:-1]))
 
 
-def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: list[int]) -> dict[int, set[int]]:
+def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: Sequence[int]) -> dict[int, set[int]]:
     """For each storage those that must never share a byte with it, by the pairs of tensors. spec: T5.1"""
     found: dict[int, set[int]] = {}
     for a, b in pairs:

@@ -8,13 +8,14 @@ largest and strictest storage. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import column, compact
 from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.sections import Plan
 
@@ -29,7 +30,7 @@ class SlotAssignment:
     Slots of one arena are consecutive and in the order in which they were opened.
     """
 
-    slot: list[int]
+    slot: Sequence[int]
     arena: list[int]
     bytes: list[int]
     alignment: list[int]
@@ -52,7 +53,7 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     called with each move in arenas that reuse and in which no conflict forbids one. O(storages x log storages) without
     conflicts; memory O(storages).
     """
-    slot = [0] * len(problem)
+    slot = compact([0], "i") * len(problem)
     slot_arena: list[int] = []
     for a, members in enumerate(problem.members(arena)):
         is_observed = problem.arenas[a].reuse and problem.conflicts.keys().isdisjoint(members)
@@ -64,7 +65,7 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
-    rows = column(slot, np.uint64).astype(np.intp)
+    rows = column(slot, np.uint32)
     sizes = np.ones(len(slot_arena), np.uint64)
     np.maximum.at(sizes, rows, column(problem.bytes, np.uint64))
     alignments = np.array([problem.arenas[a].alignment for a in slot_arena], np.uint64)
@@ -72,34 +73,37 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
-def _in_order(problem: AllocationProblem, members: list[int]) -> list[int]:
+def _in_order(problem: AllocationProblem, members: Sequence[int]) -> array[int]:
     """Storages by birth, larger ones first, ties by name. O(n log n)."""
-    birth, size = (column([of[k] for k in members], np.uint64) for of in (problem.birth, problem.bytes))
+    birth, size = (
+        column(map(of.__getitem__, members), np.uint64, len(members)) for of in (problem.birth, problem.bytes)
+    )
     order = np.lexsort((~size, birth))
-    rows = [members[i] for i in order]
+    rows = compact(np.asarray(members)[order], "i")
     birth, size = birth[order], size[order]
     # Where both are the same of some in a row, their names decide.
     differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
     bounds = np.concatenate([[0], differs, [len(rows)]])
     for first in np.flatnonzero(np.diff(bounds) > 1).tolist():
         lo, hi = bounds[first : first + 2].tolist()
-        rows[lo:hi] = sorted(rows[lo:hi], key=lambda k: (problem.name[k], k))
+        rows[lo:hi] = compact(sorted(rows[lo:hi], key=lambda k: (problem.name[k], k)), "i")
     return rows
 
 
 def _scan(
-    members: list[int],
+    members: array[int],
     problem: AllocationProblem,
     reuse: bool,
     first: int,
-    slot: list[int],
+    slot: array[int],
     observer: MoveObserver | None,
 ) -> int:
     """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
     free: list[int] = []  # slots whose last storage has died
     opened = now = dead = 0
     births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
-    by_death = [members[i] for i in np.argsort(column([deaths[k] for k in members], np.uint64), kind="stable")]
+    order = np.argsort(column(map(deaths.__getitem__, members), np.uint64, len(members)), kind="stable")
+    by_death = compact(np.asarray(members)[order], "i")
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
         birth, gone = births[k], dead

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tmmu.core.columns import U64, Names
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.columns import Bodies, Steps, Storages, Tensors
@@ -77,9 +79,11 @@ class Allocation(Placement):
 
     def storage_names(self) -> list[str]:
         """Each storage by the name of its first tensor. O(tensors)."""
-        first = {k: t for t, k in reversed(list(enumerate(self.tensors.storage.tolist())))}
+        first = np.full(len(self.storages), -1)
+        having = np.flatnonzero(self.tensors.storage < len(self.storages))[::-1]
+        first[self.tensors.storage[having]] = having  # the first is written last
         names = self.tensors.name.list()
-        return [names[first[k]] if k in first else f"storage {k}" for k in range(len(self.storages))]
+        return [names[t] if t >= 0 else f"storage {k}" for k, t in enumerate(first.tolist())]
 
     def storages_apart(self) -> list[tuple[int, int]]:
         """The storages of the tensors that must not alias."""

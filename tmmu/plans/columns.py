@@ -91,6 +91,7 @@ class Steps(Table):
     mutates: U32
 
     LISTS: ClassVar[tuple[str, ...]] = ("reads", "writes", "mutates")
+    BOUNDED: ClassVar[tuple[str, ...]] = ("reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates")
 
     def listed(self, which: str) -> list[tuple[int, ...]]:
         """The tensors that each step reads, writes or mutates, as Python integers. O(steps + accesses)."""

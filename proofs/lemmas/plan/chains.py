@@ -5,7 +5,7 @@ state from the front of the list to its end, and holds if every cell fits and th
 long list can be checked in parts, each beginning where the part before it ended, and a lemma puts the parts together.
 The same text is evaluated on the plan's rows and used in the lemmas' proofs, so that the two cannot drift apart.
 
-A row has one cell, or `WIDE`: for these the text is unfolded once, here, into functions without recursion
+A row has one cell, two, or `WIDE`: for these the text is unfolded once, here, into functions without recursion
 (`level_of_4`), which cost a solver a third. That they mean the same is proved (`unfolded`). spec: T1.1, V1.1, V1.5,
 V5.1, T6.4
 """
@@ -64,14 +64,25 @@ _RECURSIVE = """
     (and (= (first_step edges) (+ since 1)) (<= (first_step edges) (last_step edges))
          (tiling (last_step edges) until (next_edges edges)))))
 
+; The edges above a storage, by step, as `tiling` has them, each with the byte at which begins what lies above: none
+; begins before the end of the storage.
+(declare-datatypes ((Above 0)) (((nothing_above) (over
+  (from_step Int) (to_step Int) (begins_at Int) (next_above Above)))))
+(define-fun-rec stacking ((since Int) (until Int) (end Int) (above Above)) Bool
+  (ite ((_ is nothing_above) above) (and (= since until) (<= 0 end))
+    (and (= (from_step above) (+ since 1)) (<= (from_step above) (to_step above)) (<= end (begins_at above))
+         (stacking (to_step above) until end (next_above above)))))
+(define-fun has_bytes ((bytes_of_storage Int)) Bool (< 0 bytes_of_storage))
+
 ; An edge leads up: what lies above begins at or after the end of what lies below, and has a byte.
 (define-fun stacked ((end_below Int) (offset_above Int) (end_above Int)) Bool
   (and (<= 0 end_below) (<= end_below offset_above) (< offset_above end_above)))
 """
 
 WIDE = 4
-"""Cells of a wide row: more make little difference to a solver, and rows of single cells are the rest of a list."""
-WIDTHS = (1, WIDE)
+"""Cells of a wide row: more make little difference to a solver."""
+WIDTHS = (1, 2, WIDE)
+"""Cells of a row, powers of two: narrower rows are the rest of a list."""
 
 
 class Unfolded(NamedTuple):

@@ -65,6 +65,15 @@ PROPERTIES = """
   (ite ((_ is no_edges) edges) 0
     (+ (ite (and (<= (first_step edges) step) (<= step (last_step edges))) 1 0) (edges_at step (next_edges edges)))))
 
+(define-fun-rec edges_of ((above Above)) Edges
+  (ite ((_ is nothing_above) above) no_edges (edge (from_step above) (to_step above) (edges_of (next_above above)))))
+(define-fun-rec join_above ((front Above) (back Above)) Above
+  (ite ((_ is nothing_above) front) back
+    (over (from_step front) (to_step front) (begins_at front) (join_above (next_above front) back))))
+(define-fun-rec all_begin_from ((byte Int) (above Above)) Bool
+  (ite ((_ is nothing_above) above) true
+    (and (<= byte (begins_at above)) (all_begin_from byte (next_above above)))))
+
 ; What is live in an arena at one step: the number of each storage (from 1), the number of the one that the edge below
 ; it comes from (0: the floor of the arena, which ends at byte 0), its offset and its end.
 (declare-datatypes ((Column 0)) (((nothing_live) (live

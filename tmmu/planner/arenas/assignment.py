@@ -15,7 +15,7 @@ arenas is as hard as packing bins. Nothing is timed and nothing is random. spec:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -62,7 +62,7 @@ class Solution:
 
     arena: list[int]
     slots: SlotAssignment
-    offset: list[int]
+    offset: Sequence[int]
     footprint: list[int]
     short: list[Shortfall]
     moves: list[Move]
@@ -100,11 +100,11 @@ def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -
     At most `3 + len(SHARES) + 2 x ROUNDS x len(KEYS)` layouts, and of large models `3 + len(SHARES) + EFFORT /
     storages`; and for each, for every storage and each of its choices, a look at the square root of its steps.
     """
-    search = _Search(problem, layout, recorded)
-    search.attempt(problem.preferred)
     several = [k for k, choices in enumerate(problem.choices) if len(choices) > 1]
-    if several and not search.fits:
-        orders = [sorted(several, key=lambda k, key=key: (*key(problem, k), problem.name[k])) for key in KEYS]  # type: ignore[misc]  # a default binds the loop's value
+    search = _Search(problem, layout, recorded, several)
+    search.attempt(problem.preferred)
+    if search.several and not search.fits:
+        orders = [sorted(search.several, key=lambda k, key=key: (*key(problem, k), problem.name[k])) for key in KEYS]  # type: ignore[misc]  # a default binds the loop's value
         if not any(search.fits_in(order, tightest) for tightest, order in product((False, True), orders)):
             for kept in last_resorts(problem):
                 if search.fits:
@@ -146,6 +146,8 @@ class _Search:
     problem: AllocationProblem
     layout: str
     recorded: bool
+    several: list[int]
+    """The storages that have a choice: by their arenas an assignment is known."""
     tried: dict[tuple[int, ...], Solution | None] = field(default_factory=dict)
     best: Solution | None = None
     refusal: TmmuError | None = None
@@ -157,7 +159,7 @@ class _Search:
 
     def attempt(self, arena: list[int]) -> Solution | None:
         """The solution with these arenas, None where the layout refuses them."""
-        key = tuple(arena)
+        key = tuple(arena[k] for k in self.several)
         if key not in self.tried:
             self.tried[key] = None
             try:

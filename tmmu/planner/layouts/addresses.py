@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
@@ -10,7 +11,7 @@ from tmmu.core.errors import TmmuError
 class Addresses(NamedTuple):
     """The offset of each storage (or slot) in its arena, and the footprint of each arena."""
 
-    offset: list[int]
+    offset: Sequence[int]
     footprint: list[int]
 
 

@@ -8,17 +8,23 @@ number of boxes, and lowest-fit in a given order, once with lists of neighbours 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.alignment import align_up
+from tmmu.core.columns import compact
 from tmmu.planner.layouts.best_fit import fit
 from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compiled
 from tmmu.planner.problem import AllocationProblem
+
+MANY = 100_000
+"""From how many boxes on loading what is compiled takes less time than it saves, and columns less memory than lists."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,10 @@ class Boxes:
     complete search alone: to all others a box with gaps is live throughout.
     """
 
-    birth: list[int]
-    death: list[int]
-    size: list[int]
-    alignment: list[int]
+    birth: Sequence[int]
+    death: Sequence[int]
+    size: Sequence[int]
+    alignment: Sequence[int]
     apart: Mapping[int, Sequence[int]]
     fixed: Mapping[int, int] = field(default_factory=dict)
     gaps: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
@@ -64,33 +70,40 @@ class Boxes:
 
     def peak(self) -> int:
         """The most bytes live at one step: no placement is smaller. O(n log n)."""
-        return self._peak(self.size)
+        return self._peak(self._sizes())
 
     def least(self, *, is_fixed: bool = True) -> int:
         """A bound that counts alignment in: what is live is padded to a multiple of it, but for what lies on top.
 
         With `is_fixed` it also counts where the highest fixed box ends.
         """
-        step = min(self.alignment, default=1)
-        padded = [align_up(size, step) for size in self.size]
-        spared = max((p - size for p, size in zip(padded, self.size, strict=True)), default=0)
-        return max(self.peak(), self._peak(padded) - spared, self.fixed_end() if is_fixed else 0)
+        step, sizes = min(self.alignment, default=1), self._sizes()
+        padded = (sizes + (step - 1)) & -step
+        spared = int((padded - sizes).max(initial=0))
+        return max(self._peak(sizes), self._peak(padded) - spared, self.fixed_end() if is_fixed else 0)
 
     def fixed_end(self) -> int:
         """The end of the highest box that is fixed, 0 where none is."""
         return max((at + self.size[i] for i, at in self.fixed.items()), default=0)
 
-    def _peak(self, sizes: list[int]) -> int:
-        if not self.gaps and sum(sizes) < INT64_SAFE:
-            changed = np.concatenate([np.array(self.birth, np.int64), np.array(self.death, np.int64) + 1])
-            order = np.argsort(changed, kind="stable")
-            live_bytes = np.cumsum(np.concatenate([np.array(sizes, np.int64), -np.array(sizes, np.int64)])[order])
-            settled = np.append(np.diff(changed[order]) != 0, True)  # all that changes at a step has changed
-            return int(live_bytes[settled[: len(order)]].max(initial=0))
+    def _sizes(self) -> NDArray[Any]:
+        """The sizes, as Python's integers where the sum of them padded might leave 64 bits."""
+        is_wide = sum(self.size) + len(self) * max(self.alignment, default=1) >= INT64_SAFE
+        return np.asarray(self.size, object if is_wide else np.int64)
+
+    def _peak(self, sizes: NDArray[Any]) -> int:
+        if not self.gaps and sizes.dtype != object:
+            # At each birth what was born until then is live, but for what died before.
+            birth, death = np.asarray(self.birth, np.int64), np.asarray(self.death, np.int64)
+            by_birth, by_death = np.argsort(birth, kind="stable"), np.argsort(death, kind="stable")
+            born, died = np.cumsum(sizes[by_birth]), np.append(0, np.cumsum(sizes[by_death]))
+            died = died[np.searchsorted(death[by_death], birth[by_birth], "left")]
+            return int((born - died).max(initial=0))
         changes: dict[int, int] = {}
+        listed = sizes.tolist()
         for i, b, d in self.pieces():
-            changes[b] = changes.get(b, 0) + sizes[i]
-            changes[d + 1] = changes.get(d + 1, 0) - sizes[i]
+            changes[b] = changes.get(b, 0) + listed[i]
+            changes[d + 1] = changes.get(d + 1, 0) - listed[i]
         live = most = 0
         for step in sorted(changes):
             live += changes[step]
@@ -99,12 +112,12 @@ class Boxes:
 
     def meetings(self) -> int:
         """How many ordered pairs of boxes meet in time. O(n log n)."""
-        births, deaths = np.sort(np.array(self.birth)), np.sort(np.array(self.death))
-        begun = np.searchsorted(births, np.array(self.death), "right")
-        gone = np.searchsorted(deaths, np.array(self.birth), "left")
+        births, deaths = np.sort(np.asarray(self.birth)), np.sort(np.asarray(self.death))
+        begun = np.searchsorted(births, deaths, "right")
+        gone = np.searchsorted(deaths, births, "left")
         return int((begun - gone).sum()) - len(self)
 
-    def keeps_apart(self, offsets: list[int]) -> bool:
+    def keeps_apart(self, offsets: Sequence[int]) -> bool:
         """Does a placement keep the boxes apart that may never share a byte?"""
         return all(
             offsets[i] + self.size[i] <= offsets[j] or offsets[j] + self.size[j] <= offsets[i]
@@ -113,14 +126,18 @@ class Boxes:
         )
 
 
-def boxes_of(problem: AllocationProblem, members: list[int], alignment: int) -> Boxes:
+def boxes_of(problem: AllocationProblem, members: Sequence[int], alignment: int) -> Boxes:
     """Some storages of an arena with that alignment; one of zero bytes counts as one byte. spec: T7.1"""
     number = {k: i for i, k in enumerate(members)} if problem.conflicts else {}
+    sizes, aligned = map(problem.bytes.__getitem__, members), map(problem.alignment.__getitem__, members)
+    is_many = len(members) >= MANY and max(max(problem.bytes), max(problem.alignment), alignment) < INT64_SAFE
+    rows: Callable[[Iterable[int]], Sequence[int]] = compact if is_many else list
+    steps: Callable[[Iterable[int]], Sequence[int]] = partial(compact, kind="i") if is_many else list
     return Boxes(
-        [problem.birth[k] for k in members],
-        [problem.death[k] for k in members],
-        [max(1, problem.bytes[k]) for k in members],
-        [max(alignment, problem.alignment[k]) for k in members],
+        steps(map(problem.birth.__getitem__, members)),
+        steps(map(problem.death.__getitem__, members)),
+        rows(size or 1 for size in sizes),
+        rows(own if own > alignment else alignment for own in aligned),
         {
             number[k]: sorted(number[o] for o in problem.conflicts[k] if o in number)
             for k in members
@@ -134,7 +151,7 @@ def boxes_of(problem: AllocationProblem, members: list[int], alignment: int) -> 
 class Packing(NamedTuple):
     """The offset of each box, and the end of the last."""
 
-    offsets: list[int]
+    offsets: Sequence[int]
     height: int
 
 
@@ -265,10 +282,6 @@ def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: i
     return int(free[first]) if room[first] else int(free[-1])
 
 
-MANY = 100_000
-"""From how many boxes on loading what is compiled takes less time than it saves."""
-
-
 def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
     """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n).
 
@@ -277,19 +290,21 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
     """
     total = sum(boxes.size) + len(boxes) * max(boxes.alignment, default=1)
     is_wide = total >= INT64_SAFE
-    birth, death = np.array(boxes.birth, np.int64), np.array(boxes.death, np.int64)
-    size, alignment = (np.array(of, object if is_wide else np.int64) for of in (boxes.size, boxes.alignment))
-    order, by_death = np.lexsort((-size, birth)), np.argsort(death, kind="stable")
+    kind = np.int32 if max(boxes.death, default=0) < 1 << 31 else np.int64
+    birth, death = np.asarray(boxes.birth, kind), np.asarray(boxes.death, kind)
+    size, alignment = (np.asarray(of, object if is_wide else np.int64) for of in (boxes.size, boxes.alignment))
+    order = np.lexsort((-size, birth)).astype(kind)
+    by_death = np.argsort(death, kind="stable").astype(kind)
     if compile_ is None and len(boxes) >= MANY:
         compile_ = compiled
     fast = None if compile_ is None or is_wide else compile_(fit)
     if fast is None:
         offsets = [0] * len(boxes)
-        lists = (boxes.birth, boxes.death, boxes.size, boxes.alignment, order.tolist(), by_death.tolist())
-        return Packing(offsets, fit(*lists, 2 * total, offsets))
-    offset = np.zeros(len(boxes), np.int64)
-    height = fast(birth, death, size, alignment, order, by_death, 2 * total, offset)
-    return Packing(offset.tolist(), height)
+        of_boxes = birth.tolist(), death.tolist(), size.tolist(), alignment.tolist()
+        return Packing(offsets, fit(*of_boxes, order.tolist(), by_death.tolist(), 2 * total, offsets))
+    found = array("q", [0]) * len(boxes)
+    height = fast(birth, death, size, alignment, order, by_death, 2 * total, np.frombuffer(found, np.int64))
+    return Packing(found if len(boxes) >= MANY else found.tolist(), height)
 
 
 def from_both_ends(boxes: Boxes) -> Packing | None:

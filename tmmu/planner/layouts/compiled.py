@@ -6,7 +6,7 @@ for which numba compiles it. Values must then be below `INT64_SAFE`, so that sum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -44,6 +44,6 @@ def compiled(loop: Callable[..., int]) -> Callable[..., int] | None:
     return fast
 
 
-def columns(*lists: list[int]) -> list[Any]:
+def columns(*lists: Sequence[int]) -> list[Any]:
     """The lists as int64 arrays."""
     return [np.array(values, np.int64) for values in lists]

@@ -31,7 +31,8 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     a slot that would end beyond 2^64, ADDRESS_COLLISION for two slots that have a byte in common.
     """
     token = checked(problem.address_token)
-    offset, footprint = by_slots.prefix_sums(slots, len(problem.arenas))
+    sums = by_slots.prefix_sums(slots, len(problem.arenas))
+    offset, footprint = list(sums.offset), sums.footprint
     for a, arena in enumerate(problem.arenas):
         mine = [k for k, of in enumerate(slots.arena) if of == a]
         if arena.reuse:

@@ -10,6 +10,7 @@ spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 
 from tmmu.core.vocabulary import UINT64_END
@@ -67,18 +68,19 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     O(n log n) for arenas of many storages that meet many others, at most `WORK` looks besides for small ones. Raises
     ALLOCATION_OVERFLOW where an end does not fit 64 bits.
     """
-    offset, footprint = by_slots.unchecked(slots, len(problem.arenas))
+    of_slots, footprint = by_slots.prefix_sums(slots, len(problem.arenas))
+    offset = array("Q", [0]) * len(problem)  # of all storages in as many bytes as they have in a plan
     for a, members in enumerate(problem.members(slots.arena_of_storages())):
         arena = problem.arenas[a]
+        packing = first = Packing([of_slots[slots.slot[k]] for k in members], footprint[a])
         if arena.reuse or not problem.fixed.keys().isdisjoint(members):
             boxes = boxes_of(problem, members, arena.alignment)
-            first = Packing([offset[k] for k in members], footprint[a])
             packing = pack(boxes, first) if arena.reuse else around.in_sequence(boxes, first)
-            footprint[a] = packing.height
-            for k, at in zip(members, packing.offsets, strict=True):
-                offset[k] = at
+        footprint[a] = packing.height
         if footprint[a] >= UINT64_END:
             raise overflow("the last storage", arena.name, footprint[a], 0)
+        for k, at in zip(members, packing.offsets, strict=True):
+            offset[k] = at
     return Addresses(offset, footprint)
 
 

@@ -30,7 +30,8 @@ def place(problem: AllocationProblem, slots: SlotAssignment, observer: MoveObser
     `observer` is called with each move in arenas that reuse and in which no conflict forbids one. O(n²) for n storages
     of an arena, in NumPy scans. Raises ALLOCATION_OVERFLOW where an end does not fit 64 bits.
     """
-    offset, footprint = by_slots.unchecked(slots, len(problem.arenas))
+    of_slots, footprint = by_slots.prefix_sums(slots, len(problem.arenas))
+    offset = [of_slots[slot] for slot in slots.slot]
     for a, members in enumerate(problem.members(slots.arena_of_storages())):
         arena = problem.arenas[a]
         if members and arena.reuse:

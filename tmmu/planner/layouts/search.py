@@ -268,7 +268,7 @@ def _packing(boxes: Boxes, offset: Any) -> Packing:
     return Packing(offsets, max(at + size for at, size in zip(offsets, boxes.size, strict=True)))
 
 
-def _lists(*columns: list[int]) -> list[list[int]]:
+def _lists(*columns: Sequence[int]) -> list[list[int]]:
     return [list(column) for column in columns]
 
 
@@ -294,7 +294,7 @@ def _problem(boxes: Boxes, sections: Sections) -> exhaustive.Problem:
             twin[i] = latest.get(equal, -1)
             latest[equal] = i
     return exhaustive.Problem(
-        boxes.size, boxes.alignment, [boxes.fixed.get(i, -1) for i in range(n)], twin,
+        [*boxes.size], [*boxes.alignment], [boxes.fixed.get(i, -1) for i in range(n)], twin,
         [min(first[j] for j in others) for others in bound], [max(last[j] for j in others) for others in bound],
         *_ragged(sections.of), *_ragged([sorted(others - {i}) for i, others in enumerate(met)]),
         *_ragged(sections.members),

@@ -22,12 +22,6 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
 
 
-def unchecked(slots: SlotAssignment, arenas: int) -> Addresses:
-    """As `place`, in exact integers: where that leaves 64 bits, another layout may still fit."""
-    found = prefix_sums(slots, arenas)
-    return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
-
-
 def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> Addresses:
     """The offset of each slot in its arena, and the footprint of each arena (the end of its last slot). O(slots).
 
@@ -41,8 +35,8 @@ def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> 
 
 
 def prefix_sums(slots: SlotAssignment, arenas: int) -> Addresses:
-    """The same in exact integers, which may leave 64 bits: for each slot its offset, for each arena its footprint."""
-    offsets, footprint = [], [0] * arenas
+    """The same in exact integers: where they leave 64 bits, another layout may still fit."""
+    offsets, footprint = list[int](), [0] * arenas
     for a, size, alignment in zip(slots.arena, slots.bytes, slots.alignment, strict=True):
         offsets.append(align_up(footprint[a], alignment))
         footprint[a] = offsets[-1] + size
