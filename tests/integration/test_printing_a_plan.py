@@ -36,8 +36,6 @@ def block(language: str) -> str:
 def printed(folder: Path, program: str, compiler: str = "gcc") -> tuple[int, bytes]:
     """What a C program writes, and its exit code."""
     command = COMPILERS[compiler]
-    if command[0] not in compilers():
-        pytest.skip(f"{command[0]} is not installed")
     (folder / "print.c").write_text(program)
     built = [*command, *STRICT, "print.c", "-o", "print"]
     made = subprocess.run(built, cwd=folder, capture_output=True, text=True, check=False)
@@ -46,7 +44,7 @@ def printed(folder: Path, program: str, compiler: str = "gcc") -> tuple[int, byt
     return ran.returncode, ran.stdout
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", compilers())
 def test_the_page_compiles_and_its_plan_is_proved(
     compiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +95,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("compiler", [name for name, command in COMPILERS.items() if command[0] in compilers()])
 def test_every_call_reads_as_its_statement(compiler: str, tmp_path: Path) -> None:
     """Names of quotes, arrows, other scripts and bytes that are no text; every word. spec: FP10.1, FP10.2"""
     code, text = printed(tmp_path, ALL, compiler)
