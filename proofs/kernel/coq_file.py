@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from proofs.kernel.evidence import columns
-from proofs.kernel.memory import Words
+from proofs.kernel.memory import Named
 from proofs.obligations.context import Context
 from tmmu.core.canonical import remove, write_atomically
 from tmmu.core.errors import TmmuError
@@ -89,13 +91,13 @@ def clear(folder: str | os.PathLike[str]) -> None:
             remove(path)
 
 
-def _lists(named: list[tuple[str, Words]]) -> Iterator[str]:
+def _lists(named: list[Named]) -> Iterator[str]:
     """A definition for each stretch of a column, and the row of words that they are together."""
     parts = 0
     for name, column in named:
         yield f"(* {name} *)\n"
         for first in range(0, len(column), AT_ONCE):
-            stretch = "; ".join(map(str, column[first : first + AT_ONCE].tolist()))
+            stretch = "; ".join(map(str, column[first : first + AT_ONCE].astype(np.uint64).tolist()))
             yield f"Definition w{parts} : list Z := [{stretch}].\n"
             parts += 1
     yield "\nDefinition words : list Z := concat [\n"

@@ -46,16 +46,15 @@ def words(context: Context, digest: bytes) -> Words:
 
     Raises `NotExpressed` where the kernel's theorem does not cover what the plan does.
     """
-    return joined(_columns(context, digest))
+    return joined(columns(context, digest))
 
 
 def columns(context: Context, digest: bytes) -> list[Named]:
-    """The same words column by column, each under its name, in the order of `Columns.v`."""
-    return [(name, column.astype(np.uint64)) for name, column in _columns(context, digest)]
+    """The same column by column, each under its name, in the order of `Columns.v`.
 
-
-def _columns(context: Context, digest: bytes) -> list[Named]:
-    """The columns as numbers of any type: a second copy of the words of a large plan takes hundreds of MiB."""
+    As words they are modulo 2^64; they have the types that they have elsewhere, as a copy of a large plan's takes
+    hundreds of MiB.
+    """
     plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
     members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
     counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))

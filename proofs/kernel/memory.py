@@ -2,7 +2,7 @@
 
 A `KernelMemory` is what can be checked without any access: lifetimes, addresses, arenas, pairs that must not alias; and
 what is claimed of its slots and footprints. `evidence.words` puts the tensors and accesses of a plan behind it,
-`lifetime_words` nothing. The evidence is *not trusted*: in which order to look at rows, and what shows that storages
+`lifetime_columns` nothing. The evidence is *not trusted*: in which order to look at rows, and what shows that storages
 are disjoint: ranges of slots one behind the other, or edges between neighbours. spec: V6.2, V6.6
 """
 
@@ -90,12 +90,12 @@ class KernelMemory:
         return len(self.arena)
 
 
-def lifetime_words(memory: KernelMemory, digest: bytes) -> Words:
-    """The words of lifetimes without accesses, in a file with this digest (32 bytes). O(n log n) for n storages.
+def lifetime_columns(memory: KernelMemory, digest: bytes) -> list[Named]:
+    """The columns of lifetimes without accesses, in a file with this digest (32 bytes). O(n log n) for n storages.
 
     What the kernel concludes of them is `SafeMemory` of `Safe.v`, never that anything runs. spec: V6.6
     """
-    return joined(columns(memory, digest, WITH_LIFETIMES, (0,) * 10))
+    return columns(memory, digest, WITH_LIFETIMES, (0,) * 10)
 
 
 def joined(named: Sequence[Named]) -> Words:

@@ -12,14 +12,15 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import IO, Literal
 
-from proofs.kernel.evidence import words
-from proofs.kernel.memory import KernelMemory, Words, lifetime_words
+from proofs.kernel.evidence import columns
+from proofs.kernel.memory import Column, KernelMemory, Named, lifetime_columns
 from proofs.obligations.context import Context
 
 PARTS = (
@@ -56,18 +57,27 @@ class KernelAnswer:
 
 def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> KernelAnswer:
     """Ask about a plan that passed the gate; raises `NotExpressed`, never for what the program does. O(n log n)."""
-    return ask_words(program, words(context, digest), digest, timeout_s)
+    return ask_words(program, _numbers(columns(context, digest)), digest, timeout_s)
 
 
 def ask_lifetimes(program: Path, memory: KernelMemory, digest: bytes, timeout_s: float) -> KernelAnswer:
     """Ask about lifetimes without accesses: nothing follows about runs. O(n log n). spec: V6.6"""
-    return ask_words(program, lifetime_words(memory, digest), digest, timeout_s, "lifetimes")
+    return ask_words(program, _numbers(lifetime_columns(memory, digest)), digest, timeout_s, "lifetimes")
 
 
-def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: Kind = "accesses") -> KernelAnswer:
-    """Ask about a row of words as it is, which should be of this kind."""
+def _numbers(named: list[Named]) -> Iterator[Column]:
+    """The columns in turn, each of which is let go."""
+    while named:
+        yield named.pop(0)[1]
+
+
+def ask_words(
+    program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind = "accesses"
+) -> KernelAnswer:
+    """Ask about a row of words, in stretches of any length, as it is; it should be of this kind."""
     with tempfile.TemporaryFile() as file:
-        row.astype("<u8", copy=False).tofile(file)  # the program maps it, from its first byte
+        for stretch in row:
+            stretch.astype("<u8", copy=False).tofile(file)  # the program maps it, from its first byte
         try:
             code, output, errors = _run(program, file, timeout_s)
         except subprocess.TimeoutExpired:

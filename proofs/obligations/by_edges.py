@@ -75,28 +75,26 @@ def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, are
     order = np.lexsort((found.first, side))
     bounds = np.append(np.searchsorted(side[order], nodes), len(order))
     births, deaths = lives(context.placement, rows, not context.placement.arenas[arena].reuse)
-    birth, death = [*births.tolist(), 0], [*deaths.tolist(), last]
+    birth, death = np.append(births.astype(np.int64), 0), np.append(deaths.astype(np.int64), last)
     empty = np.flatnonzero(np.diff(bounds) == 0)
     if len(empty):
         yield from false(Place(storages=rows[empty[empty < len(rows)]][:1].tolist()))
         return
-    first, final, ends = found.first[order], found.last[order], set(bounds[1:].tolist())
+    first, final = found.first[order], found.last[order]
     group = np.repeat(np.arange(len(nodes)), np.diff(bounds))
-    offset = [*s.offset[rows].tolist(), 0, _roof(context, arena)]
-    size = [*s.bytes[rows].tolist(), 0]
+    is_last = np.append(group[1:] != group[:-1], True)
+    roof = _roof(context, arena)
+    offset = np.concatenate([s.offset[rows], np.array([0, roof], object if roof == BEYOND else np.uint64)])
+    size = np.append(s.bytes[rows], np.uint64(0))
     other = (found.above if is_up else found.below)[order]
 
     def states(at: Rows) -> list[str]:
-        return [
-            str(death[g] if i + 1 in ends else step)
-            for i, g, step in zip(at.tolist(), group[at].tolist(), final[at].tolist(), strict=True)
-        ]
+        return [*map(str, np.where(is_last[at], death[group[at]], final[at]).tolist())]
 
     def cells(lo: int, hi: int) -> list[str]:
         if not is_up:
             return calls("%d %d", [first[lo:hi], final[lo:hi]])
-        begins = [offset[node] for node in other[lo:hi].tolist()]
-        return [f"{a} {b} {at}" for a, b, at in zip(first[lo:hi].tolist(), final[lo:hi].tolist(), begins, strict=True)]
+        return calls("%d %d %d", [first[lo:hi], final[lo:hi], offset[other[lo:hi]]])
 
     def place(lo: int, hi: int) -> Place:
         about = np.unique(np.concatenate([group[lo:hi], other[lo:hi]]) if is_up else group[lo:hi])
@@ -106,7 +104,7 @@ def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, are
         Chain(
             "stacking" if is_up else "tiling", bounds.astype(np.int64), cells,
             states=states,
-            initial=lambda g: number(birth[g] - 1),
+            initial=lambda g: number(int(birth[g]) - 1),
             constants=lambda g: f" (+ {offset[g]} {size[g]})" if is_up else "",
         ),
         place,

@@ -19,7 +19,7 @@ import pytest
 from proofs.checker.layouts import by_slots
 from proofs.kernel.arms import NotExpressed
 from proofs.kernel.evidence import memory_of, words
-from proofs.kernel.memory import lifetime_words
+from proofs.kernel.memory import joined, lifetime_columns
 from proofs.obligations.contents import value_live_ranges
 from proofs.obligations.context import CALLER, Context, context_of
 from proofs.readers.arms import Branches
@@ -335,4 +335,4 @@ def test_of_lifetimes_there_are_no_words_behind_the_pairs() -> None:
     table = edges(storages, [a.reuse for a in plan.buffers.arenas], 4)
     header = [2, *OF_DIGEST, 1, 0, 4, 5, 0, 2, len(table), 1, *[0] * 10]
     expected = flat([header, *of_memory(storages, [], arenas, table), [0], [2]])
-    assert lifetime_words(found, DIGEST).tolist() == expected
+    assert joined(lifetime_columns(found, DIGEST)).tolist() == expected

@@ -14,7 +14,7 @@ import pytest
 
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
-from proofs.kernel.memory import ArenaRange, KernelMemory, lifetime_words
+from proofs.kernel.memory import ArenaRange, KernelMemory, joined, lifetime_columns
 from proofs.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
@@ -179,10 +179,10 @@ def test_lifetimes_are_accepted_where_no_two_overlap(memory: KernelMemory, part:
 
 def test_lifetimes_are_no_plan_with_accesses() -> None:
     """spec: V6.6"""
-    row = lifetime_words(BUFFERS, DIGEST)
-    assert ask_words(program(), row, DIGEST, 60).failure == "its answer is for another file"
+    row = joined(lifetime_columns(BUFFERS, DIGEST))
+    assert ask_words(program(), [row], DIGEST, 60).failure == "its answer is for another file"
     row[5] = 2
-    assert not ask_words(program(), row, DIGEST, 60).accepted
+    assert not ask_words(program(), [row], DIGEST, 60).accepted
 
 
 # What is no answer.
@@ -190,8 +190,8 @@ def test_lifetimes_are_no_plan_with_accesses() -> None:
 
 def test_an_answer_for_another_file_does_not_count() -> None:
     row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), bytes(32))
-    assert ask_words(program(), row, bytes(32), 60).accepted
-    answer = ask_words(program(), row, DIGEST, 60)
+    assert ask_words(program(), [row], bytes(32), 60).accepted
+    answer = ask_words(program(), [row], DIGEST, 60)
     assert (answer.accepted, answer.rejected) == (False, False)
     assert "another file" in answer.failure
 
@@ -199,7 +199,7 @@ def test_an_answer_for_another_file_does_not_count() -> None:
 @pytest.mark.parametrize("length", [0, 1, 4, 22, 23, 200])
 def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
     row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), DIGEST)
-    answer = ask_words(program(), row[:length], DIGEST, 60)
+    answer = ask_words(program(), [row[:length]], DIGEST, 60)
     assert not answer.accepted
     assert answer.rejected or answer.failure
 
@@ -211,7 +211,7 @@ def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) 
     for value in (row[position] + 1, np.uint64((1 << 64) - 1)):
         changed = row.copy()
         changed[position] = value
-        assert not ask_words(program(), changed, DIGEST, 60).accepted
+        assert not ask_words(program(), [changed], DIGEST, 60).accepted
 
 
 @pytest.mark.parametrize("position", [12, 14])
@@ -219,7 +219,7 @@ def test_counts_of_what_is_not_there_do_not_take_the_machines_memory(position: i
     """Loops and pairs are listed before the first of them is looked at."""
     row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), DIGEST)
     row[position] = np.uint64((1 << 64) - 1)
-    assert "more memory" in ask_words(program(), row, DIGEST, 60).failure
+    assert "more memory" in ask_words(program(), [row], DIGEST, 60).failure
 
 
 def test_other_sources_have_another_folder(tmp_path: Path) -> None:
