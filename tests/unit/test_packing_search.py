@@ -140,11 +140,10 @@ def by_definition(boxes: Boxes) -> list[int]:
 
 
 @pytest.mark.parametrize("width", [1, 1 << 51, 1 << 59])
-def test_compiled_and_interpreted_allocators_do_what_is_defined(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_and_interpreted_allocators_do_what_is_defined(width: int) -> None:
     """Whatever the length of a piece, and where sums leave 62 bits too."""
     rng = random.Random(width)
     for longest in (2, 7, 512):
-        monkeypatch.setattr(placing, "PIECE", longest)
         births = [rng.randrange(60) for _ in range(120)]
         boxes = Boxes(
             births,
@@ -153,9 +152,9 @@ def test_compiled_and_interpreted_allocators_do_what_is_defined(width: int, monk
             [rng.choice((1, 8, 128)) for _ in births],
             {},
         )
-        found = best_fit(boxes, interpreted)
+        found = best_fit(boxes, interpreted, longest)
         assert found.offsets == by_definition(boxes)
-        assert best_fit(boxes, compiled) == best_fit(boxes) == found
+        assert best_fit(boxes, compiled, longest) == best_fit(boxes) == found
 
 
 def test_only_where_boxes_are_many_the_compiled_allocator_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

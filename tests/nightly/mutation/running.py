@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -123,6 +124,7 @@ def separate(run: Callable[[], int], seconds: float, quiet: bool = True, log: Pa
     code = 1
     try:
         os.setpgid(0, 0)
+        _compile_apart()
         if quiet:
             sink = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             os.dup2(sink, 1)
@@ -134,6 +136,14 @@ def separate(run: Callable[[], int], seconds: float, quiet: bool = True, log: Pa
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
+
+
+def _compile_apart() -> None:
+    """What numba compiles of a changed function is read by no other process; its own name for it has no constants."""
+    folder = f"{os.environ.get('XDG_CACHE_HOME', tempfile.gettempdir())}/numba-{os.getpid()}"
+    os.environ["NUMBA_CACHE_DIR"] = folder
+    if "numba" in sys.modules:  # it has read the environment
+        sys.modules["numba"].config.CACHE_DIR = folder
 
 
 def start(path: str, source: str, tests: Sequence[str], seconds: float, log: Path | None = None) -> Child:

@@ -27,12 +27,13 @@ def fit(
     order: list[int],
     by_death: list[int],
     endless: int,
+    longest: int,
     offset: list[int],
 ) -> int:
     """Write the offset of each box; return the end of the highest. O(n log n).
 
     `order` has the boxes by birth, `by_death` by death. `endless` is twice what the boxes would take one after the
-    other, or more.
+    other, or more. A piece has at most `longest` blocks, which decides time alone.
     """
     free = [[(endless, 0), (endless + 1, 0)]]  # the second is no block: it ends the list
     end_of, start_of = {0: endless}, {endless: 0}
@@ -50,7 +51,7 @@ def fit(
                 after = end_of[end]
                 _remove(free, end_of, start_of, end, after)
                 end = after
-            _add(free, end_of, start_of, start, end)
+            _add(free, end_of, start_of, longest, start, end)
         need = size[i]
         piece, place = _find(free, (need, -1))
         taken = start_of[endless]
@@ -65,9 +66,9 @@ def fit(
         at, end = align_up(taken, alignment[i]), end_of[taken]
         _remove(free, end_of, start_of, taken, end)
         if taken < at:
-            _add(free, end_of, start_of, taken, at)
+            _add(free, end_of, start_of, longest, taken, at)
         if at + need < end:
-            _add(free, end_of, start_of, at + need, end)
+            _add(free, end_of, start_of, longest, at + need, end)
         offset[i] = at
         height = max(height, at + need)
     return height
@@ -93,14 +94,16 @@ def _find(free: list[list[Block]], key: Block) -> tuple[int, int]:
     return low, first
 
 
-def _add(free: list[list[Block]], end_of: dict[int, int], start_of: dict[int, int], start: int, end: int) -> None:
+def _add(
+    free: list[list[Block]], end_of: dict[int, int], start_of: dict[int, int], longest: int, start: int, end: int
+) -> None:
     """[start, end) is free."""
     at, place = _find(free, (end - start, start))
     piece = free[at]
     piece.insert(place, (end - start, start))
-    if len(piece) > PIECE:
-        free.insert(at + 1, piece[PIECE // 2 :])
-        del piece[PIECE // 2 :]
+    if len(piece) > longest:
+        free.insert(at + 1, piece[longest // 2 :])
+        del piece[longest // 2 :]
     end_of[start], start_of[end] = end, start
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tmmu.core.alignment import align_up
 from tmmu.core.columns import compact
-from tmmu.planner.layouts.best_fit import fit
+from tmmu.planner.layouts.best_fit import PIECE, fit
 from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compiled
 from tmmu.planner.problem import AllocationProblem
 
@@ -282,11 +282,11 @@ def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: i
     return int(free[first]) if room[first] else int(free[-1])
 
 
-def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
+def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE) -> Packing:
     """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n).
 
     `compile_` gives the compiled loop, if any; by default it is asked for where boxes are many. Sums of 2^62 and more
-    are made of Python's integers.
+    are made of Python's integers. `longest` is that of `best_fit.fit`.
     """
     total = sum(boxes.size) + len(boxes) * max(boxes.alignment, default=1)
     is_wide = total >= INT64_SAFE
@@ -301,9 +301,9 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None) -> Packing:
     if fast is None:
         offsets = [0] * len(boxes)
         of_boxes = birth.tolist(), death.tolist(), size.tolist(), alignment.tolist()
-        return Packing(offsets, fit(*of_boxes, order.tolist(), by_death.tolist(), 2 * total, offsets))
+        return Packing(offsets, fit(*of_boxes, order.tolist(), by_death.tolist(), 2 * total, longest, offsets))
     found = array("q", [0]) * len(boxes)
-    height = fast(birth, death, size, alignment, order, by_death, 2 * total, np.frombuffer(found, np.int64))
+    height = fast(birth, death, size, alignment, order, by_death, 2 * total, longest, np.frombuffer(found, np.int64))
     return Packing(found if len(boxes) >= MANY else found.tolist(), height)
 
 
