@@ -62,20 +62,27 @@ def stored(run: PlacedStorages) -> Iterator[Violation]:
         if a not in holding and not power_of_two(arena.alignment):
             text = f"the arena {arena.name} has the alignment {arena.alignment}: {NO_POWER}"
             yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
-    for k in np.flatnonzero(~_well_placed(run)).tolist():
+    columns, required, capacity = run.columns, run.of_arenas("alignment"), run.of_arenas("capacity")
+    outlives = ~((columns.birth <= columns.death) & (columns.death <= run.last_step))
+    beyond = columns.offset + columns.bytes > run.of_arenas("limit")
+    beyond |= (columns.offset + np.maximum(1, columns.bytes) > capacity) & (run.of_arenas("scattered") == 0)
+    no_power = ~powers_of_two(required)
+    askew = ~_aligned(columns.offset, columns.alignment) | ~_aligned(columns.offset, required)
+    for k in np.flatnonzero(outlives | beyond | askew).tolist():
         s, of = run.storages[k], run.storage_names[k]
         arena = run.arenas[s.arena]
         where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
-        if not s.birth <= s.death <= run.last_step:
+        if outlives[k]:
             text = f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}"
             yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
-        if s.offset + s.bytes > arena.limit or (_end(s) > arena.capacity and not arena.scattered):
+        if beyond[k]:
             text = f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}"
             yield Violation(Obligation.CAPACITY, text, *where)
-        if not power_of_two(arena.alignment):
+        if no_power[k]:
             text = f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}"
             yield Violation(Obligation.ALIGNMENT, text, *where)
-        elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
+        elif askew[k]:
+            text = _misaligned(f"{of} at {s.offset}", s.alignment, max(s.alignment, arena.alignment))
             yield Violation(Obligation.ALIGNMENT, text, *where)
     over = np.flatnonzero(run.of_arenas("footprint") > run.of_arenas("capacity")).tolist()
     last = {run.storages[k].arena: k for k in sorted(over, key=lambda k: _end(run.storages[k]))}
@@ -84,18 +91,6 @@ def stored(run: PlacedStorages) -> Iterator[Violation]:
         if arena.scattered or _end(s) <= arena.capacity:  # else that storage is a witness already
             text = f"the footprint of {arena.name} is {arena.footprint}, its capacity {arena.capacity}; {of} ends last"
             yield Violation(Obligation.CAPACITY, text, (of,), None, arena.name, s.offset, _end(s) - 1)
-
-
-def _well_placed(run: PlacedStorages) -> Mask:
-    """The storages that are within the steps and their arena, and aligned, of which no violation is yielded."""
-    s, required = run.columns, run.of_arenas("alignment")
-    in_bounds = (s.offset + s.bytes <= run.of_arenas("limit")) & (
-        (s.offset + np.maximum(1, s.bytes) <= run.of_arenas("capacity")) | (run.of_arenas("scattered") == 1)
-    )
-    in_time = (s.birth <= s.death) & (s.death <= run.last_step)
-    found: Mask = in_time & in_bounds & powers_of_two(required) & _aligned(s.offset, s.alignment)
-    found &= s.offset % np.maximum(1, required) == 0
-    return found
 
 
 def _aligned(address: Column, alignment: Column) -> Mask:
@@ -118,19 +113,21 @@ def _end(s: PlacedStorage) -> int:
 def within_storages(run: Program) -> Iterator[Violation]:
     """Every tensor lies within its storage, in bytes and in steps, and is aligned."""
     tensors, of = run.tensor_columns, StorageColumns(*(c[run.tensor_columns.storage] for c in run.columns))
-    inside = (tensors.window + tensors.bytes <= of.bytes) & (tensors.birth <= tensors.death)
-    inside &= (of.birth <= tensors.birth) & (tensors.death <= of.death)
-    right = inside & _aligned(tensors.address, tensors.alignment) & (tensors.alignment <= of.alignment)
-    for i in np.flatnonzero(~right).tolist():
+    beyond = (tensors.window + tensors.bytes > of.bytes) | (tensors.birth > tensors.death)
+    beyond |= (tensors.birth < of.birth) | (of.death < tensors.death)
+    askew = ~_aligned(tensors.address, tensors.alignment)
+    stricter = (tensors.alignment > of.alignment) & powers_of_two(of.alignment) & ~askew
+    for i in np.flatnonzero(beyond | askew | stricter).tolist():
         t = run.tensors[i]
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
-        if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
+        if beyond[i]:
             text = f"{t.name} reaches beyond its storage in bytes or steps"
             yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
-        if text := _misaligned(f"{t.name} at {t.address}", t.address, t.alignment):
+        if askew[i]:
+            text = _misaligned(f"{t.name} at {t.address}", t.alignment, t.alignment)
             yield Violation(Obligation.ALIGNMENT, text, *where)
-        elif power_of_two(s.alignment) and t.alignment > s.alignment:
+        if stricter[i]:
             text = f"{t.name} requires {t.alignment}, its storage only {s.alignment}"
             yield Violation(Obligation.ALIGNMENT, text, *where)
 
@@ -138,12 +135,11 @@ def within_storages(run: Program) -> Iterator[Violation]:
 NO_POWER = "no power of two"
 
 
-def _misaligned(what: str, address: int, alignment: int, least: int = 1) -> str:
-    """What is wrong with an address that must be a multiple of an alignment, and of a power of two; "" for nothing."""
+def _misaligned(what: str, alignment: int, strictest: int) -> str:
+    """What is wrong with an address that is no multiple of the strictest alignment, or whose own is no power of two."""
     if not power_of_two(alignment):
         return f"{what} has the alignment {alignment}: {NO_POWER}"
-    strictest = max(alignment, least)
-    return f"{what} is not aligned to {strictest}" if address % strictest else ""
+    return f"{what} is not aligned to {strictest}"
 
 
 def power_of_two(value: int) -> bool:

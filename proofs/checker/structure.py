@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.checker import arenas
-from proofs.checker.execute import NO_POWER, power_of_two, powers_of_two
+from proofs.checker.execute import NO_POWER, powers_of_two
 from proofs.checker.layouts import by_slots
 from proofs.checker.program import CALLER, Column, PlacedStorages, Program, exact
 from proofs.readers.arms import declared
@@ -93,25 +93,25 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
             if run.tensors[t].writer is None and t not in changed:
                 text = f"{run.at(n)} writes {run.tensors[t].name}, which no step writes by the plan"
                 yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
-    roles, flags = tensors.role.tolist(), tensors.flags.tolist()
+    roles = tensors.role.tolist()
     given = np.isin(tensors.role, CALLERS)
-    right = np.where(
-        of_caller, given & (tensors.birth == 0), (first == stated) & ~given & (tensors.flags & IS_INPUT == 0)
-    )
-    for i in np.flatnonzero(~right).tolist():
+    is_input = tensors.flags & IS_INPUT != 0
+    by_another, unwritten = ~of_caller & (first != stated), of_caller & ~given
+    overwritten, late = ~of_caller & (given | is_input), of_caller & (tensors.birth != 0)
+    for i in np.flatnonzero(by_another | unwritten | overwritten | late).tolist():
         name, writer = (tensor := run.tensors[i]).name, tensor.writer
-        if writer is not None and first[i] != writer:
+        if by_another[i]:
             found = f"step {first[i]}" if first[i] < nowhere else "no step"
             text = f"{name} is stated to be written by step {writer}; {found} writes it"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
-        if writer is None and roles[i] not in CALLERS:
+        if unwritten[i]:
             text = f"no step writes {name}, which has the role {ROLES[roles[i]]}: add its step, or declare it an input"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
-        if writer is not None and (roles[i] in CALLERS or flags[i] & IS_INPUT):
-            role = Role.INPUT if flags[i] & IS_INPUT else ROLES[roles[i]]
-            text = f"{name} has the role {role}, which the caller writes, but {run.at(writer)} writes it"
+        if overwritten[i]:
+            role = Role.INPUT if is_input[i] else ROLES[roles[i]]
+            text = f"{name} has the role {role}, which the caller writes, but {run.at(int(stated[i]))} writes it"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
-        if writer is None and tensor.birth != 0:
+        if late[i]:
             text = f"{name} is written by the caller before step 0, but born at step {tensor.birth}"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), 0)
 
@@ -120,7 +120,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
     """Bodies are closed ranges of steps inside their node's enter and leave, and keep their values to themselves."""
     bodies, steps = plan.allocation.bodies, plan.allocation.steps
     bracket = np.isin(steps.part, [PARTS.index(part) for part in (NodePart.ENTER, NodePart.LEAVE)])
-    if len(bodies) == 1 and not bracket.any() and not (steps.body != MAIN).any():
+    if len(bodies) == 1 and not bracket.any():  # then the gate has let no step be in another one
         return
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
@@ -326,21 +326,20 @@ def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Viol
     slots = SlotColumns(*(exact(column.tolist()) for column in (table.arena, table.bytes, table.alignment)))
     columns, of = run.columns, table.of.astype(np.int64)
     alignments = slots.alignment[of]
-    fits = (slots.arena[of] == columns.arena) & (columns.bytes <= slots.bytes[of]) & (columns.alignment <= alignments)
-    fits &= (run.of_arenas("alignment") <= alignments) & powers_of_two(alignments)
-    if addressed:
-        fits &= columns.offset % np.maximum(1, alignments) == 0
-    for k in np.flatnonzero(~fits).tolist():
-        s, slot, name = run.storages[k], int(of[k]), run.storage_names[k]
-        arena, size, alignment = (int(column[slot]) for column in slots)
-        if arena != s.arena or s.bytes > size or s.alignment > alignment or run.arenas[arena].alignment > alignment:
+    unfit = (slots.arena[of] != columns.arena) | (columns.bytes > slots.bytes[of]) | (columns.alignment > alignments)
+    unfit |= exact([arena.alignment for arena in run.arenas])[slots.arena[of]] > alignments
+    no_power = ~powers_of_two(alignments)
+    askew = addressed & (columns.offset % np.maximum(1, alignments) != 0)
+    for k in np.flatnonzero(unfit | no_power | askew).tolist():
+        name, alignment = run.storage_names[k], alignments[k]
+        if unfit[k]:
             text = f"the storage of {name} does not fit its slot in arena, bytes or alignment"
             yield Violation(Obligation.SLOT_COUNT, text, (name,))
-        if not power_of_two(alignment):
+        if no_power[k]:
             text = f"the slot of {name} has the alignment {alignment}: {NO_POWER}"
             yield Violation(Obligation.ALIGNMENT, text, (name,))
-        elif addressed and s.offset % alignment:
-            text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
+        elif askew[k]:
+            text = f"{name} at {run.storages[k].offset} is not aligned as its slot, to {alignment}"
             yield Violation(Obligation.ALIGNMENT, text, (name,))
     if addressed:
         yield from _slots_apart(run, slots, of)
