@@ -83,7 +83,7 @@ def test_a_storage_without_bytes_has_no_edges() -> None:
 
 
 def test_that_each_storage_of_edges_has_bytes_is_asked_once_a_size() -> None:
-    """It is what a column is made of (`what_begins_above_is_stacked`); the storages are chosen by it, so that it holds."""
+    """A column is made of such (`what_begins_above_is_stacked`); the storages are chosen by it, so that it holds."""
     found = edges(plan(b=32).allocation, 0)
     batches = by_edges.of_arena(context_of(plan(b=32), Permissions()), found, 0)
     rows = [row for batch in batches for row in batch.rows if row.startswith("(has_bytes ")]
