@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 
 from proofs.readers.plans import iree
@@ -251,6 +254,32 @@ def execute(*commands: str, awaits: str = "%e", name: str = "g", of: str = "%r")
     """A further execute, with the same allocation as %a and the import as %x."""
     given = f"with({of} as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}})"
     return "\n".join((f"%{name} = stream.cmd.execute await({awaits}) => {given} {{", *commands, f"}} {TIME}"))
+
+
+def test_what_runs_at_once_in_a_region_is_what_its_definition_says() -> None:
+    """Of any number of accesses; those of no bytes touch nothing. spec: FP9.5"""
+    rng, answers, paths = random.Random(7), set(), ((), ((1, 0),), ((1, 1),), ((1, 1), (2, 0)), ((1, 1), (2, 1)))
+    for _ in range(600):
+        found = []
+        for _ in range(rng.choice((2, 3, 5, 90))):
+            start, writes = rng.randrange(40), rng.random() < 0.3
+            found.append(iree.Access(0, start, start + rng.choice((0, 1, 3)), not writes, writes, rng.choice(paths)))
+        expected = any(
+            (a.writes or b.writes) and max(a.start, b.start) < min(a.end, b.end) and in_parallel(a.path, b.path)
+            for a, b in itertools.combinations(found, 2)
+        )
+        assert iree.at_once(found, Source("m.iree", b"")) == expected
+        answers.add((len(found) > 64, expected))
+    side_by_side = [iree.Access(0, 4 * k, 4 * k + 4, False, True, ((1, k),)) for k in range(1000)]
+    assert not iree.at_once(side_by_side, Source("m.iree", b""))
+    assert iree.at_once([*side_by_side, side_by_side[500]._replace(path=((1, 2000),))], Source("m.iree", b""))
+    assert answers >= {(False, True), (False, False), (True, True)}
+
+
+def in_parallel(a: tuple[tuple[int, int], ...], b: tuple[tuple[int, int], ...]) -> bool:
+    """In two children of the innermost region that both stand in."""
+    common = [(x, y) for (x, y) in zip(a, b, strict=False) if x[0] == y[0]]
+    return any(x != y for x, y in common)
 
 
 def test_executes_that_do_not_await_each_other_are_listed_or_refuted() -> None:

@@ -38,8 +38,6 @@ EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
 """The functions that IREE runs itself, for constants."""
 MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
-LIMIT = 64
-"""Of more accesses of one slice in one concurrent region, all count as at once."""
 LOOPS = "what a loop reads from before it counts as read until its end"
 LATE = "as written at once"
 UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
@@ -76,13 +74,19 @@ class _Line(NamedTuple):
     noted: list[_Noted]
 
 
-class _Access(NamedTuple):
+_Path = tuple[tuple[int, int], ...]
+"""The concurrent regions that a command stands in, outermost first, each with the child of it."""
+
+
+class Access(NamedTuple):
+    """Bytes of a slice that a command reads, writes or both."""
+
     cell: int
     start: int
     end: int
     reads: bool
     writes: bool
-    path: tuple[tuple[int, int], ...]
+    path: _Path
 
 
 @dataclass
@@ -211,7 +215,7 @@ class _Function:
         self.consumed: set[str] = set()
         """The buffer views that the caller gives up."""
         self.open: list[_Region] = []
-        self.accesses: list[_Access] = []
+        self.accesses: list[Access] = []
         self.label = ""
         self.times: dict[str, int] = {}
         self.host = self.current = self.executes = 0
@@ -638,7 +642,7 @@ class _Function:
         for ref, length in found:
             cell = self.cell(ref, length)
             start = ref.offset - self.memory.cells[cell].offset
-            self.accesses.append(_Access(cell, start, start + length, reads, writes, path))
+            self.accesses.append(Access(cell, start, start + length, reads, writes, path))
             bit = 1 << self.executes
             all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
             unordered = ~(self.current | bit)
@@ -666,13 +670,13 @@ class _Function:
         reads: list[int] = []
         writes: list[int] = []
         keeps: list[int] = []
-        of: dict[int, list[_Access]] = {}
+        of: dict[int, list[Access]] = {}
         for access in accesses:
             of.setdefault(access.cell, []).append(access)
         for cell, found in of.items():
-            is_race = len(found) > 1 and any(a.writes for a in found) and self.at_once(found)
+            is_race = len(found) > 1 and any(a.writes for a in found) and at_once(found, self.source)
             is_race = is_race or cell in unordered
-            own: set[tuple[tuple[int, int], ...]] = set()
+            own: set[_Path] = set()
             is_fresh = self.memory.held(cell) is None
             for access in found:
                 if access.reads and access.writes and is_fresh:
@@ -699,17 +703,6 @@ class _Function:
         for cell in [cell for ref in refs for cell in self.within(ref)]:
             if self.uses.get(cell, (0, 0))[1] & ~(self.host | self.apart):
                 self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
-
-    def at_once(self, found: list[_Access]) -> bool:
-        """Whether bytes that one command writes are touched by another that may run at the same time."""
-        if len(found) > LIMIT:
-            return any(a.path != found[0].path for a in found)
-        self.source.spend(len(found) ** 2)
-        return any(
-            (a.writes or b.writes) and a.start < b.end and b.start < a.end and _apart(a.path, b.path)
-            for k, a in enumerate(found)
-            for b in found[:k]
-        )
 
     # Resources.
 
@@ -834,7 +827,25 @@ def _names(text: str) -> list[str]:
     return found
 
 
-def _apart(a: tuple[tuple[int, int], ...], b: tuple[tuple[int, int], ...]) -> bool:
+def at_once(found: list[Access], source: Source) -> bool:
+    """Whether bytes of one slice that one command writes are touched by another that may run at the same time.
+
+    O(n log n) for n accesses, and more where many of them overlap.
+    """
+    ends: dict[bool, dict[_Path, int]] = {True: {}, False: {}}  # by whether they write, of what began before
+    for a in sorted(found, key=lambda access: access.start):
+        for writes in (True, False) if a.writes else (True,):
+            going = ends[writes]
+            source.spend(1 + len(going))
+            for path in [path for path, end in going.items() if end <= a.start]:
+                del going[path]
+            if a.start < a.end and any(_apart(a.path, path) for path in going):
+                return True
+        ends[a.writes][a.path] = max(a.end, ends[a.writes].get(a.path, 0))
+    return False
+
+
+def _apart(a: _Path, b: _Path) -> bool:
     """Whether two commands stand in different parts of one concurrent region."""
     for (region, child), (other, sibling) in zip(a, b, strict=False):
         if region != other:
