@@ -1,1 +1,1 @@
-"""The naive definition that everything else is measured by: a plan is executed byte by byte, over plain rows."""
+"""The naive definition that everything else is measured by: a plan is executed byte by byte, over plain data."""

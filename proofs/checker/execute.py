@@ -144,7 +144,7 @@ def _misaligned(what: str, alignment: int, strictest: int) -> str:
 
 def power_of_two(value: int) -> bool:
     """Whether an alignment is one."""
-    return value > 0 and value & (value - 1) == 0
+    return value.bit_count() == 1
 
 
 def overlapping(run: PlacedStorages) -> Iterator[Violation]:

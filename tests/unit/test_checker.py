@@ -202,6 +202,7 @@ def test_places_and_sizes_are_checked(plan: Program, expected: list[tuple[str, s
     ("plan", "text"),
     [
         (with_storage(RIGHT, 0, alignment=3), "x at 0 has the alignment 3: no power of two"),
+        (with_storage(RIGHT, 0, alignment=0), "x at 0 has the alignment 0: no power of two"),
         (with_arena(RIGHT, alignment=96), "the arena of x has the alignment 96: no power of two"),
         (with_tensor(RIGHT, 1, alignment=6), "a at 64 has the alignment 6: no power of two"),
         (with_storage(RIGHT, 1, alignment=128), "a at 64 is not aligned to 128"),

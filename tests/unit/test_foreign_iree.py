@@ -263,14 +263,16 @@ def test_what_runs_at_once_in_a_region_is_what_its_definition_says() -> None:
         found = []
         for _ in range(rng.choice((2, 3, 5, 90))):
             start, writes = rng.randrange(40), rng.random() < 0.3
-            found.append(iree.Access(0, start, start + rng.choice((0, 1, 3)), not writes, writes, rng.choice(paths)))
+            found.append(
+                iree.SliceAccess(0, start, start + rng.choice((0, 1, 3)), not writes, writes, rng.choice(paths))
+            )
         expected = any(
             (a.writes or b.writes) and max(a.start, b.start) < min(a.end, b.end) and in_parallel(a.path, b.path)
             for a, b in itertools.combinations(found, 2)
         )
         assert iree.at_once(found, Source("m.iree", b"")) == expected
         answers.add((len(found) > 64, expected))
-    side_by_side = [iree.Access(0, 4 * k, 4 * k + 4, False, True, ((1, k),)) for k in range(1000)]
+    side_by_side = [iree.SliceAccess(0, 4 * k, 4 * k + 4, False, True, ((1, k),)) for k in range(1000)]
     assert not iree.at_once(side_by_side, Source("m.iree", b""))
     assert iree.at_once([*side_by_side, side_by_side[500]._replace(path=((1, 2000),))], Source("m.iree", b""))
     assert answers >= {(False, True), (False, False), (True, True)}

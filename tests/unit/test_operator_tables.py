@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from proofs.readers import operators as verifier
-from proofs.readers.models import derivatives, recomputation
+from proofs.readers.models import derivatives, recomputation, training
 from tmmu.core.vocabulary import Node
 from tmmu.importers import operators as importer
 from tmmu.planner.remat import rewrite
@@ -79,6 +79,12 @@ def test_all_tables_have_the_same_views(domain: str) -> None:
     assert differing(KNOWN, lambda op: op in importer.VIEWS, lambda op: verifier.is_view(domain, op)) == {}
     assert differing(KNOWN, lambda op: simulator.shows(domain, op, 0), lambda op: verifier.is_view(domain, op)) == {}
     assert differing(KNOWN, lambda op: simulator.shows(domain, op, 1), lambda op: False) == {}
+
+
+def test_planner_and_verifier_reshape_the_gradients_of_the_same_views() -> None:
+    """A Dropout that trains is none. spec: M2.5"""
+    reshaped = {op for op in (*KNOWN, *gradients.VIEWS, *training.SAME_ELEMENTS) if verifier.is_view("", op)}
+    assert gradients.VIEWS == training.SAME_ELEMENTS == reshaped - {"Dropout"}
 
 
 def test_gradients_that_show_the_gradient_of_the_result_are_the_same() -> None:

@@ -18,7 +18,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart, Phase, Role
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
-_SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""The gradient of the operand is that of the result in the operand's shape, which is a view of it."""
 
 
 def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
@@ -276,7 +277,7 @@ class _Joint:
             return same and f.views.get(step.writes[0]) == (step.reads[0], 0)
         a, b = step.reads[0], step.writes[0]
         same = math.prod(f.shapes[a]) == math.prod(f.shapes[b]) and f.sizes[a] == f.sizes[b]
-        return step.op in _SAME_ELEMENTS and same
+        return step.op in SAME_ELEMENTS and same
 
     def _part(self, name: str, term: _Term) -> str:
         """The tensor for one term: the gradient itself where there is no other."""

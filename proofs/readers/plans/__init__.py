@@ -11,7 +11,8 @@ does. One with a program returns a `Plan` whose allocation `tmmu.plans.building.
 - A tensor in another's bytes `shares` them: VIEW with a `shift` (its step writes nothing), or IN_PLACE (the identical
   slice, read for the last time by that step). A result that moves by pointer is a view of what is moved.
 - Arms of which one runs are `begin(…, exclusive=True)` and `arm()`; what may run again is `begin(…, iterates=True)`.
-- A region of concurrent steps is one step that reads and writes all that its parts do, an approximation to be listed.
+- A region of concurrent steps is one step that reads and writes all that its parts do, an approximation to be listed;
+  what one part writes and another one touches is refuted (FP9.5).
 - What the caller writes has the role INPUT or PARAMETER; what it reads at the end the flags IS_OUTPUT | IS_RETURNED.
 - `source.FreshNames` makes names unique; `Source.spend`, `bound` and `descend` count; `refuse` makes the error, and
   `not_whole` that of a file without its end.

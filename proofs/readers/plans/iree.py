@@ -78,7 +78,7 @@ _Path = tuple[tuple[int, int], ...]
 """The concurrent regions that a command stands in, outermost first, each with the child of it."""
 
 
-class Access(NamedTuple):
+class SliceAccess(NamedTuple):
     """Bytes of a slice that a command reads, writes or both."""
 
     cell: int
@@ -215,7 +215,7 @@ class _Function:
         self.consumed: set[str] = set()
         """The buffer views that the caller gives up."""
         self.open: list[_Region] = []
-        self.accesses: list[Access] = []
+        self.accesses: list[SliceAccess] = []
         self.label = ""
         self.times: dict[str, int] = {}
         self.host = self.current = self.executes = 0
@@ -642,7 +642,7 @@ class _Function:
         for ref, length in found:
             cell = self.cell(ref, length)
             start = ref.offset - self.memory.cells[cell].offset
-            self.accesses.append(Access(cell, start, start + length, reads, writes, path))
+            self.accesses.append(SliceAccess(cell, start, start + length, reads, writes, path))
             bit = 1 << self.executes
             all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
             unordered = ~(self.current | bit)
@@ -670,7 +670,7 @@ class _Function:
         reads: list[int] = []
         writes: list[int] = []
         keeps: list[int] = []
-        of: dict[int, list[Access]] = {}
+        of: dict[int, list[SliceAccess]] = {}
         for access in accesses:
             of.setdefault(access.cell, []).append(access)
         for cell, found in of.items():
@@ -827,7 +827,7 @@ def _names(text: str) -> list[str]:
     return found
 
 
-def at_once(found: list[Access], source: Source) -> bool:
+def at_once(found: list[SliceAccess], source: Source) -> bool:
     """Whether bytes of one slice that one command writes are touched by another that may run at the same time.
 
     O(n log n) for n accesses, and more where many of them overlap.

@@ -2,7 +2,7 @@
 
 A storage is an arena, a tensor in it a cell; what a call writes is found in the kernel's own body, which the script
 has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are exclusive: what the name
-that it binds stands for in either arm is kept. spec: FP7.1 to FP7.10
+that it binds stands for in either arm is kept. spec: FP7.1 to FP7.12
 """
 
 from __future__ import annotations
