@@ -75,10 +75,9 @@ def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[Violation]:
         _largest(of_arena, slots.of, run.columns.alignment),
     )
     stated = exact(slots.bytes.tolist()), exact(slots.alignment.tolist())
-    for k in np.flatnonzero((stated[0] != needed[0]) | (stated[1] != needed[1])).tolist():
-        for name, value, holds in zip(("bytes", "alignment"), stated, needed, strict=True):
-            if value[k] != holds[k]:
-                yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value[k]), str(holds[k]))
+    for name, value, holds in zip(("bytes", "alignment"), stated, needed, strict=True):
+        for k in np.flatnonzero(value != holds).tolist():
+            yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value[k]), str(holds[k]))
 
 
 def _largest(least: Column, slot: Column, amount: Column) -> Column:
@@ -97,7 +96,7 @@ class Totals(NamedTuple):
 
 def _running(run: PlacedStorages, members: Column, amounts: Column) -> Totals:
     """The total amount that is live, each storage from its birth to its death. Exact, however large the sum."""
-    amounts = amounts.astype(exact([sum(amounts.tolist())]).dtype, copy=False)
+    amounts = amounts.astype(exact([sum(amounts.tolist())]).dtype)
     step = np.concatenate([run.columns.birth[members], run.columns.death[members] + 1])
     order = np.argsort(step, kind="stable")
     step, total = step[order], np.cumsum(np.concatenate([amounts, -amounts])[order])

@@ -42,7 +42,8 @@ def test_every_lemma_of_the_rows_has_a_proof_that_is_checked(name: str, tool: SM
 
 
 @pytest.mark.parametrize(
-    "name", ["no_tile_is_written_by_two", "what_an_iteration_makes_is_live_until_it_is_read_there"]
+    "name",
+    ["no_tile_is_written_while_another_thread_accesses_it", "what_an_iteration_makes_is_live_until_it_is_read_there"],
 )
 def test_statements_with_and_without_quantifiers_have_some_too(name: str, tool: SMTInterpol, tmp_path: Path) -> None:
     family, lemma = LEMMAS[name]
@@ -90,7 +91,7 @@ def test_a_right_proof_of_another_query_is_refused(proof: tuple[Path, Path], too
 
 
 def test_a_lemma_that_is_false_has_no_proof(tool: SMTInterpol, tmp_path: Path) -> None:
-    family, lemma = LEMMAS["no_tile_is_written_by_two"]
+    family, lemma = LEMMAS["no_tile_is_written_while_another_thread_accesses_it"]
     wrong = lemma._replace(goal="false")  # type: ignore[call-arg]
     assert checked.evidence(family, wrong, tool, tmp_path, 5).verdict == checked.NONE
 

@@ -17,7 +17,7 @@ import pytest
 
 from proofs.checker import execute
 from proofs.checker.execute import placed, violations
-from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep, program
+from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep, exact, program
 from proofs.readers.sharing import Permissions
 from proofs.violations import Violation
 from tests.support.written import Written
@@ -213,6 +213,17 @@ def test_places_and_sizes_are_checked(plan: Program, expected: list[tuple[str, s
 def test_the_alignment_that_is_named_is_the_one_that_is_wrong(plan: Program, text: str) -> None:
     """Another one may well divide the address. spec: V1.2"""
     assert next(p.text for p in violations(plan) if p.obligation == "alignment") == text
+
+
+def test_columns_hold_sums_of_two_exactly() -> None:
+    large = 1 << 62
+    kinds = {
+        tuple(v): exact(v).dtype.kind for v in ([large - 1], [large], [-large], [-large - 1], [large, 0], [1 << 64])
+    }
+    assert "".join(kinds.values()) == "iOiOOO"
+    assert all(exact(values).tolist() == list(values) for values in kinds)
+    assert (exact([large - 1]) + exact([large - 1])).tolist() == [2 * large - 2]
+    assert (exact([-large]) + exact([-large])).tolist() == [-2 * large]
 
 
 def test_a_tensor_born_before_its_storage_is_outside_it() -> None:

@@ -21,7 +21,9 @@ from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions
 from proofs.solvers.process import Z3
+from tests.support.synthetic import training_plan
 from tests.support.written import Lives, Written
+from tmmu.examples.broken.editing import in_layout
 from tmmu.plans.sections import Plan, amended
 
 SOLVER = Z3(PRELUDE)
@@ -88,6 +90,25 @@ def test_that_each_storage_of_edges_has_bytes_is_asked_once_a_size() -> None:
     batches = by_edges.of_arena(context_of(plan(b=32), Permissions()), found, 0)
     rows = [row for batch in batches for row in batch.rows if row.startswith("(has_bytes ")]
     assert rows == ["(has_bytes 8)", "(has_bytes 32)"]
+
+
+def test_bytes_that_are_taken_again_at_once_and_those_that_never_are_have_edges_too() -> None:
+    """What dies makes room for what is born a step later; in an arena that does not reuse, nothing dies."""
+    again = in_layout(training_plan(60, seed=3, in_place=0.2), "packed")
+    assert len(again.allocation.storages) > len(set(again.allocation.storages.offset.tolist()))
+    assert asked(again, edges(again.allocation, 0)).proved
+    kept = amended(plan(), arenas=tuple(replace(arena, reuse=False) for arena in plan().allocation.arenas))
+    assert asked(kept, edges(kept.allocation, 0, always=True)).proved
+    assert asked(kept, edges(kept.allocation, 0)).refuted is not None
+
+
+def test_scattered_addresses_may_lie_beyond_the_capacity() -> None:
+    """What ends within 64 bits is asked by `capacity`. spec: A8.6"""
+    few = replace(plan().allocation.arenas[0], capacity=16)
+    scattered = amended(plan(), arenas=(replace(few, scattered=True),))
+    assert asked(scattered, edges(scattered.allocation, 0)).proved
+    short = amended(plan(), arenas=(few,), usage=(plan().usage[0]._replace(footprint=16),))
+    assert asked(short, edges(short.allocation, 0)).refuted is not None
 
 
 LIES: dict[str, Callable[[Edges], Edges]] = {

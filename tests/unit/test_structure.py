@@ -137,6 +137,7 @@ def test_writers_and_roles_agree_with_the_steps(change: Change, tensors: tuple[s
         return
     assert {problem.obligation for problem in found} == {"lifetimes_cover_accesses"}
     assert any(problem.tensors == tensors and text in problem.text for problem in found)
+    assert sum(problem.tensors == ("x",) for problem in found) == (tensors == ("x",))
 
 
 def test_what_the_caller_writes_is_wrong_before_the_first_step() -> None:
@@ -266,6 +267,18 @@ def test_a_single_body_keeps_its_values_to_itself() -> None:
     for name in ("i", "o"):
         [problem] = problems(listed(plan, "reads", 3, name))
         assert (problem.obligation, problem.tensors, problem.step) == ("bodies_nest", (name,), 3)
+
+
+def test_bodies_of_no_node_are_found_without_any_enter() -> None:
+    """Of one body or several; a plan whose steps stand in the main graph alone has neither."""
+    single = text_model(
+        "begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1", outputs="y"
+    )
+    for plan, count in ((plan_memory(single).plan, 2), (nested(), 4)):
+        assert len(plan.allocation.bodies) == count
+        for step in range(len(plan.allocation.steps)):
+            plan = changed(plan, "steps", step, part=WHOLE)
+        assert {(problem.obligation, NO_RANGE in problem.text) for problem in problems(plan)} == {("bodies_nest", True)}
 
 
 def test_a_layout_of_its_own_asks_nothing_of_where_slots_lie() -> None:
