@@ -56,6 +56,22 @@ def test_arenas_cells_and_steps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
             add(cells)
 
 
+def test_copies_of_long_names_are_counted() -> None:
+    """Each node with arms copies the names of what one of them makes. spec: FP2.2"""
+    work = []
+    for length in (10, 100_000):
+        cells = memory()
+        cell = cells.cell("n" * length, cells.arena("a"), 0, 8)
+        before = cells.source.work
+        for _ in range(10):
+            cells.begin("if", ("", "If"), ())
+            cells.step("s", ("", "f"), (), [cell])
+            cells.arm()
+            cells.end([[], []])
+        work.append(cells.source.work - before)
+    assert work[1] > 20 * work[0]
+
+
 def test_a_step_reads_what_holds_a_value_and_changes_what_it_writes_again() -> None:
     cells = memory()
     a = cells.arena("a")

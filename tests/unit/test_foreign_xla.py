@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofs.readers.plans import formats, source, xla
-from proofs.readers.plans.hlo import Leaf
+from proofs.readers.plans.hlo import PIECE, Leaf
 from proofs.readers.plans.source import Source
 from proofs.verify.checks import Subject, violations
 from tests.support import hlo
@@ -426,3 +426,9 @@ def test_what_nests_and_repeats_without_end_is_refused_in_time(monkeypatch: pyte
     assert "tensors and steps" in refusal(hlo.module(condition, *bodies, main), assigned).what
     monkeypatch.setattr(source, "MAX_WORK", 2_000)
     assert "visits" in refusal(hlo.module(condition, *bodies, main), assigned).what
+
+
+def test_a_quote_that_does_not_end_is_read_once() -> None:
+    """Not from each quote in it anew. spec: FP2.2"""
+    assert [piece[0] for piece in PIECE.finditer('a="b\\"c\nd" {"e')] == ["a=", '"b\\"c\nd"', " ", "{", '"e']
+    assert len(list(PIECE.finditer('"' + '\\"' * 50_000))) == 1

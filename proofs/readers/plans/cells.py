@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from proofs.readers.plans.source import FreshNames, Source
+from proofs.readers.plans.source import NAME_PER_VISIT, FreshNames, Source
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
@@ -79,6 +79,7 @@ class _Arms:
     op: tuple[str, str]
     made: list[dict[int, Cell]]
     ends: list[CellStep] = field(default_factory=list)
+    renewed: dict[int, Cell] = field(default_factory=dict)
 
 
 @dataclass
@@ -116,6 +117,7 @@ class CellMemory:
     ) -> int:  # fmt: skip
         """A further cell; refused where it ends beyond 64 bits."""
         self.source.bound(len(self.cells))
+        self.source.spend(len(name) // NAME_PER_VISIT)
         self.cells.append(Cell(len(self.cells), self._cell_names(name), arena, offset, 0, role, before))
         self.grow(len(self.cells) - 1, size, place)
         return len(self.cells) - 1
@@ -179,6 +181,14 @@ class CellMemory:
             each.written = True
         self._state(CellStep(self._step_names(name), op, list(read), list(written), list(changed)))
 
+    def renew(self, cell: int) -> None:
+        """State that all of a cell is written next, whatever it holds: another value in the same bytes."""
+        old = self.cells[cell]
+        self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
+        if self._open:
+            self._open[-1].renewed.setdefault(cell, old)
+        self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, written=False, returned=False)
+
     def _state(self, step: CellStep) -> CellStep:
         self.source.bound(len(self.steps) + len(self.cells))
         self.source.spend(1 + len(step.reads) + len(step.writes))
@@ -192,10 +202,18 @@ class CellMemory:
         self.steps[-1] = entered._replace(bracket=START)
         self._open.append(_Arms(entered.name, op, [{}]))
 
-    def arm(self) -> None:
-        """End an arm and begin the next one, with the cells as they were before the first."""
+    def arm(self, *, apart: bool = False) -> None:
+        """End an arm and begin the next one, with the cells as they were before the first.
+
+        What is written in several arms is one value behind them, which lives over all of them; or, where they stand
+        `apart`, one in each, as of a loop that need not run.
+        """
         node = self._open[-1]
         self._leave_arm(node)
+        for cell, old in node.made[-1].items() if apart else ():
+            if self.cells[cell] is old:
+                self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
+                self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, returned=False)
         node.made.append({})
         self._state(CellStep(node.name, node.op, [], [], [], NEXT))
 
@@ -205,6 +223,9 @@ class CellMemory:
         self.source.spend(1 + 2 * len(node.made[-1]))
         for cell in node.made[-1].values():
             cell.written = False
+        for number, cell in node.renewed.items():
+            self.cells[number] = cell
+        node.renewed.clear()
 
     def end(self, taken: Sequence[Iterable[Pointer]]) -> list[dict[Pointer, Pointer]]:
         """End the last arm and the node. `taken` are of each arm the pointers that names stand for behind the node and
@@ -221,8 +242,9 @@ class CellMemory:
                 if cell in everywhere:
                     old.written = True
                 elif self.cells[cell] is old:
+                    self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
                     # Not written: what this arm has made is no other's.
-                    self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None)
+                    self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, returned=False)
         if self._open:
             self._open[-1].made[-1].update((cell, first[cell]) for cell in everywhere)
         self._state(CellStep(node.name, node.op, [], [], [], END))

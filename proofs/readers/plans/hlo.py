@@ -38,7 +38,8 @@ INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = ")
 OPCODE = re.compile(r" ([a-z][\w\-]*)\(")
 ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
 NAME = re.compile(r"%([\w.\-]+)")
-PIECE = re.compile(r'"(?:[^"\\]|\\.)*+"|[(){}]|[^"(){}]++')
+PIECE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[(){}]|[^"(){}]++', re.DOTALL)
+"""What stands in quotes, which may not end, a bracket, or what has neither."""
 PAIR = re.compile(r"(?:\{([\d,\s]*)\}:\s*)?\(\s*(\d+),\s*\{([\d,\s]*)\}")
 WIDTH = re.compile(r"E\((\d+)\)")
 

@@ -544,13 +544,15 @@ class _Wrapper:
         kinds, touched = self.kernels[kernel], _Touched()
         if len(node.args) < len(kinds) and not any(k.arg for k in node.keywords):
             raise self.refuse(node, f"{kernel} takes {len(kinds)} operands, got {len(node.args)}")
+        either: list[int] = []
         for k, arg in enumerate(node.args):
             cells = self.cells(arg, names)
             kind = kinds[k] if k < len(kinds) else READ
+            either += _one_of(cells) if kind != READ else ()
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
         # A kernel of several loops reads by one parameter what it has written by others.
         made = {cell for cell in touched.writes if self.memory.held(cell) is None}
-        touched.reads = [cell for cell in touched.reads if cell not in made]
+        touched.reads = [cell for cell in touched.reads if cell not in made] + either
         self.step(kernel, touched)
 
     def other(self, node: ast.Call, callee: str, names: Names, name: str) -> ScriptValue:
@@ -567,9 +569,11 @@ class _Wrapper:
         for k, operand in enumerate(operands):
             cells = [p.cell for p in operand.every(self.source)]
             (touched.keeps if inplace and k == 0 else touched.reads).extend(cells)
+            touched.reads += _one_of(cells) if inplace and k == 0 else ()
         for keyword in node.keywords:
             cells = self.cells(keyword.value, names)
             (touched.writes if keyword.arg == "out" or keyword.arg == "outs" else touched.reads).extend(cells)
+            touched.reads += _one_of(cells) if keyword.arg == "out" else ()
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if not pointers and not touched.writes and not touched.reads:
             return ScriptValue()
@@ -594,6 +598,11 @@ class _Wrapper:
 
     def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
         return self.source.refuse(what, line_of(node), fix)
+
+
+def _one_of(cells: list[int]) -> list[int]:
+    """Of several, one is written, and nothing says which: what was there before stays in part. spec: FP1.14"""
+    return cells if len(cells) > 1 else []
 
 
 def _is_otherwise(test: ast.expr, other: ast.expr) -> bool:

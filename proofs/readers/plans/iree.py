@@ -8,38 +8,41 @@ touch at once, one of them writing, is written over what the other one touches. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
+from proofs.readers.plans.iree_text import RESULTS, SSA, FunctionText
 from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, kept_of_arms
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
 DOMAIN = "iree"
 SECTION = re.compile(r"^// -----// IR Dump (Before|After) LayoutSlices[^\n]*\n", re.MULTILINE)
-FUNCTION = re.compile(r"^\s*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
+FUNCTION = re.compile(r"^[ \t]*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
 END = re.compile(r"^\}", re.MULTILINE)
-SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
-CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
-SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index", re.ASCII)
-PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
-SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
-RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
 OPERAND = re.compile(r"\s*+(ro|wo|rw) (%[\w$.#-]++)\[(%[\w$.#-]++) for (%[\w$.#-]++)\]", re.ASCII)
 WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re.ASCII)
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
 SYMBOL = re.compile(r"@[\w$.]++", re.ASCII)
+ELEMENT = re.compile(r": (?:i|f|bf|u|si|ui)(\d{1,3})\b|-> (?:i|f|bf|u|si|ui)(\d{1,3})\b", re.ASCII)
 CONSUME = re.compile(r"\bconsume %", re.ASCII)
 EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
 """The functions that IREE runs itself, for constants."""
 MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
-LOOPS = "what a loop reads from before it counts as read until its end"
+MAX_LINE = 1 << 16
+"""The longest line with a resource. Constants are longer, and none is in it."""
+ITERATIONS = 2
+"""How often the body of a loop is laid out at most; it may also run once, and not at all. spec: FP9.6"""
+LOOPS = "two iterations of a loop stand for all: a third one finds what the second one found"
 LATE = "as written at once"
+PURE = frozenset({"arith.select", "stream.resource.size", "stream.timepoint.barrier", "util.optimization_barrier"})
+"""What uses a resource or a buffer view and no byte of it; a result stands for any of its operands. spec: FP9.10"""
 UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
 REGIONS = "a concurrent region counts as one step"
 
@@ -47,31 +50,15 @@ REGIONS = "a concurrent region counts as one step"
 class _Reference(NamedTuple):
     """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
 
-    `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it.
+    `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it. What stands for one of
+    several has the number of the `choice` between them.
     """
 
     resource: str
     offset: int
     slice: str | None
     shift: int
-
-
-class _Noted(NamedTuple):
-    """A name that a line defines as a number: a constant `value`, a slice of the size `base` where it is None, or the
-    sum of two names.
-    """
-
-    name: str
-    base: str
-    value: int | str | None
-
-
-class _Line(NamedTuple):
-    """A line of a function that is no such definition, and those before it."""
-
-    number: int
-    text: str
-    noted: list[_Noted]
+    choice: int = 0
 
 
 _Path = tuple[tuple[int, int], ...]
@@ -91,20 +78,31 @@ class SliceAccess(NamedTuple):
 
 @dataclass
 class _Region:
-    """An open brace: its kind, the number of its next child where it is concurrent, and what it defines.
-
-    Of control flow `given` is what it hands on where nothing in it runs, or by its first arm, `step` and `executes` are
-    how many there were before it, and `apart` the executes of its first arm, as bits.
-    """
+    """An open brace of an execute: its kind, the number of its next child where it is concurrent, what it defines."""
 
     kind: str
     number: int = 0
     child: int = 0
     results: list[str] = field(default_factory=list)
-    given: list[set[_Reference]] = field(default_factory=list)
-    step: int = 0
-    executes: int = 0
-    apart: int = 0
+
+
+class _Value(NamedTuple):
+    """What a name stands for: memory, the executes that have ended at a point in time, as bits, and buffer views."""
+
+    references: frozenset[_Reference] = frozenset()
+    times: int = 0
+    views: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Moment:
+    """What holds where the host stands: the executes that it has awaited, as bits, what it has given back, and what
+    globals hold that it has stored.
+    """
+
+    host: int = 0
+    freed: frozenset[str] = frozenset()
+    globals: dict[str, frozenset[_Reference]] = field(default_factory=dict)
 
 
 def read(source: Source) -> ForeignPlan:
@@ -175,125 +173,92 @@ class _Dump:
             yield name, each, before[k] if before else None
 
 
-class _Function:
-    """A function, read line by line, before and after the pass at once."""
+class _Loop(NamedTuple):
+    """The names and lines of a loop's body, and those of the condition behind it; none of these where it counts."""
+
+    names: list[str]
+    body: tuple[int, int]
+    condition: tuple[int, int]
+    condition_names: list[str]
+
+
+class _Function(FunctionText):
+    """A function, run line by line, before and after the pass at once."""
 
     def __init__(self, dump: _Dump, after: tuple[int, str], before: tuple[int, str] | None) -> None:
-        self.dump, self.source, self.memory = dump, dump.source, dump.memory
-        self.line = after[0]
-        self.constants: dict[str, int] = {}
-        self.earlier: dict[str, int] = {}
-        self.slices: dict[str, str] = {}
-        self.parts: dict[str, tuple[str, int]] = {}
-        self.stated: dict[str, int] = {}
-        self.has_both = before is not None
-        later = self.lines(after[1])
-        self.pairs = [(line, line._replace(noted=[])) for line in later]
-        if before is not None:
-            first = self.lines(before[1])
-            self.pairs = list(zip(later, first, strict=False))
-            for line, old in self.pairs:
-                if SSA.sub("%", line.text) != SSA.sub("%", old.text):
-                    raise self.source.refuse(
-                        "the dumps before and after LayoutSlices differ", f"line {line.number}", "dump both of one run"
-                    )
-            if len(first) != len(later):
-                raise self.source.refuse(
-                    "the dumps before and after LayoutSlices have other lengths", f"line {after[0]}"
-                )
-        else:
+        self.dump, self.memory = dump, dump.memory
+        super().__init__(dump.source, after, before)
+        if before is None:
             self.dump.assumed[
                 "each slice has a name of its own for its offset: the dump before the pass is missing"
             ] = None
-        self.references: dict[str, set[_Reference]] = {}
+        self.references: dict[str, frozenset[_Reference]] = {}
         self.arenas: dict[str, int] = {}
         self.cells: dict[tuple[str, str | None], int] = {}
         self.external: set[str] = set()
-        self.imported: dict[str, set[_Reference]] = {}
-        """What a buffer view of the caller's is in memory."""
-        self.globals: dict[str, set[_Reference]] = {}
+        self.imported: dict[str, frozenset[_Reference]] = {}
+        """What a buffer view of the caller's is in memory; `exported` has those that are made here."""
+        self.exported: dict[str, frozenset[_Reference]] = {}
+        self.views: dict[str, frozenset[str]] = {}
+        """The buffer views that one made from others may be."""
+        self.initial: dict[str, frozenset[_Reference]] = {}
+        """What globals hold before the function runs."""
+        self.handed_over: list[tuple[int, int]] = []
+        """Cells that the caller is given, and the executes that do not run where they are."""
+        self.chained = 0
+        """The executes that the caller awaits by a fence."""
         self.consumed: set[str] = set()
         """The buffer views that the caller gives up."""
         self.open: list[_Region] = []
         self.accesses: list[SliceAccess] = []
         self.label = ""
         self.times: dict[str, int] = {}
-        self.host = self.current = self.executes = 0
+        self.now = _Moment()
+        self.current = self.executes = 0
+        self.needs: dict[str, int] = {}
+        """Of each allocation the point in time from which on it is there."""
+        self.made_by: dict[int, int] = {}
+        """The line that wrote a slice first, and all of it: where it runs again, it does so again."""
         self.touched: dict[int, tuple[int, int]] = {}
         """Of each memory the executes that touch it and that write it, as bits; `uses` has those of each cell."""
         self.uses: dict[int, tuple[int, int]] = {}
         self.apart = 0
         """The executes that do not run where this arm does."""
         self.unordered: set[int] = set()
+        self.either: set[int] = set()
+        """What one of several names may write."""
         self.regions = 0
-        self.yielded: list[list[set[_Reference]]] = []
-
-    def lines(self, text: str) -> list[_Line]:
-        """The lines of a function without sums, constants and packs, which are noted with the line behind them."""
-        found, noted, packing, at = list[_Line](), list[_Noted](), "", 0
-        for number, line in enumerate(text.split("\n"), self.line):
-            self.source.spend(1 + len(line) // 64)
-            constant, total = CONSTANT.match(line), SUM.match(line)
-            pack = PACK.match(line)
-            if constant is not None:
-                noted.append(_Noted(constant[1], "", int(constant[2]) if len(constant[2]) <= 20 else UINT64_END))
-            elif total is not None:
-                noted.append(_Noted(total[1], total[2], total[3]))
-            elif pack is not None:
-                packing, at = pack[1], 0
-            elif packing:
-                part = SLICE.match(line)
-                if part is not None:
-                    at += 1
-                    noted.append(_Noted(f"{packing}#{at}", part[3], None))
-                elif "})" in line or line.strip().startswith("}"):
-                    packing = ""
-            else:
-                found.append(_Line(number, line.strip(), noted))
-                noted = []
-                if line == "}":
-                    break
-        return found
-
-    def define(self, line: _Line, constants: dict[str, int], slices: dict[str, str]) -> None:
-        """Note what stands before a line. Regions beside each other have names of their own, so that a name stands for
-        what was last made of it. spec: FP9.1
-        """
-        for name, base, value in line.noted:
-            self.source.spend(1)
-            self.forget(name, constants, slices)
-            if isinstance(value, int):
-                constants[name] = value
-            elif value is None:
-                slices[name] = base
-                if base in constants:
-                    self.stated[name] = constants[base]
-            elif value in constants and base in constants:
-                constants[name] = constants[base] + constants[value]
-            elif value in constants and base in slices:
-                self.parts[name] = base, constants[value]
-        made = RESULTS.match(line.text)
-        for name in _names(made[1]) if made is not None else ():
-            self.forget(name, constants, slices)
-
-    def forget(self, name: str, constants: dict[str, int], slices: dict[str, str]) -> None:
-        """A name stands for something else from now on."""
-        constants.pop(name, None)
-        if slices is self.slices:
-            slices.pop(name, None)
-            self.parts.pop(name, None)
-            self.stated.pop(name, None)
+        self.handed: list[_Value] = []
+        self.choices = 0
+        self.perhaps: dict[int, int] = {}
+        """Cells that were written as one of several, with the choice."""
+        self.depth = 0
 
     def read(self) -> None:
+        self.block(0, len(self.pairs))
+        self.keep(self.now.globals.items())
+        for cell, apart in self.handed_over:
+            self.ordered(cell, self.now.host | self.chained | apart)
+
+    def block(self, at: int, end: int) -> None:
+        """Lines from `at` up to `end`."""
         nothing: dict[str, str] = {}
-        for line, old in self.pairs:
+        while at < end:
+            line, old = self.pairs[at]
             self.line = line.number
             self.source.spend(1 + len(line.text) // 64)
+            if len(line.text) > MAX_LINE and "!stream." in line.text:
+                raise self.refuse(f"a line of more than {MAX_LINE} characters")
             self.define(line, self.constants, nothing)
             self.define(old, self.earlier, self.slices)
-            self.statement(line.text, old.text)
-        if self.open:
-            raise self.source.not_whole("the function does not end", f"line {self.line}")
+            at = self.statement(at, line.text, old.text)
+
+    def region(self, at: int, end: int) -> list[_Value]:
+        """A region of control flow: what it hands on."""
+        self.handed, self.depth = [], self.depth + 1
+        self.block(at, end)
+        self.depth -= 1
+        return self.handed
 
     def keep_arguments(self) -> None:
         """State that what the caller does not give up stays as it was given. spec: FP9.11"""
@@ -301,79 +266,130 @@ class _Function:
             if view not in self.consumed:
                 self.memory.keeps([self.cells[ref.resource, None] for ref in refs])
 
-    def statement(self, text: str, old: str) -> None:
-        """One line. Names are those after the pass; `old` is the line before it."""
+    def statement(self, at: int, text: str, old: str) -> int:
+        """One line, or a whole region of control flow; the line behind it. Names are those after the pass; `old` is the
+        line before it.
+        """
         if text.startswith(("//", "util.func", "util.initializer")) or not text:
-            if text.startswith("util."):
-                self.open.append(_Region("function"))
-            return
+            return at + 1
         if text.startswith("}"):
-            self.close(text)
-            return
+            self.close()
+            return at + 1
         if text.startswith("^bb"):
-            self.block(text)
-            return
-        if any(region.kind == "execute" for region in self.open):
+            raise self.refuse(
+                "branches between blocks are not read", "control flow of scf.for, scf.while and scf.if is"
+            )
+        if self.open:
             self.command(text, old)
-            return
+            return at + 1
         match = RESULTS.fullmatch(text)
-        results = _names(match[1]) if match else []
+        results = self.names(match[1]) if match else []
         body = match[2] if match else text
         old_match = RESULTS.fullmatch(old)
         before = old_match[2] if old_match else old
         op = body.split(None, 1)[0].split("(")[0] if body else ""
         operands = SSA.findall(body)
+        if op.startswith("scf.") and body.endswith("{"):
+            return self.control(op, at, body, before, results)
         for result in results:  # a region beside this one may have used the name
-            self.references.pop(result, None)
-            self.times.pop(result, None)
+            self.bind(result, _Value())
         if op == "stream.cmd.execute":
             self.execute(body, results)
         elif op in ("stream.resource.alloca", "stream.resource.alloc"):
             sizes = SIZE.findall(body)
             if not results or len(sizes) != 1:
                 raise self.refuse("expected the size of an allocation")
-            self.allocate(results[0], self.number(sizes[0]))
-            self.timed(results, operands)
+            self.allocate(results, self.number(sizes[0]), self.timed(operands))
         elif op == "stream.resource.subview":
             window, earlier = WINDOW.search(body), WINDOW.search(before)
             if window is None or earlier is None or len(results) != 1:
                 raise self.refuse("expected a resource and an offset in it")
-            self.references[results[0]] = self.at(window[1], window[2], earlier[2])
+            self.references[results[0]] = frozenset(self.at(window[1], window[2], earlier[2]))
         elif op == "stream.resource.dealloca":
-            self.free(body.partition(") =>")[2] or body.partition("=>")[2])
+            self.free(body, results)
         elif op == "stream.timepoint.await":
-            for operand in operands:
-                self.host |= self.times.get(operand, 0)
+            self.now.host |= self.timed(operands)
             for result, given in zip(results, SSA.findall(body.partition("=>")[2].partition(":")[0]), strict=False):
-                self.references[result] = self.references.get(given, set())
-                self.awaited(self.references[result])
+                self.references[result] = self.references.get(given, frozenset())
+                for cell in self.cells_in(self.references[result]):
+                    self.ordered(cell, self.now.host | self.apart)
+        elif op == "stream.timepoint.chain_external":
+            self.chained |= self.timed(operands)
         elif op == "util.global.load" and "!stream.resource" in body:
             self.loaded(body, results)
-        elif op in ("stream.tensor.export", "util.global.store", "util.return", "stream.resource.store", "util.call"):
-            self.keep(operands, is_read=op != "util.call")
-            self.timed(results, operands)
-            if op == "util.global.store" and (symbol := SYMBOL.search(body)) is not None:
-                self.globals[symbol[0]] = set().union(*(self.references.get(name, ()) for name in operands))
+        elif op == "util.global.store":
+            if (symbol := SYMBOL.search(body)) is not None and "!stream.resource" in body:
+                self.initial_of(symbol[0])
+                self.now.globals[symbol[0]] = self.all_of(operands)
+        elif op in ("stream.tensor.export", "util.return"):
+            self.keep([(name, self.references.get(name, frozenset())) for name in operands])
+            if op == "stream.tensor.export":
+                self.exported |= dict.fromkeys(results, self.all_of(operands))
+        elif op == "util.call":
+            self.called(body, results, operands)
         elif op == "stream.tensor.import":
             self.importing(body, results, operands)
-            self.timed(results, operands)
-        elif op == "stream.resource.load":
-            self.touch("load", [ref for operand in operands for ref in self.references.get(operand, ())])
+            self.times |= dict.fromkeys(results, self.timed(operands))
+        elif op in ("stream.resource.load", "stream.resource.store"):
+            self.by_the_host(op, body, before)
         elif op == "stream.file.read":
             self.file(body, before, results)
         elif op == "scf.yield" or op.startswith("scf.condition"):
             self.hand_on(body)
-        elif op.startswith(("cf.", "scf.forall", "scf.parallel", "scf.index_switch")):
+        elif body.endswith("{") or op.startswith(("cf.", "scf.")):
             raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
-        elif body.endswith("{"):
-            self.begin(op, body, results)
         else:
-            self.timed(results, operands)
-            if "!stream.resource" in body:
-                same = [ref for operand in operands for ref in self.references.get(operand, ())]
-                for result in results:
-                    if same:
-                        self.references[result] = set(same)
+            self.other(op, body, results, operands)
+        return at + 1
+
+    def other(self, op: str, body: str, results: list[str], operands: list[str]) -> None:
+        """What runs no command: points in time, numbers, and names of what has one. spec: FP9.10"""
+        names = [operand for operand in operands if self.references.get(operand)]
+        if names and op not in PURE:
+            raise self.refuse(f"{op} is not read")
+        given = [self.times[operand] for operand in operands if operand in self.times]
+        ended = self.timed(operands)
+        if op == "arith.select":  # one of them, and nothing says which
+            for each in given:
+                ended &= each
+        for result in results:
+            views = frozenset[str]().union(*map(self.view, operands)) if "!hal.buffer_view" in body else frozenset()
+            refs = self.all_of(names) if "!stream.resource" in body else frozenset[_Reference]()
+            self.bind(result, _Value(self.chosen(refs) if op == "arith.select" else refs, ended, views))
+
+    def called(self, body: str, results: list[str], operands: list[str]) -> None:
+        """A call of another function, which may write what it is given, and return it or memory of its own."""
+        for operand in operands:
+            for cell in self.cells_in(self.references.get(operand, frozenset())):
+                self.ordered(cell, self.now.host | self.apart)
+                self.memory.returns([cell])
+        if "!stream.resource" in body.partition("->")[2]:
+            given = self.all_of(operands)
+            for result in results:
+                self.external_resource(result, 0, UINT64_END - 1)
+                self.references[result] = self.chosen(self.references[result] | given)
+
+    def bind(self, name: str, value: _Value) -> None:
+        """A name stands for a value from now on, and for nothing else."""
+        self.references.pop(name, None)
+        self.times.pop(name, None)
+        self.views.pop(name, None)
+        if value.references:
+            self.references[name] = value.references
+        if value.times:
+            self.times[name] = value.times
+        if value.views:
+            self.views[name] = value.views
+
+    def value(self, name: str) -> _Value:
+        return _Value(self.references.get(name, frozenset()), self.times.get(name, 0), self.view(name))
+
+    def view(self, name: str) -> frozenset[str]:
+        """The buffer views that a name may be: itself, where nothing has made it."""
+        return self.views.get(name, frozenset((name,)))
+
+    def all_of(self, names: Iterable[str]) -> frozenset[_Reference]:
+        return frozenset[_Reference]().union(*(self.references.get(name, ()) for name in names))
 
     def importing(self, body: str, results: list[str], operands: list[str]) -> None:
         """`stream.tensor.import … consume %arg0 : … in !stream.resource<external>{%size}`. spec: FP9.11"""
@@ -382,141 +398,194 @@ class _Function:
         if CONSUME.search(body):
             self.consumed.add(operands[0])
         size = SIZE.search(body)
-        if operands[0] in self.imported:
-            self.references[results[0]] = self.imported[operands[0]]
-            return
         known = self.constants.get(size[1]) if size is not None else None
-        self.external_resource(results[0], known or 0, UINT64_END - 1 if known is None else known)
-        self.imported[operands[0]] = self.references[results[0]]
+        found = frozenset[_Reference]()
+        for view in sorted(self.view(operands[0])):
+            if view in self.exported:
+                found |= self.exported[view]
+                continue
+            if view not in self.imported:
+                self.external_resource(results[0], known or 0, UINT64_END - 1 if known is None else known)
+                self.imported[view] = self.references[results[0]]
+            found |= self.imported[view]
+        self.references[results[0]] = found
 
     def loaded(self, body: str, results: list[str]) -> None:
         """`%r = util.global.load @name : !stream.resource<…>`: one memory, however often it is loaded. spec: FP9.3"""
         symbol = SYMBOL.search(body)
         if len(results) != 1 or symbol is None:
             raise self.refuse("expected a global")
-        if symbol[0] not in self.globals:
-            self.external_resource(results[0], 0, UINT64_END - 1)
-            self.globals[symbol[0]] = self.references[results[0]]
-            if "!stream.resource<constant>" in body:
-                self.memory.keeps([self.cells[ref.resource, None] for ref in self.references[results[0]]])
-        self.references[results[0]] = self.globals[symbol[0]]
+        initial = self.initial_of(symbol[0])
+        if "!stream.resource<constant>" in body:
+            self.memory.keeps([self.cells[ref.resource, None] for ref in initial])
+        self.references[results[0]] = self.now.globals.get(symbol[0], initial)
 
-    def timed(self, results: list[str], operands: list[str]) -> None:
-        """Timepoints that follow from others: what has then been executed, as bits."""
+    def initial_of(self, symbol: str) -> frozenset[_Reference]:
+        """What a global holds before the function runs."""
+        if symbol not in self.initial:
+            self.external_resource(f"%{symbol.removeprefix('@')}", 0, UINT64_END - 1)
+            self.initial[symbol] = self.references.pop(f"%{symbol.removeprefix('@')}")
+        return self.initial[symbol]
+
+    def timed(self, operands: Iterable[str]) -> int:
+        """What has been executed where all of some points in time are reached, as bits."""
         mask = 0
         for operand in operands:
             mask |= self.times.get(operand, 0)
-        if mask:
-            self.times |= dict.fromkeys(results, mask)
-            self.source.spend(self.executes // 64)
+        self.source.spend(self.executes // 64)
+        return mask
 
-    def begin(self, op: str, body: str, results: list[str]) -> None:
-        """Control flow: what it is given stands for itself inside. spec: FP9.6"""
-        self.source.descend(len(self.open))
-        kind = op if op in ("scf.for", "scf.while", "scf.if") else ""
-        if not kind:
+    # Control flow.
+
+    def control(self, op: str, at: int, body: str, old: str, results: list[str]) -> int:
+        """A whole region of control flow; the line behind it. spec: FP9.6"""
+        if op not in ("scf.for", "scf.while", "scf.if"):
             raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
-        if kind != "scf.if":
-            self.dump.approximations[LOOPS] = None
-        given = []
-        inits = body.partition("iter_args" if kind == "scf.for" else "scf.while")[2] if kind != "scf.if" else ""
-        for name, value in GIVEN.findall(inits.partition(")")[0]):
-            self.references.pop(name, None)  # the region beside this one may have used the name
-            if value in self.references:
-                self.references[name] = self.references[value]
-            self.times[name] = self.times.get(value, 0)
-            given.append(self.references.get(value, set()))
-        if kind != "scf.while":  # its condition is always run
-            self.memory.begin(kind, (DOMAIN, kind), ())
-        steps = len(self.memory.steps)
-        self.open.append(_Region(kind, results=results, given=given, step=steps, executes=self.executes))
-        self.yielded.append([])
+        first, last = self.ends[at], self.ends[at]
+        second = (first, first)
+        if self.pairs[first][0].text.endswith("{"):
+            last = self.ends[first]
+            second = first + 1, last
+        if (op == "scf.while") != (second != (first, first)) and op != "scf.if":
+            raise self.refuse(f"expected the regions of {op}")
+        if op == "scf.if":
+            self.arms(op, [partial(self.region, at + 1, first), partial(self.region, *second)], results)
+            return last + 1
+        self.dump.assumed[LOOPS] = None
+        inits = body.partition("iter_args" if op == "scf.for" else "scf.while")[2].partition(")")[0]
+        given = GIVEN.findall(inits)
+        self.argued([name for name, _ in GIVEN.findall(body.partition("->")[0])], self.constants, {})
+        self.argued([name for name, _ in GIVEN.findall(old.partition("->")[0])], self.earlier, self.slices)
+        names, values = [name for name, _ in given], [self.value(value) for _, value in given]
+        if op == "scf.for":
+            loop = _Loop(names, (at + 1, first), (first, first), [])
+        else:
+            values = self.pass_of(names, values, (at + 1, first))  # its condition is always run
+            loop = _Loop(self.block_names(second[0]), (second[0] + 1, last), (at + 1, first), names)
+        self.arms(op, [partial(self.iterated, loop, values, count) for count in range(ITERATIONS + 1)], results)
+        return last + 1
 
-    def block(self, text: str) -> None:
+    def argued(self, names: list[str], constants: dict[str, int], slices: dict[str, str]) -> None:
+        """Names of what a region is given are no constants, whatever they are in a region beside it. spec: FP9.1"""
+        for name in names:
+            self.forget(name, constants, slices)
+
+    def block_names(self, at: int) -> list[str]:
         """`^bb0(%arg3: …):` behind `do {`: what the condition hands on."""
-        if not self.open or self.open[-1].kind != "scf.while":
-            raise self.refuse(
-                "branches between blocks are not read", "control flow of scf.for, scf.while and scf.if is"
-            )
-        for name, refs in zip(SSA.findall(text), self.yielded[-1], strict=False):
-            self.references[name] = set(refs)
-            self.times[name] = (1 << self.executes) - 1
+        line, old = self.pairs[at]
+        if not line.text.startswith("^bb"):
+            raise self.refuse("expected the arguments of a loop's body")
+        self.argued(SSA.findall(line.text), self.constants, {})
+        self.argued(SSA.findall(old.text), self.earlier, self.slices)
+        return SSA.findall(line.text)
+
+    def pass_of(self, names: list[str], values: list[_Value], lines: tuple[int, int]) -> list[_Value]:
+        """A region once, with what it is given; what it hands on."""
+        for k, name in enumerate(names):
+            self.bind(name, values[k] if k < len(values) else _Value())
+        return self.region(*lines) if lines[0] < lines[1] else values
+
+    def iterated(self, loop: _Loop, values: list[_Value], count: int) -> list[_Value]:
+        """So many iterations, each with what the one before it has handed on.
+
+        What a third one were given must be what one of two was: else they do not stand for all. spec: FP9.6
+        """
+        given = [self.memory_of(values)]
+        for _ in range(count):
+            values = self.pass_of(loop.names, values, loop.body)
+            values = self.pass_of(loop.condition_names, values, loop.condition)
+            given.append(self.memory_of(values))
+        if count == ITERATIONS and given[-1] not in given[:-1]:
+            raise self.refuse("a loop hands on memory in turns of more than two iterations")
+        return values
+
+    def memory_of(self, values: list[_Value]) -> list[frozenset[_Reference]]:
+        """Which memory values are; what each iteration allocates is the same for all."""
+        return [
+            frozenset(ref._replace(resource=ref.resource.partition(" of ")[0], choice=0) for ref in value.references)
+            for value in values
+        ]
 
     def hand_on(self, body: str) -> None:
         """`scf.yield` and `scf.condition`: the values that a region hands on. They are read there."""
-        if not self.yielded:
+        if not self.depth:
             raise self.refuse("a yield outside of control flow")
-        values = SSA.findall(
-            body.partition(" : ")[0].partition(") ")[2] if "condition" in body else body.partition(" : ")[0]
-        )
-        found = [set(self.references.get(value, ())) for value in values]
-        self.touch("yield", [ref for refs in found for ref in refs])
-        merged = self.yielded[-1]
-        for k, refs in enumerate(found):
-            if k < len(merged):
-                merged[k] |= refs
-            else:
-                merged.append(refs)
+        head = body.partition(" : ")[0]
+        self.handed = [
+            self.value(name) for name in SSA.findall(head.partition(") ")[2] if "condition" in body else head)
+        ]
+        self.touch("yield", [ref for value in self.handed for ref in value.references])
 
-    def close(self, text: str) -> None:
+    def arms(self, kind: str, runs: Sequence[Callable[[], list[_Value]]], results: list[str]) -> None:
+        """Exclusive arms, each of which hands on values; what `results` stand for behind them. spec: FP9.6
+
+        What has been awaited behind them is what each arm has awaited, and the executes of the others, which did not
+        run where it did.
+        """
+        self.memory.begin(kind, (DOMAIN, kind), ())
+        before, apart, start = self.now, self.apart, self.executes
+        handed, moments, own = list[list[_Value]](), list[_Moment](), list[int]()
+        for k, run in enumerate(runs):
+            if k:
+                self.memory.arm(apart=kind != "scf.if")
+            self.now = _Moment(before.host, before.freed, dict(before.globals))
+            first = self.executes
+            handed.append(run())
+            moments.append(self.now)
+            own.append((1 << self.executes) - (1 << first))
+            self.apart |= own[-1]
+            self.source.spend(self.executes // 64)
+        self.apart = apart
+        anew = (1 << self.executes) - (1 << start)
+        symbols = sorted({symbol for moment in moments for symbol in moment.globals})
+        for values, moment in zip(handed, moments, strict=True):
+            del values[len(results) :]
+            values += [_Value()] * (len(results) - len(values))
+            values += [_Value(moment.globals.get(symbol, self.initial[symbol])) for symbol in symbols]
+        found = self.left(handed, anew)
+        for k, result in enumerate(results):
+            given = [values[k] for values in handed]
+            times = -1 if any(value.times for value in given) else 0
+            for mine, value in zip(own, given, strict=True):
+                times &= value.times | anew & ~mine
+            self.bind(result, _Value(found[k], times, frozenset[str]().union(*(value.views for value in given))))
+        host = -1
+        for mine, moment in zip(own, moments, strict=True):
+            host &= moment.host | anew & ~mine
+        freed = frozenset[str]().union(*(moment.freed for moment in moments))
+        self.now = _Moment(host, freed, dict(zip(symbols, found[len(results) :], strict=True)))
+
+    def left(self, handed: list[list[_Value]], anew: int) -> list[frozenset[_Reference]]:
+        """Control flow has ended: what each value stands for, of what either arm has handed on. spec: FP9.6"""
+        cells = [{ref: self.cells_of(ref) for value in arm for ref in value.references} for arm in handed]
+        taken = [[Pointer(cell, 0) for of in arm.values() for cell in of.values()] for arm in cells]
+        moved = self.memory.end(taken)
+        results = []
+        for k in range(len(handed[0])):
+            found: set[_Reference] = set()
+            for arm, to, of in zip(handed, moved, cells, strict=True):
+                found.update(self.joined(ref, of[ref], to, anew) for ref in arm[k].references)
+            results.append(frozenset(found))
+        return [self.chosen(refs) for refs in results]
+
+    def chosen(self, refs: frozenset[_Reference]) -> frozenset[_Reference]:
+        """One of several memories, and nothing says which: what is written by this name is read by no other.
+
+        spec: FP1.14
+        """
+        self.choices += 1
+        return frozenset(ref._replace(choice=self.choices) for ref in refs) if len(refs) > 1 else refs
+
+    def close(self) -> None:
         if not self.open:
-            raise self.refuse("a brace closes nothing")
-        if "{" in text:  # `} else {` and `} do {`: the same region goes on
-            region = self.open[-1]
-            if region.kind == "scf.if":
-                self.next_arm(region)
-            elif region.kind == "scf.while":
-                region.given = [set(refs) for refs in self.yielded[-1]]
-                self.memory.begin(region.kind, (DOMAIN, region.kind), ())
-            return
+            return  # the function's own
         region = self.open.pop()
         if region.kind in ("concurrent", "serial", "dispatch"):
             self.leave()
         elif region.kind == "execute":
             self.executes += 1
+            self.source.spend(self.executes // 64)
             self.times |= dict.fromkeys(region.results, self.current | 1 << (self.executes - 1))
-        elif region.kind.startswith("scf."):
-            if region.kind != "scf.if":
-                self.iterated(region)
-            elif not region.child:
-                self.next_arm(region)  # there is no else
-            self.left(region)
-            self.times |= dict.fromkeys(region.results, (1 << self.executes) - 1)
-
-    def next_arm(self, region: _Region) -> None:
-        """The first of two exclusive arms has ended. spec: FP9.6"""
-        region.child += 1
-        region.given, self.yielded[-1] = self.yielded[-1], []
-        region.apart = (1 << self.executes) - (1 << region.executes)
-        self.apart |= region.apart
-        self.memory.arm()
-
-    def iterated(self, region: _Region) -> None:
-        """A loop has ended: another iteration reads what this one has read from before it. It need not run at all."""
-        steps = self.memory.steps[region.step :]
-        made = {cell for step in steps for cell in step.writes}
-        again = dict.fromkeys(c.number for step in steps for c in step.reads if c not in made)
-        self.source.spend(sum(len(step.reads) for step in steps))
-        if again:
-            self.memory.step("next iteration", (DOMAIN, "loop"), again, ())
-        self.memory.arm()
-
-    def left(self, region: _Region) -> None:
-        """Control flow has ended: what its results stand for, of what either arm has handed on. spec: FP9.6"""
-        handed = self.yielded.pop()
-        arms = (region.given, handed) if region.kind == "scf.if" else (handed, region.given)
-        self.apart &= ~region.apart
-        cells = [{ref: self.cells_of(ref) for refs in arm for ref in refs} for arm in arms]
-        taken = [[Pointer(cell, 0) for of in arm.values() for cell in of.values()] for arm in cells]
-        moved = self.memory.end(taken)
-        anew = (1 << self.executes) - (1 << region.executes)
-        for k, result in enumerate(region.results):
-            found: set[_Reference] = set()
-            for arm, to, of in zip(arms, moved, cells, strict=True):
-                for ref in arm[k] if k < len(arm) else ():
-                    found.add(self.joined(ref, of[ref], to, anew))
-            if found:
-                self.references[result] = found
 
     def cells_of(self, ref: _Reference) -> dict[str | None, int]:
         """The cells of a resource, by slice, whatever of it a reference stands for."""
@@ -537,7 +606,9 @@ class _Function:
         for part, cell in places.items():
             self.cells[root, part] = cell
             if cell != cells[part]:
-                self.uses[cell] = anew, anew
+                all_of, written = self.uses.get(cell, (0, 0))
+                before = self.uses.get(cells[part], (0, 0))
+                self.uses[cell] = all_of | before[0], written | before[1]
         return ref._replace(resource=root)
 
     # Commands.
@@ -547,9 +618,7 @@ class _Function:
         if not body.endswith("{"):
             raise self.refuse("expected the commands of an execute")
         head, _, bound = body.partition("with(")
-        self.current = self.host
-        for operand in SSA.findall(head):
-            self.current |= self.times.get(operand, 0)
+        self.current = self.now.host | self.timed(SSA.findall(head))
         for value, name, size in BOUND.findall(bound):
             if value not in self.references and size in self.constants:
                 self.external_resource(value, self.constants[size], self.constants[size])
@@ -562,16 +631,31 @@ class _Function:
         windows, earlier = WINDOW.findall(what), WINDOW.findall(old.partition("=>")[2])
         if len(windows) != 2 or len(earlier) != 2:
             raise self.refuse("expected a file and the window of a resource")
-        awaited = SSA.findall(head)
-        self.current = self.host
-        for operand in awaited:
-            self.current |= self.times.get(operand, 0)
+        self.current = self.now.host | self.timed(SSA.findall(head))
         self.label = "stream.file.read"
         length = self.number(SSA.findall(what.partition(" : ")[0])[-1])
         self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)
         self.step()
         self.executes += 1
         self.times |= dict.fromkeys(results, self.current | 1 << (self.executes - 1))
+
+    def by_the_host(self, op: str, body: str, old: str) -> None:
+        """`stream.resource.load %r[%offset] : …` and `store %value, %r[%offset] : …`, which nothing may run beside.
+
+        spec: FP9.8
+        """
+        window, earlier = WINDOW.search(body), WINDOW.search(old)
+        bits = ELEMENT.search(body)
+        if window is None or earlier is None or bits is None:
+            raise self.refuse("expected the place of a number")
+        self.current, self.label = self.now.host, op
+        writes = op.endswith("store")
+        self.access(
+            window[1], window[2], earlier[2], max(1, int(bits[1] or bits[2]) // 8), reads=not writes, writes=writes
+        )
+        self.step()
+        self.now.host |= 1 << self.executes
+        self.executes += 1
 
     def command(self, text: str, old: str) -> None:
         """A line in an execute."""
@@ -639,10 +723,21 @@ class _Function:
                 raise self.refuse(f"{offset} is no constant, in a concurrent region")
             reads = True  # what was there before stays in part
             self.dump.approximations[UNKNOWN] = None
-        for ref, length in found:
-            cell = self.cell(ref, length)
+        cells = [self.cell(ref, length) for ref, length in found]
+        # One of them is written, and nothing says which.
+        is_choice = len(found) > 1 and writes
+        is_first = is_choice and not reads and all(self.memory.held(cell) is None for cell in cells)
+        for cell, (ref, length) in zip(cells, found, strict=True):
             start = ref.offset - self.memory.cells[cell].offset
             self.accesses.append(SliceAccess(cell, start, start + length, reads, writes, path))
+            if is_choice and not is_first:
+                self.either.add(cell)
+            if not is_first:
+                self.seen(ref, cell)
+            elif ref.choice:
+                self.perhaps[cell] = ref.choice
+            if ref.resource in self.now.freed:
+                self.late(cell, "after its dealloca")
             bit = 1 << self.executes
             all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
             unordered = ~(self.current | bit)
@@ -650,7 +745,7 @@ class _Function:
                 self.dump.assumed["executes that do not await each other run in the order of the file"] = None
             self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
             all_of, written = self.uses.get(cell, (0, 0))
-            if (all_of if writes else written) & unordered & ~self.apart:
+            if ((all_of if writes else written) & ~self.apart | self.needs.get(ref.resource, 0)) & unordered:
                 self.unordered.add(cell)
             self.uses[cell] = all_of | bit, written | (bit if writes else 0)
 
@@ -661,12 +756,13 @@ class _Function:
             size = self.memory.arenas[self.arenas[ref.resource]].capacity
             if size >= UINT64_END - 1 or any(of == ref.resource and part for of, part in self.cells):
                 self.number(offset)  # refused
-        return _Reference(ref.resource, ref.offset - ref.shift, ref.slice, 0), size
+        return ref._replace(offset=ref.offset - ref.shift, shift=0), size
 
     def step(self) -> None:
         """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
         accesses, self.accesses = self.accesses, []
         unordered, self.unordered = self.unordered, set()
+        either, self.either = self.either, set()
         reads: list[int] = []
         writes: list[int] = []
         keeps: list[int] = []
@@ -678,6 +774,12 @@ class _Function:
             is_race = is_race or cell in unordered
             own: set[_Path] = set()
             is_fresh = self.memory.held(cell) is None
+            if cell in either:
+                reads.append(cell)
+            elif is_fresh:
+                self.made_by[cell] = self.line
+            elif self.made_by.get(cell) == self.line and not is_race and not any(a.reads for a in found):
+                self.memory.renew(cell)
             for access in found:
                 if access.reads and access.writes and is_fresh:
                     self.dump.assumed["what a command changes and nothing has written is written by it"] = None
@@ -698,18 +800,38 @@ class _Function:
         c = self.memory.cells[cell]
         return self.memory.cell(f"{c.name} {LATE}", c.arena, c.offset, c.bytes)
 
-    def awaited(self, refs: set[_Reference]) -> None:
+    def ordered(self, cell: int, ended: int) -> None:
         """What is handed on as of a point in time must not be written by what that does not wait for. spec: FP9.8"""
-        for cell in [cell for ref in refs for cell in self.within(ref)]:
-            if self.uses.get(cell, (0, 0))[1] & ~(self.host | self.apart):
-                self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
+        if self.uses.get(cell, (0, 0))[1] & ~ended:
+            self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
+
+    def seen(self, ref: _Reference, cell: int) -> None:
+        """A cell is used by a name: was it written by this one, if it was written as one of several?"""
+        if self.perhaps.get(cell, ref.choice) != ref.choice:
+            self.late(cell, "as another choice has left it")
+
+    def late(self, cell: int, why: str) -> None:
+        """State that a cell is used where it is not there: a read of what nothing writes."""
+        c = self.memory.cells[cell]
+        self.memory.step(
+            self.label,
+            (DOMAIN, self.label),
+            [self.memory.cell(f"{c.name} {why}", c.arena, c.offset, max(1, c.bytes))],
+            (),
+        )
 
     # Resources.
 
-    def allocate(self, name: str, size: int) -> None:
+    def allocate(self, results: list[str], size: int, ended: int) -> None:
+        """An allocation, which is there from its point in time on, if it has one."""
+        name = results[0]
         root = self.root(name)
         self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
-        self.references[name] = {_Reference(root, 0, None, 0)}
+        self.references[name] = frozenset((_Reference(root, 0, None, 0),))
+        if len(results) > 1:
+            self.needs[root] = 1 << self.executes
+            self.times |= dict.fromkeys(results[1:], ended | 1 << self.executes)
+            self.executes += 1
 
     def root(self, name: str) -> str:
         """What a resource is called here: a region beside this one may have one of the same name."""
@@ -722,9 +844,9 @@ class _Function:
         self.arenas[root] = self.memory.cells[cell].arena
         self.cells[root, None] = cell
         self.external.add(root)
-        self.references[name] = {_Reference(root, 0, None, 0)}
+        self.references[name] = frozenset((_Reference(root, 0, None, 0),))
 
-    def known(self, name: str) -> set[_Reference]:
+    def known(self, name: str) -> frozenset[_Reference]:
         """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
         if name not in self.references:
             self.external_resource(name, 0, UINT64_END - 1)
@@ -740,9 +862,9 @@ class _Function:
             if is_named and ref.slice is not None and ref.shift + value:
                 raise self.refuse(f"a slice in the slice {ref.slice}")
             if is_named and ref.slice is None:
-                found.add(_Reference(ref.resource, ref.offset + value, before, shift))
+                found.add(ref._replace(offset=ref.offset + value, slice=before, shift=shift))
             else:
-                found.add(_Reference(ref.resource, ref.offset + value, ref.slice, ref.shift + value))
+                found.add(ref._replace(offset=ref.offset + value, shift=ref.shift + value))
         self.source.spend(len(found))
         return found
 
@@ -768,9 +890,12 @@ class _Function:
 
     def touch(self, what: str, refs: list[_Reference]) -> None:
         """Read what references point to, as far as anything has written it."""
-        cells = [cell for ref in refs for cell in self.within(ref)]
+        cells = self.cells_in(refs)
         if cells:
             self.memory.step(what, (DOMAIN, what), cells, ())
+
+    def cells_in(self, refs: Iterable[_Reference]) -> list[int]:
+        return [cell for ref in refs for cell in self.within(ref)]
 
     def within(self, ref: _Reference) -> list[int]:
         """The written cells that a reference to a resource or a slice stands for."""
@@ -781,50 +906,48 @@ class _Function:
             self.source.spend(len(self.cells))
         return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
 
-    def keep(self, names: list[str], *, is_read: bool) -> None:
-        """Results: the caller reads them when the function is over. A buffer view that it gave keeps what it had.
-
-        What is given to a call may be written there, and is read where it is written here. spec: FP9.3
+    def keep(self, results: Iterable[tuple[str, frozenset[_Reference]]]) -> None:
+        """Results: the caller reads them when the function is over, and what is done with them until then must have
+        ended. A buffer view that it gave keeps what it had. spec: FP9.3, FP9.8
         """
-        for name in names:
-            for ref in self.imported.get(name, ()):
+        for name, refs in results:
+            for ref in [ref for view in self.view(name) for ref in self.imported.get(view, ())]:
                 self.memory.keeps(self.within(ref))
-            for ref in self.references.get(name, ()):
+            for ref in refs:
                 cells = self.within(ref)
-                if is_read and not cells and self.arenas[ref.resource] not in self.memory.empty:
+                if not cells and self.arenas[ref.resource] not in self.memory.empty:
                     cells = [self.cell(ref, 0)]
                 self.memory.returns(cells)
+                for cell in cells:
+                    self.seen(ref, cell)
+                self.handed_over += [(cell, self.apart) for cell in cells]
+                if ref.resource in self.now.freed:
+                    self.label = "return"
+                    for cell in cells:
+                        self.late(cell, "after its dealloca")
 
-    def free(self, text: str) -> None:
-        """`stream.resource.dealloca … => %r`: nothing is left of its bytes. spec: FP9.7"""
-        for name in SSA.findall(text.partition(":")[0]):
+    def free(self, body: str, results: list[str]) -> None:
+        """`stream.resource.dealloca … await(%t) => %r`: nothing is left of its bytes, and nothing uses it any more.
+
+        spec: FP9.7, FP9.8
+        """
+        head, _, what = body.rpartition("=>")[0].rpartition("=>") if body.count("=>") > 1 else body.partition("=>")
+        ended = self.now.host | self.timed(SSA.findall(head))
+        for name in SSA.findall(what.partition(":")[0]):
             for ref in self.known(name):
-                if ref.resource in self.external:
-                    continue
                 arena = self.arenas[ref.resource]
-                size = self.memory.arenas[arena].capacity
-                label = f"{self.dump.prefix}{name.removeprefix('%')} after dealloca"
-                self.memory.step("dealloca", (DOMAIN, "dealloca"), (), [self.memory.cell(label, arena, 0, size)])
-
-    def number(self, name: str) -> int:
-        """A constant. Refused where it is none, or none that a size can be."""
-        value = self.constants.get(name)
-        if value is None or not 0 <= value < UINT64_END:
-            raise self.refuse(f"{name} is no constant from 0 on", "compile it for static shapes")
-        return value
-
-    def refuse(self, what: str, fix: str | None = None) -> Exception:
-        return self.source.refuse(what, f"line {self.line}", fix)
-
-
-def _names(text: str) -> list[str]:
-    """The results that a line defines: `%3:2` are `%3#0` and `%3#1`; at most a few hundred."""
-    found = []
-    for item in text.split(", "):
-        name, _, count = item.partition(":")
-        many = int(count) if len(count) < 5 and count else 0
-        found += [f"{name}#{k}" for k in range(many)] if many else [name]
-    return found
+                self.label = "dealloca"
+                for cell in self.cells_of(ref).values():
+                    if self.uses.get(cell, (0, 0))[0] & ~(ended | self.apart):
+                        self.late(cell, "before its dealloca")
+                    if ref.resource in self.now.freed:
+                        self.late(cell, "after its dealloca")
+                if ref.resource not in self.external:
+                    label = f"{self.dump.prefix}{name.removeprefix('%')} after dealloca"
+                    size = self.memory.arenas[arena].capacity
+                    self.memory.step("dealloca", (DOMAIN, "dealloca"), (), [self.memory.cell(label, arena, 0, size)])
+                self.now.freed |= {ref.resource}
+        self.times |= dict.fromkeys(results, ended)
 
 
 def at_once(found: list[SliceAccess], source: Source) -> bool:

@@ -122,6 +122,9 @@ class _Module:
                     for item in part.args:
                         base = item.value if isinstance(item, ast.Subscript) else item
                         found.writes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
+                elif callee.endswith(".vstore") and isinstance(part.func, ast.Attribute):
+                    base = part.func.value
+                    found.writes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
                 elif callee == "T.address_of":
                     for item in part.args:
                         base = item.value if isinstance(item, ast.Subscript) else item
@@ -384,6 +387,8 @@ class _Module:
                 self.assumed[f"{name} hands buffers to other code, which writes those that nothing has written"] = None
                 is_written = all(self.memory.held(cell) is None for cell in cells)
             (writes if is_written else reads).extend(cells)
+            if is_written and len(cells) > 1:
+                reads += cells  # one of them is written, and nothing says which. spec: FP1.14
         self.memory.step(name, (DOMAIN, name), reads, writes)
 
     def touch(self, what: str, operands: Iterable[ScriptValue], writes: Sequence[int] = ()) -> None:

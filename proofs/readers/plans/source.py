@@ -25,6 +25,8 @@ MAX_ROWS = 1 << 20
 """The most rows that a plan is given: tensors or buffers, and steps."""
 MAX_WORK = 1 << 24
 """The most elementary visits of a reading, as of an operand: some ten seconds, as each runs a few lines of Python."""
+NAME_PER_VISIT = 32
+"""Characters of a name that count as a visit: names grow with what they are in, and are copied."""
 MAX_DEPTH = MAX_BODY_DEPTH
 """How deep programs call and types nest."""
 SHOWN = 8

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from proofs.readers.plans.hlo import TYPES, Computation, HloModule, Index, Instruction, Leaf, parse
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from proofs.readers.plans.source import NAME_PER_VISIT, ForeignPlan, FreshNames, Source
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.vocabulary import Role, Shares
@@ -56,9 +56,6 @@ PASSES = ("bitcast", "optimization-barrier", "add-dependency", "domain", "opt-ba
 """The result is the first operand, its tables included."""
 STARTS = ("send", "recv")
 """What begins like a start, without the name of one."""
-
-NAME_PER_VISIT = 32
-"""Characters of a name that count as a visit: names grow with what they are in."""
 
 Binding = Mapping[Index, int]
 """The rows of the tensors that hold a result, by place in it; none for what has no bytes."""
@@ -585,6 +582,7 @@ class _Flattening:
         The step reads all of it where `always`, else what it shows, and `also`. spec: FP4.4
         """
         found: dict[Index, int] = {}
+        self.source.spend(len(each.shape))
         reads, writes = list(also), []
         for leaf in each.shape:
             base = parts.get(leaf.at)

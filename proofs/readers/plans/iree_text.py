@@ -1,0 +1,164 @@
+"""The lines of a function in IREE's dumps before and after `iree-stream-layout-slices`, and what its names stand for.
+
+Both dumps are the same program, line by line; names of values differ. A name stands for its latest definition above the
+line. Definitions of numbers (constants, sums, the slices of a pack) are noted with the line behind them, as the two
+dumps have others. spec: FP9.1, FP9.10
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from proofs.readers.plans.source import Source
+from tmmu.core.vocabulary import UINT64_END
+
+SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
+CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
+SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index", re.ASCII)
+PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
+SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
+RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
+
+
+class Noted(NamedTuple):
+    """A name that a line defines as a number: a constant `value`, a slice of the size `base` where it is None, or the
+    sum of two names.
+    """
+
+    name: str
+    base: str
+    value: int | str | None
+
+
+class DumpLine(NamedTuple):
+    """A line of a function that is no such definition, and those before it."""
+
+    number: int
+    text: str
+    noted: list[Noted]
+
+
+class FunctionText:
+    """The lines of a function, before and after the pass, and the numbers and slices that its names stand for now.
+
+    `pairs` are each line after the pass with that before it, `ends` the line that closes the region which one opens.
+    """
+
+    def __init__(self, source: Source, after: tuple[int, str], before: tuple[int, str] | None) -> None:
+        self.source = source
+        self.line = after[0]
+        self.constants: dict[str, int] = {}
+        self.earlier: dict[str, int] = {}
+        self.slices: dict[str, str] = {}
+        self.parts: dict[str, tuple[str, int]] = {}
+        self.stated: dict[str, int] = {}
+        self.has_both = before is not None
+        later = self.lines(after[1])
+        self.pairs = [(line, line._replace(noted=[])) for line in later]
+        if before is not None:
+            first = self.lines(before[1])
+            self.pairs = list(zip(later, first, strict=False))
+            for line, old in self.pairs:
+                if SSA.sub("%", line.text) != SSA.sub("%", old.text):
+                    raise self.source.refuse(
+                        "the dumps before and after LayoutSlices differ", f"line {line.number}", "dump both of one run"
+                    )
+            if len(first) != len(later):
+                raise self.source.refuse(
+                    "the dumps before and after LayoutSlices have other lengths", f"line {after[0]}"
+                )
+        self.ends = self.braces()
+
+    def lines(self, text: str) -> list[DumpLine]:
+        """The lines of a function without sums, constants and packs, which are noted with the line behind them."""
+        found, noted, packing, at = list[DumpLine](), list[Noted](), "", 0
+        for number, line in enumerate(text.split("\n"), self.line):
+            self.source.spend(1 + len(line) // 64)
+            constant, total = CONSTANT.match(line), SUM.match(line)
+            pack = PACK.match(line)
+            if constant is not None:
+                noted.append(Noted(constant[1], "", int(constant[2]) if len(constant[2]) <= 20 else UINT64_END))
+            elif total is not None:
+                noted.append(Noted(total[1], total[2], total[3]))
+            elif pack is not None:
+                packing, at = pack[1], 0
+            elif packing:
+                part = SLICE.match(line)
+                if part is not None:
+                    at += 1
+                    noted.append(Noted(f"{packing}#{at}", part[3], None))
+                elif "})" in line or line.strip().startswith("}"):
+                    packing = ""
+            else:
+                found.append(DumpLine(number, line.strip(), noted))
+                noted = []
+                if line == "}":
+                    break
+        return found
+
+    def define(self, line: DumpLine, constants: dict[str, int], slices: dict[str, str]) -> None:
+        """Note what stands before a line. Regions beside each other have names of their own, so that a name stands for
+        what was last made of it. spec: FP9.1
+        """
+        for name, base, value in line.noted:
+            self.source.spend(1)
+            self.forget(name, constants, slices)
+            if isinstance(value, int):
+                constants[name] = value
+            elif value is None:
+                slices[name] = base
+                if base in constants:
+                    self.stated[name] = constants[base]
+            elif value in constants and base in constants:
+                constants[name] = constants[base] + constants[value]
+            elif value in constants and base in slices:
+                self.parts[name] = base, constants[value]
+        made = RESULTS.match(line.text)
+        for name in self.names(made[1]) if made is not None else ():
+            self.forget(name, constants, slices)
+
+    def forget(self, name: str, constants: dict[str, int], slices: dict[str, str]) -> None:
+        """A name stands for something else from now on."""
+        constants.pop(name, None)
+        if slices is self.slices:
+            slices.pop(name, None)
+            self.parts.pop(name, None)
+            self.stated.pop(name, None)
+
+    def braces(self) -> dict[int, int]:
+        """Of each line that opens a region the one that closes it."""
+        opened, found = list[int](), dict[int, int]()
+        for at, (line, _) in enumerate(self.pairs):
+            self.line = line.number
+            if line.text.startswith("}"):
+                if not opened:
+                    raise self.refuse("a brace closes nothing")
+                found[opened.pop()] = at
+            if line.text.endswith("{"):
+                opened.append(at)
+                self.source.descend(len(opened))
+        if opened:
+            raise self.source.not_whole("the function does not end", f"line {self.line}")
+        return found
+
+    def names(self, text: str) -> list[str]:
+        """The results that a line defines: `%3:2` are `%3#0` and `%3#1`."""
+        found = []
+        for item in text.split(", "):
+            name, _, count = item.partition(":")
+            many = int(count) if len(count) < 5 and count else 0
+            self.source.spend(1 + many)
+            found += [f"{name}#{k}" for k in range(many)] if many else [name]
+        return found
+
+    def number(self, name: str) -> int:
+        """A constant. Refused where it is none, or none that a size can be."""
+        value = self.constants.get(name)
+        if value is None or not 0 <= value < UINT64_END:
+            raise self.refuse(f"{name} is no constant from 0 on", "compile it for static shapes")
+        return value
+
+    def refuse(self, what: str, fix: str | None = None) -> Exception:
+        """The error of this line."""
+        return self.source.refuse(what, f"line {self.line}", fix)
