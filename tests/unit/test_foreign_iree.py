@@ -398,6 +398,22 @@ LATER = execute(READS, awaits="%l#1", name="n", of="%l#0")
         (loop(OWN + carried(command("ro 1", "wo 2")), yields="%d, %m"), {NEVER}),
         (loop(OWN + carried(command("ro 1", "wo 2")) + "\n" + execute(WRITES, awaits="%u", name="m2", of="%d"),
               yields="%d, %m2"), set()),
+        # Three are in turn: an iteration reads the first one, which the first iteration alone finds written, or all do.
+        *(
+            (
+                f"{OWN}{OWN.replace('%d', '%d3').replace('%u', '%u3')}{more}"
+                "%l:4 = scf.for %i = %c0 to %c64 step %c64 "
+                f"iter_args(%b = %r, %b2 = %d, %b3 = %d3, %z = {when}) -> (x) {{\n"
+                + carried(command("ro 1")) + "\nscf.yield %b2, %b3, %b, %m : x\n}",
+                broken,
+            )
+            for more, when, broken in (
+                ("", "%u3", {NEVER}),
+                (execute(WRITES, awaits="%u", name="w1", of="%d") + "\n", "%w1", {NEVER}),
+                (execute(WRITES, awaits="%u", name="w1", of="%d") + "\n%j = stream.timepoint.join max(%w1, %u3) => "
+                 "!stream.timepoint\n" + execute(WRITES, awaits="%j", name="w2", of="%d3") + "\n", "%w2", set()),
+            )
+        ),
         # It does not await what the iteration before it does, or does.
         (loop(carried(command("rw 1")), yields="%b, %z"), LIVE),
         (loop(carried(command("rw 1"))), set()),
@@ -469,9 +485,10 @@ def test_what_runs_again_beside_or_by_another_name_is_found(close: str, broken: 
         (f"stream.file.write await(%e) => %r[%o1], %file[%c0], %c64 : {T}{{%s}} -> !stream.file {TIME}", "file.write"),
         (f'%k = stream.cmd.parameter.read await(%e) => "x"[%c0] -> %r[%o3 for %c64] : {T}{{%s}} {TIME}', "parameter"),
         (
-            f"%l:3 = scf.for %i = %c0 to %c64 step %c64 iter_args(%b = %r, %b2 = %0, %b3 = %0) -> (x) {{\n"
-            f"%d, %u = stream.resource.alloca uninitialized : {T}{{%s}} {TIME}\nscf.yield %b2, %b3, %d : x\n}}",
-            "in turns of more than two",
+            "%l:5 = scf.for %i = %c0 to %c64 step %c64 "
+            "iter_args(%b = %r, %b2 = %0, %b3 = %0, %b4 = %0, %b5 = %0) -> (x) {\n"
+            f"scf.yield %b2, %b3, %b4, %b5, %b : x\n}}",
+            "in turns of more than 4",
         ),
         ("%k = stream.resource.subview %r[%o2] : " + "x" * 70_000 + " !stream.resource<x>", "a line of more than"),
     ],

@@ -37,9 +37,11 @@ MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
 MAX_LINE = 1 << 16
 """The longest line with a resource. Constants are longer, and none is in it."""
-ITERATIONS = 2
-"""How often the body of a loop is laid out at most; it may also run once, and not at all. spec: FP9.6"""
-LOOPS = "two iterations of a loop stand for all: a third one finds what the second one found"
+ITERATIONS = range(2, 5)
+"""How often the body of a loop is laid out, until it is given memory that it was given before; it may also run less
+often, and not at all. spec: FP9.6
+"""
+LOOPS = "two iterations of a loop stand for all, or as many as are given other memory: one more finds what one found"
 LATE = "as written at once"
 PURE = frozenset({"arith.select", "stream.resource.size", "stream.timepoint.barrier", "util.optimization_barrier"})
 """What uses a resource or a buffer view and no byte of it; a result stands for any of its operands. spec: FP9.10"""
@@ -233,6 +235,8 @@ class _Function(FunctionText):
         self.perhaps: dict[int, int] = {}
         """Cells that were written as one of several, with the choice."""
         self.depth = 0
+        self.is_settled = False
+        """Whether what one more iteration were given is what an earlier one was."""
 
     def read(self) -> None:
         self.block(0, len(self.pairs))
@@ -250,6 +254,8 @@ class _Function(FunctionText):
             if len(line.text) > MAX_LINE and "!stream." in line.text:
                 raise self.refuse(f"a line of more than {MAX_LINE} characters")
             self.define(line, self.constants, nothing)
+            for noted in line.noted:  # a region beside this one may have used the name
+                self.bind(noted.name, _Value())
             self.define(old, self.earlier, self.slices)
             at = self.statement(at, line.text, old.text)
 
@@ -345,7 +351,7 @@ class _Function(FunctionText):
     def other(self, op: str, body: str, results: list[str], operands: list[str]) -> None:
         """What runs no command: points in time, numbers, and names of what has one. spec: FP9.10"""
         names = [operand for operand in operands if self.references.get(operand)]
-        if names and op not in PURE:
+        if names and op not in PURE and "!stream.resource" in body:
             raise self.refuse(f"{op} is not read")
         given = [self.times[operand] for operand in operands if operand in self.times]
         ended = self.timed(operands)
@@ -462,8 +468,16 @@ class _Function(FunctionText):
         else:
             values = self.pass_of(names, values, (at + 1, first))  # its condition is always run
             loop = _Loop(self.block_names(second[0]), (second[0] + 1, last), (at + 1, first), names)
-        self.arms(op, [partial(self.iterated, loop, values, count) for count in range(ITERATIONS + 1)], results)
+        self.arms(op, self.turns(loop, values), results)
         return last + 1
+
+    def turns(self, loop: _Loop, values: list[_Value]) -> Iterator[Callable[[], list[_Value]]]:
+        """Runs of none, one, two iterations, and more until one is given what one before it was given."""
+        for count in range(ITERATIONS.stop):
+            yield partial(self.iterated, loop, values, count)
+            if count in ITERATIONS and self.is_settled:
+                return
+        raise self.refuse(f"a loop hands on memory in turns of more than {ITERATIONS[-1]} iterations")
 
     def argued(self, names: list[str], constants: dict[str, int], slices: dict[str, str]) -> None:
         """Names of what a region is given are no constants, whatever they are in a region beside it. spec: FP9.1"""
@@ -486,17 +500,13 @@ class _Function(FunctionText):
         return self.region(*lines) if lines[0] < lines[1] else values
 
     def iterated(self, loop: _Loop, values: list[_Value], count: int) -> list[_Value]:
-        """So many iterations, each with what the one before it has handed on.
-
-        What a third one were given must be what one of two was: else they do not stand for all. spec: FP9.6
-        """
+        """So many iterations, each with what the one before it has handed on. spec: FP9.6"""
         given = [self.memory_of(values)]
         for _ in range(count):
             values = self.pass_of(loop.names, values, loop.body)
             values = self.pass_of(loop.condition_names, values, loop.condition)
             given.append(self.memory_of(values))
-        if count == ITERATIONS and given[-1] not in given[:-1]:
-            raise self.refuse("a loop hands on memory in turns of more than two iterations")
+        self.is_settled = given[-1] in given[:-1]
         return values
 
     def memory_of(self, values: list[_Value]) -> list[frozenset[_Reference]]:
@@ -516,7 +526,7 @@ class _Function(FunctionText):
         ]
         self.touch("yield", [ref for value in self.handed for ref in value.references])
 
-    def arms(self, kind: str, runs: Sequence[Callable[[], list[_Value]]], results: list[str]) -> None:
+    def arms(self, kind: str, runs: Iterable[Callable[[], list[_Value]]], results: list[str]) -> None:
         """Exclusive arms, each of which hands on values; what `results` stand for behind them. spec: FP9.6
 
         What has been awaited behind them is what each arm has awaited, and the executes of the others, which did not
