@@ -487,7 +487,7 @@ def test_what_runs_again_beside_or_by_another_name_is_found(close: str, broken: 
         (
             "%l:5 = scf.for %i = %c0 to %c64 step %c64 "
             "iter_args(%b = %r, %b2 = %0, %b3 = %0, %b4 = %0, %b5 = %0) -> (x) {\n"
-            f"scf.yield %b2, %b3, %b4, %b5, %b : x\n}}",
+            "scf.yield %b2, %b3, %b4, %b5, %b : x\n}",
             "in turns of more than 4",
         ),
         ("%k = stream.resource.subview %r[%o2] : " + "x" * 70_000 + " !stream.resource<x>", "a line of more than"),
