@@ -169,12 +169,15 @@ def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -
 
 
 def _pieces(bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then narrower ones."""
+    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then narrower ones.
+
+    Cells are counted from 0.
+    """
     lengths = np.diff(bounds)
     group = np.repeat(np.arange(len(lengths)), lengths)
-    nth = np.arange(bounds[0], bounds[-1]) - bounds[group]
+    nth = np.arange(len(group)) - bounds[group]
     width = np.ones(len(nth), np.int64)
     for wide in WIDTHS[1:]:
         width[nth < (lengths // wide * wide)[group]] = wide
     low = np.flatnonzero(nth % width == 0)
-    return low + bounds[0], low + bounds[0] + width[low], group[low]
+    return low, low + width[low], group[low]

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 from proofs.checker import execute
-from proofs.checker.execute import placed, violations
+from proofs.checker.execute import executed, placed, violations
 from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep, exact, program
 from proofs.readers.sharing import Permissions
 from proofs.violations import Violation
@@ -229,6 +229,14 @@ def test_columns_hold_sums_of_two_exactly() -> None:
 def test_a_tensor_born_before_its_storage_is_outside_it() -> None:
     plan = with_tensor(RIGHT, 2, birth=0)
     assert ("tensors_within_storages", ("y",), None) in found(plan)
+
+
+@pytest.mark.parametrize("over", [64, 96, 127])
+def test_a_read_of_which_any_byte_was_overwritten_is_found(over: int) -> None:
+    """By a step that reads and writes nothing else. spec: V1.5"""
+    tensors = {"x": (0, 0, 1, None), "a": (64, 0, 2, 0), "b": (over, 1, 1, 1), "y": (200, 2, 2, 2)}
+    plan = run(tensors, [("x", "a"), ("x", "b"), ("a", "y")], returned="y", sizes={"b": 1})
+    assert [(p.obligation, p.tensors[:1], p.step) for p in executed(plan)] == [("sharing_is_sound", ("a",), 2)]
 
 
 # Overlap.

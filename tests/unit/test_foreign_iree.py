@@ -177,7 +177,7 @@ def test_a_name_stands_for_what_was_last_made_of_it(other: str) -> None:
         (
             function(
                 CHAIN[0],
-                close=f"%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%b = %r) -> ({T}) {{\n"
+                close=f"%l = scf.for %i = %c0 to %n step %c64 iter_args(%b = %r) -> ({T}) {{\n"
                 f"%g = stream.cmd.execute with(%b as %a: {T}{{%s}}, %0 as %x: {T}{{%c64}}) {{\n"
                 + "\n".join(CHAIN[1:])
                 + f"\n}} {TIME}\nscf.yield %b : {T}\n}}",
@@ -347,7 +347,7 @@ def conditional(first: str, second: str | None, results: str = "%l = ", behind: 
         ),
         *(
             (
-                f"{before}%l:2 = scf.for %i = %c0 to %c64 step %c64 iter_args(%b = %r, %z = {when}) -> ({T}, x) {{\n"
+                f"{before}%l:2 = scf.for %i = %c0 to %n step %c64 iter_args(%b = %r, %z = {when}) -> ({T}, x) {{\n"
                 + execute(WRITES, awaits="%z", of="%b", name="m")
                 + "\nscf.yield %b, %m : x\n}\n"
                 + execute(READS, awaits="%l#1", name="n", of="%l#0"),
@@ -369,7 +369,7 @@ def test_arms_of_control_flow_are_exclusive(close: str, broken: set[str]) -> Non
 
 def loop(*body: str, inits: str = "%b = %r, %z = %e", yields: str = "%b, %m", behind: str = "") -> str:
     """A loop that carries memory and a point in time."""
-    head = f"%l:2 = scf.for %i = %c0 to %c64 step %c64 iter_args({inits}) -> ({T}, x) {{\n"
+    head = f"%l:2 = scf.for %i = %c0 to %n step %c64 iter_args({inits}) -> ({T}, x) {{\n"
     return head + "\n".join(body) + f"\nscf.yield {yields} : x\n}}\n{behind}"
 
 
@@ -394,6 +394,24 @@ LATER = execute(READS, awaits="%l#1", name="n", of="%l#0")
         (OWN + loop(execute(WRITES, *CHAIN[1:3], command("ro 3"), awaits="%z", name="m", of="%d"),
                     inits="%b = %0, %z = %u"), set()),
         (loop(carried(command("ro 1", "wo 2"))), set()),
+        # A loop that by its constants runs once, twice, or not at all; bounds that are no constants of a step above 0.
+        *(
+            (
+                loop(
+                    execute(command("rw 1"), *CHAIN[1:3], command("ro 3"), awaits="%z", name="m"),
+                    inits="%b = %0, %z = %e",
+                ).replace("%c0 to %n step %c64", bounds),
+                broken,
+            )
+            for bounds, broken in (
+                ("%c0 to %c64 step %c64", set()),
+                ("%c32 to %c64 step %c64", set()),
+                ("%c0 to %c64 step %c32", LIVE),
+                ("%c64 to %c0 step %c32", set()),
+                ("%c0 to %c64 step %c0", LIVE),
+                ("%c0 to %c64 step %n", LIVE),
+            )
+        ),
         # The next iteration reads an allocation that nothing has written, or the other one of two.
         (loop(OWN + carried(command("ro 1", "wo 2")), yields="%d, %m"), {NEVER}),
         (loop(OWN + carried(command("ro 1", "wo 2")) + "\n" + execute(WRITES, awaits="%u", name="m2", of="%d"),
@@ -402,7 +420,7 @@ LATER = execute(READS, awaits="%l#1", name="n", of="%l#0")
         *(
             (
                 f"{OWN}{OWN.replace('%d', '%d3').replace('%u', '%u3')}{more}"
-                "%l:4 = scf.for %i = %c0 to %c64 step %c64 "
+                "%l:4 = scf.for %i = %c0 to %n step %c64 "
                 f"iter_args(%b = %r, %b2 = %d, %b3 = %d3, %z = {when}) -> (x) {{\n"
                 + carried(command("ro 1")) + "\nscf.yield %b2, %b3, %b, %m : x\n}",
                 broken,
@@ -420,6 +438,16 @@ LATER = execute(READS, awaits="%l#1", name="n", of="%l#0")
         (loop(carried(WRITES), yields="%b, %e", behind=LATER), LIVE),
         (WHILE + UNTIL_DONE.replace("ENDS", "%m") + LATER, set()),
         (WHILE + UNTIL_DONE.replace("ENDS", "%z2") + LATER, LIVE),
+        # The memory of either arm and the point in time of the same arm belong together.
+        *(
+            (
+                f"%l:2 = scf.if %i -> ({T}, x) {{\n" + OWN + execute(WRITES, awaits="%u", of="%d")
+                + f"\nscf.yield %d, %g : x\n}} else {{\nscf.yield %r, {other} : x\n}}\n"
+                + execute(command("ro 1"), awaits="%l#1", name="n", of="%l#0"),
+                broken,
+            )
+            for other, broken in (("%e", set()), ("%t", LIVE))
+        ),
         # A point in time that is one of two, and an await in one arm, await what both do.
         (conditional(execute(WRITES) + "\nscf.yield %g : x", "scf.yield %t : x", behind=execute(
             command("ro 2", "wo 3"), awaits="%l", name="m")), LIVE),
@@ -485,7 +513,7 @@ def test_what_runs_again_beside_or_by_another_name_is_found(close: str, broken: 
         (f"stream.file.write await(%e) => %r[%o1], %file[%c0], %c64 : {T}{{%s}} -> !stream.file {TIME}", "file.write"),
         (f'%k = stream.cmd.parameter.read await(%e) => "x"[%c0] -> %r[%o3 for %c64] : {T}{{%s}} {TIME}', "parameter"),
         (
-            "%l:5 = scf.for %i = %c0 to %c64 step %c64 "
+            "%l:5 = scf.for %i = %c0 to %n step %c64 "
             "iter_args(%b = %r, %b2 = %0, %b3 = %0, %b4 = %0, %b5 = %0) -> (x) {\n"
             "scf.yield %b2, %b3, %b4, %b5, %b : x\n}",
             "in turns of more than 4",
@@ -517,7 +545,7 @@ def test_what_comes_from_elsewhere_is_one_memory_by_whatever_name() -> None:
     resource = "!stream.resource<external>"
     imported = IMPORT.format("i", "", resource)
     loop = (
-        f"%l = scf.for %j = %c0 to %c64 step %c64 iter_args(%b = %i) -> ({resource}) {{\n"
+        f"%l = scf.for %j = %c0 to %n step %c64 iter_args(%b = %i) -> ({resource}) {{\n"
         "%m = util.optimization_barrier %b : " + resource + "\n"
     )
     loop += execute(command("rw 0"), name="g").replace("%0 as %x", "%m as %x") + f"\nscf.yield %m : {resource}\n}}"
@@ -569,7 +597,7 @@ def test_functions_of_one_name_are_each_read() -> None:
 
 def test_a_name_of_another_region_is_another_value() -> None:
     """A loop that carries a timepoint by the name that a resource had in the commands before. spec: FP9.6"""
-    loop = "%l = scf.for %i = %c0 to %c64 step %c64 iter_args(%a = {}) -> (x) {{\nscf.yield %a : x\n}}"
+    loop = "%l = scf.for %i = %c0 to %n step %c64 iter_args(%a = {}) -> (x) {{\nscf.yield %a : x\n}}"
     assert judged(read(function(*CHAIN, close=f"{DEALLOCA}\n{loop.format('%t')}"))) == set()
     assert judged(read(function(*CHAIN, close=f"{DEALLOCA}\n{loop.format('%r')}"))) == LIVE
 

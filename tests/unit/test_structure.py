@@ -416,6 +416,11 @@ def test_slots_share_no_byte_whoever_lives_there() -> None:
     [problem] = [p for p in problems(closer) if "the slots of" in p.text]
     assert problem == Violation("no_live_overlap", problem.text, ("x", "a"), None, "activations", 128, 255)
     assert not any("the slots of" in p.text for p in problems(amended(closer, layout="packed")))
+    three = plan_memory(text_model("node add Add x w -> y", inputs="x w")).plan
+    low, middle, high = sorted(three.allocation.storages.offset.tolist())
+    k = three.allocation.storages.offset.tolist().index(high)
+    [problem] = [p for p in problems(changed(three, "storages", k, offset=middle + 1)) if "the slots of" in p.text]
+    assert (low, problem.first_byte) == (0, middle + 1)
 
 
 def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:
@@ -470,6 +475,7 @@ def test_storages_take_turns_in_slots_that_fit_them(change: Change, obligation: 
     assert plan.slots.of.tolist() == [1, 0, 1, 0]
     found = problems(change(plan))
     assert any(problem.obligation == obligation and text in problem.text for problem in found)
+    assert any(problem.obligation == "alignment" for problem in found) == (obligation == "alignment")
 
 
 def test_two_tenants_of_one_slot_at_one_step_are_named_with_step_and_bytes() -> None:

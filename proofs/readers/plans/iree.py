@@ -8,7 +8,7 @@ touch at once, one of them writing, is written over what the other one touches. 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -27,6 +27,7 @@ OPERAND = re.compile(r"\s*+(ro|wo|rw) (%[\w$.#-]++)\[(%[\w$.#-]++) for (%[\w$.#-
 WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re.ASCII)
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
+BOUNDS = re.compile(r"= (%[\w$.#-]++) to (%[\w$.#-]++) step (%[\w$.#-]++)", re.ASCII)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
 SYMBOL = re.compile(r"@[\w$.]++", re.ASCII)
 ELEMENT = re.compile(r": (?:i|f|bf|u|si|ui)(\d{1,3})\b|-> (?:i|f|bf|u|si|ui)(\d{1,3})\b", re.ASCII)
@@ -49,11 +50,48 @@ UNKNOWN = "a window at an offset that is no constant counts as all of its slice 
 REGIONS = "a concurrent region counts as one step"
 
 
+_Way = tuple[int, int]
+"""A node of control flow, by its number, and the arm of it that was taken."""
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """The executes that have ended at a point in time, as bits: `always`, and besides them those `when` an arm was
+    taken.
+    """
+
+    always: int = 0
+    when: Mapping[_Way, int] = field(default_factory=dict)
+
+    def __or__(self, other: _Ended) -> _Ended:
+        """Where both are reached."""
+        when = {way: self.when.get(way, 0) | other.when.get(way, 0) for way in {*self.when, *other.when}}
+        return _Ended(self.always | other.always, when)
+
+    def __and__(self, other: _Ended) -> _Ended:
+        """Where one is reached, and nothing says which."""
+        when = {way: self.where((way,)) & other.where((way,)) for way in {*self.when, *other.when}}
+        return _Ended(self.always & other.always, when)
+
+    def __bool__(self) -> bool:
+        return bool(self.always or self.when)
+
+    def where(self, ways: Iterable[_Way]) -> int:
+        """What has ended where these arms were taken."""
+        found = self.always
+        for way in ways:
+            found |= self.when.get(way, 0)
+        return found
+
+
+NEVER = _Ended()
+
+
 class _Reference(NamedTuple):
     """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
 
     `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it. What stands for one of
-    several has the number of the `choice` between them.
+    several has the number of the `choice` between them, and is meant only where the arms of `ways` were taken.
     """
 
     resource: str
@@ -61,6 +99,7 @@ class _Reference(NamedTuple):
     slice: str | None
     shift: int
     choice: int = 0
+    ways: frozenset[_Way] = frozenset()
 
 
 _Path = tuple[tuple[int, int], ...]
@@ -89,20 +128,20 @@ class _Region:
 
 
 class _Value(NamedTuple):
-    """What a name stands for: memory, the executes that have ended at a point in time, as bits, and buffer views."""
+    """What a name stands for: memory, the executes that have ended at a point in time, and buffer views."""
 
     references: frozenset[_Reference] = frozenset()
-    times: int = 0
+    times: _Ended = NEVER
     views: frozenset[str] = frozenset()
 
 
 @dataclass
 class _Moment:
-    """What holds where the host stands: the executes that it has awaited, as bits, what it has given back, and what
-    globals hold that it has stored.
+    """What holds where the host stands: the executes that it has awaited, what it has given back, and what globals hold
+    that it has stored.
     """
 
-    host: int = 0
+    host: _Ended = NEVER
     freed: frozenset[str] = frozenset()
     globals: dict[str, frozenset[_Reference]] = field(default_factory=dict)
 
@@ -205,18 +244,19 @@ class _Function(FunctionText):
         """The buffer views that one made from others may be."""
         self.initial: dict[str, frozenset[_Reference]] = {}
         """What globals hold before the function runs."""
-        self.handed_over: list[tuple[int, int]] = []
-        """Cells that the caller is given, and the executes that do not run where they are."""
-        self.chained = 0
+        self.handed_over: list[tuple[int, frozenset[_Way], int]] = []
+        """Cells that the caller is given, by which arms, and the executes that do not run where they are."""
+        self.chained = NEVER
         """The executes that the caller awaits by a fence."""
         self.consumed: set[str] = set()
         """The buffer views that the caller gives up."""
         self.open: list[_Region] = []
         self.accesses: list[SliceAccess] = []
         self.label = ""
-        self.times: dict[str, int] = {}
+        self.times: dict[str, _Ended] = {}
         self.now = _Moment()
-        self.current = self.executes = 0
+        self.current = NEVER
+        self.executes = self.nodes = 0
         self.needs: dict[str, int] = {}
         """Of each allocation the point in time from which on it is there."""
         self.made_by: dict[int, int] = {}
@@ -241,8 +281,8 @@ class _Function(FunctionText):
     def read(self) -> None:
         self.block(0, len(self.pairs))
         self.keep(self.now.globals.items())
-        for cell, apart in self.handed_over:
-            self.ordered(cell, self.now.host | self.chained | apart)
+        for cell, ways, apart in self.handed_over:
+            self.ordered(cell, (self.now.host | self.chained).where(ways) | apart)
 
     def block(self, at: int, end: int) -> None:
         """Lines from `at` up to `end`."""
@@ -317,8 +357,9 @@ class _Function(FunctionText):
             self.now.host |= self.timed(operands)
             for result, given in zip(results, SSA.findall(body.partition("=>")[2].partition(":")[0]), strict=False):
                 self.references[result] = self.references.get(given, frozenset())
-                for cell in self.cells_in(self.references[result]):
-                    self.ordered(cell, self.now.host | self.apart)
+                for ref in self.references[result]:
+                    for cell in self.within(ref):
+                        self.ordered(cell, self.now.host.where(ref.ways) | self.apart)
         elif op == "stream.timepoint.chain_external":
             self.chained |= self.timed(operands)
         elif op == "util.global.load" and "!stream.resource" in body:
@@ -353,11 +394,9 @@ class _Function(FunctionText):
         names = [operand for operand in operands if self.references.get(operand)]
         if names and op not in PURE and "!stream.resource" in body:
             raise self.refuse(f"{op} is not read")
-        given = [self.times[operand] for operand in operands if operand in self.times]
         ended = self.timed(operands)
-        if op == "arith.select":  # one of them, and nothing says which
-            for each in given:
-                ended &= each
+        if op == "arith.select" and len(operands) > 2:  # one of them, and nothing says which
+            ended = self.times.get(operands[1], NEVER) & self.times.get(operands[2], NEVER)
         for result in results:
             views = frozenset[str]().union(*map(self.view, operands)) if "!hal.buffer_view" in body else frozenset()
             refs = self.all_of(names) if "!stream.resource" in body else frozenset[_Reference]()
@@ -366,9 +405,10 @@ class _Function(FunctionText):
     def called(self, body: str, results: list[str], operands: list[str]) -> None:
         """A call of another function, which may write what it is given, and return it or memory of its own."""
         for operand in operands:
-            for cell in self.cells_in(self.references.get(operand, frozenset())):
-                self.ordered(cell, self.now.host | self.apart)
-                self.memory.returns([cell])
+            for ref in self.references.get(operand, ()):
+                for cell in self.within(ref):
+                    self.ordered(cell, self.now.host.where(ref.ways) | self.apart)
+                    self.memory.returns([cell])
         if "!stream.resource" in body.partition("->")[2]:
             given = self.all_of(operands)
             for result in results:
@@ -388,7 +428,7 @@ class _Function(FunctionText):
             self.views[name] = value.views
 
     def value(self, name: str) -> _Value:
-        return _Value(self.references.get(name, frozenset()), self.times.get(name, 0), self.view(name))
+        return _Value(self.references.get(name, frozenset()), self.times.get(name, NEVER), self.view(name))
 
     def view(self, name: str) -> frozenset[str]:
         """The buffer views that a name may be: itself, where nothing has made it."""
@@ -433,13 +473,14 @@ class _Function(FunctionText):
             self.initial[symbol] = self.references.pop(f"%{symbol.removeprefix('@')}")
         return self.initial[symbol]
 
-    def timed(self, operands: Iterable[str]) -> int:
-        """What has been executed where all of some points in time are reached, as bits."""
-        mask = 0
+    def timed(self, operands: Iterable[str]) -> _Ended:
+        """What has been executed where all of some points in time are reached."""
+        found = NEVER
         for operand in operands:
-            mask |= self.times.get(operand, 0)
-        self.source.spend(self.executes // 64)
-        return mask
+            if operand in self.times:
+                found |= self.times[operand]
+                self.source.spend((1 + len(found.when)) * (1 + self.executes // 64))
+        return found
 
     # Control flow.
 
@@ -457,7 +498,6 @@ class _Function(FunctionText):
         if op == "scf.if":
             self.arms(op, [partial(self.region, at + 1, first), partial(self.region, *second)], results)
             return last + 1
-        self.dump.assumed[LOOPS] = None
         inits = body.partition("iter_args" if op == "scf.for" else "scf.while")[2].partition(")")[0]
         given = GIVEN.findall(inits)
         self.argued([name for name, _ in GIVEN.findall(body.partition("->")[0])], self.constants, {})
@@ -468,12 +508,28 @@ class _Function(FunctionText):
         else:
             values = self.pass_of(names, values, (at + 1, first))  # its condition is always run
             loop = _Loop(self.block_names(second[0]), (second[0] + 1, last), (at + 1, first), names)
-        self.arms(op, self.turns(loop, values), results)
+        times = self.times_of(body) if op == "scf.for" else None
+        if times is not None and times in range(ITERATIONS.stop):
+            handed = self.iterated(loop, values, times)
+            for k, result in enumerate(results):
+                self.bind(result, handed[k] if k < len(handed) else _Value())
+            return last + 1
+        self.dump.assumed[LOOPS] = None
+        self.arms(op, self.turns(loop, values, 0 if times is None else 1), results)
         return last + 1
 
-    def turns(self, loop: _Loop, values: list[_Value]) -> Iterator[Callable[[], list[_Value]]]:
-        """Runs of none, one, two iterations, and more until one is given what one before it was given."""
-        for count in range(ITERATIONS.stop):
+    def times_of(self, body: str) -> int | None:
+        """How often `scf.for %i = %lower to %upper step %step` runs, where that follows from constants."""
+        found = BOUNDS.search(body)
+        known = [self.constants.get(name) for name in found.groups()] if found is not None else [None]
+        lower, upper, step = known if len(known) == 3 else (None, None, None)
+        if lower is None or upper is None or step is None or step < 1:
+            return None
+        return max(0, -((lower - upper) // step))
+
+    def turns(self, loop: _Loop, values: list[_Value], least: int) -> Iterator[Callable[[], list[_Value]]]:
+        """Runs of `least` iterations, one, two, and more until one is given what one before it was given."""
+        for count in range(least, ITERATIONS.stop):
             yield partial(self.iterated, loop, values, count)
             if count in ITERATIONS and self.is_settled:
                 return
@@ -512,7 +568,10 @@ class _Function(FunctionText):
     def memory_of(self, values: list[_Value]) -> list[frozenset[_Reference]]:
         """Which memory values are; what each iteration allocates is the same for all."""
         return [
-            frozenset(ref._replace(resource=ref.resource.partition(" of ")[0], choice=0) for ref in value.references)
+            frozenset(
+                ref._replace(resource=ref.resource.partition(" of ")[0], choice=0, ways=frozenset())
+                for ref in value.references
+            )
             for value in values
         ]
 
@@ -533,7 +592,8 @@ class _Function(FunctionText):
         run where it did.
         """
         self.memory.begin(kind, (DOMAIN, kind), ())
-        before, apart, start = self.now, self.apart, self.executes
+        self.nodes += 1
+        node, before, apart, start = self.nodes, self.now, self.apart, self.executes
         handed, moments, own = list[list[_Value]](), list[_Moment](), list[int]()
         for k, run in enumerate(runs):
             if k:
@@ -547,35 +607,54 @@ class _Function(FunctionText):
             self.source.spend(self.executes // 64)
         self.apart = apart
         anew = (1 << self.executes) - (1 << start)
+        others = [anew & ~mine for mine in own]
         symbols = sorted({symbol for moment in moments for symbol in moment.globals})
         for values, moment in zip(handed, moments, strict=True):
             del values[len(results) :]
             values += [_Value()] * (len(results) - len(values))
             values += [_Value(moment.globals.get(symbol, self.initial[symbol])) for symbol in symbols]
-        found = self.left(handed, anew)
+        found = self.left(handed, node)
         for k, result in enumerate(results):
             given = [values[k] for values in handed]
-            times = -1 if any(value.times for value in given) else 0
-            for mine, value in zip(own, given, strict=True):
-                times &= value.times | anew & ~mine
+            times = (
+                self.behind([value.times for value in given], others, node) if any(v.times for v in given) else NEVER
+            )
             self.bind(result, _Value(found[k], times, frozenset[str]().union(*(value.views for value in given))))
-        host = -1
-        for mine, moment in zip(own, moments, strict=True):
-            host &= moment.host | anew & ~mine
+        host = self.behind([moment.host for moment in moments], others, node)
         freed = frozenset[str]().union(*(moment.freed for moment in moments))
         self.now = _Moment(host, freed, dict(zip(symbols, found[len(results) :], strict=True)))
 
-    def left(self, handed: list[list[_Value]], anew: int) -> list[frozenset[_Reference]]:
+    def behind(self, ended: list[_Ended], others: list[int], node: int) -> _Ended:
+        """What has ended behind exclusive arms, of what has in each; `others` are the executes that it did not run."""
+        always = -1
+        for each, bits in zip(ended, others, strict=True):
+            always &= each.always | bits
+        when = {(node, k): each.always | bits for k, (each, bits) in enumerate(zip(ended, others, strict=True))}
+        for way in {way for each in ended for way in each.when}:
+            self.source.spend(len(ended) * (1 + self.executes // 64))
+            if way[0] > node:  # inside of one of the arms
+                when[way] = next(each.when[way] for each in ended if way in each.when)
+                continue
+            when[way] = -1
+            for each, bits in zip(ended, others, strict=True):
+                when[way] &= each.where((way,)) | bits
+        return _Ended(always, when)
+
+    def left(self, handed: list[list[_Value]], node: int) -> list[frozenset[_Reference]]:
         """Control flow has ended: what each value stands for, of what either arm has handed on. spec: FP9.6"""
         cells = [{ref: self.cells_of(ref) for value in arm for ref in value.references} for arm in handed]
         taken = [[Pointer(cell, 0) for of in arm.values() for cell in of.values()] for arm in cells]
         moved = self.memory.end(taken)
         results = []
         for k in range(len(handed[0])):
-            found: set[_Reference] = set()
-            for arm, to, of in zip(handed, moved, cells, strict=True):
-                found.update(self.joined(ref, of[ref], to, anew) for ref in arm[k].references)
-            results.append(frozenset(found))
+            found: dict[_Reference, frozenset[_Way]] = {}
+            for way, (arm, to, of) in enumerate(zip(handed, moved, cells, strict=True)):
+                for ref in arm[k].references:
+                    seen = self.joined(ref, of[ref], to)._replace(ways=frozenset())
+                    ways = ref.ways | {(node, way)}
+                    found[seen] = found.get(seen, ways) & ways
+                    self.source.spend(len(ways))
+            results.append(frozenset(ref._replace(ways=ways) for ref, ways in found.items()))
         return [self.chosen(refs) for refs in results]
 
     def chosen(self, refs: frozenset[_Reference]) -> frozenset[_Reference]:
@@ -595,16 +674,14 @@ class _Function(FunctionText):
         elif region.kind == "execute":
             self.executes += 1
             self.source.spend(self.executes // 64)
-            self.times |= dict.fromkeys(region.results, self.current | 1 << (self.executes - 1))
+            self.times |= dict.fromkeys(region.results, self.current | _Ended(1 << (self.executes - 1)))
 
     def cells_of(self, ref: _Reference) -> dict[str | None, int]:
         """The cells of a resource, by slice, whatever of it a reference stands for."""
         self.source.spend(len(self.cells))
         return {part: cell for (resource, part), cell in self.cells.items() if resource == ref.resource}
 
-    def joined(
-        self, ref: _Reference, cells: dict[str | None, int], to: dict[Pointer, Pointer], anew: int
-    ) -> _Reference:
+    def joined(self, ref: _Reference, cells: dict[str | None, int], to: dict[Pointer, Pointer]) -> _Reference:
         """What stands for a reference behind exclusive arms: the resource, with cells that either arm has made."""
         places = {part: to.get(Pointer(cell, 0), Pointer(cell, 0)).cell for part, cell in cells.items()}
         if places == cells:
@@ -647,7 +724,7 @@ class _Function(FunctionText):
         self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)
         self.step()
         self.executes += 1
-        self.times |= dict.fromkeys(results, self.current | 1 << (self.executes - 1))
+        self.times |= dict.fromkeys(results, self.current | _Ended(1 << (self.executes - 1)))
 
     def by_the_host(self, op: str, body: str, old: str) -> None:
         """`stream.resource.load %r[%offset] : …` and `store %value, %r[%offset] : …`, which nothing may run beside.
@@ -664,7 +741,7 @@ class _Function(FunctionText):
             window[1], window[2], earlier[2], max(1, int(bits[1] or bits[2]) // 8), reads=not writes, writes=writes
         )
         self.step()
-        self.now.host |= 1 << self.executes
+        self.now.host |= _Ended(1 << self.executes)
         self.executes += 1
 
     def command(self, text: str, old: str) -> None:
@@ -750,7 +827,7 @@ class _Function(FunctionText):
                 self.late(cell, "after its dealloca")
             bit = 1 << self.executes
             all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
-            unordered = ~(self.current | bit)
+            unordered = ~(self.current.where(ref.ways) | bit)
             if (all_of if writes else written) & unordered:
                 self.dump.assumed["executes that do not await each other run in the order of the file"] = None
             self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
@@ -832,7 +909,7 @@ class _Function(FunctionText):
 
     # Resources.
 
-    def allocate(self, results: list[str], size: int, ended: int) -> None:
+    def allocate(self, results: list[str], size: int, ended: _Ended) -> None:
         """An allocation, which is there from its point in time on, if it has one."""
         name = results[0]
         root = self.root(name)
@@ -840,7 +917,7 @@ class _Function(FunctionText):
         self.references[name] = frozenset((_Reference(root, 0, None, 0),))
         if len(results) > 1:
             self.needs[root] = 1 << self.executes
-            self.times |= dict.fromkeys(results[1:], ended | 1 << self.executes)
+            self.times |= dict.fromkeys(results[1:], ended | _Ended(1 << self.executes))
             self.executes += 1
 
     def root(self, name: str) -> str:
@@ -930,7 +1007,7 @@ class _Function(FunctionText):
                 self.memory.returns(cells)
                 for cell in cells:
                     self.seen(ref, cell)
-                self.handed_over += [(cell, self.apart) for cell in cells]
+                self.handed_over += [(cell, ref.ways, self.apart) for cell in cells]
                 if ref.resource in self.now.freed:
                     self.label = "return"
                     for cell in cells:
@@ -948,7 +1025,7 @@ class _Function(FunctionText):
                 arena = self.arenas[ref.resource]
                 self.label = "dealloca"
                 for cell in self.cells_of(ref).values():
-                    if self.uses.get(cell, (0, 0))[0] & ~(ended | self.apart):
+                    if self.uses.get(cell, (0, 0))[0] & ~(ended.where(ref.ways) | self.apart):
                         self.late(cell, "before its dealloca")
                     if ref.resource in self.now.freed:
                         self.late(cell, "after its dealloca")
