@@ -148,7 +148,7 @@ def test_a_pattern_is_compared_in_time_that_grows_as_the_name(reading: Callable[
 
 def test_what_grows_as_the_square_is_noticed(tmp_path: Path) -> None:
     """A stand-in that looks at each pair."""
-    pairs = "import sys; n = int(sys.argv[1]); sum(1 for a in range(n) for b in range(n))"
+    pairs = "import sys; n = int(sys.argv[1]); sum(1 for a in range(2 * n) for b in range(2 * n))"
 
     def cost(size: int) -> float:
         return seconds([sys.executable, "-c", pairs, str(size)], tmp_path)

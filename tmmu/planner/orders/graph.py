@@ -8,6 +8,7 @@ of one that runs without a break; both are searched by the same functions. spec:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -249,6 +250,8 @@ def _pairs(
     storages = alias.storages
     place = {t: k for k, t in enumerate(node.writes)}
     pairs: dict[int, int] = {}
+    reads, written = Counter(alias.storage[t] for t in node.reads), {alias.storage[t] for t in node.writes}
+    times = Counter(node.reads)
     for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
         r, o = alias.storage[result], alias.storage[operand]
         made, taken = tensors[result], tensors[operand]
@@ -265,8 +268,8 @@ def _pairs(
             and BITS[made.dtype] == BITS[taken.dtype]
             and arena[r] == arena[o]
             and storages.bytes[r] == storages.bytes[o]
-            and all(t == operand or alias.storage[t] != o for t in node.reads)
-            and all(alias.storage[t] != o for t in node.writes)
+            and reads[o] == times[operand]
+            and o not in written
         ):
             pairs[number[r]] = number[o]
     return list(pairs.items())
