@@ -52,35 +52,47 @@ REGIONS = "a concurrent region counts as one step"
 
 _Way = tuple[int, int]
 """A node of control flow, by its number, and the arm of it that was taken."""
+_Ways = frozenset[frozenset[_Way]]
+"""The alternatives in which something is meant, each the arms that were taken."""
+ALWAYS: _Ways = frozenset((frozenset(),))
+MOST_WAYS = 64
+"""So many alternatives are told apart."""
 
 
 @dataclass(frozen=True)
 class _Ended:
-    """The executes that have ended at a point in time, as bits: `always`, and besides them those `when` an arm was
+    """The executes that have ended at a point in time, as bits: `always`, and besides them those `when` some arms were
     taken.
     """
 
     always: int = 0
-    when: Mapping[_Way, int] = field(default_factory=dict)
+    when: Mapping[frozenset[_Way], int] = field(default_factory=dict)
 
     def __or__(self, other: _Ended) -> _Ended:
         """Where both are reached."""
-        when = {way: self.when.get(way, 0) | other.when.get(way, 0) for way in {*self.when, *other.when}}
+        when = {taken: self.when.get(taken, 0) | other.when.get(taken, 0) for taken in {*self.when, *other.when}}
         return _Ended(self.always | other.always, when)
 
     def __and__(self, other: _Ended) -> _Ended:
         """Where one is reached, and nothing says which."""
-        when = {way: self.where((way,)) & other.where((way,)) for way in {*self.when, *other.when}}
+        when = {taken: self.at(taken) & other.at(taken) for taken in {*self.when, *other.when}}
         return _Ended(self.always & other.always, when)
 
     def __bool__(self) -> bool:
         return bool(self.always or self.when)
 
-    def where(self, ways: Iterable[_Way]) -> int:
-        """What has ended where these arms were taken."""
+    def at(self, taken: frozenset[_Way]) -> int:
+        """What has ended where these arms were taken, and any others."""
         found = self.always
-        for way in ways:
-            found |= self.when.get(way, 0)
+        for each, bits in self.when.items():
+            found |= bits if each <= taken else 0
+        return found
+
+    def where(self, ways: _Ways) -> int:
+        """What has ended in each of these alternatives."""
+        found = -1
+        for taken in ways:
+            found &= self.at(taken)
         return found
 
 
@@ -91,7 +103,7 @@ class _Reference(NamedTuple):
     """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
 
     `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it. What stands for one of
-    several has the number of the `choice` between them, and is meant only where the arms of `ways` were taken.
+    several has the number of the `choice` between them, and is meant in the alternatives of `ways` alone.
     """
 
     resource: str
@@ -99,7 +111,7 @@ class _Reference(NamedTuple):
     slice: str | None
     shift: int
     choice: int = 0
-    ways: frozenset[_Way] = frozenset()
+    ways: _Ways = ALWAYS
 
 
 _Path = tuple[tuple[int, int], ...]
@@ -244,8 +256,8 @@ class _Function(FunctionText):
         """The buffer views that one made from others may be."""
         self.initial: dict[str, frozenset[_Reference]] = {}
         """What globals hold before the function runs."""
-        self.handed_over: list[tuple[int, frozenset[_Way], int]] = []
-        """Cells that the caller is given, by which arms, and the executes that do not run where they are."""
+        self.handed_over: list[tuple[int, _Ways, int]] = []
+        """Cells that the caller is given, in which alternatives, and the executes that do not run where they are."""
         self.chained = NEVER
         """The executes that the caller awaits by a fence."""
         self.consumed: set[str] = set()
@@ -569,7 +581,7 @@ class _Function(FunctionText):
         """Which memory values are; what each iteration allocates is the same for all."""
         return [
             frozenset(
-                ref._replace(resource=ref.resource.partition(" of ")[0], choice=0, ways=frozenset())
+                ref._replace(resource=ref.resource.partition(" of ")[0], choice=0, ways=ALWAYS)
                 for ref in value.references
             )
             for value in values
@@ -629,16 +641,14 @@ class _Function(FunctionText):
         always = -1
         for each, bits in zip(ended, others, strict=True):
             always &= each.always | bits
-        when = {(node, k): each.always | bits for k, (each, bits) in enumerate(zip(ended, others, strict=True))}
-        for way in {way for each in ended for way in each.when}:
-            self.source.spend(len(ended) * (1 + self.executes // 64))
-            if way[0] > node:  # inside of one of the arms
-                when[way] = next(each.when[way] for each in ended if way in each.when)
-                continue
-            when[way] = -1
-            for each, bits in zip(ended, others, strict=True):
-                when[way] &= each.where((way,)) | bits
-        return _Ended(always, when)
+        first, *rest = ended
+        when = {taken: bits for taken, bits in first.when.items() if all(e.when.get(taken) == bits for e in rest)}
+        alike = set(when)
+        for k, (each, bits) in enumerate(zip(ended, others, strict=True)):
+            when[frozenset(((node, k),))] = each.always | bits
+            when |= {taken | {(node, k)}: mask | bits for taken, mask in each.when.items() if taken not in alike}
+        self.source.spend(len(when) * (1 + self.executes // 64))
+        return _Ended(always, when if len(when) <= MOST_WAYS else {})
 
     def left(self, handed: list[list[_Value]], node: int) -> list[frozenset[_Reference]]:
         """Control flow has ended: what each value stands for, of what either arm has handed on. spec: FP9.6"""
@@ -647,15 +657,23 @@ class _Function(FunctionText):
         moved = self.memory.end(taken)
         results = []
         for k in range(len(handed[0])):
-            found: dict[_Reference, frozenset[_Way]] = {}
+            found: dict[_Reference, list[tuple[int, _Ways]]] = {}
             for way, (arm, to, of) in enumerate(zip(handed, moved, cells, strict=True)):
                 for ref in arm[k].references:
-                    seen = self.joined(ref, of[ref], to)._replace(ways=frozenset())
-                    ways = ref.ways | {(node, way)}
-                    found[seen] = found.get(seen, ways) & ways
-                    self.source.spend(len(ways))
-            results.append(frozenset(ref._replace(ways=ways) for ref, ways in found.items()))
+                    seen = self.joined(ref, of[ref], to)._replace(ways=ALWAYS)
+                    found.setdefault(seen, []).append((way, ref.ways))
+            results.append(
+                frozenset(ref._replace(ways=self.either_way(node, len(handed), of)) for ref, of in found.items())
+            )
         return [self.chosen(refs) for refs in results]
+
+    def either_way(self, node: int, arms: int, given: list[tuple[int, _Ways]]) -> _Ways:
+        """The alternatives in which memory is meant behind a node, of which some arms hand it on, in some of theirs."""
+        self.source.spend(sum(len(taken) + 1 for _, ways in given for taken in ways))
+        if len({ways for _, ways in given}) == 1 and len({way for way, _ in given}) == arms:
+            return given[0][1]
+        found = frozenset(taken | {(node, way)} for way, ways in given for taken in ways)
+        return found if len(found) <= MOST_WAYS else ALWAYS
 
     def chosen(self, refs: frozenset[_Reference]) -> frozenset[_Reference]:
         """One of several memories, and nothing says which: what is written by this name is read by no other.
