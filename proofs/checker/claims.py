@@ -75,9 +75,11 @@ def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[Violation]:
         _largest(of_arena, slots.of, run.columns.alignment),
     )
     stated = exact(slots.bytes.tolist()), exact(slots.alignment.tolist())
-    for name, value, holds in zip(("bytes", "alignment"), stated, needed, strict=True):
-        for k in np.flatnonzero(value != holds).tolist():
-            yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value[k]), str(holds[k]))
+    false = stated[0] != needed[0], stated[1] != needed[1]
+    for k in np.flatnonzero(false[0] | false[1]).tolist():
+        for name, value, holds, is_false in zip(("bytes", "alignment"), stated, needed, false, strict=True):
+            if is_false[k]:
+                yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value[k]), str(holds[k]))
 
 
 def _largest(least: Column, slot: Column, amount: Column) -> Column:
