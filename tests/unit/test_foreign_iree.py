@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from proofs.readers.plans import iree
+from proofs.readers.plans import iree, iree_values
 from proofs.readers.plans.source import ForeignPlan, Source
 from tests.support.three_checks import by_the_checker
 from tmmu.core.errors import TmmuError
@@ -269,17 +269,17 @@ def test_what_runs_at_once_in_a_region_is_what_its_definition_says() -> None:
         for _ in range(rng.choice((2, 3, 5, 90))):
             start, writes = rng.randrange(40), rng.random() < 0.3
             found.append(
-                iree.SliceAccess(0, start, start + rng.choice((0, 1, 3)), not writes, writes, rng.choice(paths))
+                iree_values.SliceAccess(0, start, start + rng.choice((0, 1, 3)), not writes, writes, rng.choice(paths))
             )
         expected = any(
             (a.writes or b.writes) and max(a.start, b.start) < min(a.end, b.end) and in_parallel(a.path, b.path)
             for a, b in itertools.combinations(found, 2)
         )
-        assert iree.at_once(found, Source("m.iree", b"")) == expected
+        assert iree_values.at_once(found, Source("m.iree", b"")) == expected
         answers.add((len(found) > 64, expected))
-    side_by_side = [iree.SliceAccess(0, 4 * k, 4 * k + 4, False, True, ((1, k),)) for k in range(1000)]
-    assert not iree.at_once(side_by_side, Source("m.iree", b""))
-    assert iree.at_once([*side_by_side, side_by_side[500]._replace(path=((1, 2000),))], Source("m.iree", b""))
+    side_by_side = [iree_values.SliceAccess(0, 4 * k, 4 * k + 4, False, True, ((1, k),)) for k in range(1000)]
+    assert not iree_values.at_once(side_by_side, Source("m.iree", b""))
+    assert iree_values.at_once([*side_by_side, side_by_side[500]._replace(path=((1, 2000),))], Source("m.iree", b""))
     assert answers >= {(False, True), (False, False), (True, True)}
 
 

@@ -8,13 +8,26 @@ touch at once, one of them writing, is written over what the other one touches. 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
 from proofs.readers.plans.iree_text import RESULTS, SSA, FunctionText
+from proofs.readers.plans.iree_values import (
+    ALWAYS,
+    MOST_WAYS,
+    NEVER,
+    EndedExecutes,
+    HostMoment,
+    NamedValue,
+    RegionPath,
+    SliceAccess,
+    SliceReference,
+    Ways,
+    at_once,
+)
 from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, kept_of_arms
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
@@ -50,85 +63,6 @@ UNKNOWN = "a window at an offset that is no constant counts as all of its slice 
 REGIONS = "a concurrent region counts as one step"
 
 
-_Way = tuple[int, int]
-"""A node of control flow, by its number, and the arm of it that was taken."""
-_Ways = frozenset[frozenset[_Way]]
-"""The alternatives in which something is meant, each the arms that were taken."""
-ALWAYS: _Ways = frozenset((frozenset(),))
-MOST_WAYS = 64
-"""So many alternatives are told apart."""
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """The executes that have ended at a point in time, as bits: `always`, and besides them those `when` some arms were
-    taken.
-    """
-
-    always: int = 0
-    when: Mapping[frozenset[_Way], int] = field(default_factory=dict)
-
-    def __or__(self, other: _Ended) -> _Ended:
-        """Where both are reached."""
-        when = {taken: self.when.get(taken, 0) | other.when.get(taken, 0) for taken in {*self.when, *other.when}}
-        return _Ended(self.always | other.always, when)
-
-    def __and__(self, other: _Ended) -> _Ended:
-        """Where one is reached, and nothing says which."""
-        when = {taken: self.at(taken) & other.at(taken) for taken in {*self.when, *other.when}}
-        return _Ended(self.always & other.always, when)
-
-    def __bool__(self) -> bool:
-        return bool(self.always or self.when)
-
-    def at(self, taken: frozenset[_Way]) -> int:
-        """What has ended where these arms were taken, and any others."""
-        found = self.always
-        for each, bits in self.when.items():
-            found |= bits if each <= taken else 0
-        return found
-
-    def where(self, ways: _Ways) -> int:
-        """What has ended in each of these alternatives."""
-        found = -1
-        for taken in ways:
-            found &= self.at(taken)
-        return found
-
-
-NEVER = _Ended()
-
-
-class _Reference(NamedTuple):
-    """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
-
-    `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it. What stands for one of
-    several has the number of the `choice` between them, and is meant in the alternatives of `ways` alone.
-    """
-
-    resource: str
-    offset: int
-    slice: str | None
-    shift: int
-    choice: int = 0
-    ways: _Ways = ALWAYS
-
-
-_Path = tuple[tuple[int, int], ...]
-"""The concurrent regions that a command stands in, outermost first, each with the child of it."""
-
-
-class SliceAccess(NamedTuple):
-    """Bytes of a slice that a command reads, writes or both."""
-
-    cell: int
-    start: int
-    end: int
-    reads: bool
-    writes: bool
-    path: _Path
-
-
 @dataclass
 class _Region:
     """An open brace of an execute: its kind, the number of its next child where it is concurrent, what it defines."""
@@ -137,25 +71,6 @@ class _Region:
     number: int = 0
     child: int = 0
     results: list[str] = field(default_factory=list)
-
-
-class _Value(NamedTuple):
-    """What a name stands for: memory, the executes that have ended at a point in time, and buffer views."""
-
-    references: frozenset[_Reference] = frozenset()
-    times: _Ended = NEVER
-    views: frozenset[str] = frozenset()
-
-
-@dataclass
-class _Moment:
-    """What holds where the host stands: the executes that it has awaited, what it has given back, and what globals hold
-    that it has stored.
-    """
-
-    host: _Ended = NEVER
-    freed: frozenset[str] = frozenset()
-    globals: dict[str, frozenset[_Reference]] = field(default_factory=dict)
 
 
 def read(source: Source) -> ForeignPlan:
@@ -245,18 +160,18 @@ class _Function(FunctionText):
             self.dump.assumed[
                 "each slice has a name of its own for its offset: the dump before the pass is missing"
             ] = None
-        self.references: dict[str, frozenset[_Reference]] = {}
+        self.references: dict[str, frozenset[SliceReference]] = {}
         self.arenas: dict[str, int] = {}
         self.cells: dict[tuple[str, str | None], int] = {}
         self.external: set[str] = set()
-        self.imported: dict[str, frozenset[_Reference]] = {}
+        self.imported: dict[str, frozenset[SliceReference]] = {}
         """What a buffer view of the caller's is in memory; `exported` has those that are made here."""
-        self.exported: dict[str, frozenset[_Reference]] = {}
+        self.exported: dict[str, frozenset[SliceReference]] = {}
         self.views: dict[str, frozenset[str]] = {}
         """The buffer views that one made from others may be."""
-        self.initial: dict[str, frozenset[_Reference]] = {}
+        self.initial: dict[str, frozenset[SliceReference]] = {}
         """What globals hold before the function runs."""
-        self.handed_over: list[tuple[int, _Ways, int]] = []
+        self.handed_over: list[tuple[int, Ways, int]] = []
         """Cells that the caller is given, in which alternatives, and the executes that do not run where they are."""
         self.chained = NEVER
         """The executes that the caller awaits by a fence."""
@@ -265,8 +180,8 @@ class _Function(FunctionText):
         self.open: list[_Region] = []
         self.accesses: list[SliceAccess] = []
         self.label = ""
-        self.times: dict[str, _Ended] = {}
-        self.now = _Moment()
+        self.times: dict[str, EndedExecutes] = {}
+        self.now = HostMoment()
         self.current = NEVER
         self.executes = self.nodes = 0
         self.needs: dict[str, int] = {}
@@ -282,7 +197,7 @@ class _Function(FunctionText):
         self.either: set[int] = set()
         """What one of several names may write."""
         self.regions = 0
-        self.handed: list[_Value] = []
+        self.handed: list[NamedValue] = []
         self.choices = 0
         self.perhaps: dict[int, int] = {}
         """Cells that were written as one of several, with the choice."""
@@ -307,11 +222,11 @@ class _Function(FunctionText):
                 raise self.refuse(f"a line of more than {MAX_LINE} characters")
             self.define(line, self.constants, nothing)
             for noted in line.noted:  # a region beside this one may have used the name
-                self.bind(noted.name, _Value())
+                self.bind(noted.name, NamedValue())
             self.define(old, self.earlier, self.slices)
             at = self.statement(at, line.text, old.text)
 
-    def region(self, at: int, end: int) -> list[_Value]:
+    def region(self, at: int, end: int) -> list[NamedValue]:
         """A region of control flow: what it hands on."""
         self.handed, self.depth = [], self.depth + 1
         self.block(at, end)
@@ -350,7 +265,7 @@ class _Function(FunctionText):
         if op.startswith("scf.") and body.endswith("{"):
             return self.control(op, at, body, before, results)
         for result in results:  # a region beside this one may have used the name
-            self.bind(result, _Value())
+            self.bind(result, NamedValue())
         if op == "stream.cmd.execute":
             self.execute(body, results)
         elif op in ("stream.resource.alloca", "stream.resource.alloc"):
@@ -411,8 +326,8 @@ class _Function(FunctionText):
             ended = self.times.get(operands[1], NEVER) & self.times.get(operands[2], NEVER)
         for result in results:
             views = frozenset[str]().union(*map(self.view, operands)) if "!hal.buffer_view" in body else frozenset()
-            refs = self.all_of(names) if "!stream.resource" in body else frozenset[_Reference]()
-            self.bind(result, _Value(self.chosen(refs) if op == "arith.select" else refs, ended, views))
+            refs = self.all_of(names) if "!stream.resource" in body else frozenset[SliceReference]()
+            self.bind(result, NamedValue(self.chosen(refs) if op == "arith.select" else refs, ended, views))
 
     def called(self, body: str, results: list[str], operands: list[str]) -> None:
         """A call of another function, which may write what it is given, and return it or memory of its own."""
@@ -427,7 +342,7 @@ class _Function(FunctionText):
                 self.external_resource(result, 0, UINT64_END - 1)
                 self.references[result] = self.chosen(self.references[result] | given)
 
-    def bind(self, name: str, value: _Value) -> None:
+    def bind(self, name: str, value: NamedValue) -> None:
         """A name stands for a value from now on, and for nothing else."""
         self.references.pop(name, None)
         self.times.pop(name, None)
@@ -439,15 +354,15 @@ class _Function(FunctionText):
         if value.views:
             self.views[name] = value.views
 
-    def value(self, name: str) -> _Value:
-        return _Value(self.references.get(name, frozenset()), self.times.get(name, NEVER), self.view(name))
+    def value(self, name: str) -> NamedValue:
+        return NamedValue(self.references.get(name, frozenset()), self.times.get(name, NEVER), self.view(name))
 
     def view(self, name: str) -> frozenset[str]:
         """The buffer views that a name may be: itself, where nothing has made it."""
         return self.views.get(name, frozenset((name,)))
 
-    def all_of(self, names: Iterable[str]) -> frozenset[_Reference]:
-        return frozenset[_Reference]().union(*(self.references.get(name, ()) for name in names))
+    def all_of(self, names: Iterable[str]) -> frozenset[SliceReference]:
+        return frozenset[SliceReference]().union(*(self.references.get(name, ()) for name in names))
 
     def importing(self, body: str, results: list[str], operands: list[str]) -> None:
         """`stream.tensor.import … consume %arg0 : … in !stream.resource<external>{%size}`. spec: FP9.11"""
@@ -457,7 +372,7 @@ class _Function(FunctionText):
             self.consumed.add(operands[0])
         size = SIZE.search(body)
         known = self.constants.get(size[1]) if size is not None else None
-        found = frozenset[_Reference]()
+        found = frozenset[SliceReference]()
         for view in sorted(self.view(operands[0])):
             if view in self.exported:
                 found |= self.exported[view]
@@ -478,14 +393,14 @@ class _Function(FunctionText):
             self.memory.keeps([self.cells[ref.resource, None] for ref in initial])
         self.references[results[0]] = self.now.globals.get(symbol[0], initial)
 
-    def initial_of(self, symbol: str) -> frozenset[_Reference]:
+    def initial_of(self, symbol: str) -> frozenset[SliceReference]:
         """What a global holds before the function runs."""
         if symbol not in self.initial:
             self.external_resource(f"%{symbol.removeprefix('@')}", 0, UINT64_END - 1)
             self.initial[symbol] = self.references.pop(f"%{symbol.removeprefix('@')}")
         return self.initial[symbol]
 
-    def timed(self, operands: Iterable[str]) -> _Ended:
+    def timed(self, operands: Iterable[str]) -> EndedExecutes:
         """What has been executed where all of some points in time are reached."""
         found = NEVER
         for operand in operands:
@@ -524,7 +439,7 @@ class _Function(FunctionText):
         if times is not None and times in range(ITERATIONS.stop):
             handed = self.iterated(loop, values, times)
             for k, result in enumerate(results):
-                self.bind(result, handed[k] if k < len(handed) else _Value())
+                self.bind(result, handed[k] if k < len(handed) else NamedValue())
             return last + 1
         self.dump.assumed[LOOPS] = None
         self.arms(op, self.turns(loop, values, 0 if times is None else 1), results)
@@ -539,7 +454,7 @@ class _Function(FunctionText):
             return None
         return max(0, -((lower - upper) // step))
 
-    def turns(self, loop: _Loop, values: list[_Value], least: int) -> Iterator[Callable[[], list[_Value]]]:
+    def turns(self, loop: _Loop, values: list[NamedValue], least: int) -> Iterator[Callable[[], list[NamedValue]]]:
         """Runs of `least` iterations, one, two, and more until one is given what one before it was given."""
         for count in range(least, ITERATIONS.stop):
             yield partial(self.iterated, loop, values, count)
@@ -561,13 +476,13 @@ class _Function(FunctionText):
         self.argued(SSA.findall(old.text), self.earlier, self.slices)
         return SSA.findall(line.text)
 
-    def pass_of(self, names: list[str], values: list[_Value], lines: tuple[int, int]) -> list[_Value]:
+    def pass_of(self, names: list[str], values: list[NamedValue], lines: tuple[int, int]) -> list[NamedValue]:
         """A region once, with what it is given; what it hands on."""
         for k, name in enumerate(names):
-            self.bind(name, values[k] if k < len(values) else _Value())
+            self.bind(name, values[k] if k < len(values) else NamedValue())
         return self.region(*lines) if lines[0] < lines[1] else values
 
-    def iterated(self, loop: _Loop, values: list[_Value], count: int) -> list[_Value]:
+    def iterated(self, loop: _Loop, values: list[NamedValue], count: int) -> list[NamedValue]:
         """So many iterations, each with what the one before it has handed on. spec: FP9.6"""
         given = [self.memory_of(values)]
         for _ in range(count):
@@ -577,7 +492,7 @@ class _Function(FunctionText):
         self.is_settled = given[-1] in given[:-1]
         return values
 
-    def memory_of(self, values: list[_Value]) -> list[frozenset[_Reference]]:
+    def memory_of(self, values: list[NamedValue]) -> list[frozenset[SliceReference]]:
         """Which memory values are; what each iteration allocates is the same for all."""
         return [
             frozenset(
@@ -597,7 +512,7 @@ class _Function(FunctionText):
         ]
         self.touch("yield", [ref for value in self.handed for ref in value.references])
 
-    def arms(self, kind: str, runs: Iterable[Callable[[], list[_Value]]], results: list[str]) -> None:
+    def arms(self, kind: str, runs: Iterable[Callable[[], list[NamedValue]]], results: list[str]) -> None:
         """Exclusive arms, each of which hands on values; what `results` stand for behind them. spec: FP9.6
 
         What has been awaited behind them is what each arm has awaited, and the executes of the others, which did not
@@ -606,11 +521,11 @@ class _Function(FunctionText):
         self.memory.begin(kind, (DOMAIN, kind), ())
         self.nodes += 1
         node, before, apart, start = self.nodes, self.now, self.apart, self.executes
-        handed, moments, own = list[list[_Value]](), list[_Moment](), list[int]()
+        handed, moments, own = list[list[NamedValue]](), list[HostMoment](), list[int]()
         for k, run in enumerate(runs):
             if k:
                 self.memory.arm(apart=kind != "scf.if")
-            self.now = _Moment(before.host, before.freed, dict(before.globals))
+            self.now = HostMoment(before.host, before.freed, dict(before.globals))
             first = self.executes
             handed.append(run())
             moments.append(self.now)
@@ -623,20 +538,20 @@ class _Function(FunctionText):
         symbols = sorted({symbol for moment in moments for symbol in moment.globals})
         for values, moment in zip(handed, moments, strict=True):
             del values[len(results) :]
-            values += [_Value()] * (len(results) - len(values))
-            values += [_Value(moment.globals.get(symbol, self.initial[symbol])) for symbol in symbols]
+            values += [NamedValue()] * (len(results) - len(values))
+            values += [NamedValue(moment.globals.get(symbol, self.initial[symbol])) for symbol in symbols]
         found = self.left(handed, node)
         for k, result in enumerate(results):
             given = [values[k] for values in handed]
             times = (
                 self.behind([value.times for value in given], others, node) if any(v.times for v in given) else NEVER
             )
-            self.bind(result, _Value(found[k], times, frozenset[str]().union(*(value.views for value in given))))
+            self.bind(result, NamedValue(found[k], times, frozenset[str]().union(*(value.views for value in given))))
         host = self.behind([moment.host for moment in moments], others, node)
         freed = frozenset[str]().union(*(moment.freed for moment in moments))
-        self.now = _Moment(host, freed, dict(zip(symbols, found[len(results) :], strict=True)))
+        self.now = HostMoment(host, freed, dict(zip(symbols, found[len(results) :], strict=True)))
 
-    def behind(self, ended: list[_Ended], others: list[int], node: int) -> _Ended:
+    def behind(self, ended: list[EndedExecutes], others: list[int], node: int) -> EndedExecutes:
         """What has ended behind exclusive arms, of what has in each; `others` are the executes that it did not run."""
         always = -1
         for each, bits in zip(ended, others, strict=True):
@@ -648,16 +563,16 @@ class _Function(FunctionText):
             when[frozenset(((node, k),))] = each.always | bits
             when |= {taken | {(node, k)}: mask | bits for taken, mask in each.when.items() if taken not in alike}
         self.source.spend(len(when) * (1 + self.executes // 64))
-        return _Ended(always, when if len(when) <= MOST_WAYS else {})
+        return EndedExecutes(always, when if len(when) <= MOST_WAYS else {})
 
-    def left(self, handed: list[list[_Value]], node: int) -> list[frozenset[_Reference]]:
+    def left(self, handed: list[list[NamedValue]], node: int) -> list[frozenset[SliceReference]]:
         """Control flow has ended: what each value stands for, of what either arm has handed on. spec: FP9.6"""
         cells = [{ref: self.cells_of(ref) for value in arm for ref in value.references} for arm in handed]
         taken = [[Pointer(cell, 0) for of in arm.values() for cell in of.values()] for arm in cells]
         moved = self.memory.end(taken)
         results = []
         for k in range(len(handed[0])):
-            found: dict[_Reference, list[tuple[int, _Ways]]] = {}
+            found: dict[SliceReference, list[tuple[int, Ways]]] = {}
             for way, (arm, to, of) in enumerate(zip(handed, moved, cells, strict=True)):
                 for ref in arm[k].references:
                     seen = self.joined(ref, of[ref], to)._replace(ways=ALWAYS)
@@ -667,7 +582,7 @@ class _Function(FunctionText):
             )
         return [self.chosen(refs) for refs in results]
 
-    def either_way(self, node: int, arms: int, given: list[tuple[int, _Ways]]) -> _Ways:
+    def either_way(self, node: int, arms: int, given: list[tuple[int, Ways]]) -> Ways:
         """The alternatives in which memory is meant behind a node, of which some arms hand it on, in some of theirs."""
         self.source.spend(sum(len(taken) + 1 for _, ways in given for taken in ways))
         if len({ways for _, ways in given}) == 1 and len({way for way, _ in given}) == arms:
@@ -675,7 +590,7 @@ class _Function(FunctionText):
         found = frozenset(taken | {(node, way)} for way, ways in given for taken in ways)
         return found if len(found) <= MOST_WAYS else ALWAYS
 
-    def chosen(self, refs: frozenset[_Reference]) -> frozenset[_Reference]:
+    def chosen(self, refs: frozenset[SliceReference]) -> frozenset[SliceReference]:
         """One of several memories, and nothing says which: what is written by this name is read by no other.
 
         spec: FP1.14
@@ -692,14 +607,14 @@ class _Function(FunctionText):
         elif region.kind == "execute":
             self.executes += 1
             self.source.spend(self.executes // 64)
-            self.times |= dict.fromkeys(region.results, self.current | _Ended(1 << (self.executes - 1)))
+            self.times |= dict.fromkeys(region.results, self.current | EndedExecutes(1 << (self.executes - 1)))
 
-    def cells_of(self, ref: _Reference) -> dict[str | None, int]:
+    def cells_of(self, ref: SliceReference) -> dict[str | None, int]:
         """The cells of a resource, by slice, whatever of it a reference stands for."""
         self.source.spend(len(self.cells))
         return {part: cell for (resource, part), cell in self.cells.items() if resource == ref.resource}
 
-    def joined(self, ref: _Reference, cells: dict[str | None, int], to: dict[Pointer, Pointer]) -> _Reference:
+    def joined(self, ref: SliceReference, cells: dict[str | None, int], to: dict[Pointer, Pointer]) -> SliceReference:
         """What stands for a reference behind exclusive arms: the resource, with cells that either arm has made."""
         places = {part: to.get(Pointer(cell, 0), Pointer(cell, 0)).cell for part, cell in cells.items()}
         if places == cells:
@@ -742,7 +657,7 @@ class _Function(FunctionText):
         self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)
         self.step()
         self.executes += 1
-        self.times |= dict.fromkeys(results, self.current | _Ended(1 << (self.executes - 1)))
+        self.times |= dict.fromkeys(results, self.current | EndedExecutes(1 << (self.executes - 1)))
 
     def by_the_host(self, op: str, body: str, old: str) -> None:
         """`stream.resource.load %r[%offset] : …` and `store %value, %r[%offset] : …`, which nothing may run beside.
@@ -759,7 +674,7 @@ class _Function(FunctionText):
             window[1], window[2], earlier[2], max(1, int(bits[1] or bits[2]) // 8), reads=not writes, writes=writes
         )
         self.step()
-        self.now.host |= _Ended(1 << self.executes)
+        self.now.host |= EndedExecutes(1 << self.executes)
         self.executes += 1
 
     def command(self, text: str, old: str) -> None:
@@ -854,7 +769,7 @@ class _Function(FunctionText):
                 self.unordered.add(cell)
             self.uses[cell] = all_of | bit, written | (bit if writes else 0)
 
-    def whole(self, ref: _Reference, offset: str) -> tuple[_Reference, int]:
+    def whole(self, ref: SliceReference, offset: str) -> tuple[SliceReference, int]:
         """All of the slice or resource in which an offset lies that is no constant."""
         size = self.stated.get(ref.slice or "", 0)
         if ref.slice is None:
@@ -877,7 +792,7 @@ class _Function(FunctionText):
         for cell, found in of.items():
             is_race = len(found) > 1 and any(a.writes for a in found) and at_once(found, self.source)
             is_race = is_race or cell in unordered
-            own: set[_Path] = set()
+            own: set[RegionPath] = set()
             is_fresh = self.memory.held(cell) is None
             if cell in either:
                 reads.append(cell)
@@ -910,7 +825,7 @@ class _Function(FunctionText):
         if self.uses.get(cell, (0, 0))[1] & ~ended:
             self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
 
-    def seen(self, ref: _Reference, cell: int) -> None:
+    def seen(self, ref: SliceReference, cell: int) -> None:
         """A cell is used by a name: was it written by this one, if it was written as one of several?"""
         if self.perhaps.get(cell, ref.choice) != ref.choice:
             self.late(cell, "as another choice has left it")
@@ -927,15 +842,15 @@ class _Function(FunctionText):
 
     # Resources.
 
-    def allocate(self, results: list[str], size: int, ended: _Ended) -> None:
+    def allocate(self, results: list[str], size: int, ended: EndedExecutes) -> None:
         """An allocation, which is there from its point in time on, if it has one."""
         name = results[0]
         root = self.root(name)
         self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
-        self.references[name] = frozenset((_Reference(root, 0, None, 0),))
+        self.references[name] = frozenset((SliceReference(root, 0, None, 0),))
         if len(results) > 1:
             self.needs[root] = 1 << self.executes
-            self.times |= dict.fromkeys(results[1:], ended | _Ended(1 << self.executes))
+            self.times |= dict.fromkeys(results[1:], ended | EndedExecutes(1 << self.executes))
             self.executes += 1
 
     def root(self, name: str) -> str:
@@ -949,15 +864,15 @@ class _Function(FunctionText):
         self.arenas[root] = self.memory.cells[cell].arena
         self.cells[root, None] = cell
         self.external.add(root)
-        self.references[name] = frozenset((_Reference(root, 0, None, 0),))
+        self.references[name] = frozenset((SliceReference(root, 0, None, 0),))
 
-    def known(self, name: str) -> frozenset[_Reference]:
+    def known(self, name: str) -> frozenset[SliceReference]:
         """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
         if name not in self.references:
             self.external_resource(name, 0, UINT64_END - 1)
         return self.references[name]
 
-    def at(self, name: str, offset: str, before: str) -> set[_Reference]:
+    def at(self, name: str, offset: str, before: str) -> set[SliceReference]:
         """A byte further on in a resource."""
         value = self.number(offset)
         found = set()
@@ -973,7 +888,7 @@ class _Function(FunctionText):
         self.source.spend(len(found))
         return found
 
-    def cell(self, ref: _Reference, length: int) -> int:
+    def cell(self, ref: SliceReference, length: int) -> int:
         """The cell of a slice, which lies at one offset."""
         key = ref.resource, ref.slice
         start = ref.offset - ref.shift
@@ -993,16 +908,16 @@ class _Function(FunctionText):
         self.memory.grow(cell, ref.offset + length - found.offset, f"line {self.line}")
         return cell
 
-    def touch(self, what: str, refs: list[_Reference]) -> None:
+    def touch(self, what: str, refs: list[SliceReference]) -> None:
         """Read what references point to, as far as anything has written it."""
         cells = self.cells_in(refs)
         if cells:
             self.memory.step(what, (DOMAIN, what), cells, ())
 
-    def cells_in(self, refs: Iterable[_Reference]) -> list[int]:
+    def cells_in(self, refs: Iterable[SliceReference]) -> list[int]:
         return [cell for ref in refs for cell in self.within(ref)]
 
-    def within(self, ref: _Reference) -> list[int]:
+    def within(self, ref: SliceReference) -> list[int]:
         """The written cells that a reference to a resource or a slice stands for."""
         if ref.slice is not None:
             keys: list[tuple[str, str | None]] = [(ref.resource, ref.slice)]
@@ -1011,7 +926,7 @@ class _Function(FunctionText):
             self.source.spend(len(self.cells))
         return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
 
-    def keep(self, results: Iterable[tuple[str, frozenset[_Reference]]]) -> None:
+    def keep(self, results: Iterable[tuple[str, frozenset[SliceReference]]]) -> None:
         """Results: the caller reads them when the function is over, and what is done with them until then must have
         ended. A buffer view that it gave keeps what it had. spec: FP9.3, FP9.8
         """
@@ -1053,31 +968,3 @@ class _Function(FunctionText):
                     self.memory.step("dealloca", (DOMAIN, "dealloca"), (), [self.memory.cell(label, arena, 0, size)])
                 self.now.freed |= {ref.resource}
         self.times |= dict.fromkeys(results, ended)
-
-
-def at_once(found: list[SliceAccess], source: Source) -> bool:
-    """Whether bytes of one slice that one command writes are touched by another that may run at the same time.
-
-    O(n log n) for n accesses, and more where many of them overlap.
-    """
-    ends: dict[bool, dict[_Path, int]] = {True: {}, False: {}}  # by whether they write, of what began before
-    for a in sorted(found, key=lambda access: access.start):
-        for writes in (True, False) if a.writes else (True,):
-            going = ends[writes]
-            source.spend(1 + len(going))
-            for path in [path for path, end in going.items() if end <= a.start]:
-                del going[path]
-            if a.start < a.end and any(_apart(a.path, path) for path in going):
-                return True
-        ends[a.writes][a.path] = max(a.end, ends[a.writes].get(a.path, 0))
-    return False
-
-
-def _apart(a: _Path, b: _Path) -> bool:
-    """Whether two commands stand in different parts of one concurrent region."""
-    for (region, child), (other, sibling) in zip(a, b, strict=False):
-        if region != other:
-            return False
-        if child != sibling:
-            return True
-    return False

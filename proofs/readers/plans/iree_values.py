@@ -1,0 +1,137 @@
+"""What names stand for in IREE's functions: bytes of resources, points in time, and the arms where that is so.
+
+spec: FP1.14, FP9.5, FP9.6, FP9.8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proofs.readers.plans.source import Source
+
+Way = tuple[int, int]
+"""A node of control flow, by its number, and the arm of it that was taken."""
+Ways = frozenset[frozenset[Way]]
+"""The alternatives in which something is meant, each the arms that were taken."""
+ALWAYS: Ways = frozenset((frozenset(),))
+MOST_WAYS = 64
+"""So many alternatives are kept apart."""
+
+
+@dataclass(frozen=True)
+class EndedExecutes:
+    """The executes that have ended at a point in time, as bits: `always`, and besides them those `when` some arms were
+    taken.
+    """
+
+    always: int = 0
+    when: Mapping[frozenset[Way], int] = field(default_factory=dict)
+
+    def __or__(self, other: EndedExecutes) -> EndedExecutes:
+        """Where both are reached."""
+        when = {taken: self.when.get(taken, 0) | other.when.get(taken, 0) for taken in {*self.when, *other.when}}
+        return EndedExecutes(self.always | other.always, when)
+
+    def __and__(self, other: EndedExecutes) -> EndedExecutes:
+        """Where one is reached, and nothing says which."""
+        when = {taken: self.at(taken) & other.at(taken) for taken in {*self.when, *other.when}}
+        return EndedExecutes(self.always & other.always, when)
+
+    def __bool__(self) -> bool:
+        return bool(self.always or self.when)
+
+    def at(self, taken: frozenset[Way]) -> int:
+        """What has ended where these arms were taken, and any others."""
+        found = self.always
+        for each, bits in self.when.items():
+            found |= bits if each <= taken else 0
+        return found
+
+    def where(self, ways: Ways) -> int:
+        """What has ended in each of these alternatives."""
+        found = -1
+        for taken in ways:
+            found &= self.at(taken)
+        return found
+
+
+NEVER = EndedExecutes()
+
+
+class SliceReference(NamedTuple):
+    """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
+
+    `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it. What stands for one of
+    several has the number of the `choice` between them, and is meant in the alternatives of `ways` alone.
+    """
+
+    resource: str
+    offset: int
+    slice: str | None
+    shift: int
+    choice: int = 0
+    ways: Ways = ALWAYS
+
+
+RegionPath = tuple[tuple[int, int], ...]
+"""The concurrent regions that a command stands in, outermost first, each with the child of it."""
+
+
+class SliceAccess(NamedTuple):
+    """Bytes of a slice that a command reads, writes or both."""
+
+    cell: int
+    start: int
+    end: int
+    reads: bool
+    writes: bool
+    path: RegionPath
+
+
+class NamedValue(NamedTuple):
+    """What a name stands for: memory, the executes that have ended at a point in time, and buffer views."""
+
+    references: frozenset[SliceReference] = frozenset()
+    times: EndedExecutes = NEVER
+    views: frozenset[str] = frozenset()
+
+
+@dataclass
+class HostMoment:
+    """What holds where the host stands: the executes that it has awaited, what it has given back, and what globals hold
+    that it has stored.
+    """
+
+    host: EndedExecutes = NEVER
+    freed: frozenset[str] = frozenset()
+    globals: dict[str, frozenset[SliceReference]] = field(default_factory=dict)
+
+
+def at_once(found: list[SliceAccess], source: Source) -> bool:
+    """Whether bytes of one slice that one command writes are touched by another that may run at the same time.
+
+    O(n log n) for n accesses, and more where many of them overlap.
+    """
+    ends: dict[bool, dict[RegionPath, int]] = {True: {}, False: {}}  # by whether they write, of what began before
+    for a in sorted(found, key=lambda access: access.start):
+        for writes in (True, False) if a.writes else (True,):
+            going = ends[writes]
+            source.spend(1 + len(going))
+            for path in [path for path, end in going.items() if end <= a.start]:
+                del going[path]
+            if a.start < a.end and any(_apart(a.path, path) for path in going):
+                return True
+        ends[a.writes][a.path] = max(a.end, ends[a.writes].get(a.path, 0))
+    return False
+
+
+def _apart(a: RegionPath, b: RegionPath) -> bool:
+    """Whether two commands stand in different parts of one concurrent region."""
+    for (region, child), (other, sibling) in zip(a, b, strict=False):
+        if region != other:
+            return False
+        if child != sibling:
+            return True
+    return False
