@@ -105,9 +105,10 @@ def test_bytes_that_are_taken_again_at_once_and_those_that_never_are_have_edges_
 def test_scattered_addresses_may_lie_beyond_the_capacity() -> None:
     """What ends within 64 bits is asked by `capacity`. spec: A8.6"""
     few = replace(plan().allocation.arenas[0], capacity=16)
-    scattered = amended(plan(), arenas=(replace(few, scattered=True),))
+    usage = (plan().usage[0]._replace(footprint=16),)
+    scattered = amended(plan(), arenas=(replace(few, scattered=True),), usage=usage)
     assert asked(scattered, edges(scattered.allocation, 0)).proved
-    short = amended(plan(), arenas=(few,), usage=(plan().usage[0]._replace(footprint=16),))
+    short = amended(plan(), arenas=(few,), usage=usage)
     assert asked(short, edges(short.allocation, 0)).refuted is not None
 
 
