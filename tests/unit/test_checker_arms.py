@@ -153,3 +153,14 @@ def test_nothing_between_two_storages_hides_that_they_share_bytes_for_good() -> 
     assert isinstance(plan, Plan)
     [found] = violations(plan, program(plan, permitted(plan, None, frozenset())))
     assert (found.obligation, found.tensors, found.first_byte, found.last_byte) == ("no_live_overlap", ("p", "q"), 4, 7)
+
+
+def test_a_node_that_makes_one_value_as_it_is_entered_has_arms_too() -> None:
+    """Its first step is like any that reads and writes, but for what it opens. spec: X4.3"""
+    lines = [
+        "arena m 64", "tensor c 8 m 0 input", "tensor f 8 m 8", "tensor y 8 m 16", "tensor z 8 m 24 output",
+        "begin n If c -> f exclusive", "step s A f -> y", "arm", "step t A f -> y", "end n y -> z",
+    ]  # fmt: skip
+    plan = text.read("\n".join(["tmmu-plan-text 1", *lines, ""]).encode(), "p.plan.txt")
+    assert isinstance(plan, Plan)
+    assert list(executed(program(plan, permitted(plan, None, frozenset())))) == []
