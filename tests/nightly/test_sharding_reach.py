@@ -13,7 +13,7 @@ from tmmu.planner.sharding import local_models, shards_of
 from tmmu.plans import sharding
 
 FIXED = settings(
-    derandomize=True, database=None, phases=[Phase.generate], deadline=None, max_examples=150,
+    derandomize=True, database=None, phases=[Phase.generate], deadline=None, max_examples=600,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 OFTEN = 5
@@ -42,4 +42,4 @@ def test_every_collective_and_padding_occur_often() -> None:
     wanted = {"AllReduce", "AllGather", "ReduceScatter", "Shard", "Send", "Recv", "padding", "nothing to do"}
     wanted |= {"1 stages", "2 stages", "3 stages", *(f"ZeRO {stage}" for stage in range(4))}
     assert {what for what in wanted if seen[what] < OFTEN} == set(), seen
-    assert seen["INVALID_SHARDING"] < 75
+    assert seen["INVALID_SHARDING"] < 300

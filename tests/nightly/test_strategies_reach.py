@@ -297,7 +297,7 @@ REFUSALS = (
     "another operand shares bytes with it", "the operand's bytes are not aligned for the result",
     "the two must not alias",
 )  # fmt: skip
-"""Why a hint is refused, but for a layout that grants none."""
+"""Why a hint is refused, but for a layout that grants none, and for fixed offsets, which are not drawn here."""
 
 
 IN_ONE = tuple(replace(arena, roles=tuple(Role) if arena.name == "activations" else ()) for arena in DEFAULT)
@@ -349,7 +349,8 @@ def test_every_reason_of_the_planner_is_counted() -> None:
     """A reason that is added there must be added here."""
     stated = re.findall(r'reason = f?"([^"{]*)', inspect.getsource(aliasing))
     missing = [reason for reason in stated if not any(known.startswith(reason) for known in REFUSALS)]
-    assert [reason for reason in missing if not reason.startswith("layout")] == []
+    elsewhere = ("layout", "one of the two has a fixed offset")  # `tests/property/test_fixed_offsets.py` draws these
+    assert [reason for reason in missing if not reason.startswith(elsewhere)] == []
     assert len(stated) > 10
 
 

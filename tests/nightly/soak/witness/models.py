@@ -80,7 +80,7 @@ def _steps(plan: Plan) -> dict[tuple[str, int], int]:
 def _step(plan: Plan, n: int, what: str) -> str:
     if what == "operator":
         domain, op = plan.allocation.ops[int(plan.allocation.steps.op[n])]
-        return f"{'' if domain == 'ai.onnx' else domain}::{op}"
+        return op if domain in ("", "ai.onnx") else f"{domain}::{op}"
     return ", ".join(plan.allocation.tensors.name[r] for r in plan.allocation.steps.listed(what)[n])
 
 

@@ -51,6 +51,11 @@ NOT_PRINTED = {
     "INVALID_LOG": "of sealed logs",
     "NOT_AUTHENTIC": "of sealed logs",
     "ROLLED_BACK": "of sealed logs",
+    "WRONG_KEY": "of sealed logs",
+    "LOG_TRUNCATED": "of sealed logs",
+    "REGION_REFUSED": "of mapped files",
+    "REGION_LOST": "of mapped files",
+    "MEMORY_BOUND": "of mapped files",
     "DATA_RACE": "of threads",
     "REPLAY_DIVERGENCE": "of runs; a plan whose hashes do not recompute is REFUTED: `hashes`",
 }
