@@ -605,9 +605,13 @@ class _Function(FunctionText):
         if region.kind in ("concurrent", "serial", "dispatch"):
             self.leave()
         elif region.kind == "execute":
-            self.executes += 1
-            self.source.spend(self.executes // 64)
-            self.times |= dict.fromkeys(region.results, self.current | EndedExecutes(1 << (self.executes - 1)))
+            self.executed(region.results)
+
+    def executed(self, results: list[str]) -> None:
+        """The execute of this line ends at a point in time, behind what it awaits."""
+        self.times |= dict.fromkeys(results, self.current | EndedExecutes(1 << self.executes))
+        self.executes += 1
+        self.source.spend(self.executes // 64)
 
     def cells_of(self, ref: SliceReference) -> dict[str | None, int]:
         """The cells of a resource, by slice, whatever of it a reference stands for."""
@@ -656,8 +660,7 @@ class _Function(FunctionText):
         length = self.number(SSA.findall(what.partition(" : ")[0])[-1])
         self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)
         self.step()
-        self.executes += 1
-        self.times |= dict.fromkeys(results, self.current | EndedExecutes(1 << (self.executes - 1)))
+        self.executed(results)
 
     def by_the_host(self, op: str, body: str, old: str) -> None:
         """`stream.resource.load %r[%offset] : …` and `store %value, %r[%offset] : …`, which nothing may run beside.
@@ -785,7 +788,6 @@ class _Function(FunctionText):
         either, self.either = self.either, set()
         reads: list[int] = []
         writes: list[int] = []
-        keeps: list[int] = []
         of: dict[int, list[SliceAccess]] = {}
         for access in accesses:
             of.setdefault(access.cell, []).append(access)
@@ -813,7 +815,7 @@ class _Function(FunctionText):
             elif any(a.writes for a in found):
                 writes.append(cell)
         if reads or writes:
-            self.memory.step(self.label, (DOMAIN, self.label), reads, writes, keeps)
+            self.memory.step(self.label, (DOMAIN, self.label), reads, writes)
 
     def at_once_with(self, cell: int) -> int:
         """A cell over another one, for what may be written while that is used."""
