@@ -256,8 +256,8 @@ def _plain(run: Program, state: State) -> Callable[[int, RunStep], bool]:
     tensors, views, of, memory = run.tensors, run.views, state.of, state.memory
 
     def runs(n: int, step: RunStep) -> bool:
-        reads, writes, mutates, again, completes, begins = step
-        if len(writes) != 1 or mutates or again or completes or begins:
+        reads, writes, mutates, again, _, begins = step  # a step completes what was begun, and so written before
+        if len(writes) != 1 or mutates or again or begins:
             return False
         w = writes[0]
         _, _, _, size, _, birth, death, _, arena, address = tensors[w]

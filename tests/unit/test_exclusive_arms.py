@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from proofs import obligations
+from proofs.checker.program import program
+from proofs.checker.structure import nested
 from proofs.obligations.context import context_of
 from proofs.readers.arms import Arm, assumed, branches
 from proofs.readers.sharing import permitted
@@ -107,6 +109,24 @@ def test_an_operator_that_iterates_has_no_exclusive_arms(domain: str, op: str) -
     plan = with_op(exclusive.both_write(), domain, op)
     assert "bodies_nest" in refuted(plan)
     assert branches(plan.allocation) == []
+    assert all("iterates" in text for text in declared_wrongly(plan))
+
+
+def declared_wrongly(plan: Plan) -> list[str]:
+    """What is said of bodies that are declared exclusive and may not be."""
+    found = nested(plan, program(plan, permitted(plan, None, frozenset())))
+    said = [problem.text for problem in found if "is declared exclusive, but " in problem.text]
+    assert said
+    return said
+
+
+def test_one_body_alone_is_not_exclusive() -> None:
+    """spec: X4.1, X4.2"""
+    plan = exclusive.both_write()
+    flags = np.zeros(len(plan.allocation.bodies), np.uint8)
+    flags[1] = 1
+    alone = amended(plan, bodies=replace(plan.allocation.bodies, exclusive=column(flags, np.uint8)))
+    assert all("another body of its node is not" in text for text in declared_wrongly(alone))
 
 
 def test_arms_are_ranges_of_steps_in_the_order_of_the_bodies() -> None:

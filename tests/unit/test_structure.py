@@ -74,6 +74,9 @@ def test_plans_that_hang_together_have_no_problem() -> None:
     ]  # fmt: skip
     for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
         assert problems(plan) == []
+    whole = chain()
+    assert whole.claims is not None
+    assert problems(replace(whole, claims=replace(whole.claims, configuration=None))) == []
     unaligned = (ArenaConfiguration("all", tuple(Role), alignment=1),)
     assert problems(plan_memory(text_model("node relu Relu x -> y"), unaligned).plan) == []
 

@@ -104,7 +104,9 @@ def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
 
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "proofs/checker/execute.py": (f"{UNIT}checker.py", f"{UNIT}checker_arms.py", f"{UNIT}verdict.py", *NAIVE),
+    "proofs/checker/execute.py": (
+        f"{UNIT}checker.py", f"{PROPERTIES}plain_steps.py", f"{UNIT}checker_arms.py", f"{UNIT}verdict.py", *NAIVE,
+    ),
     "proofs/checker/structure.py": STRUCTURE,
     "proofs/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
     "proofs/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
