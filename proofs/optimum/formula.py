@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from tmmu.plans.allocation import Placement
@@ -141,7 +142,7 @@ def lower_placement(spans: tuple[LiveStorage, ...], apart: set[tuple[int, int]],
     cells, literals = list[list[SectionCell]](), len(choices)
     for c, members in enumerate(sections):
         begins = sorted({at for i in members for at in offsets[i]})
-        found = [SectionCell(at, end - at, []) for at, end in zip(begins, [*begins[1:], end_of_all], strict=True)]
+        found = [SectionCell(at, end - at, []) for at, end in pairwise([*begins, end_of_all])]
         where = {at: k for k, at in enumerate(begins)}
         for i in members:
             for variable, at in zip(places[i], offsets[i], strict=True):

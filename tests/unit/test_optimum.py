@@ -88,7 +88,7 @@ def solutions(ones: list[list[int]], true: frozenset[int] = frozenset()) -> Iter
 
 def test_the_formula_has_a_solution_just_where_a_placement_is_as_low() -> None:
     above = 0
-    for seed in range(share(100)):
+    for seed in (83, *range(share(100))):  # of 83 two storages alone are higher than what is asked for
         spans, apart = drawn(seed)
         best = least(spans, apart)
         above += best > max(sum(s.bytes for s in spans if s.birth <= step <= s.death) for step in range(6))
