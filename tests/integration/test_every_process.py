@@ -92,6 +92,53 @@ def test_every_other_python_here_plans_the_same_bytes(saved: list[str], planned:
     assert unlike == []
 
 
+R = "!stream.resource<transient>"
+TURNS = f"""\
+// -----// IR Dump After LayoutSlices //----- //
+util.func public @main(%n: index) -> !hal.buffer_view {{
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %s = stream.resource.alloc : {R}{{%c64}}
+  %u = stream.resource.alloc : {R}{{%c64}}
+  %l:2 = scf.while (%p1 = %s, %p2 = %u, %k = %c0) : ({R}, {R}, index) -> ({R}, {R}) {{
+    %q = arith.cmpi slt, %k, %n : index
+    scf.condition(%q) %p2, %p1 : {R}, {R}
+  }} do {{
+  ^bb0(%y1: {R}, %y2: {R}):
+    %e = stream.cmd.execute with(%y1 as %b: {R}{{%c64}}, %y2 as %d: {R}{{%c64}}) {{
+      stream.cmd.fill %c0, %b[%c0 for %c64] : i8 -> {R}{{%c64}}
+      stream.cmd.fill %c0, %d[%c0 for %c64] : i8 -> {R}{{%c64}}
+    }} => !stream.timepoint
+    %w:2 = stream.timepoint.await %e => %y1, %y2 : {R}{{%c64}}, {R}{{%c64}}
+    scf.yield %w#0, %w#1, %n : {R}, {R}, index
+  }}
+  %view = stream.tensor.export %l#0 : tensor<16xf32> in !stream.resource<external>{{%c64}} -> !hal.buffer_view
+  util.return %view : !hal.buffer_view
+}}
+"""
+"""A dump whose loop hands on two resources in turns, so that a name stands for either."""
+READS_A_DUMP = """
+import hashlib, sys
+from proofs.readers.plans import iree
+from proofs.readers.plans.source import Source
+from tmmu.plans import file
+found = iree.read(Source("turns.iree", sys.stdin.buffer.read()))
+print(hashlib.sha256(file.encode(found.plan) + repr(found.reading).encode()).hexdigest())
+"""
+
+
+def test_names_that_stand_for_several_memories_are_read_alike_in_every_process() -> None:
+    """spec: FP1.1, FP9.6"""
+    found = set()
+    for seed in ("1", "2", "3", "4"):
+        command, environment = [sys.executable, "-c", READS_A_DUMP], {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, input=TURNS, capture_output=True, text=True, check=True
+        )
+        found.add(done.stdout)
+    assert len(found) == 1
+
+
 SCRIPT = """
 import sys
 from tests.support.full_trace import full

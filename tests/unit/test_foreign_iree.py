@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from proofs.readers.plans import iree, iree_values
+from proofs.readers.plans import iree, iree_commands, iree_values
 from proofs.readers.plans.source import ForeignPlan, Source
 from tests.support.three_checks import by_the_checker
 from tmmu.core.errors import TmmuError
@@ -606,7 +606,7 @@ def test_a_window_at_an_unknown_offset_is_all_of_what_it_lies_in() -> None:
     """spec: FP9.9"""
     found = read(function(ROW, BACK, *CHAIN[1:]))
     assert judged(found) == set()
-    assert iree.UNKNOWN in found.reading.approximations
+    assert iree_commands.UNKNOWN in found.reading.approximations
     (changed,) = found.reading.donated
     assert changed == "0"
     for wrong in (ROW.replace("%x", "%a"), region(CHAIN[0], BACK)):

@@ -250,7 +250,7 @@ class CellMemory:
         self._state(CellStep(node.name, node.op, [], [], [], END))
         for end, found in zip(node.ends, held, strict=True):
             end.reads.extend(dict.fromkeys(found.values()))
-        place = self._join(node, {cell for found in held for cell in found.values()})
+        place = self._join(node, dict.fromkeys(cell for found in held for cell in found.values()))
         moved = []
         for found in held:
             to: dict[Pointer, Pointer] = {}
@@ -274,7 +274,7 @@ class CellMemory:
         self.source.spend(len(made) + len(found))
         return found
 
-    def _join(self, node: _Arms, made: set[Cell]) -> dict[Cell, Cell]:
+    def _join(self, node: _Arms, made: Collection[Cell]) -> dict[Cell, Cell]:
         """Write the bytes of what arms have made anew, a cell for each range; the cell in which each lies."""
         groups: list[list[Cell]] = []
         ends: list[int] = []

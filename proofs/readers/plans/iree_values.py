@@ -5,7 +5,7 @@ spec: FP1.14, FP9.5, FP9.6, FP9.8
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -73,6 +73,11 @@ class SliceReference(NamedTuple):
     shift: int
     choice: int = 0
     ways: Ways = ALWAYS
+
+
+def in_order(references: Iterable[SliceReference]) -> list[SliceReference]:
+    """References in an order that no hash decides, so that each run makes the same cells and steps of them."""
+    return sorted(references, key=lambda ref: (*ref[:2], ref.slice or "", *ref[3:5], sorted(map(sorted, ref.ways))))
 
 
 RegionPath = tuple[tuple[int, int], ...]

@@ -198,7 +198,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_xla.py", f"{PROPERTIES}foreign_xla.py", *FOREIGN)
        for name in ("xla", "hlo", "cells")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_{name}.py", *FOREIGN) for name in ("iree", "minimalloc")},
-    **{f"proofs/readers/plans/iree_{part}.py": (f"{UNIT}foreign_iree.py", *FOREIGN) for part in ("text", "values")},
+    **{f"proofs/readers/plans/iree_{part}.py": (f"{UNIT}foreign_iree.py", *FOREIGN) for part in
+       ("commands", "control", "slices", "text", "values")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", *FOREIGN)
        for name in ("flatbuffer", "tflite", "vela")},
     "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),

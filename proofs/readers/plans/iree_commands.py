@@ -1,0 +1,237 @@
+"""The commands of an execute in IREE's dumps, and what else touches slices: files that are read, and the host.
+
+Commands of one concurrent region are one step; what two of them touch at once, one of them writing, is written over
+what the other one touches. spec: FP9.4, FP9.5, FP9.8
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from proofs.readers.plans.iree_slices import DOMAIN, DumpState, FunctionMemory
+from proofs.readers.plans.iree_text import SSA
+from proofs.readers.plans.iree_values import NEVER, EndedExecutes, RegionPath, SliceAccess, at_once, in_order
+
+OPERAND = re.compile(r"\s*+(ro|wo|rw) (%[\w$.#-]++)\[(%[\w$.#-]++) for (%[\w$.#-]++)\]", re.ASCII)
+WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re.ASCII)
+BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
+ELEMENT = re.compile(r": (?:i|f|bf|u|si|ui)(\d{1,3})\b|-> (?:i|f|bf|u|si|ui)(\d{1,3})\b", re.ASCII)
+UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
+REGIONS = "a concurrent region counts as one step"
+
+
+@dataclass
+class _Region:
+    """An open brace of an execute: its kind, the number of its next child where it is concurrent, what it defines."""
+
+    kind: str
+    number: int = 0
+    child: int = 0
+    results: list[str] = field(default_factory=list)
+
+
+class FunctionCommands(FunctionMemory):
+    """A function's executes: the regions that are open, and the accesses of the step at hand."""
+
+    def __init__(self, dump: DumpState, after: tuple[int, str], before: tuple[int, str] | None) -> None:
+        super().__init__(dump, after, before)
+        self.open: list[_Region] = []
+        self.regions = 0
+        self.current = NEVER
+        self.accesses: list[SliceAccess] = []
+        self.unordered: set[int] = set()
+        self.either: set[int] = set()
+        """What one of several names may write."""
+        self.made_by: dict[int, int] = {}
+        """The line that wrote a slice first, and all of it: where it runs again, it does so again."""
+        self.touched: dict[int, tuple[int, int]] = {}
+        """Of each memory the executes that touch it and that write it, as bits."""
+
+    def execute(self, body: str, results: list[str]) -> None:
+        """`stream.cmd.execute … await(%t) => with(%r as %arg: …) {`. spec: FP9.4"""
+        if not body.endswith("{"):
+            raise self.refuse("expected the commands of an execute")
+        head, _, bound = body.partition("with(")
+        self.current = self.now.host | self.timed(SSA.findall(head))
+        for value, name, size in BOUND.findall(bound):
+            if value not in self.references and size in self.constants:
+                self.external_resource(value, self.constants[size], self.constants[size])
+            self.references[name] = self.known(value)
+        self.open.append(_Region("execute", results=results))
+
+    def file(self, body: str, old: str, results: list[str]) -> None:
+        """`stream.file.read … await(%t) => %file[…], %r[%offset], %length : …`: constants are brought. spec: FP9.4"""
+        head, _, what = body.partition("=>")
+        windows, earlier = WINDOW.findall(what), WINDOW.findall(old.partition("=>")[2])
+        if len(windows) != 2 or len(earlier) != 2:
+            raise self.refuse("expected a file and the window of a resource")
+        self.current = self.now.host | self.timed(SSA.findall(head))
+        self.label = "stream.file.read"
+        length = self.number(SSA.findall(what.partition(" : ")[0])[-1])
+        self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)
+        self.step()
+        self.executed(results)
+
+    def by_the_host(self, op: str, body: str, old: str) -> None:
+        """`stream.resource.load %r[%offset] : …` and `store %value, %r[%offset] : …`, which nothing may run beside.
+
+        spec: FP9.8
+        """
+        window, earlier = WINDOW.search(body), WINDOW.search(old)
+        bits = ELEMENT.search(body)
+        if window is None or earlier is None or bits is None:
+            raise self.refuse("expected the place of a number")
+        self.current, self.label = self.now.host, op
+        writes = op.endswith("store")
+        self.access(
+            window[1], window[2], earlier[2], max(1, int(bits[1] or bits[2]) // 8), reads=not writes, writes=writes
+        )
+        self.step()
+        self.now.host |= EndedExecutes(1 << self.executes)
+        self.executes += 1
+
+    def command(self, text: str, old: str) -> None:
+        """A line in an execute."""
+        access = OPERAND.match(text)
+        earlier = OPERAND.match(old)
+        region = self.open[-1]
+        if access is not None and earlier is not None:
+            if region.kind != "dispatch":
+                raise self.refuse("an operand without its dispatch")
+            how, name, offset, length = access.groups()
+            self.access(name, offset, earlier[3], self.number(length), how[0] == "r", how[1] == "w" or how == "wo")
+            return
+        words = text.split(None, 2)
+        op = words[0] if words else ""
+        if op in ("stream.cmd.concurrent", "stream.cmd.serial") and text.endswith("{"):
+            self.source.descend(len(self.open))
+            self.enter(op.rpartition(".")[2])
+            if op == "stream.cmd.concurrent":
+                self.dump.approximations[REGIONS] = None
+            return
+        if op in ("stream.cmd.dispatch", "stream.cmd.collective") or op.startswith("stream.cmd.collective<"):
+            if not text.endswith("{"):
+                raise self.refuse("expected the operands of a dispatch")
+            self.enter("dispatch")
+            symbol = words[1] if len(words) > 1 else ""
+            self.label = symbol.rpartition("@")[2].partition("[")[0].partition("(")[0].rstrip("{") or op
+            return
+        windows, earlier_windows = WINDOW.findall(text), WINDOW.findall(old)
+        if op == "stream.cmd.copy" and len(windows) == 2:
+            length = self.number(SSA.findall(text.partition(" : ")[0])[-1])
+            ways = [(True, False, length), (False, True, length)]
+        elif op in ("stream.cmd.fill", "stream.cmd.discard") and len(windows) == 1:
+            ways = [(False, True, self.number(windows[0][2]))]
+        elif op in ("stream.cmd.flush", "stream.cmd.invalidate"):
+            self.dump.assumed["flush and invalidate move no bytes"] = None
+            return
+        else:
+            raise self.refuse(f"the command {op} is not read")
+        self.enter("dispatch")
+        self.label = op
+        for (name, offset, _), (_, before, _), (reads, writes, length) in zip(
+            windows, earlier_windows, ways, strict=True
+        ):
+            self.access(name, offset, before, length, reads, writes)
+        self.open.pop()
+        self.leave()
+
+    def close(self) -> None:
+        """A closing brace: of a region or command, of the execute, or of the function itself."""
+        if not self.open:
+            return
+        region = self.open.pop()
+        if region.kind in ("concurrent", "serial", "dispatch"):
+            self.leave()
+        elif region.kind == "execute":
+            self.executed(region.results)
+
+    def enter(self, kind: str) -> None:
+        """A region or a command, which is the next child of what it stands in."""
+        self.open[-1].child += 1
+        self.regions += 1
+        self.open.append(_Region(kind, number=self.regions))
+
+    def leave(self) -> None:
+        """A region or command has ended; where none is open that is concurrent, what it touched is a step."""
+        if not any(region.kind == "concurrent" for region in self.open):
+            self.step()
+
+    def executed(self, results: list[str]) -> None:
+        """The execute of this line ends at a point in time, behind what it awaits."""
+        self.times |= dict.fromkeys(results, self.current | EndedExecutes(1 << self.executes))
+        self.executes += 1
+        self.source.spend(self.executes // 64)
+
+    def access(self, name: str, offset: str, before: str, length: int, reads: bool, writes: bool) -> None:
+        """A command reads bytes of a slice, writes them or both. spec: FP9.4, FP9.8, FP1.14"""
+        path = tuple((r.number, r.child) for r in self.open if r.kind == "concurrent")
+        found = [(ref, length) for ref in in_order(self.at(name, offset, before))] if offset in self.constants else []
+        if offset not in self.constants:
+            found = [self.whole(ref, offset) for ref in in_order(self.known(name))]
+            if path and writes:
+                raise self.refuse(f"{offset} is no constant, in a concurrent region")
+            reads = True  # what was there before stays in part
+            self.dump.approximations[UNKNOWN] = None
+        cells = [self.cell(ref, length) for ref, length in found]
+        # One of them is written, and nothing says which.
+        is_choice = len(found) > 1 and writes
+        is_first = is_choice and not reads and all(self.memory.held(cell) is None for cell in cells)
+        for cell, (ref, length) in zip(cells, found, strict=True):
+            start = ref.offset - self.memory.cells[cell].offset
+            self.accesses.append(SliceAccess(cell, start, start + length, reads, writes, path))
+            if is_choice and not is_first:
+                self.either.add(cell)
+            if not is_first:
+                self.seen(ref, cell)
+            elif ref.choice:
+                self.perhaps[cell] = ref.choice
+            if ref.resource in self.now.freed:
+                self.late(cell, "after its dealloca")
+            bit = 1 << self.executes
+            all_of, written = self.touched.get(self.memory.cells[cell].arena, (0, 0))
+            unordered = ~(self.current.where(ref.ways) | bit)
+            if (all_of if writes else written) & unordered:
+                self.dump.assumed["executes that do not await each other run in the order of the file"] = None
+            self.touched[self.memory.cells[cell].arena] = all_of | bit, written | (bit if writes else 0)
+            all_of, written = self.uses.get(cell, (0, 0))
+            if ((all_of if writes else written) & ~self.apart | self.needs.get(ref.resource, 0)) & unordered:
+                self.unordered.add(cell)
+            self.uses[cell] = all_of | bit, written | (bit if writes else 0)
+
+    def step(self) -> None:
+        """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
+        accesses, self.accesses = self.accesses, []
+        unordered, self.unordered = self.unordered, set()
+        either, self.either = self.either, set()
+        reads: list[int] = []
+        writes: list[int] = []
+        of: dict[int, list[SliceAccess]] = {}
+        for access in accesses:
+            of.setdefault(access.cell, []).append(access)
+        for cell, found in of.items():
+            is_race = len(found) > 1 and any(a.writes for a in found) and at_once(found, self.source)
+            is_race = is_race or cell in unordered
+            own: set[RegionPath] = set()
+            is_fresh = self.memory.held(cell) is None
+            if cell in either:
+                reads.append(cell)
+            elif is_fresh:
+                self.made_by[cell] = self.line
+            elif self.made_by.get(cell) == self.line and not is_race and not any(a.reads for a in found):
+                self.memory.renew(cell)
+            for access in found:
+                if access.reads and access.writes and is_fresh:
+                    self.dump.assumed["what a command changes and nothing has written is written by it"] = None
+                elif access.reads and access.path not in own:
+                    reads.append(cell)
+                if access.writes:
+                    own.add(access.path)
+            if is_race:
+                reads.append(cell)
+                writes.append(self.at_once_with(cell))
+            elif any(a.writes for a in found):
+                writes.append(cell)
+        if reads or writes:
+            self.memory.step(self.label, (DOMAIN, self.label), reads, writes)

@@ -1,0 +1,321 @@
+"""The memory that names of a function stand for in IREE's dumps: resources, slices of them, and who uses them when.
+
+A slice is a cell of the resource that it lies in. What is used before it is there, after it is gone, or beside what
+does not wait for it, is stated as a read of what nothing writes. spec: FP9.2, FP9.3, FP9.7, FP9.8, FP9.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
+from proofs.readers.plans.iree_text import SSA, FunctionText
+from proofs.readers.plans.iree_values import (
+    NEVER,
+    EndedExecutes,
+    HostMoment,
+    NamedValue,
+    SliceReference,
+    Ways,
+    in_order,
+)
+from proofs.readers.plans.source import Source
+from tmmu.core.vocabulary import UINT64_END, Role
+
+DOMAIN = "iree"
+LATE = "as written at once"
+
+
+class DumpState:
+    """What the functions of a dump have in common: the memory, what is assumed and approximated, and how the names of
+    the function at hand begin.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.memory = CellMemory(source)
+        self.assumed: dict[str, None] = {WHOLE: None}
+        self.approximations: dict[str, None] = {}
+        self.prefix = ""
+
+
+class FunctionMemory(FunctionText):
+    """The names of a function, what each stands for on the line at hand, and the uses of its cells until there."""
+
+    def __init__(self, dump: DumpState, after: tuple[int, str], before: tuple[int, str] | None) -> None:
+        super().__init__(dump.source, after, before)
+        self.dump, self.memory = dump, dump.memory
+        self.references: dict[str, frozenset[SliceReference]] = {}
+        self.arenas: dict[str, int] = {}
+        self.cells: dict[tuple[str, str | None], int] = {}
+        self.external: set[str] = set()
+        self.imported: dict[str, frozenset[SliceReference]] = {}
+        """What a buffer view of the caller's is in memory; `exported` has those that are made here."""
+        self.exported: dict[str, frozenset[SliceReference]] = {}
+        self.views: dict[str, frozenset[str]] = {}
+        """The buffer views that one made from others may be."""
+        self.consumed: set[str] = set()
+        """The buffer views that the caller gives up."""
+        self.initial: dict[str, frozenset[SliceReference]] = {}
+        """What globals hold before the function runs."""
+        self.handed_over: list[tuple[int, Ways, int]] = []
+        """Cells that the caller is given, in which alternatives, and the executes that do not run where they are."""
+        self.label = ""
+        self.times: dict[str, EndedExecutes] = {}
+        self.now = HostMoment()
+        self.executes = 0
+        self.needs: dict[str, int] = {}
+        """Of each allocation the point in time from which on it is there."""
+        self.uses: dict[int, tuple[int, int]] = {}
+        """Of each cell the executes that touch it and that write it, as bits."""
+        self.apart = 0
+        """The executes that do not run where this arm does."""
+        self.choices = 0
+        self.perhaps: dict[int, int] = {}
+        """Cells that were written as one of several, with the choice."""
+
+    # Names.
+
+    def bind(self, name: str, value: NamedValue) -> None:
+        """A name stands for a value from now on, and for nothing else."""
+        self.references.pop(name, None)
+        self.times.pop(name, None)
+        self.views.pop(name, None)
+        if value.references:
+            self.references[name] = value.references
+        if value.times:
+            self.times[name] = value.times
+        if value.views:
+            self.views[name] = value.views
+
+    def value(self, name: str) -> NamedValue:
+        """What a name stands for."""
+        return NamedValue(self.references.get(name, frozenset()), self.times.get(name, NEVER), self.view(name))
+
+    def view(self, name: str) -> frozenset[str]:
+        """The buffer views that a name may be: itself, where nothing has made it."""
+        return self.views.get(name, frozenset((name,)))
+
+    def all_of(self, names: Iterable[str]) -> frozenset[SliceReference]:
+        """The memory that some names stand for."""
+        return frozenset[SliceReference]().union(*(self.references.get(name, ()) for name in names))
+
+    def timed(self, operands: Iterable[str]) -> EndedExecutes:
+        """What has been executed where all of some points in time are reached."""
+        found = NEVER
+        for operand in operands:
+            if operand in self.times:
+                found |= self.times[operand]
+                self.source.spend((1 + len(found.when)) * (1 + self.executes // 64))
+        return found
+
+    def chosen(self, refs: frozenset[SliceReference]) -> frozenset[SliceReference]:
+        """One of several memories, and nothing says which: what is written by this name is read by no other.
+
+        spec: FP1.14
+        """
+        self.choices += 1
+        return frozenset(ref._replace(choice=self.choices) for ref in refs) if len(refs) > 1 else refs
+
+    # Resources.
+
+    def allocate(self, results: list[str], size: int, ended: EndedExecutes) -> None:
+        """An allocation, which is there from its point in time on, if it has one."""
+        name = results[0]
+        root = self.root(name)
+        self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
+        self.references[name] = frozenset((SliceReference(root, 0, None, 0),))
+        if len(results) > 1:
+            self.needs[root] = 1 << self.executes
+            self.times |= dict.fromkeys(results[1:], ended | EndedExecutes(1 << self.executes))
+            self.executes += 1
+
+    def free(self, body: str, results: list[str]) -> None:
+        """`stream.resource.dealloca … await(%t) => %r`: nothing is left of its bytes, and nothing uses it any more.
+
+        spec: FP9.7, FP9.8
+        """
+        head, _, what = body.rpartition("=>")[0].rpartition("=>") if body.count("=>") > 1 else body.partition("=>")
+        ended = self.now.host | self.timed(SSA.findall(head))
+        for name in SSA.findall(what.partition(":")[0]):
+            for ref in in_order(self.known(name)):
+                arena = self.arenas[ref.resource]
+                self.label = "dealloca"
+                for cell in self.cells_of(ref).values():
+                    if self.uses.get(cell, (0, 0))[0] & ~(ended.where(ref.ways) | self.apart):
+                        self.late(cell, "before its dealloca")
+                    if ref.resource in self.now.freed:
+                        self.late(cell, "after its dealloca")
+                if ref.resource not in self.external:
+                    label = f"{self.dump.prefix}{name.removeprefix('%')} after dealloca"
+                    size = self.memory.arenas[arena].capacity
+                    self.memory.step("dealloca", (DOMAIN, "dealloca"), (), [self.memory.cell(label, arena, 0, size)])
+                self.now.freed |= {ref.resource}
+        self.times |= dict.fromkeys(results, ended)
+
+    def root(self, name: str) -> str:
+        """What a resource is called here: a region beside this one may have one of the same name."""
+        return f"{name} of {len(self.arenas)}" if name in self.arenas else name
+
+    def external_resource(self, name: str, size: int, capacity: int) -> None:
+        """What comes from elsewhere: an import, a global, a constant."""
+        cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), size, role=Role.INPUT, capacity=capacity)
+        root = self.root(name)
+        self.arenas[root] = self.memory.cells[cell].arena
+        self.cells[root, None] = cell
+        self.external.add(root)
+        self.references[name] = frozenset((SliceReference(root, 0, None, 0),))
+
+    def known(self, name: str) -> frozenset[SliceReference]:
+        """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
+        if name not in self.references:
+            self.external_resource(name, 0, UINT64_END - 1)
+        return self.references[name]
+
+    def initial_of(self, symbol: str) -> frozenset[SliceReference]:
+        """What a global holds before the function runs."""
+        if symbol not in self.initial:
+            self.external_resource(f"%{symbol.removeprefix('@')}", 0, UINT64_END - 1)
+            self.initial[symbol] = self.references.pop(f"%{symbol.removeprefix('@')}")
+        return self.initial[symbol]
+
+    # Slices and their cells.
+
+    def at(self, name: str, offset: str, before: str) -> set[SliceReference]:
+        """A byte further on in a resource."""
+        value = self.number(offset)
+        found = set()
+        before, shift = self.parts.get(before, (before, 0))
+        for ref in self.known(name):
+            is_named = before in self.slices or (not self.has_both and ref.resource not in self.external)
+            if is_named and ref.slice is not None and ref.shift + value:
+                raise self.refuse(f"a slice in the slice {ref.slice}")
+            if is_named and ref.slice is None:
+                found.add(ref._replace(offset=ref.offset + value, slice=before, shift=shift))
+            else:
+                found.add(ref._replace(offset=ref.offset + value, shift=ref.shift + value))
+        self.source.spend(len(found))
+        return found
+
+    def whole(self, ref: SliceReference, offset: str) -> tuple[SliceReference, int]:
+        """All of the slice or resource in which an offset lies that is no constant."""
+        size = self.stated.get(ref.slice or "", 0)
+        if ref.slice is None:
+            size = self.memory.arenas[self.arenas[ref.resource]].capacity
+            if size >= UINT64_END - 1 or any(of == ref.resource and part for of, part in self.cells):
+                self.number(offset)  # refused
+        return ref._replace(offset=ref.offset - ref.shift, shift=0), size
+
+    def cell(self, ref: SliceReference, length: int) -> int:
+        """The cell of a slice, which lies at one offset."""
+        key = ref.resource, ref.slice
+        start = ref.offset - ref.shift
+        if key not in self.cells:
+            label = ref.resource.removeprefix("%") + (f" {ref.slice.removeprefix('%')}" if ref.slice else "")
+            size = self.stated.get(ref.slice or "", 0)
+            if ref.slice is None:
+                size = self.memory.arenas[self.arenas[ref.resource]].capacity
+            place = f"line {self.line}"
+            self.cells[key] = self.memory.cell(
+                self.dump.prefix + label, self.arenas[ref.resource], start, size, place=place
+            )
+        cell = self.cells[key]
+        found = self.memory.cells[cell]
+        if found.offset != start and found.name not in self.memory.joined:
+            raise self.refuse(f"the slice {found.name} lies at two offsets")
+        self.memory.grow(cell, ref.offset + length - found.offset, f"line {self.line}")
+        return cell
+
+    def cells_of(self, ref: SliceReference) -> dict[str | None, int]:
+        """The cells of a resource, by slice, whatever of it a reference stands for."""
+        self.source.spend(len(self.cells))
+        return {part: cell for (resource, part), cell in self.cells.items() if resource == ref.resource}
+
+    def cells_in(self, refs: Iterable[SliceReference]) -> list[int]:
+        """The written cells that references stand for."""
+        return [cell for ref in refs for cell in self.within(ref)]
+
+    def within(self, ref: SliceReference) -> list[int]:
+        """The written cells that a reference to a resource or a slice stands for."""
+        if ref.slice is not None:
+            keys: list[tuple[str, str | None]] = [(ref.resource, ref.slice)]
+        else:
+            keys = [key for key in self.cells if key[0] == ref.resource]
+            self.source.spend(len(self.cells))
+        return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
+
+    def joined(self, ref: SliceReference, cells: dict[str | None, int], to: dict[Pointer, Pointer]) -> SliceReference:
+        """What stands for a reference behind exclusive arms: the resource, with cells that either arm has made."""
+        places = {part: to.get(Pointer(cell, 0), Pointer(cell, 0)).cell for part, cell in cells.items()}
+        if places == cells:
+            return ref
+        root = self.root(ref.resource)
+        self.arenas[root] = self.arenas[ref.resource]
+        if ref.resource in self.external:
+            self.external.add(root)
+        for part, cell in places.items():
+            self.cells[root, part] = cell
+            if cell != cells[part]:
+                all_of, written = self.uses.get(cell, (0, 0))
+                before = self.uses.get(cells[part], (0, 0))
+                self.uses[cell] = all_of | before[0], written | before[1]
+        return ref._replace(resource=root)
+
+    # Uses.
+
+    def touch(self, what: str, refs: list[SliceReference]) -> None:
+        """Read what references point to, as far as anything has written it."""
+        cells = self.cells_in(refs)
+        if cells:
+            self.memory.step(what, (DOMAIN, what), cells, ())
+
+    def keep(self, results: Iterable[tuple[str, frozenset[SliceReference]]]) -> None:
+        """Results: the caller reads them when the function is over, and what is done with them until then must have
+        ended. A buffer view that it gave keeps what it had. spec: FP9.3, FP9.8
+        """
+        for name, refs in results:
+            for ref in in_order(ref for view in self.view(name) for ref in self.imported.get(view, ())):
+                self.memory.keeps(self.within(ref))
+            for ref in in_order(refs):
+                cells = self.within(ref)
+                if not cells and self.arenas[ref.resource] not in self.memory.empty:
+                    cells = [self.cell(ref, 0)]
+                self.memory.returns(cells)
+                for cell in cells:
+                    self.seen(ref, cell)
+                self.handed_over += [(cell, ref.ways, self.apart) for cell in cells]
+                if ref.resource in self.now.freed:
+                    self.label = "return"
+                    for cell in cells:
+                        self.late(cell, "after its dealloca")
+
+    def keep_arguments(self) -> None:
+        """State that what the caller does not give up stays as it was given. spec: FP9.11"""
+        for view, refs in self.imported.items():
+            if view not in self.consumed:
+                self.memory.keeps([self.cells[ref.resource, None] for ref in refs])
+
+    def ordered(self, cell: int, ended: int) -> None:
+        """What is handed on as of a point in time must not be written by what that does not wait for. spec: FP9.8"""
+        if self.uses.get(cell, (0, 0))[1] & ~ended:
+            self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
+
+    def seen(self, ref: SliceReference, cell: int) -> None:
+        """A cell is used by a name: was it written by this one, if it was written as one of several?"""
+        if self.perhaps.get(cell, ref.choice) != ref.choice:
+            self.late(cell, "as another choice has left it")
+
+    def late(self, cell: int, why: str) -> None:
+        """State that a cell is used where it is not there: a read of what nothing writes."""
+        c = self.memory.cells[cell]
+        self.memory.step(
+            self.label,
+            (DOMAIN, self.label),
+            [self.memory.cell(f"{c.name} {why}", c.arena, c.offset, max(1, c.bytes))],
+            (),
+        )
+
+    def at_once_with(self, cell: int) -> int:
+        """A cell over another one, for what may be written while that is used."""
+        c = self.memory.cells[cell]
+        return self.memory.cell(f"{c.name} {LATE}", c.arena, c.offset, c.bytes)
