@@ -825,6 +825,15 @@ def test_a_loop_keeps_what_any_iteration_may_touch() -> None:
     )  # the step that enters the loop
 
 
+def test_what_the_leave_of_a_loop_writes_and_reads_lives_there_alone() -> None:
+    """A copy of what the body hands on, and scratch: neither is a result. spec: T8.3, T8.8, T8.9"""
+    text = LOOP.format(op="Loop").replace("r = leave/Loop d", "r k = leave/Loop d k")
+    lives = {"a": (0, 4), "f": (1, 4), "c": (0, 4), "r": (1, 5), "k": (4, 4)}
+    plan = Written(text, given={"x": "input", "c": "input"}).plan(lives=lives)
+    copy = plan.allocation.tensors.name.list().index("k")
+    assert violated(changed(plan, "tensors", copy, role=_role(Role.SCRATCH)), Permissions()) == set()
+
+
 def test_a_branch_keeps_nothing_that_is_not_read_again() -> None:
     assert violated(loop("If"), Permissions()) == set()
 
