@@ -36,7 +36,10 @@ def semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, facto
 
 
 def hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> dict[str, int]:
-    """The hits of our policy (`semantic`) and, over the same trace and room, of `LRU`, `LFU`, `ARC` and `Belady`."""
+    """The hits of our policy (`semantic`) and, over the same trace and room, of `LRU`, `LFU`, `ARC` and `Belady`.
+
+    A process that has loaded libCacheSim 0.3.5 can no longer export a module of torch 2.15 to ONNX.
+    """
     with needed("libcachesim", "comparing page replacement", "INVALID_SETTING", "caches"):
         from libcachesim import ARC, LFU, LRU, Belady, Request
 
