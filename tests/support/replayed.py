@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from functools import partial
 from typing import ParamSpec, TypeVar
+
+from proofs.verify.forked import Forked
 
 P, R = ParamSpec("P"), TypeVar("R")
 
 
 def apart(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What a function returns in a copy of this process, which may load libCacheSim."""
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as other:
-        return other.submit(function, *args, **kwargs).result()
+    with Forked(partial(function, *args, **kwargs), is_forked=True) as other:
+        return other.result()
