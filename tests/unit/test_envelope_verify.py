@@ -123,6 +123,24 @@ def test_a_negative_size_is_found() -> None:
     assert obligations.over_envelope(replace(found, envelope=changed), 60.0).verdict == obligations.VIOLATED
 
 
+def test_a_size_that_is_negative_at_its_least_alone_is_found() -> None:
+    """b has 66 - 2m bytes: the 64 that are planned, at m = 1, and fewer than none at the other end."""
+    found = plan()
+    assert found.envelope is not None
+    terms, sizes = found.envelope.terms, found.envelope.size.tolist()
+    b = found.allocation.tensors.name.list().index("b")
+    rows = [*terms.rows(), Row(0, 0, 0, 1), Row(3, sizes[0], len(terms), 0), Row(3, sizes[b], len(terms) + 1, 0)]
+    columns = {
+        name: column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type) for name in Row._fields
+    }
+    sizes[b] = len(rows) - 1
+    changed = replace(found.envelope, terms=replace(terms, **columns), size=column(sizes, np.uint32))
+    assert [
+        (problem.tensors, problem.shape, problem.sizes)
+        for problem in envelope.violations(replace(found, envelope=changed))
+    ] == [(("b",), {"m": 64}, (-62, 64))]
+
+
 def test_a_size_that_intervals_alone_would_call_negative_is_accepted(tmp_path: Path) -> None:
     """m * (65 - m): no product is negative, but 65 * 1 - 64 * 64 is."""
     model = text_model("dim m 1 64", "node relu Relu x -> y", each="u8 mx(65-m)")

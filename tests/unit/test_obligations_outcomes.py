@@ -5,12 +5,13 @@ No solver runs here: what they would say is given. spec: V4.3, V4.6, V4.7
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from proofs import obligations
+from proofs import obligations, promises
 from proofs.lemmas import at_use
 from proofs.obligations import MODULES, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
 from proofs.obligations.context import context_of
@@ -178,6 +179,81 @@ def test_a_solver_has_less_time_for_what_another_has_proved(
     monkeypatch.setattr(obligations, "prove", prove)
     obligations.prove_with(("z3", "cvc5"), context_of(chain(), Permissions()), timeout_s=timeout)
     assert times == [timeout, given]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "seconds", "timeout", "given"),
+    [(PROVED, 0.1, 600.0, 10.0), (PROVED, 2.0, 600.0, 40.0), (PROVED, 0.1, 7.0, 7.0), (UNKNOWN, 0.1, 600.0, 600.0)],
+)
+def test_a_solver_has_less_time_for_the_definition_that_another_has_proved(
+    monkeypatch: pytest.MonkeyPatch, verdict: str, seconds: float, timeout: float, given: float
+) -> None:
+    """And what it took for anything else is no measure of it. spec: V4.15"""
+    times: list[float] = []
+
+    def prove(_context: object, *, definition_timeout_s: float, **_: object) -> list[Outcome]:
+        times.append(definition_timeout_s)
+        return [Outcome(promises.NAME, verdict, 3, seconds), Outcome("capacity", PROVED, 3, 1.0)]
+
+    monkeypatch.setattr(obligations, "prove", prove)
+    obligations.prove_with(("z3", "cvc5"), context_of(chain(), Permissions()), timeout_s=timeout)
+    assert times == [timeout, given]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "verdict", "note"),
+    [
+        (promises.NAME, (PROVED, UNKNOWN), PROVED, "no answer of cvc5"),
+        (promises.NAME, (UNKNOWN, PROVED), PROVED, "no answer of z3"),
+        (promises.NAME, (PROVED, VIOLATED), UNKNOWN, "the solvers disagree"),
+        ("capacity", (PROVED, UNKNOWN), UNKNOWN, "not every solver proves it"),
+    ],
+)
+def test_the_definition_alone_is_proved_where_one_solver_has_no_answer(
+    monkeypatch: pytest.MonkeyPatch, name: str, said: tuple[str, str], verdict: str, note: str
+) -> None:
+    """What it says is proved by each of them from rows. spec: V4.10, V4.15"""
+    answers = dict(zip(("z3", "cvc5"), said, strict=True))
+    monkeypatch.setattr(obligations, "prove", lambda *_, solver, **__: [Outcome(name, answers[solver], 3, 1.0)])
+    (found,) = obligations.prove_with(("z3", "cvc5"), context_of(chain(), Permissions()))
+    assert found.note.partition(":")[0] == note
+    assert found == Outcome(name, verdict, 3, 2.0, note=found.note, solvers=answers)
+
+
+def test_the_definition_has_the_time_that_it_is_given_or_that_of_rows(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V4.7"""
+    times: list[float] = []
+
+    def ask(_placement: object, _claims: object, _solver: object, timeout_s: float) -> tuple[Answer, None]:
+        times.append(timeout_s)
+        return Answer("unsat\nsat", None, 0.0), None
+
+    monkeypatch.setattr(obligations.promises, "ask", ask)
+    outcomes(chain(), timeout_s=5.0)
+    outcomes(chain(), timeout_s=5.0, definition_timeout_s=3.0)
+    assert times == [5.0, 3.0]
+
+
+def test_that_the_definition_is_still_asked_is_said(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where it is asked."""
+    said: list[str] = []
+    heard = threading.Event()
+
+    def ask(*_: object) -> tuple[Answer, None]:
+        assert heard.wait(30)
+        return Answer("unsat\nsat", None, 0.0), None
+
+    def hear(phase: str, *_: int) -> None:
+        said.append(phase)
+        heard.set()
+
+    monkeypatch.setattr(obligations.promises, "ask", ask)
+    outcomes(chain(), definition_limit=0, progress=hear)
+    assert said == []
+    outcomes(chain(), progress=hear)
+    assert said == ["proving the definition with z3"]
 
 
 def test_sizes_over_an_envelope_are_proved_false_or_open(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from proofs import obligations
-from proofs.certificate.slots import Changes, certificate
+from proofs.certificate.slots import Changes, certificate, most_at
 from proofs.lemmas import at_use
 from proofs.lemmas.plan.chains import BLOCK, WIDE, WIDTHS
 from proofs.obligations import MODULES, PRELUDE, UNKNOWN
@@ -504,6 +504,15 @@ def test_evidence_that_leaves_something_out_proves_nothing() -> None:
             assert any(result.refuted for result in results), name
         results = discharge([o.rows(right) for o in MODULES.values()], [solver], 60)
         assert all(result.proved for result in results)
+
+
+def test_the_first_step_at_which_the_most_lives_is_found() -> None:
+    """Two bytes at steps 1 and 3; where there is no storage, no step is before the first."""
+    step, frees = np.array([0, 1, 2, 3]), np.array([False, False, True, False])
+    changes = Changes(step, np.array([0, 1, 0, 2]), frees)
+    assert most_at(changes, np.ones(3, np.uint64)) == 1
+    assert most_at(changes, np.array([1, 1, 2], np.uint64)) == 3
+    assert most_at(Changes(step[:0], step[:0], frees[:0]), np.ones(0, np.uint64)) == 0
 
 
 def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:

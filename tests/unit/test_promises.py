@@ -112,6 +112,11 @@ def test_slots_are_as_many_as_live_at_some_step_and_at_none_more() -> None:
     assert asked(claiming(plan, slots=used.slots + 1, minimal=False)) == (True, None)
     assert not asked(claiming(plan, max_live=used.slots + 1, minimal=False))[0]
     assert asked(claiming(plan, slots=None)) == (True, None)
+    inputs = " ".join(f"t{k}" for k in range(10))
+    many = Written(f"y = Concat {inputs}", given=dict.fromkeys(inputs.split(), "input")).plan()
+    shown = asked(claiming(many, max_live=1))[1]
+    assert shown is not None
+    assert shown.text.endswith(", ".join(inputs.split()[:8]))
     two = training_plan(12, seed=3, arenas=2)
     storages = replace(two.allocation.storages, arena=np.zeros_like(two.allocation.storages.arena))
     in_one = replace(two.allocation, storages=storages)
@@ -124,6 +129,7 @@ def test_slots_are_as_many_as_live_at_some_step_and_at_none_more() -> None:
         (["unknown", "sat"], "answers 'unknown"),
         (["unsat", "unsat"], "answers 'unsat\\nunsat'"),
         (["unsat", Answer("", "died", 0.0)], "died"),
+        (["unsat", Answer("sat", "died", 0.0)], "died"),
         ([Answer("", "too late", 0.0)], "too late"),
     ],
 )
@@ -140,11 +146,37 @@ def test_a_promise_is_proved_by_the_exact_answer_alone(
     assert reason in outcome.note
 
 
-@pytest.mark.parametrize("text", ["((i 7))", "((i 7) (j #b01))", "((i #b00) (j 7))", Answer("", "died", 0.0)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((i 7))",
+        "((i 7) (j #b01))",
+        "((i #b00) (j 7))",
+        "((i #b00) (j x #b01))",
+        "((i #b00) (j (bv #b01)))",
+        "((i #b00) (j))",
+        "((i #b00) #b)",
+        Answer("", "died", 0.0),
+    ],
+)
 def test_a_model_that_cannot_be_read_names_nothing(text: str | Answer) -> None:
     answer, found = promises.ask(training_plan(9).allocation, None, Scripted("sat", text), 60)
     assert answer.counterexample
     assert found is None
+
+
+def test_what_each_question_took_is_counted() -> None:
+    """Two of half a second each for a promise that holds."""
+    plan = training_plan(9)
+    count = len(list(promises.questions(plan.allocation, plan.claims)))
+    solver = Scripted(*("unsat", "sat") * count)
+    answer, found = promises.ask(plan.allocation, plan.claims, solver, 60)
+    assert (answer.proof, answer.seconds, found) == (True, count * 1.0, None)
+
+
+def test_of_no_storages_nothing_is_asked() -> None:
+    none = Storages(*(column([], kind) for kind in (np.uint32, np.uint64, np.uint64, np.uint32, np.uint32, np.uint64)))
+    assert list(promises.questions(Buffers((Arena("a", 8),), none, (), Names.of([])), None)) == []
 
 
 def test_a_single_storage_is_no_pair() -> None:
@@ -183,3 +215,31 @@ def test_the_module_runs_alone(
     printed = capsys.readouterr().out
     assert said in printed
     assert "PROVED" not in printed
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "said"),
+    [(["unknown", "sat"], 3, "the solver answers 'unknown"), ([Answer("", "too late", 0.0)], 3, "too late")],
+)
+def test_what_the_solver_does_not_answer_is_said(
+    answers: list[str | Answer],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file.save(training_plan(9), tmp_path / "p.cbor")
+    with Z3() as whole:
+        monkeypatch.setattr(whole, "evaluate", Scripted(*answers).evaluate)
+        monkeypatch.setattr(promises, "SolverProcess", lambda **_: whole)
+        assert promises.main(str(tmp_path / "p.cbor")) == code
+    assert capsys.readouterr().out.startswith(said)
+
+
+def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.cbor").write_bytes(b"no plan")
+    assert promises.main(str(tmp_path / "p.cbor")) == 4
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "p.cbor" in printed.err
