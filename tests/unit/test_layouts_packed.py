@@ -47,6 +47,35 @@ def staircase(count: int, seed: int = 7) -> Boxes:
     return boxes(*((b, b + rng.randrange(1, 9), rng.randrange(1, 1000)) for b in range(count)))
 
 
+@pytest.mark.parametrize("width", [1, 1 << 40, 1 << 54, 1 << 60])
+def test_bounds_are_those_of_every_step(width: int) -> None:
+    """Whatever fits into 64 bits, and where boxes have gaps or lie fixed."""
+    rng = random.Random(width)
+    for count in (*range(6), 40):
+        births = [rng.randrange(9) for _ in range(count)]
+        deaths = [birth + rng.randrange(6) for birth in births]
+        sizes = [width * rng.randrange(1, 9) for _ in births]
+        alignments = [width * rng.choice((1, 2, 8)) for _ in births]
+        gaps = {i: [(births[i] + 1, deaths[i] - 1)] for i in range(count) if deaths[i] - births[i] > 1}
+        for fixed in ({}, {i: 4 * width * (count - i) for i in range(count)}):
+            for gone in ({}, gaps):
+                found = Boxes(births, deaths, sizes, alignments, {}, fixed, gone)
+                step = min(alignments, default=1)
+                padded = [align_up(size, step) for size in sizes]
+
+                def most(amounts: Sequence[int], of: Boxes = found) -> int:
+                    live = [sum(amounts[i] for i, b, d in of.pieces() if b <= at <= d) for at in range(16)]
+                    return max(live)
+
+                spared = max((a - b for a, b in zip(padded, sizes, strict=True)), default=0)
+                least, end = (
+                    max(most(sizes), most(padded) - spared),
+                    max((fixed[i] + sizes[i] for i in fixed), default=0),
+                )
+                assert (found.peak(), found.fixed_end()) == (most(sizes), end)
+                assert (found.least(), found.least(is_fixed=False)) == (max(least, end), least)
+
+
 def test_unequal_storages_take_what_is_live_where_slots_take_more() -> None:
     slots, tight = (
         plan_memory(uneven(), options=PlanOptions(layout=layout)).plan.usage[2] for layout in ("slots", "packed")

@@ -44,7 +44,6 @@ class Directory:
         number = {arena.name: a for a, arena in enumerate(arenas)}
         self.by_role: dict[Role, Choices] = {role: (a,) for a, arena in enumerate(arenas) for role in arena.roles}
         self.by_rule: list[Choices] = [tuple(number[name] for name in rule.arenas) for rule in policy.rules]
-        self.policy = policy
         self.by_device = [(d.name, NameMatcher(d.nodes), NameMatcher(d.ops)) for d in policy.devices]
         self.rules = [(rule, NameMatcher(rule.names), NameMatcher(rule.ops)) for rule in policy.rules]
         self.runs_on: dict[tuple[str | None, str | None], str | None] = {}
