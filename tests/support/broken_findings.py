@@ -1,28 +1,36 @@
-"""What is found without a solver and a model in each wrong plan of the corpus, and what solvers are asked of it.
+"""What is found without a solver and a model in each wrong plan of the corpus, and what solvers are asked of plans.
 
     python -m tests.support.broken_findings
 
 writes it anew: obligation and place of each violation, no prose, and of each obligation how many rows it has, with a
-digest of them and of what they are about. Where a digest changes, `verify-plan --smt2` writes the rows themselves.
+digest of them and of what they are about; of plans that are made here, most of them right, of all together. Where a
+digest changes, `verify-plan --smt2` writes the rows themselves.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proofs.obligations import MODULES
-from proofs.obligations.context import Context
+from proofs.obligations.context import Context, context_of
 from proofs.obligations.rows import Unprovable
+from proofs.readers.sharing import permitted
 from proofs.verify.checks import Subject, violations
 from proofs.violations import Violation
-from tmmu.examples.broken import KINDS, Broken
+from tests.support.models import numbered
+from tests.support.synthetic import training_plan
+from tmmu.core.vocabulary import LAYOUTS, ArenaPolicy, DeviceConfiguration, Memory
+from tmmu.examples.broken import KINDS, Broken, exclusive
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.gate import Stated
+from tmmu.plans.sections import Plan, amended
 
 KEPT = Path(__file__).resolve().parents[1] / "corpus" / "broken.json"
+KEPT_OF_MADE = KEPT.with_name("made.json")
 
 Findings = Mapping[str, list[str] | str]
 
@@ -42,11 +50,32 @@ def _line(found: Violation) -> str:
     return " ".join((found.obligation, *(f"{name}={value}" for name, value in places if value not in (None, "", ()))))
 
 
-def _rows(name: str, context: Context) -> str:
+def made_plans() -> Iterator[Plan]:
+    """Plans in every layout, with loops and exclusive arms, and arenas that divide a memory."""
+    yield from (make() for make in exclusive.RIGHT.values())
+    for number in range(40):
+        layout, mode = LAYOUTS[number % len(LAYOUTS)], ("inference", "forward")[number // len(LAYOUTS) % 2]
+        token = bytes(range(64)) if layout == "hashed" else None
+        yield plan_memory(numbered(number), options=PlanOptions(mode, layout, address_token=token)).plan
+    for seed in range(3):
+        plan = training_plan(150, seed=seed, in_place=0.3, views=0.2, arenas=2)
+        yield plan
+        uses = tuple(use._replace(device="npu", memory="dram") for use in plan.configuration.uses)
+        divided = amended(plan, configuration=plan.configuration._replace(uses=uses))
+        yield amended(divided, policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", 1 << 40),)),)))
+
+
+def rows_of_made_plans() -> dict[str, str]:
+    """Of each obligation how many rows these plans have together, and their digest."""
+    contexts = [context_of(plan, permitted(plan, None, frozenset())) for plan in made_plans()]
+    return {str(name): _rows(name, *contexts) for name in MODULES}
+
+
+def _rows(name: str, *contexts: Context) -> str:
     """How many rows an obligation has and their digest, or why there is no proof; "" where it has none."""
     count, digest = 0, hashlib.sha256()
     try:
-        for batch in MODULES[name].rows(context):
+        for batch in (batch for context in contexts for batch in MODULES[name].rows(context)):
             count += len(batch.rows)
             for k, row in enumerate(batch.rows):
                 tensors, storages, step = batch.place(k)
@@ -59,3 +88,4 @@ def _rows(name: str, context: Context) -> str:
 
 if __name__ == "__main__":
     KEPT.write_text(json.dumps({name: findings(kind) for name, kind in KINDS.items()}, indent=1) + "\n")
+    KEPT_OF_MADE.write_text(json.dumps(rows_of_made_plans(), indent=1) + "\n")

@@ -16,7 +16,10 @@ NAIVE = (
 )  # fmt: skip
 EXCLUSIVE = (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py")
 STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", *EXCLUSIVE, CORPUS)
-ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py", CORPUS)
+ROWS = (
+    f"{UNIT}kept_rows.py", f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py",
+    CORPUS,
+)  # fmt: skip
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (
     f"{UNIT}verdict.py", f"{UNIT}verify_plan.py", CORPUS, f"{COMMANDS}verify_command.py",
