@@ -33,8 +33,8 @@ def rows(context: StorageContext) -> Iterator[Batch]:
     s, slots = context.placement.storages, None if context.claims is None else context.claims.slots
     tensors = context.plan.allocation.tensors if isinstance(context, Context) else None
     arena_alignment = np.array([arena.alignment for arena in context.placement.arenas], np.uint64)
-    of_tensors = np.empty(0, np.uint64) if tensors is None else tensors.alignment
-    of_slots = np.empty(0, np.uint64) if slots is None else slots.alignment
+    of_tensors = np.zeros(0, np.uint64) if tensors is None else tensors.alignment
+    of_slots = np.zeros(0, np.uint64) if slots is None else slots.alignment
     occurring = np.unique(np.concatenate([of_tensors, s.alignment, of_slots, arena_alignment]))
 
     def with_alignment(i: int) -> Place:

@@ -92,7 +92,9 @@ def reached(
     left = np.ones(count, np.bool_)
     left[(np.array(blocks, np.int64)[:, None] + np.arange(BLOCK)).ravel()] = False
     rest = np.flatnonzero(left)
-    begins = np.flatnonzero((np.diff(rest, prepend=-2) != 1) | (rest == split))
+    apart = np.ones(len(rest), np.bool_)
+    apart[1:] = rest[1:] != rest[:-1] + 1
+    begins = np.flatnonzero(apart | (rest == split))
     chain = Chain(
         "level", np.append(begins, len(rest)),
         cells=lambda lo, hi: [text for at in rest[lo:hi].tolist() for text in cells(at, at + 1)],

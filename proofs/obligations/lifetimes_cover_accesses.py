@@ -128,7 +128,9 @@ def _accesses(
     before = np.zeros(len(chosen.step), np.int64) if source is None else source[which]
     order = np.lexsort((chosen.step, before, chosen.tensor))
     step, tensor, before = chosen.step[order], chosen.tensor[order], before[order]
-    begins = np.flatnonzero((np.diff(tensor, prepend=-1) != 0) | (np.diff(before, prepend=-1) != 0))
+    new = np.ones(len(step), np.bool_)
+    new[1:] = (tensor[1:] != tensor[:-1]) | (before[1:] != before[:-1])
+    begins = np.flatnonzero(new)
     ends = np.append(begins[1:], len(step))[: len(begins)] - 1
     tensor, first, last = tensor[begins], step[begins], step[ends]
     birth, death, given = t.birth[tensor], t.death[tensor], [] if source is None else [before[begins]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tests.support.models import numbered
 from tests.support.synthetic import training_plan
 from tmmu.core.vocabulary import LAYOUTS, ArenaPolicy, DeviceConfiguration, Memory
 from tmmu.examples.broken import KINDS, Broken, exclusive
+from tmmu.examples.broken.faults.entries import COLUMNS, corrupted, some_change
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.gate import Stated
@@ -51,12 +53,21 @@ def _line(found: Violation) -> str:
 
 
 def made_plans() -> Iterator[Plan]:
-    """Plans in every layout, with loops and exclusive arms, and arenas that divide a memory."""
-    yield from (make() for make in exclusive.RIGHT.values())
+    """Plans in every layout, with loops and exclusive arms, and arenas that divide a memory; each of the small ones
+    again with an entry changed, in several ways.
+    """
+    small = [make() for make in exclusive.RIGHT.values()]
     for number in range(40):
         layout, mode = LAYOUTS[number % len(LAYOUTS)], ("inference", "forward")[number // len(LAYOUTS) % 2]
         token = bytes(range(64)) if layout == "hashed" else None
-        yield plan_memory(numbered(number), options=PlanOptions(mode, layout, address_token=token)).plan
+        small.append(plan_memory(numbered(number), options=PlanOptions(mode, layout, address_token=token)).plan)
+    for number, plan in enumerate(small):
+        yield plan
+        chance = random.Random(number)
+        wrong = (
+            corrupted(plan, [some_change(chance, COLUMNS)]) for _ in range(60 if number < len(exclusive.RIGHT) else 12)
+        )
+        yield from (one for one in wrong if one is not None)
     for seed in range(3):
         plan = training_plan(150, seed=seed, in_place=0.3, views=0.2, arenas=2)
         yield plan
@@ -65,17 +76,23 @@ def made_plans() -> Iterator[Plan]:
         yield amended(divided, policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", 1 << 40),)),)))
 
 
-def rows_of_made_plans() -> dict[str, str]:
-    """Of each obligation how many rows these plans have together, and their digest."""
+def asked_of_made_plans() -> dict[str, str]:
+    """Of each obligation a digest of the rows of all these plans; and one of their accesses along the ways of arms."""
     contexts = [context_of(plan, permitted(plan, None, frozenset())) for plan in made_plans()]
-    return {str(name): _rows(name, *contexts) for name in MODULES}
+    asked = {str(name): [_rows(name, context) for context in contexts] for name in MODULES}
+    ways = [
+        [part.tolist() for each in context.ways for part in (each if isinstance(each, tuple) else (each,))]
+        for context in contexts
+    ]
+    found = {**asked, "ways": list(map(str, ways))}
+    return {name: hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] for name, lines in found.items()}
 
 
-def _rows(name: str, *contexts: Context) -> str:
+def _rows(name: str, context: Context) -> str:
     """How many rows an obligation has and their digest, or why there is no proof; "" where it has none."""
     count, digest = 0, hashlib.sha256()
     try:
-        for batch in (batch for context in contexts for batch in MODULES[name].rows(context)):
+        for batch in MODULES[name].rows(context):
             count += len(batch.rows)
             for k, row in enumerate(batch.rows):
                 tensors, storages, step = batch.place(k)
@@ -88,4 +105,4 @@ def _rows(name: str, *contexts: Context) -> str:
 
 if __name__ == "__main__":
     KEPT.write_text(json.dumps({name: findings(kind) for name, kind in KINDS.items()}, indent=1) + "\n")
-    KEPT_OF_MADE.write_text(json.dumps(rows_of_made_plans(), indent=1) + "\n")
+    KEPT_OF_MADE.write_text(json.dumps(asked_of_made_plans(), indent=1) + "\n")
