@@ -56,7 +56,6 @@ def _used(context: Context) -> Mask:
     count, birth = len(writer), context.plan.allocation.tensors.birth
     made = ~context.changes & ~context.ways.further & (writes.step == writer[writes.tensor])
     used: Mask = (writer == birth) & (np.bincount(reads.tensor, minlength=count) > 0)
-    used &= np.bincount(writes.tensor, minlength=count) == 1
     used &= context.plan.allocation.tensors.role != ROLES.index(Role.SCRATCH)
     used[writes.tensor[~made]] = False
     used[reads.tensor[context.ways.source != writer[reads.tensor]]] = False

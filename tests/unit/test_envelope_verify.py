@@ -156,6 +156,7 @@ def test_a_view_that_is_one_at_some_shapes_only_is_refuted() -> None:
     )
     found = next(envelope.violations(plan_memory(model).plan))
     assert (found.tensors, found.shape, found.sizes) == (("v", "x"), {"m": 1}, (64, 1))
+    assert "at m=1 " in found.text
 
 
 def test_a_window_inside_its_base_at_every_shape_is_none_of_these() -> None:
@@ -183,6 +184,7 @@ def test_what_takes_all_bytes_of_another_has_its_size_at_every_shape(op: str, wo
         found = opened(*sizes, f"node first {op} x -> v", "node relu2 Relu v -> y")
         window = op == "Own" and (base, size) != ("m", "64")
         assert said(found, "v", word, "x") == ([] if window or shape is None else [(("v", "x"), shape)])
+        assert said(found, "v", Shares.ALIAS, "x") == []
 
 
 def test_what_the_caller_gives_may_be_a_window_of_what_it_gives() -> None:

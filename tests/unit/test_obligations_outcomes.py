@@ -13,8 +13,8 @@ import pytest
 
 from proofs import obligations, promises
 from proofs.lemmas import at_use
-from proofs.obligations import MODULES, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
-from proofs.obligations.context import context_of
+from proofs.obligations import MODULES, OF_STORAGES, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
+from proofs.obligations.context import context_of, storage_context
 from proofs.obligations.discharge import Result
 from proofs.obligations.rows import Place
 from proofs.obligations.sizes_over_envelope import Shown
@@ -24,7 +24,8 @@ from proofs.solvers import Answer
 from proofs.violations import Obligation
 from tests.support.text_models import text_model
 from tmmu.planner import plan_memory
-from tmmu.plans.sections import Plan
+from tmmu.plans import text
+from tmmu.plans.sections import BufferPlan, Plan
 
 NAMES = list(MODULES)
 
@@ -234,6 +235,19 @@ def test_the_definition_has_the_time_that_it_is_given_or_that_of_rows(
     outcomes(chain(), timeout_s=5.0)
     outcomes(chain(), timeout_s=5.0, definition_timeout_s=3.0)
     assert times == [5.0, 3.0]
+
+
+def test_of_lifetimes_alone_what_is_about_storages_is_asked(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are. spec: P1.1, V4.6"""
+    monkeypatch.setattr(obligations, "discharge", lambda tasks, *_: [Result(rows=1) for _ in tasks])
+    buffers = text.read(
+        b"tmmu-plan-text 1\narena a 64\nbuffer p 8 a 0 live 0 3\nbuffer q 8 a 8 live 2 4\n", "p.plan.txt"
+    )
+    assert isinstance(buffers, BufferPlan)
+    for many in (0, 10):
+        monkeypatch.setattr(obligations, "MANY", many)
+        found = obligations.prove(storage_context(buffers))
+        assert [one.name for one in found] == [*map(str, OF_STORAGES), "lemmas", promises.NAME]
 
 
 def test_that_the_definition_is_still_asked_is_said(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -418,6 +418,63 @@ def test_the_arenas_of_a_memory_end_within_it_to_the_byte() -> None:
         assert named == (None if right else Place(storages=[int(np.flatnonzero(S.arena == 1)[0])]))
 
 
+def test_an_arena_begins_where_the_strictest_of_its_storages_asks() -> None:
+    """Behind what the arena before it needs, as is claimed or as its storages say. spec: M3.10, A2.4"""
+    strict = int(np.flatnonzero(S.arena == 1)[0])
+    plan = changed(PLAN, "storages", strict, alignment=1 << 16)
+    first, last = (usage.footprint for usage in PLAN.usage)
+    assert first is not None
+    assert last is not None
+    uses = tuple(use._replace(device="npu", memory="dram") for use in plan.configuration.uses)
+    plan = amended(plan, configuration=plan.configuration._replace(uses=uses))
+    begin = -(-first // (1 << 16)) * (1 << 16)
+    for claimed in (first, None):
+        for capacity, right in ((begin + last, True), (begin + last - 1, False), (first + last + 1024, False)):
+            memories = (DeviceConfiguration("npu", (Memory("dram", capacity),)),)
+            asked = claiming(amended(plan, policy=ArenaPolicy(memories)), footprint=claimed)
+            assert ("capacity" in violated(asked)) is not right, (claimed, capacity)
+
+
+def test_what_is_not_claimed_is_the_end_of_what_lies_in_an_arena() -> None:
+    """Not a sum of what lies at one address and another; and nothing where nothing lies. spec: A2.4, T7.1"""
+    made = Written("a = MatMul x\nb = MatMul a\nc = MatMul b", given={"x": "input"}).plan()
+    lower = changed(changed(made, "storages", 2, offset=4), "storages", 3, offset=20)
+    for capacity, right in ((28, True), (27, False)):
+        arenas = tuple(replace(arena, capacity=capacity, alignment=1) for arena in lower.allocation.arenas)
+        bare = replace(amended(lower, arenas=arenas), claims=None, provenance=None)
+        assert ("capacity" in violated(bare, Permissions())) is not right
+    empty = replace(PLAN.allocation.arenas[0], name="empty", capacity=0)
+    bare = replace(amended(PLAN, arenas=(*PLAN.allocation.arenas, empty)), claims=None, provenance=None)
+    assert violated(bare) == set()
+
+
+def test_a_storage_may_end_with_the_last_address() -> None:
+    """The highest end is found where ends fill 64 bits. spec: V1.2"""
+    most = (1 << 64) - 1
+    made = Written("a = MatMul x", given={"x": "input"}).plan()
+    high = in_layout(
+        changed(changed(made, "storages", 1, offset=most - 8, alignment=1), "tensors", 1, alignment=1), "packed"
+    )
+    arenas = tuple(replace(arena, capacity=most, alignment=1) for arena in high.allocation.arenas)
+    assert "capacity" not in violated(claiming(amended(high, arenas=arenas), footprint=most), Permissions())
+
+
+def test_a_tensor_is_written_by_the_step_that_it_names_alone() -> None:
+    """Not before it, wherever its lifetime begins. spec: V1.2, T5.1"""
+    made = Written("a = MatMul x\nb = MatMul a\nc = MatMul a\nd = MatMul b c", given={"x": "input"}).plan()
+    late = changed(made, "tensors", "b", writer=2, birth=2)
+    assert LIVES in violated(late, Permissions())
+
+
+def test_a_storage_without_tensors_lives_within_the_steps() -> None:
+    """spec: T2.10"""
+    made = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    alone = changed(made, "tensors", 2, storage=1)
+    assert WITHIN not in violated(alone, Permissions())
+    for life in ({"death": 2}, {"birth": 1, "death": 0}):
+        assert WITHIN in violated(changed(alone, "storages", 2, **life), Permissions())
+
+
 def test_many_slots_are_added_up() -> None:
     """More than one row adds up. spec: A2.4"""
     text = "\n".join(f"t{n + 1} = MatMul t{n}" for n in range(119))

@@ -18,7 +18,7 @@ from proofs import obligations
 from proofs.certificate.slots import Changes, certificate, most_at
 from proofs.lemmas import at_use
 from proofs.lemmas.plan.chains import BLOCK, WIDE, WIDTHS
-from proofs.obligations import MODULES, PRELUDE, UNKNOWN
+from proofs.obligations import MODULES, PRELUDE, UNKNOWN, levels
 from proofs.obligations.context import context_of, storage_context
 from proofs.obligations.discharge import ROWS, discharge
 from proofs.obligations.levels import reached
@@ -656,6 +656,22 @@ def test_a_block_holds_where_no_order_of_its_births_exceeds_the_ceiling() -> Non
     with Z3(PRELUDE) as solver:
         [result] = discharge([batches(right, *(f"(not {row})" for row in wrong))], [solver], 60)
     assert (result.refuted, result.failure) == (None, None)
+
+
+@pytest.mark.parametrize("batch", [BLOCK, 2 * BLOCK, 512])
+def test_no_block_stands_on_both_sides_of_the_stated_step(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are asked at once, and wherever that is: else no cell ends with the total that is stated."""
+    monkeypatch.setattr(levels, "BATCH", batch)
+    sizes = [64 * (1 + k % 3) for k in range(100)]
+    rows_of_storages = storages([(0, size, 1, k, k, 0) for k, size in enumerate(sizes)])
+    names = Names.of([f"s{k}" for k in range(100)])
+    context = storage_context(BufferPlan(Buffers((Arena("a", max(sizes)),), rows_of_storages, (), names)))
+    for stated in range(100):
+        found = list(reached(context, 0, context.placement.storages.bytes, 1 << 20, stated))
+        assert sum(one.weight for one in found) == 100 + 1 + 1
+        blocks = [row.strip("()").split()[6 : 6 + BLOCK] for row in rows_of(iter(found)) if "level_in_block" in row]
+        assert len(blocks) >= 100 // BLOCK - 2
+        assert all((int(at[0]) <= stated) == (int(at[-1]) <= stated) for at in blocks)
 
 
 @pytest.mark.parametrize("peak_at", [0, 40, 99])
