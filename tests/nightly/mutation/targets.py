@@ -60,6 +60,8 @@ HOMES = (
     f"{COMMANDS}arenas_commands.py",
     f"{PREFIX}plan.py",
     f"{UNIT}every_failure_code.py",
+    f"{UNIT}fixed_offsets.py",
+    f"{UNIT}packing_search.py",
     f"{PROPERTIES}arenas.py",
 )
 ORDERS = (
@@ -282,8 +284,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/minimalloc.py": (f"{UNIT}export_minimalloc.py",),
     "tmmu/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
     "tmmu/executorch.py": (f"{UNIT}executorch.py",),
-    "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *LAYOUTS, GOLDEN),
-    "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", *LAYOUTS, GOLDEN),
+    "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *PACKING, GOLDEN),
+    "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", f"{UNIT}fixed_offsets.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),
     **{f"tmmu/planner/layouts/{name}.py": PACKING for name in ("search", "exhaustive", "refit", "compiled")},
     "tmmu/planner/options.py": (*PLANNER, f"{COMMANDS}cli_plan.py"),
@@ -297,7 +299,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
        for name in ("conversion", "jax", "jax_reader", "phases", "torch", "torch_reader", "traced", "windows")},
     "tmmu/cli/alternatives.py": (f"{UNIT}alternatives.py",),
     "tmmu/planner/layouts/best_fit.py": (f"{UNIT}packing_search.py", f"{UNIT}layouts_packed.py"),
-    "tmmu/planner/layouts/boxes.py": (f"{UNIT}layouts_packed.py", f"{UNIT}layouts_pools.py", *LAYOUTS),
+    "tmmu/planner/layouts/boxes.py": (f"{UNIT}layouts_packed.py", f"{UNIT}layouts_pools.py", *PACKING),
     **{
         f"tmmu/{name}.py": HOMES
         for name in (
