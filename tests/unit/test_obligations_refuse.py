@@ -12,10 +12,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from proofs.obligations import MODULES, PRELUDE, rows, sharing_is_sound
+from proofs.obligations import MODULES, OF_STORAGES, PRELUDE, rows, sharing_is_sound
 from proofs.obligations import context as contexts
 from proofs.obligations.contents import Content
-from proofs.obligations.context import context_of
+from proofs.obligations.context import context_of, storage_context
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions, permitted
@@ -26,7 +26,8 @@ from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import ArenaPolicy, DeviceConfiguration, Memory, Role
 from tmmu.examples.broken.editing import changed, claiming, in_layout, listed, with_accesses
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES, Slots, Storages, Tensors
-from tmmu.plans.sections import Claims, Plan, Usage, amended
+from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage, amended
+from tmmu.plans.text import read as plan_text
 
 SOLVER = Z3(PRELUDE)
 
@@ -473,6 +474,17 @@ def test_a_storage_without_tensors_lives_within_the_steps() -> None:
     assert WITHIN not in violated(alone, Permissions())
     for life in ({"death": 2}, {"birth": 1, "death": 0}):
         assert WITHIN in violated(changed(alone, "storages", 2, **life), Permissions())
+
+
+@pytest.mark.parametrize(("offset", "wrong"), [(8, set()), (7, {"no_live_overlap"}), (57, {"capacity"})])
+def test_buffers_with_lifetimes_are_asked_about_as_storages_are(offset: int, wrong: set[str]) -> None:
+    """Where no slots are claimed, nothing is asked of slots. spec: P1.1, V1.1"""
+    lines = f"tmmu-plan-text 1\narena a 64\nbuffer p 8 a 0 live 0 3\nbuffer q 8 a {offset} live 2 4\n"
+    buffers = plan_text(lines.encode(), "p.plan.txt")
+    assert isinstance(buffers, BufferPlan)
+    asked = [obligation.rows(storage_context(buffers)) for obligation in OF_STORAGES.values()]
+    found = dict(zip(OF_STORAGES, discharge(asked, [SOLVER], 60), strict=True))
+    assert {str(name) for name, result in found.items() if not result.proved} == wrong
 
 
 def test_many_slots_are_added_up() -> None:
