@@ -476,7 +476,7 @@ def test_a_storage_without_tensors_lives_within_the_steps() -> None:
         assert WITHIN in violated(changed(alone, "storages", 2, **life), Permissions())
 
 
-@pytest.mark.parametrize(("offset", "wrong"), [(8, set()), (7, {"no_live_overlap"}), (57, {"capacity"})])
+@pytest.mark.parametrize(("offset", "wrong"), [(8, set()), (7, {"no_live_overlap"}), (57, {"capacity", "no_live_overlap"})])
 def test_buffers_with_lifetimes_are_asked_about_as_storages_are(offset: int, wrong: set[str]) -> None:
     """Where no slots are claimed, nothing is asked of slots. spec: P1.1, V1.1"""
     lines = f"tmmu-plan-text 1\narena a 64\nbuffer p 8 a 0 live 0 3\nbuffer q 8 a {offset} live 2 4\n"
