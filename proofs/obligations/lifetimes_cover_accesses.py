@@ -54,7 +54,7 @@ def _used(context: Context) -> Mask:
     """The tensors that are written once, by their stated writer at their birth, and are read after that one write."""
     reads, writes, writer = context.reads, context.writes, context.writer
     count, birth = len(writer), context.plan.allocation.tensors.birth
-    made = ~context.changes & ~context.ways.further & (writes.step == writer[writes.tensor])
+    made = ~context.changes & (writes.step == writer[writes.tensor])
     used: Mask = (writer == birth) & (np.bincount(reads.tensor, minlength=count) > 0)
     used &= context.plan.allocation.tensors.role != ROLES.index(Role.SCRATCH)
     used[writes.tensor[~made]] = False

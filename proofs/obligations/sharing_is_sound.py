@@ -104,11 +104,11 @@ def _stated(context: Context) -> Iterator[Batch]:
     t, permissions = context.plan.allocation.tensors, context.permissions
     pairs: list[tuple[int, int]] = []
     refused: list[Place] = []
-    for row in np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist():
+    for row in np.flatnonzero(t.of != NONE).tolist():
         pair, shares = (row, int(t.of[row])), SHARES[int(t.shares[row])]
-        if shares is Shares.ALIAS or (shares is Shares.IN_PLACE and permissions.in_place.get(row) == pair[1]):
+        if shares is Shares.ALIAS or row in permissions.in_place:
             pairs.append(pair)
-        elif shares is Shares.IN_PLACE or permissions.views.get(row, (NONE, 0))[0] != pair[1]:
+        elif row not in permissions.views:
             refused.append(Place(pair))
     one, other = np.array(pairs, np.int64).reshape(-1, 2).T
     sizes = [np.where(t.shares[one] == SHARES.index(Shares.IN_PLACE), t.bytes[k], 0) for k in (one, other)]

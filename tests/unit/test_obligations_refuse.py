@@ -476,7 +476,9 @@ def test_a_storage_without_tensors_lives_within_the_steps() -> None:
         assert WITHIN in violated(changed(alone, "storages", 2, **life), Permissions())
 
 
-@pytest.mark.parametrize(("offset", "wrong"), [(8, set()), (7, {"no_live_overlap"}), (57, {"capacity", "no_live_overlap"})])
+@pytest.mark.parametrize(
+    ("offset", "wrong"), [(8, set()), (7, {"no_live_overlap"}), (57, {"capacity", "no_live_overlap"})]
+)
 def test_buffers_with_lifetimes_are_asked_about_as_storages_are(offset: int, wrong: set[str]) -> None:
     """Where no slots are claimed, nothing is asked of slots. spec: P1.1, V1.1"""
     lines = f"tmmu-plan-text 1\narena a 64\nbuffer p 8 a 0 live 0 3\nbuffer q 8 a {offset} live 2 4\n"
@@ -513,6 +515,9 @@ def test_a_number_of_slots_without_their_table_is_one_that_the_storages_can_have
         stated = replace(plan, provenance=None, claims=Claims((Usage(slots=slots, minimal=minimal),)))
         right = slots == most if minimal else most <= slots <= storages
         assert (violated(stated, Permissions()) == set()) == right, slots
+        for live in (most - 1, most, most + 1):
+            both = replace(stated, claims=Claims((Usage(slots=slots, minimal=minimal, max_live=live),)))
+            assert (violated(both, Permissions()) == set()) == (right and live == most), (slots, live)
 
 
 def test_the_first_slot_in_which_nothing_lives_at_the_fullest_step_is_named() -> None:
