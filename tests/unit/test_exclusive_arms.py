@@ -74,6 +74,31 @@ def test_an_arm_between_two_that_write_a_tensor_need_not_write_it() -> None:
     assert refuted(plan) == set()
 
 
+IN_A_LOOP = b"""tmmu-plan-text 1
+arena a 64
+tensor x 8 a 0 input
+tensor c 8 a 8 input
+tensor t 8 a 16
+begin n If c -> exclusive
+begin l Loop x ->
+step one Gemm x -> t
+step first com.x::Read t ->
+end l ->
+arm
+step two Gemm x -> t
+step last com.x::Read t ->
+end n ->
+"""
+
+
+def test_a_write_in_a_loop_within_an_arm_is_no_write_of_that_arm_alone() -> None:
+    """It may run again: the tensor is written by two steps, not each in an exclusive arm. spec: X4.3, T5.1"""
+    plan = text.read(IN_A_LOOP, "p.plan.txt")
+    assert isinstance(plan, Plan)
+    found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
+    assert "lifetimes_cover_accesses" in {one.name for one in found if one.verdict == obligations.VIOLATED}
+
+
 def test_a_result_lies_on_the_output_that_becomes_it() -> None:
     """spec: X4.6"""
     plan = exclusive.one_place()

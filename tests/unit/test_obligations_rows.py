@@ -307,6 +307,13 @@ def test_solvers_share_the_work() -> None:
     assert None not in pids
 
 
+def test_each_obligation_that_is_begun_is_told() -> None:
+    begun: list[int] = []
+    with Z3() as solver:
+        discharge([batches("true"), batches("true", "true"), iter(())], [solver], 60, begun.append)
+    assert begun == [0, 1, 2]
+
+
 def test_an_error_in_drawing_rows_is_raised_in_the_callers_thread() -> None:
     def broken() -> Iterator[Batch]:
         yield from batches("(< 1 2)")
