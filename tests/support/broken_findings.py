@@ -13,6 +13,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from proofs.obligations import MODULES
@@ -29,7 +30,7 @@ from tmmu.examples.broken.faults.entries import COLUMNS, corrupted, some_change
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.gate import Stated
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Claims, Plan, Usage, amended
 
 KEPT = Path(__file__).resolve().parents[1] / "corpus" / "broken.json"
 KEPT_OF_MADE = KEPT.with_name("made.json")
@@ -63,6 +64,8 @@ def made_plans() -> Iterator[Plan]:
         small.append(plan_memory(numbered(number), options=PlanOptions(mode, layout, address_token=token)).plan)
     for number, plan in enumerate(small):
         yield plan
+        counts = tuple(Usage(slots=use.slots, minimal=use.minimal) for use in plan.usage)
+        yield replace(plan, provenance=None, shards=None, claims=Claims(counts))
         chance = random.Random(number)
         wrong = (
             corrupted(plan, [some_change(chance, COLUMNS)]) for _ in range(60 if number < len(exclusive.RIGHT) else 12)

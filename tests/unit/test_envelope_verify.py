@@ -156,7 +156,7 @@ def test_a_view_that_is_one_at_some_shapes_only_is_refuted() -> None:
     )
     found = next(envelope.violations(plan_memory(model).plan))
     assert (found.tensors, found.shape, found.sizes) == (("v", "x"), {"m": 1}, (64, 1))
-    assert "at m=1 " in found.text
+    assert "v is planned a view of x, but at m=1 " in found.text
 
 
 def test_a_window_inside_its_base_at_every_shape_is_none_of_these() -> None:

@@ -421,16 +421,18 @@ def test_the_arenas_of_a_memory_end_within_it_to_the_byte() -> None:
 
 def test_an_arena_begins_where_the_strictest_of_its_storages_asks() -> None:
     """Behind what the arena before it needs, as is claimed or as its storages say. spec: M3.10, A2.4"""
-    strict = int(np.flatnonzero(S.arena == 1)[0])
-    plan = changed(PLAN, "storages", strict, alignment=1 << 16)
     first, last = (usage.footprint for usage in PLAN.usage)
     assert first is not None
     assert last is not None
+    step = 1 << (first.bit_length() - 3)
+    begin = -(-first // step) * step
+    assert step > max(arena.alignment for arena in PLAN.allocation.arenas)
+    assert begin > first
+    plan = changed(PLAN, "storages", int(np.flatnonzero(S.arena == 1)[0]), alignment=step)
     uses = tuple(use._replace(device="npu", memory="dram") for use in plan.configuration.uses)
     plan = amended(plan, configuration=plan.configuration._replace(uses=uses))
-    begin = -(-first // (1 << 16)) * (1 << 16)
     for claimed in (first, None):
-        for capacity, right in ((begin + last, True), (begin + last - 1, False), (first + last + 1024, False)):
+        for capacity, right in ((begin + last, True), (begin + last - 1, False), (first + last, False)):
             memories = (DeviceConfiguration("npu", (Memory("dram", capacity),)),)
             asked = claiming(amended(plan, policy=ArenaPolicy(memories)), footprint=claimed)
             assert ("capacity" in violated(asked)) is not right, (claimed, capacity)
