@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,18 @@ def test_both_solvers_prove_a_right_plan_and_the_verdict_says_who_said_what(
     assert {entry["name"] for entry in asked} >= {"no_live_overlap", "lemmas", "definition"}
     assert all(entry["solvers"] == {"z3": "PROVED", "cvc5": "PROVED"} for entry in asked)
     assert run([plan, "--solver", "cvc5"]) == 0
+
+
+def test_the_definition_is_asked_by_a_command_of_its_own(plan: str, tmp_path: Path) -> None:
+    """`python -m proofs.promises PLAN`: Z3 alone. spec: V4.7"""
+    wrong = tmp_path / "wrong.cbor"
+    file.save(changed(file.load(plan).plan, "storages", 1, offset=1), wrong)
+    for path, code, said in ((plan, 0, "alignment: holds"), (str(wrong), 1, "")):
+        done = subprocess.run(
+            [sys.executable, "-m", "proofs.promises", path], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (code, "")
+        assert said in done.stdout
 
 
 def test_where_solvers_disagree_nothing_is_proved(
