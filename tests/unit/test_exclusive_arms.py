@@ -14,6 +14,7 @@ import pytest
 from proofs import obligations
 from proofs.checker.program import program
 from proofs.checker.structure import nested
+from proofs.obligations import sharing_is_sound
 from proofs.obligations.context import context_of
 from proofs.readers.arms import Arm, assumed, branches
 from proofs.readers.sharing import permitted
@@ -72,6 +73,46 @@ def test_an_arm_between_two_that_write_a_tensor_need_not_write_it() -> None:
     plan = text.read(THREE_ARMS, "p.plan.txt")
     assert isinstance(plan, Plan)
     assert refuted(plan) == set()
+
+
+ARMS_IN_AN_ARM = b"""tmmu-plan-text 1
+arena a 64
+tensor x 8 a 0 input
+tensor c 8 a 8 input
+tensor t 8 a 16
+begin n If c -> exclusive
+begin m If c -> exclusive
+step one Gemm x -> t
+arm
+step two Gemm x -> t
+end m ->
+arm
+step three Gemm x -> t
+end n ->
+step last com.x::Read t ->
+"""
+
+
+def test_an_arm_has_written_what_each_arm_of_a_node_in_it_writes() -> None:
+    """So that it is there behind the outer node, if its other arm writes it too. spec: X4.4"""
+    plan = text.read(ARMS_IN_AN_ARM, "p.plan.txt")
+    assert isinstance(plan, Plan)
+    assert refuted(plan) == set()
+    unwritten = text.read(ARMS_IN_AN_ARM.replace(b"step two Gemm x -> t", b"step two com.x::Read x ->"), "p.plan.txt")
+    assert isinstance(unwritten, Plan)
+    assert "lifetimes_cover_accesses" in refuted(unwritten)
+
+
+def test_so_many_pairs_of_what_a_leave_takes_and_writes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More leave the obligation open. spec: X4.6, V4.6"""
+    plan = exclusive.RIGHT["one-place"]()
+    context = context_of(plan, permitted(plan, None, frozenset()))
+    pairs = sum(len(batch.rows) for batch in sharing_is_sound._taken(context))
+    assert pairs
+    for most, verdict in ((pairs, obligations.PROVED), (pairs - 1, obligations.UNKNOWN)):
+        monkeypatch.setattr(sharing_is_sound, "EFFORT_LIMIT", most)
+        found = {outcome.name: outcome.verdict for outcome in obligations.prove(context)}
+        assert found["sharing_is_sound"] == verdict
 
 
 IN_A_LOOP = b"""tmmu-plan-text 1
