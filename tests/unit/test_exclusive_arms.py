@@ -103,6 +103,33 @@ def test_an_arm_has_written_what_each_arm_of_a_node_in_it_writes() -> None:
     assert "lifetimes_cover_accesses" in refuted(unwritten)
 
 
+LAST_IN_PLACE = b"""tmmu-plan-text 1
+arena a 64
+tensor x 8 a 0 input
+tensor c 8 a 8 input
+tensor t 8 a 16
+tensor u 8 a 16 inplace t
+tensor y 8 a 24 output
+begin n If c -> exclusive
+step one Gemm x -> t
+step two Relu t -> u
+arm
+step three Gemm x -> y
+end n t -> y
+"""
+
+
+@pytest.mark.parametrize("taken", [b"t", b"u"])
+def test_the_last_step_of_an_arm_does_not_overwrite_what_is_taken_of_it(taken: bytes) -> None:
+    """Though it reads it, and may take its bytes elsewhere. spec: X4.5, X4.6"""
+    lines = LAST_IN_PLACE.replace(b"step three Gemm x -> y", b"step three com.x::Read x ->")
+    plan = text.read(lines.replace(b"end n t", b"end n " + taken), "p.plan.txt")
+    assert isinstance(plan, Plan)
+    found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
+    wrong = {one.name for one in found if one.verdict != obligations.PROVED}
+    assert ("sharing_is_sound" in wrong) == (taken == b"t"), wrong
+
+
 def test_so_many_pairs_of_what_a_leave_takes_and_writes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """More leave the obligation open. spec: X4.6, V4.6"""
     plan = exclusive.RIGHT["one-place"]()
