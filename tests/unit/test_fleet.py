@@ -475,3 +475,28 @@ def test_a_pool_that_cannot_be_had_is_refused(pool: Callable[[], object], monkey
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(TmmuError, match="needs the package"):
         pool()
+
+
+def test_a_task_that_is_begun_in_a_broken_pool_has_died_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may die after the last look at what has ended. spec: V7.9"""
+    loky = pytest.importorskip("loky.process_executor")
+
+    class Broken:
+        """A pool of which a process has died."""
+
+        is_over = False
+
+        def submit(self, *_: object) -> None:
+            raise loky.TerminatedWorkerError("killed")
+
+        def shutdown(self, **_: object) -> None:
+            self.is_over = True
+
+    pool, broken = pools.Processes(2), Broken()
+    monkeypatch.setattr(pool, "_executor", broken)
+    task: Any = object()
+    pool.submit(task)
+    ((found, came),) = pool.ended()
+    assert found is task
+    assert isinstance(came, Died)
+    assert broken.is_over

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -60,12 +60,20 @@ class Processes:
         return path
 
     def submit(self, task: Task) -> None:
-        """Begin a task; the processes are started with the first."""
+        """Begin a task; the processes are started with the first. Where one has died and it is not known yet, this
+        task has died with it.
+        """
         from loky import ProcessPoolExecutor
+        from loky.process_executor import BrokenProcessPool
 
         if self._executor is None:
             self._executor = ProcessPoolExecutor(self.size, initializer=begin)
-        self._running[self._executor.submit(work, task)] = task
+        try:
+            future: Any = self._executor.submit(work, task)
+        except BrokenProcessPool as error:
+            future = Future[Judged]()
+            future.set_exception(error)
+        self._running[future] = task
 
     def ended(self) -> Iterator[tuple[Task, Judged | Died]]:
         """What has ended. Where one process dies, all are replaced, and what ran in any of them has died."""
