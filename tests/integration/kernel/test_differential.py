@@ -45,7 +45,7 @@ OUT_OF_SCOPE = ("bodies_nest", "roles_have_arenas")
 CLAIMED = {"slot_count", "peak", "capacity"}
 """What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
 NOT_ASKED = ("no step writes", "of the memory", "the arena gradients has the alignment")
-RULES_OF_LAYOUTS = ("one slot at two offsets", "is not aligned as its slot")
+OF_NO_MATTER = ("one slot at two offsets", "is not aligned as its slot", "which the caller writes, but")
 
 
 def planned(model: Model, mode: str, layout: str, where: tuple[ArenaConfiguration, ...] | None = None) -> Plan:
@@ -66,12 +66,13 @@ def words_of_both(plan: Plan, model: Model | None, donated: frozenset[str]) -> t
 def objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> list[str] | None:
     """What the naive side says that the kernel looks at; None where either answer of the kernel is right.
 
-    Where bodies do not nest, loops are not what they seem; and that storages of one slot begin at one byte is a rule of
-    a layout, not a matter of safety.
+    Where bodies do not nest, loops are not what they seem; that storages of one slot begin at one byte is a rule of
+    a layout, not a matter of safety; and of a role the kernel knows only who reads the tensor and may change it, not
+    that no step may write it.
     """
     run = program(plan, permissions, donated)
     said = [p for part in (checker.violations(run), structure.violations(plan, run)) for p in part]
-    if any(p.obligation == "bodies_nest" or any(map(p.text.count, RULES_OF_LAYOUTS)) for p in said):
+    if any(p.obligation == "bodies_nest" or any(map(p.text.count, OF_NO_MATTER)) for p in said):
         return None
     return [p.text for p in said if p.obligation not in OUT_OF_SCOPE and not any(map(p.text.count, NOT_ASKED))]
 
