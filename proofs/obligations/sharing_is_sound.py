@@ -104,7 +104,7 @@ def _stated(context: Context) -> Iterator[Batch]:
     t, permissions = context.plan.allocation.tensors, context.permissions
     pairs: list[tuple[int, int]] = []
     refused: list[Place] = []
-    for row in np.flatnonzero(t.of != NONE).tolist():
+    for row in np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist():
         pair, shares = (row, int(t.of[row])), SHARES[int(t.shares[row])]
         if shares is Shares.ALIAS or row in permissions.in_place:
             pairs.append(pair)
