@@ -479,7 +479,7 @@ def test_a_pool_that_cannot_be_had_is_refused(pool: Callable[[], object], monkey
 
 def test_a_task_that_is_begun_in_a_broken_pool_has_died_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process may die after the last look at what has ended. spec: V7.9"""
-    loky = pytest.importorskip("loky.process_executor")
+    from loky.process_executor import TerminatedWorkerError
 
     class Broken:
         """A pool of which a process has died."""
@@ -487,7 +487,7 @@ def test_a_task_that_is_begun_in_a_broken_pool_has_died_with_it(monkeypatch: pyt
         is_over = False
 
         def submit(self, *_: object) -> None:
-            raise loky.TerminatedWorkerError("killed")
+            raise TerminatedWorkerError("killed")
 
         def shutdown(self, **_: object) -> None:
             self.is_over = True
