@@ -49,6 +49,13 @@ def test_right_plans_with_exclusive_arms_are_proved(name: str) -> None:
     assert {"lifetimes_cover_accesses"} <= refuted(undeclared)
 
 
+def read(lines: bytes) -> Plan:
+    """A plan as text."""
+    plan = text.read(lines, "p.plan.txt")
+    assert isinstance(plan, Plan)
+    return plan
+
+
 THREE_ARMS = b"""tmmu-plan-text 1
 arena a 64
 tensor x 8 a 0 input
@@ -70,8 +77,7 @@ step out Gemm x -> y
 
 def test_an_arm_between_two_that_write_a_tensor_need_not_write_it() -> None:
     """At its end the tensor holds what it holds where no arm has run. spec: X4.3"""
-    plan = text.read(THREE_ARMS, "p.plan.txt")
-    assert isinstance(plan, Plan)
+    plan = read(THREE_ARMS)
     assert refuted(plan) == set()
 
 
@@ -95,11 +101,9 @@ step last com.x::Read t ->
 
 def test_an_arm_has_written_what_each_arm_of_a_node_in_it_writes() -> None:
     """So that it is there behind the outer node, if its other arm writes it too. spec: X4.4"""
-    plan = text.read(ARMS_IN_AN_ARM, "p.plan.txt")
-    assert isinstance(plan, Plan)
+    plan = read(ARMS_IN_AN_ARM)
     assert refuted(plan) == set()
-    unwritten = text.read(ARMS_IN_AN_ARM.replace(b"step two Gemm x -> t", b"step two com.x::Read x ->"), "p.plan.txt")
-    assert isinstance(unwritten, Plan)
+    unwritten = read(ARMS_IN_AN_ARM.replace(b"step two Gemm x -> t", b"step two com.x::Read x ->"))
     assert "lifetimes_cover_accesses" in refuted(unwritten)
 
 
@@ -114,7 +118,7 @@ begin n If c -> exclusive
 step one Gemm x -> t
 step two Relu t -> u
 arm
-step three Gemm x -> y
+step three com.x::Read x ->
 end n t -> y
 """
 
@@ -122,9 +126,7 @@ end n t -> y
 @pytest.mark.parametrize("taken", [b"t", b"u"])
 def test_the_last_step_of_an_arm_does_not_overwrite_what_is_taken_of_it(taken: bytes) -> None:
     """Though it reads it, and may take its bytes elsewhere. spec: X4.5, X4.6"""
-    lines = LAST_IN_PLACE.replace(b"step three Gemm x -> y", b"step three com.x::Read x ->")
-    plan = text.read(lines.replace(b"end n t", b"end n " + taken), "p.plan.txt")
-    assert isinstance(plan, Plan)
+    plan = read(LAST_IN_PLACE.replace(b"end n t", b"end n " + taken))
     found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
     wrong = {one.name for one in found if one.verdict != obligations.PROVED}
     assert ("sharing_is_sound" in wrong) == (taken == b"t"), wrong
@@ -161,8 +163,7 @@ end n ->
 
 def test_a_write_in_a_loop_within_an_arm_is_no_write_of_that_arm_alone() -> None:
     """It may run again: the tensor is written by two steps, not each in an exclusive arm. spec: X4.3, T5.1"""
-    plan = text.read(IN_A_LOOP, "p.plan.txt")
-    assert isinstance(plan, Plan)
+    plan = read(IN_A_LOOP)
     found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
     assert "lifetimes_cover_accesses" in {one.name for one in found if one.verdict == obligations.VIOLATED}
 

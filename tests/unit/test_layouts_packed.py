@@ -68,10 +68,8 @@ def test_bounds_are_those_of_every_step(width: int) -> None:
                     return max(live)
 
                 spared = max((a - b for a, b in zip(padded, sizes, strict=True)), default=0)
-                least, end = (
-                    max(most(sizes), most(padded) - spared),
-                    max((fixed[i] + sizes[i] for i in fixed), default=0),
-                )
+                least = max(most(sizes), most(padded) - spared)
+                end = max((fixed[i] + sizes[i] for i in fixed), default=0)
                 assert (found.peak(), found.fixed_end()) == (most(sizes), end)
                 assert (found.least(), found.least(is_fixed=False)) == (max(least, end), least)
 

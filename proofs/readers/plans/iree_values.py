@@ -77,7 +77,11 @@ class SliceReference(NamedTuple):
 
 def in_order(references: Iterable[SliceReference]) -> list[SliceReference]:
     """References in an order that no hash decides, so that each run makes the same cells and steps of them."""
-    return sorted(references, key=lambda ref: (*ref[:2], ref.slice or "", *ref[3:5], sorted(map(sorted, ref.ways))))
+
+    def key(ref: SliceReference) -> tuple[str, int, str, int, int, list[list[Way]]]:
+        return ref.resource, ref.offset, ref.slice or "", ref.shift, ref.choice, sorted(map(sorted, ref.ways))
+
+    return sorted(references, key=key)
 
 
 RegionPath = tuple[tuple[int, int], ...]

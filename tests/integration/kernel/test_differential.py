@@ -45,7 +45,7 @@ OUT_OF_SCOPE = ("bodies_nest", "roles_have_arenas")
 CLAIMED = {"slot_count", "peak", "capacity"}
 """What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
 NOT_ASKED = ("no step writes", "of the memory", "the arena gradients has the alignment")
-OF_NO_MATTER = ("one slot at two offsets", "is not aligned as its slot", "which the caller writes, but")
+EITHER_IS_RIGHT = ("one slot at two offsets", "is not aligned as its slot", "which the caller writes, but")
 
 
 def planned(model: Model, mode: str, layout: str, where: tuple[ArenaConfiguration, ...] | None = None) -> Plan:
@@ -72,7 +72,7 @@ def objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
     """
     run = program(plan, permissions, donated)
     said = [p for part in (checker.violations(run), structure.violations(plan, run)) for p in part]
-    if any(p.obligation == "bodies_nest" or any(map(p.text.count, OF_NO_MATTER)) for p in said):
+    if any(p.obligation == "bodies_nest" or any(map(p.text.count, EITHER_IS_RIGHT)) for p in said):
         return None
     return [p.text for p in said if p.obligation not in OUT_OF_SCOPE and not any(map(p.text.count, NOT_ASKED))]
 
