@@ -17,7 +17,7 @@ NAIVE = (
 EXCLUSIVE = (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py")
 STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", *EXCLUSIVE, CORPUS)
 ROWS = (
-    f"{UNIT}kept_rows.py", f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py",
+    "tests/corpus/test_kept_rows.py", f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py",
     f"{COMMANDS}obligations_agree.py", CORPUS,
 )  # fmt: skip
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
