@@ -165,6 +165,7 @@ def test_a_change_is_held_to_the_tests_that_run_its_statement_and_its_own_come_f
     assert again.tests.keys() == record.keys() - {f"{other}elsewhere"}
     assert again.of_lines(path, lines[1]) == [own, f"{other}quick", f"{other}slow"]
     assert again.within(again.of_lines(path, lines[1]), 1.5) == [own, f"{other}quick"]
+    assert again.within([f"{other}quick", f"{other}slow", own], 1.5) == [f"{other}quick", own]
     assert again.within([f"{other}slow"], 1.5) == [f"{other}slow"]
 
 

@@ -135,7 +135,7 @@ def test_meetings_are_counted_as_all_pairs_count_them(rows: list[tuple[int, int,
         for i, j in combinations(range(len(boxes)), 2)
         if boxes.birth[i] <= boxes.death[j] and boxes.birth[j] <= boxes.death[i]
     ]
-    assert boxes.meetings() == 2 * len(pairs)
+    assert boxes.meetings == 2 * len(pairs)
     assert [sorted(near) for near in Neighbours(boxes).of] == [
         sorted({a + b - i for a, b in pairs if i in (a, b)}) for i in range(len(boxes))
     ]

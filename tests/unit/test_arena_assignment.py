@@ -12,6 +12,7 @@ import pytest
 from tests.support.problems import problem
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory
+from tmmu.planner.allocation import allocate
 from tmmu.planner.arenas import assignment
 from tmmu.planner.arenas.assignment import KEYS, Solution, assign, lay_out, lost_by
 from tmmu.planner.arenas.capacity import shortfalls
@@ -223,6 +224,24 @@ def test_a_division_that_cannot_be_laid_out_is_passed_over_and_the_first_refusal
         chosen(*[(0, 0, half, (1, 0))] * 4, arenas=arenas)
 
 
+def test_an_order_of_which_every_division_is_refused_is_no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then all in their last choice are still tried."""
+
+    def only_slow(asked: AllocationProblem, arena: list[int], layout: str, *, recorded: bool = False) -> Solution:
+        if arena != [1, 1]:
+            raise TmmuError("ALLOCATION_OVERFLOW", "it does not fit 64 bits")
+        return lay_out(asked, arena, layout, recorded=recorded)
+
+    monkeypatch.setattr(assignment, "lay_out", only_slow)
+    assert chosen((0, 0, 4, BOTH), (0, 0, 4, BOTH), arenas=fast_and_slow(8, 8)) == ([1, 1], 0)
+
+
+def test_moves_are_recorded_only_where_they_are_asked_for() -> None:
+    asked = problem((0, 0, 4))
+    assert lay_out(asked, [0], "slots").moves == assign(asked, "slots").moves == allocate(asked, "slots")[1].moves == []
+    assert lay_out(asked, [0], "slots", recorded=True).moves == assign(asked, "slots", recorded=True).moves != []
+
+
 def test_what_is_lacking_is_summed_over_arenas_and_memories() -> None:
     """30 and 7 bytes: 20 too many for an arena of 10, 12 too many for a memory of 25. An arena with room owes none."""
     rows: list[Row] = [(0, 0, 30, (0,)), (0, 0, 7, (1,))]
@@ -248,6 +267,7 @@ def test_an_arena_that_is_too_small_keeps_free_the_share_that_its_layout_lost_an
     assert lost(fast_and_slow(12)) == [3, 0]
     assert lost(fast_and_slow(12), before=(3, 5)) == [7, 5]
     assert lost(fast_and_slow(15)) == [15 - 15 * 12 // 16, 0]
+    assert lost(fast_and_slow(15, 0, "dram"), shared(12)) == [3, 4], "the memory lacks more"
     together = fast_and_slow(LARGE, LARGE, "dram")
     assert lost(together, shared(12)) == [3, 4], "of none, what is lacking"
     assert lost(together, shared(16)) == [0, 0]

@@ -26,6 +26,7 @@ from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.layouts import around, packed
 from tmmu.planner.layouts.boxes import Boxes, Packing
 from tmmu.planner.layouts.search import Effort, Search, spend
+from tmmu.planner.problem import Fixed, of_plan
 from tmmu.planner.replan import replan
 from tmmu.plans import file, provenance
 from tmmu.plans.gate import StatedBuffers
@@ -90,7 +91,7 @@ def test_many_boxes_are_placed_around_fixed_ones() -> None:
     rng, n = random.Random(5), 1100
     births = [rng.randrange(900) for _ in range(n)]
     given = Boxes(births, [b + 900 for b in births], [rng.randrange(1, 99) for _ in births], [1] * n, {})
-    assert given.meetings() > packed.FEW
+    assert given.meetings > packed.FEW
     free = packed.pack(given, stacked(given))
     fixed = {i: free.offsets[i] for i in range(0, n, 100)}
     found = packed.pack(replace(given, fixed=fixed), stacked(given))
@@ -244,6 +245,8 @@ def test_what_is_kept_lies_in_sequence_past_what_is_fixed() -> None:
     assert found.origin.bounds[0] == (600, "live"), "what is lost around a fixed one may be less in another order"
     assert plan(model, replace(PACKED, fixed={"z": 1024}, effort=100)).origin.bounds[0] == (1324, "fixed")
     assert plan(model, replace(PACKED, effort=100)).origin.bounds[0][1] == "sequence"
+    equal = text_model("tensor v u8 256 parameter", "tensor w u8 256 parameter", "node n MatMul x v w -> y")
+    assert plan(equal, replace(PACKED, fixed={"w": 256}, effort=100)).origin.bounds[0] == (512, "live")
     with pytest.raises(TmmuError, match=r"ADDRESS_COLLISION"):
         plan(model, replace(PACKED, fixed={"z": 128, "v": 0}))
     small = replace(DEFAULT[0], capacity=700)
@@ -271,6 +274,9 @@ def test_the_effort_that_a_plan_with_fixed_offsets_records_gives_it_again() -> N
     assert made.usage[2].footprint < plain.usage[2].footprint
     assert file.encode(plan(model, replace(asked, effort=made.origin.effort))) == file.encode(made)
     assert [at(one)["b3"] for one in (plain, made)] == [1024, 1024]
+    asked = {key: of_plan(one).fixed for key, one in (("stated", made), ("unstated", replace(made, provenance=None)))}
+    storage = int(made.allocation.tensors.storage[list(made.allocation.tensors.name).index("b3")])
+    assert asked == {"stated": {storage: Fixed(1024, "b3")}, "unstated": {}}
 
 
 def test_a_fixed_tensor_lies_in_the_first_arena_that_it_may_use() -> None:

@@ -30,6 +30,7 @@ def failure(model: Model, **options: bytes) -> TmmuError:
 def test_the_address_of_a_slot_is_that_of_the_document() -> None:
     """Written down here once more, from the formula. spec: A2.1"""
     plan = plan_memory(skip(), options=PlanOptions(layout="hashed", address_token=TOKEN)).plan
+    assert [arena.scattered for arena in plan.allocation.arenas] == [arena.reuse for arena in DEFAULT]
     first = {0: 0, 1: 0, 2: 0, 3: 0} | {int(a): k for k, a in reversed(list(enumerate(plan.slots.arena.tolist())))}
     for k in range(len(plan.allocation.storages)):
         a = int(plan.allocation.storages.arena[k])

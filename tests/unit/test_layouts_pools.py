@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.problems import problem
 from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.cli.units import kib
-from tmmu.core.vocabulary import Shares
+from tmmu.core.vocabulary import ArenaConfiguration, Shares
 from tmmu.importers.onnx import import_onnx
-from tmmu.planner import PlanOptions, plan_memory
+from tmmu.planner import PlanOptions, plan_memory, slots
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import Boxes
-from tmmu.planner.layouts.pools import join
+from tmmu.planner.layouts.pools import join, place
 from tmmu.planner.problem import of_plan
 from tmmu.planner.slots import slots_of
 from tmmu.plans.columns import SHARES
@@ -108,6 +109,25 @@ def test_a_pool_starts_at_a_multiple_of_the_strictest_alignment_in_it() -> None:
     plan = plan_memory(model, options=PlanOptions(layout="pools")).plan
     assert plan.usage[2].footprint == 512 + 60
     assert (plan.allocation.storages.offset % plan.allocation.storages.alignment == 0).all()
+
+
+def test_the_moves_of_a_scan_are_those_of_arenas_in_which_no_conflict_forbids_one() -> None:
+    """Storages as they are made, then each as it joins, largest first; the last arena does not reuse. spec: A9.1"""
+    arenas = tuple(ArenaConfiguration(name, (), alignment=1, reuse=name != "kept") for name in ("a", "b", "c", "kept"))
+    asked = problem(
+        (3, 5, 9, 0), (0, 1, 8, 0), (0, 4, 9, 0), (2, 3, 7, 1), (2, 3, 7, 1), (0, 0, 1, 3), (0, 9, 4, 2),
+        arenas=arenas, conflicts={3: {4}, 4: {3}},
+    )  # fmt: skip
+    seen: list[tuple[str, dict[str, object]]] = []
+    observed = place(asked, slots.assign(asked, asked.preferred), lambda event, **facts: seen.append((event, facts)))
+    assert observed == place(asked, slots.assign(asked, asked.preferred))
+    assert seen == [
+        ("pools", {"arena": "a", "storages": [[1, 0, 1, 8], [2, 0, 4, 9], [0, 3, 5, 9]]}),
+        ("open pool", {"storage": 2, "pool": 0}), ("open pool", {"storage": 0, "pool": 1}),
+        ("join", {"storage": 1, "pool": 1}), ("pooled", {"pools": 2}),
+        ("pools", {"arena": "c", "storages": [[6, 0, 9, 4]]}), ("open pool", {"storage": 6, "pool": 0}),
+        ("pooled", {"pools": 1}),
+    ]  # fmt: skip
 
 
 def test_a_box_joins_the_first_pool_that_is_free_over_its_whole_life() -> None:

@@ -314,6 +314,11 @@ def test_a_gradient_that_lacks_a_result_it_is_computed_from_reads_everything() -
     """spec: M2.5"""
     assert gradients.reads(Node("n", "TopK", (0, 1), (2, 3)), 0) == (3,)
     assert gradients.reads(Node("n", "TopK", (0, 1), (2,)), 0) == (0, 1, 2)
+    assert gradients.reads(Node("n", "Relu", (0,), (1,)), 0) == (1,)
+    assert gradients.reads(Node("n", "MaxPool", (0,), (1, 2)), 0) == (0, 1, 2), "a result and all after it"
+    assert gradients.reads(Node("n", "MaxPool", (0,), (1,)), 0) == (0, 1), "of which there may be none"
+    assert gradients.reads(Node("n", "Slice", (0, 1, 2, 3), (4,)), 0) == (1, 2, 3)
+    assert gradients.reads(Node("n", "Relu", (0,), (1,), opaque=True), 0) == (0, 1)
     assert derivatives.derivative("TopK", 0, 2) == derivatives.Uses((), (1,))
     assert derivatives.derivative("TopK", 0, 1) == derivatives.Uses(derivatives.ALL, derivatives.ALL)
 

@@ -6,6 +6,7 @@ spec: O1.3, O1.4, O1.5
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -67,6 +68,17 @@ def test_the_search_finds_the_least_peak() -> None:
     found = search(graph_of(BRANCHES), 0, 2010, 1000)
     assert found.complete
     assert found.order == [0, 1, 3, 2, 4, 5]
+
+
+def test_units_that_were_reached_before_with_a_higher_peak_are_gone_on_with_from_the_lower_one() -> None:
+    """`make` alone needs less than `take`, so that it is tried first; but `take` frees `x`."""
+    lines = ("node first First i -> x", "node make Make -> a", "node take Take x -> b", "node join Join a b -> y")
+    graph = graph_of(text_model(*lines, inputs="i", sizes={"i": 1, "x": 100, "a": 10, "b": 15, "y": 1}))
+    found = search(graph, 0, 1 << 40, 1000)
+    assert found.order is not None
+    assert max(loads(graph, found.order)) == min(
+        max(loads(graph, list(order))) for order in permutations(range(4)) if allowed(graph, list(order))
+    )
 
 
 def test_a_bound_that_no_order_stays_below_is_a_complete_search_without_an_order() -> None:

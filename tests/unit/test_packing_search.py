@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import random
 import sys
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tests.support.buffers import hard, least, right
+from tests.support.buffers import hard, least, live, right
 from tests.support.effort import share
 from tmmu.core.alignment import align_up
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner.layouts import around, exhaustive, refit
 from tmmu.planner.layouts import best_fit as placing
 from tmmu.planner.layouts import boxes as engines
 from tmmu.planner.layouts import search as search_module
-from tmmu.planner.layouts.boxes import Boxes, Packing, best_fit, by_length
+from tmmu.planner.layouts.boxes import Boxes, Neighbours, Packing, Stuck, best_fit, boxes_of, by_length
 from tmmu.planner.layouts.compiled import compiled
 from tmmu.planner.layouts.search import Effort, Group, Search, sections_of, spend, totals_of
+from tmmu.planner.problem import AllocationProblem, Fixed
 
 LOOKS = 1 << 22
 
@@ -163,8 +166,86 @@ def test_only_where_boxes_are_many_the_compiled_allocator_is_asked_for(monkeypat
     monkeypatch.setattr(engines, "compiled", asked.append)
     monkeypatch.setattr(engines, "MANY", 3)
     for count in (2, 3):
-        assert best_fit(Boxes([0] * count, [0] * count, [1] * count, [1] * count, {})).height == count
+        of = Boxes([0] * count, [0] * count, [1] * count, [1] * count, {})
+        assert best_fit(of, interpreted).height == best_fit(of).height == count
         assert asked == [placing.fit][: count - 2]
+
+
+@pytest.mark.parametrize("fixed", [{}, {0: 1}])
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_what_is_compiled_is_all_that_fits_63_bits(is_wide: bool, fixed: dict[int, int]) -> None:
+    """Sizes, alignments and the end of what is fixed add up to 2^62, or to one less. spec: A10.5"""
+    first, ends = 1 << 60, sum(at + (1 << 60) for at in fixed.values())
+    boxes = Boxes([0, 0], [0, 0], [first, (1 << 62) - 1 + is_wide - first - 5 - ends], [1, 4], {}, fixed)
+    asked: list[object] = []
+
+    def recorded(loop: Callable[..., int]) -> Callable[..., int] | None:
+        asked.append(loop)
+        return compiled(loop)
+
+    assert boxes.is_wide == is_wide
+    assert best_fit(boxes, recorded).height == sum(boxes.size)
+    assert asked == [] if is_wide else [placing.fit]
+    assert boxes.peak() == sum(boxes.size)
+
+
+def test_steps_beyond_31_bits_are_steps() -> None:
+    most = 1 << 31
+    for shift in range(3):
+        boxes = Boxes([0, most - shift], [most - shift - 1, most], [1, 1], [1, 1], {})
+        assert best_fit(boxes) == Packing([0, 0], 1)
+
+
+def test_columns_of_many_boxes_hold_what_the_lists_of_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = AllocationProblem(
+        (ArenaConfiguration("a", (Role.ACTIVATION,)),), list("pqrs"), [0, (1 << 64) - 1, 3, 9], [1, 1 << 63, 4, 1],
+        [0, 1, 0, 2], [8, 9, 4, 2], [(0,)] * 4, [0, 1, 0, 2], conflicts={0: {2, 3}, 2: {0}, 3: {0}},
+        fixed={2: Fixed(64, "r"), 3: Fixed(0, "s")}, gaps={1: [(3, 4)], 3: [(2, 2)]},
+    )  # fmt: skip
+    for many, kind in ((4, list), (3, array)):
+        monkeypatch.setattr(engines, "MANY", many)
+        found = boxes_of(problem, [0, 2, 1], 2)
+        columns_of = found.birth, found.death, found.size, found.alignment
+        assert [type(column) for column in columns_of] == [kind] * 4
+        assert list(map(list, columns_of)) == [[0, 0, 1], [8, 4, 9], [1, 3, (1 << 64) - 1], [2, 4, 1 << 63]]
+        assert (found.apart, found.fixed, found.gaps) == ({0: [1], 1: [0]}, {1: 64}, {2: [(3, 4)]})
+        assert found.peak() == (1 << 64) + 3
+
+
+def test_what_is_live_at_a_step_is_not_what_has_a_gap_there() -> None:
+    for seed in range(20):
+        boxes, some = drawn(seed, 6), random.Random(seed).sample(range(6), 4)
+        asked = AllocationProblem(
+            (), [], [*boxes.size], [*boxes.alignment], boxes.birth, boxes.death, [], [], gaps=boxes.gaps
+        )  # fmt: skip
+        expected = [sum(boxes.size[i] for i in some if step in live(boxes, i)) for step in range(max(boxes.death) + 1)]
+        assert asked.live_bytes(some) == expected
+
+
+def test_neighbours_are_what_a_box_may_share_no_byte_with_and_each_box_lies_as_low_as_can_be() -> None:
+    rng = random.Random(3)
+    for seed in range(150):
+        boxes = drawn(seed, 8)
+        steps = [live(boxes, i) for i in range(8)]
+        met = [
+            {j for j in range(8) if j != i and (steps[i] & steps[j] or j in boxes.apart.get(i, ()))} for i in range(8)
+        ]
+        neighbours, order = Neighbours(boxes), rng.sample(range(8), 8)
+        assert [sorted(of) for of in neighbours.of] == list(map(sorted, met))
+        offsets, work, ends, placed = dict(boxes.fixed), 0, [boxes.fixed_end()], []
+        for i in order:
+            if i not in boxes.fixed:
+                taken = [range(offsets[j], offsets[j] + boxes.size[j]) for j in met[i] if j in offsets]
+                offsets[i] = next(
+                    at for at in range(0, 999, boxes.alignment[i])
+                    if all(at >= of.stop or at + boxes.size[i] <= of.start for of in taken)
+                )  # fmt: skip
+                work += len(met[i]) + engines.FIXED
+                ends.append(max(ends[-1], offsets[i] + boxes.size[i]))
+                placed.append(Stuck(i, work))
+        assert neighbours.place(order, ends[-1] + 1) == Packing([offsets[i] for i in range(8)], ends[-1])
+        for below in ends:
+            assert neighbours.place(order, below) == placed[max(0, ends.index(below) - 1)]
 
 
 def test_what_is_kept_of_compiled_loops_names_no_class_of_ours() -> None:
@@ -238,6 +319,30 @@ def test_the_key_of_an_order_is_the_most_that_is_live_while_a_box_is() -> None:
     large = Boxes(list(range(nested)), [2 * nested - b for b in range(nested)], [8] * nested, [8] * nested, {})
     group = Group(large, stacked(large), interpreted)
     assert (group.is_few, group.sections.members, group.bound) == (False, [], 8 * nested)
+
+
+@pytest.mark.parametrize("tries", range(4))
+def test_what_lives_for_a_power_of_two_of_steps_is_placed_apart(tries: int) -> None:
+    rng = random.Random(tries)
+    for _ in range(60):
+        births = [rng.randrange(9) for _ in range(rng.randrange(1, 9))]
+        lives = [rng.randrange(1, 18) for _ in births]
+        deaths = [birth + steps - 1 for birth, steps in zip(births, lives, strict=True)]
+        boxes = Boxes(births, deaths, [rng.randrange(1, 9) for _ in births], [rng.choice((1, 4)) for _ in births], {})
+        splits = []
+        for power in (2, 4, 8, 16):
+            rows = [[i for i, steps in enumerate(lives) if (steps >= power) == is_long] for is_long in (True, False)]
+            if all(rows):
+                splits.append((sum(boxes.part(of).peak() for of in rows), power, rows))
+        expected = []
+        for _, _, (long, short) in sorted(splits)[:tries]:
+            below, others = best_fit(boxes.part(long)), best_fit(boxes.part(short))
+            top = align_up(below.height, max(boxes.alignment))
+            at = dict(zip(long, below.offsets, strict=True)) | {
+                i: top + offset for i, offset in zip(short, others.offsets, strict=True)
+            }
+            expected.append(Packing([at[i] for i in range(len(births))], top + others.height))
+        assert list(by_length(boxes, tries)) == expected
 
 
 def test_what_lives_long_lies_below_what_does_not() -> None:

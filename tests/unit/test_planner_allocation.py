@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.buffers import hard, right
 from tests.support.problems import problem
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
@@ -118,7 +119,8 @@ def test_a_memory_that_is_exactly_full_is_not_too_small() -> None:
     rules = (Rule(("a",), names=("a",)), Rule(("b",), names=("b",)))
     for capacity, is_named in ((128, False), (127, True)):
         said = refusal(CHAIN, arenas, ArenaPolicy((DeviceConfiguration("npu", (Memory("m", capacity),)),), rules))
-        assert ("memory 'npu/m'" in said) == is_named
+        needed = f"memory 'npu/m': its arenas need 128 bytes together ('a' 64, 'b' 64), its capacity is {capacity}"
+        assert (needed in said) == ("memory 'npu/m'" in said) == is_named
 
 
 def test_a_refusal_says_what_helps() -> None:
@@ -126,7 +128,40 @@ def test_a_refusal_says_what_helps() -> None:
     tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
     assert "packed would need" not in refusal(CHAIN, tight, layout="packed")
     assert "packed would need 192, " in refusal(CHAIN, tight)
-    assert "; raise the capacity" in refusal(CHAIN, tight, layout="packed")
+    assert "; raise the capacity, or plan smaller shapes" in refusal(CHAIN, tight, layout="packed")
+
+
+def test_a_search_moves_what_it_lowers() -> None:
+    """Until nothing is left to be found, if nobody stops it. spec: A8.8"""
+    given = hard(3)
+    n = len(given)
+    asked = AllocationProblem(
+        (ALL, ArenaConfiguration("none", ())), [str(k) for k in range(n)], [*given.size], [*given.alignment],
+        given.birth, given.death, [(0,)] * n, range(n),
+    )  # fmt: skip
+    plain, lowered = (allocate(asked, "packed", effort=effort)[1] for effort in (None, 30_000))
+    _, stopped = allocate(asked, "packed", effort=30_000, stopped=lambda: True)
+    assert list(plain.offset) == list(stopped.offset)
+    assert right(given, list(lowered.offset))
+    top = max(map(int.__add__, lowered.offset, given.size))
+    assert (lowered.footprint, top < plain.footprint[0]) == ([top, 0], True)
+    assert [(bound.bytes <= end, bound.by) for bound, end in zip(lowered.bounds, lowered.footprint, strict=True)] == [
+        (True, "live"), (True, "live"),
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_is_known_once_a_search_has_shown_it() -> None:
+    """Two that are live one after the other fit, but must lie apart. spec: A8.11"""
+    model = text_model("node a MatMul x -> a", "node b MatMul a -> b", "node c MatMul b -> y", "apart x b")
+    for capacity, effort, said in (
+        (128, 0, "whether a placement fits is unknown after this effort"),
+        (128, 1 << 20, "no placement is below 192 (a complete search"),
+        (127, 0, "no placement is below 128 (live at one step"),
+    ):  # fmt: skip
+        arenas = (ArenaConfiguration("all", tuple(Role), capacity=capacity, alignment=1),)
+        with pytest.raises(TmmuError) as refused:
+            plan_memory(model, arenas, PlanOptions(layout="packed", effort=effort))
+        assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tmmu.core.vocabulary import (
     Rule,
 )
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.arenas.permitted import ROLE, Directory, RuleSubject
+from tmmu.planner.arenas.permitted import Directory, RuleSubject
 from tmmu.planner.patterns import matches
 from tmmu.plans import configuration
 from tmmu.plans import configuration_file as file_of
@@ -281,13 +281,13 @@ def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the
     for asked, choices, rule in (
         (RuleSubject(Role.INPUT, "x1", "n", "Relu"), (1, 0), 0),
         (RuleSubject(Role.INPUT, "z", None, None), (1, 0), 0),
-        (RuleSubject(Role.ACTIVATION, "x1", "n", "Relu"), (1,), ROLE),
-        (RuleSubject(Role.INPUT, "y", "n", "Relu"), (0,), ROLE),
+        (RuleSubject(Role.ACTIVATION, "x1", "n", "Relu"), (1,), None),
+        (RuleSubject(Role.INPUT, "y", "n", "Relu"), (0,), None),
         (RuleSubject(Role.ACTIVATION, "op", "n", "Relu"), (0,), 1),
-        (RuleSubject(Role.ACTIVATION, "op", None, None), (1,), ROLE),  # no step touches it: no operator is asked for
+        (RuleSubject(Role.ACTIVATION, "op", None, None), (1,), None),  # no step touches it: no operator is asked for
         (RuleSubject(Role.INPUT, "y", "encoder/1", "MatMul"), (1,), 2),  # the first device that fits
         (RuleSubject(Role.ACTIVATION, "y", "decoder/1", "MatMul"), (0,), 3),
-        (RuleSubject(Role.GRADIENT, "y", "n", "Relu"), (), ROLE),
+        (RuleSubject(Role.GRADIENT, "y", "n", "Relu"), (), None),
     ):
         assert directory.look_up(asked) == (choices, rule), asked
 

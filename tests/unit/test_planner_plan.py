@@ -36,7 +36,7 @@ from tmmu.ir import columns as ir_columns
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
 from tmmu.planner.modes import prepare
 from tmmu.plans import file
-from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.plans.sections import Usage, amended
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,7 +296,11 @@ def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
     with pytest.raises(TmmuError, match=r"'w'.* --donate w") as refused:
         plan_memory(model)
     assert (refused.value.code_id, refused.value.place) == ("INVALID_BINDING", "node 'change'")
-    plan_memory(replace(model, bindings=replace(model.bindings, donated=("w",))))
+    donated = plan_memory(replace(model, bindings=replace(model.bindings, donated=("w",)))).plan
+    kept = plan_memory(text_model("node relu Relu w -> y", parameters="w", outputs="y")).plan
+    for plan, is_returned in ((donated, False), (kept, True)):
+        flags = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.flags.tolist(), strict=True))
+        assert bool(flags["w"] & IS_RETURNED) == is_returned
     plan_memory(text_model("node relu Relu x -> a", "node change Change a -> a changes a", outputs="a"))
 
 

@@ -257,3 +257,22 @@ def test_what_costs_most_to_repeat_for_its_bytes_is_kept_again_first(monkeypatch
     search._improve(Policy(frozenset()))
     assert {dear, dense} <= search.classes.all
     assert next(some for some in kept if len(some) == 1) == {dense}
+
+
+def test_as_much_is_kept_again_as_fits_though_nothing_is_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By bisection, in as many policies as the number of values has bits. spec: M1.11"""
+    monkeypatch.setattr(choose, "EFFORT", -1)
+    search = choose._Search(joint_of(expand(varied(12, 1))), DEFAULT, 0)
+    count = len(search.classes.all)
+    for most in range(count + 1):
+        asked: list[frozenset[int]] = []
+
+        def judge(_: object, policy: Policy, asked: list[frozenset[int]] = asked, most: int = most) -> tuple[int, int]:
+            asked.append(policy.kept)
+            search.tried[policy] = int(len(policy.kept) > most), -len(policy.kept)
+            return search.tried[policy]
+
+        monkeypatch.setattr(choose._Search, "judge", judge)
+        search._improve(Policy(frozenset()))
+        assert max(len(kept) for kept in asked if len(kept) <= most) == most
+        assert len(set(asked)) <= count.bit_length() + 2

@@ -14,7 +14,7 @@ from typing import Any
 from tmmu.core.output import size
 from tmmu.core.vocabulary import Shares
 from tmmu.planner.arenas import permitted
-from tmmu.planner.arenas.permitted import ROLE, Permitted
+from tmmu.planner.arenas.permitted import Permitted
 from tmmu.plans.columns import SHARES
 from tmmu.plans.memories import Division, divide, strictest
 from tmmu.plans.metrics import footprints
@@ -51,7 +51,7 @@ def rows(plan: Plan) -> list[dict[str, Any]]:
     columns = (s.arena, s.bytes, s.birth, s.death, s.offset)
     result = []
     for k, (arena, count, birth, death, offset) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        found = looked_up[members[k]] if k in members else Permitted((), ROLE)
+        found = looked_up[members[k]] if k in members else Permitted((), None)
         result.append(
             {
                 "storage": k, "name": names[members[k]] if k in members else f"storage {k}",
@@ -80,7 +80,7 @@ def _why(plan: Plan, found: Permitted, arena: int, k: int, room: _Room) -> str:
     """One sentence without its stop."""
     if arena not in found.choices:
         return "its node asks for this arena"
-    if found.rule == ROLE:
+    if found.rule is None:
         return "the arena of its role"
     if len(found.choices) == 1:
         return f"pinned by rule {found.rule + 1}"

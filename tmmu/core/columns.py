@@ -49,8 +49,8 @@ def column(
     return found
 
 
-def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "q"] = "q") -> array[int]:
-    """Integers below 2^63 in eight bytes each ("q"), or below 2^31 in four ("i"), where a list takes up to forty.
+def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] = "Q") -> array[int]:
+    """Integers from 0 to 2^64 in eight bytes each ("Q"), or below 2^31 in four ("i"), where a list takes up to forty.
 
     They are read as those of a list are, and NumPy takes the bytes as they are. Raises OverflowError for others.
     """

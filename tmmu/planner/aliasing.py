@@ -232,13 +232,12 @@ def _walk(
                 reason = "the operand's bytes are not aligned for the result"
             elif conflicts.between(x, o):
                 reason = "the two must not alias"
-            elif (x in staying or o in staying) and fixed.get(operand, -1) != fixed.get(result, -2):
+            elif (x in staying or o in staying) and (operand not in fixed or fixed[operand] != fixed.get(result)):
                 reason = "one of the two has a fixed offset, and not the other the same"
             else:
                 classes.union(x, o)
                 conflicts.joined(x, o)
                 written.add(x)
-                read[x] += read.pop(o, [])
                 window[result] = window[operand]
                 shares[result], of[result] = Shares.IN_PLACE, operand
                 continue

@@ -31,29 +31,35 @@ def allocate(
     effort: int | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Solution]:
-    """The layout that is used, and the solution with it: packed if asked for, where slots do not fit, or lie elsewhere
-    than where they are fixed. spec: A8.5, A10.4
+    """The layout that is used, and the solution with it: packed if that is the fallback, where slots do not fit, not
+    even into 64 bits, or lie elsewhere than where they are fixed. spec: A8.5, A10.4
 
     `recorded` asks for the moves of the scan. With `effort`, lower placements are searched for, storages staying in
     their arenas, until it is spent, nothing is left to be found or `stopped` says so (A8.8, A8.9). Raises
     ARENA_TOO_SMALL, and what the layout raises.
     """
-    may_fall_back = layout == "slots" and fallback == "packed"
-    try:
+    if layout == "slots" and fallback == "packed":
+        layout, found = _slots_or_packed(problem, recorded)
+    else:
         found = assign(problem, layout, recorded=recorded)
-    except TmmuError as refusal:
-        if not (may_fall_back and problem.fixed and refusal.code_id == "INVALID_BINDING"):
-            raise
-        layout, found = "packed", assign(problem, "packed", recorded=recorded)
-    if found.short and may_fall_back and layout == "slots":
-        tighter = assign(problem, "packed", recorded=recorded)
-        if not tighter.short:
-            return "packed", tighter
     if effort is not None:
         found = _lowered(problem, found, Effort(effort), stopped)
     if found.short:
         raise too_small(problem, found, layout)
     return layout, found
+
+
+def _slots_or_packed(problem: AllocationProblem, recorded: bool) -> tuple[str, Solution]:
+    """Slots where they fit; else packed, unless that does not fit either."""
+    try:
+        slots = assign(problem, "slots", recorded=recorded)
+    except TmmuError:
+        return "packed", assign(problem, "packed", recorded=recorded)
+    if slots.short:
+        packed = assign(problem, "packed", recorded=recorded)
+        if not packed.short:
+            return "packed", packed
+    return "slots", slots
 
 
 def _lowered(problem: AllocationProblem, found: Solution, effort: Effort, stopped: Callable[[], bool]) -> Solution:

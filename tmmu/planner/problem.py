@@ -99,13 +99,13 @@ def of_plan(plan: Plan) -> AllocationProblem:
     first = {k: row for row, k in reversed(list(enumerate(storage)))}
     names, writer = t.name.list(), t.writer.tolist()
     made = [writer[first[k]] if k in first else NONE for k in range(len(s))]
+    asked = plan.origin.fixed if plan.provenance is not None else {}
     return AllocationProblem(
         configured(plan), [names[first[k]] if k in first else "" for k in range(len(s))], s.bytes.tolist(),
         s.alignment.tolist(), s.birth.tolist(), s.death.tolist(), [(a,) for a in s.arena.tolist()],
         [-1 if step == NONE else step for step in made],
         conflicts=conflicts_of(plan.allocation.must_not_alias, storage), policy=plan.configuration.policy,
         fixed={
-            k: Fixed(int(s.offset[k]), name)
-            for k, name in ((storage[t], name) for t, name in enumerate(names) if name in plan.origin.fixed)
-        } if plan.provenance is not None and plan.origin.fixed else {},
+            k: Fixed(int(s.offset[k]), name) for k, name in zip(storage, names, strict=True) if name in asked
+        },
     )  # fmt: skip

@@ -136,7 +136,8 @@ class Runner:
 
     def _chosen(self, job: Job) -> list[str]:
         def worth(name: str) -> float:
-            return self.results.notices[job.task.path, name] / (0.1 + self.reached.tests[name].seconds)
+            notices = self.results.notices[job.task.path, name] + 0.5  # what has noticed nothing yet may do so
+            return notices / (0.1 + self.reached.tests[name].seconds)
 
         return self.reached.within(sorted(job.tests, key=worth, reverse=True), self.seconds)
 

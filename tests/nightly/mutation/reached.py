@@ -93,13 +93,12 @@ class Reached:
         return self.of_lines(path, ~imports)
 
     def within(self, names: Iterable[str], seconds: float) -> list[str]:
-        """As many of the tests, in their order, as take so many seconds together; one at least."""
+        """The tests, in their order, that take so many seconds together; one at least, and none that is too long."""
         chosen: list[str] = []
         for name in names:
-            seconds -= self.tests[name].seconds
-            if chosen and seconds < 0:
-                break
-            chosen.append(name)
+            if not chosen or self.tests[name].seconds <= seconds:
+                chosen.append(name)
+                seconds -= self.tests[name].seconds
         return chosen
 
 

@@ -279,7 +279,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/aliasing.py": (f"{PREFIX}aliasing.py", *PLANNER),
     "tmmu/core/alignment.py": (f"{PREFIX}addresses.py",),
     "tmmu/planner/layouts/slots.py": LAYOUTS,
-    "tmmu/planner/problem.py": (*LAYOUTS, *PLANNER),
+    "tmmu/planner/problem.py": (f"{UNIT}fixed_offsets.py", f"{UNIT}packing_search.py", *LAYOUTS, *PLANNER),
     "tmmu/planner/buffers.py": (f"{UNIT}export_tflite.py", f"{UNIT}executorch.py"),
     "tmmu/minimalloc.py": (f"{UNIT}export_minimalloc.py",),
     "tmmu/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
@@ -322,11 +322,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"tmmu/planner/orders/{name}.py": ORDERS
         for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
     },
-    **{f"tmmu/planner/training/{name}.py": (*JOINT, GOLDEN) for name in ("expand", "gradients")},
+    **{f"tmmu/planner/training/{name}.py": (*JOINT, f"{UNIT}opaque_nodes.py", GOLDEN)
+       for name in ("expand", "gradients")},
     **{f"tmmu/planner/remat/{name}.py": REWRITING for name in ("rewrite", "strategies")},
     "tmmu/planner/remat/choose.py": (f"{UNIT}remat_policies.py",),
     "tmmu/planner/remat/schedules.py": (f"{UNIT}remat_schedules.py",),
-    **{f"tmmu/planner/sharding/{name}.py": SHARDING for name in ("local", "spec")},
+    "tmmu/planner/sharding/local.py": SHARDING,
+    "tmmu/planner/sharding/spec.py": (f"{UNIT}sharding_spec.py", *SHARDING),
     "tmmu/planner/sharding/splits.py": (f"{UNIT}sharding_partitions.py", *SHARDING),
     "tmmu/planner/sharding/rewrite.py": (f"{UNIT}sharding_steps.py", f"{UNIT}sharding_partitions.py", *SHARDING),
     "tmmu/planner/sharding/stages.py": (f"{UNIT}sharding_stages.py", *SHARDING),

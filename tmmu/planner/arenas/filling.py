@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tmmu.planner.arenas.levels import Levels
+from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.memories import Division, divide
-
-INT64_SAFE = 1 << 62
 
 
 def memories(problem: AllocationProblem) -> list[Division]:

@@ -17,9 +17,6 @@ from tmmu.planner.problem import Choices
 from tmmu.plans.columns import ROLES
 from tmmu.plans.sections import Plan, configured
 
-ROLE = -1
-"""Where a tensor's choices come from if no rule matches it."""
-
 
 class RuleSubject(NamedTuple):
     """What rules match: a tensor's role and name, and the name and operator of its node, if it has one."""
@@ -31,10 +28,10 @@ class RuleSubject(NamedTuple):
 
 
 class Permitted(NamedTuple):
-    """The choices of a tensor, empty where there is no arena for it, and the row of the rule that gives them."""
+    """The choices of a tensor, empty where there is no arena for it, and the row of the rule for them, if any."""
 
     choices: Choices
-    rule: int
+    rule: int | None
 
 
 class Directory:
@@ -61,7 +58,7 @@ class Directory:
         for r, (rule, names, ops) in enumerate(self.rules):
             if self._matches(rule, names, ops, subject):
                 return Permitted(self.by_rule[r], r)
-        return Permitted(self.by_role.get(subject.role, ()), ROLE)
+        return Permitted(self.by_role.get(subject.role, ()), None)
 
     def _matches(self, rule: Rule, names: NameMatcher, ops: NameMatcher, subject: RuleSubject) -> bool:
         return (

@@ -11,7 +11,7 @@ import heapq
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,10 +86,13 @@ class Boxes:
         """The end of the highest box that is fixed, 0 where none is."""
         return max((at + self.size[i] for i, at in self.fixed.items()), default=0)
 
+    @cached_property
+    def is_wide(self) -> bool:
+        """May ends of boxes, each as low as it can be, or sums of sizes leave 63 bits? They need Python's integers."""
+        return sum(self.size) + sum(self.alignment) + self.fixed_end() >= INT64_SAFE
+
     def _sizes(self) -> NDArray[Any]:
-        """The sizes, as Python's integers where the sum of them padded might leave 64 bits."""
-        is_wide = sum(self.size) + len(self) * max(self.alignment, default=1) >= INT64_SAFE
-        return np.asarray(self.size, object if is_wide else np.int64)
+        return np.asarray(self.size, object if self.is_wide else np.int64)
 
     def _peak(self, sizes: NDArray[Any]) -> int:
         if not self.gaps and sizes.dtype != object:
@@ -110,6 +113,7 @@ class Boxes:
             most = max(most, live)
         return most
 
+    @cached_property
     def meetings(self) -> int:
         """How many ordered pairs of boxes meet in time. O(n log n)."""
         births, deaths = np.sort(np.asarray(self.birth)), np.sort(np.asarray(self.death))
@@ -130,14 +134,14 @@ def boxes_of(problem: AllocationProblem, members: Sequence[int], alignment: int)
     """Some storages of an arena with that alignment; one of zero bytes counts as one byte. spec: T7.1"""
     number = {k: i for i, k in enumerate(members)} if problem.conflicts else {}
     sizes, aligned = map(problem.bytes.__getitem__, members), map(problem.alignment.__getitem__, members)
-    is_many = len(members) >= MANY and max(max(problem.bytes), max(problem.alignment), alignment) < INT64_SAFE
+    is_many = len(members) >= MANY
     rows: Callable[[Iterable[int]], Sequence[int]] = compact if is_many else list
     steps: Callable[[Iterable[int]], Sequence[int]] = partial(compact, kind="i") if is_many else list
     return Boxes(
         steps(map(problem.birth.__getitem__, members)),
         steps(map(problem.death.__getitem__, members)),
         rows(size or 1 for size in sizes),
-        rows(own if own > alignment else alignment for own in aligned),
+        rows(max(own, alignment) for own in aligned),
         {
             number[k]: sorted(number[o] for o in problem.conflicts[k] if o in number)
             for k in members
@@ -168,32 +172,18 @@ class Neighbours:
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
         self.of: list[list[int]] = [list(boxes.apart.get(i, ())) for i in range(len(boxes))]
-        if boxes.gaps:
-            self._meet_between_gaps()
-            return
         live: dict[int, None] = {}
         dying: list[tuple[int, int]] = []
-        for i in sorted(range(len(boxes)), key=lambda i: boxes.birth[i]):
-            while dying and dying[0][0] < boxes.birth[i]:
+        for i, first, last in sorted(boxes.pieces(), key=lambda piece: piece[1]):
+            while dying and dying[0][0] < first:
                 del live[heapq.heappop(dying)[1]]
             self.of[i].extend(live)
             for j in live:
                 self.of[j].append(i)
             live[i] = None
-            heapq.heappush(dying, (boxes.death[i], i))
-
-    def _meet_between_gaps(self) -> None:
-        """The same where a box is live in pieces."""
-        met = [set(of) for of in self.of]
-        live: list[tuple[int, int]] = []  # (last step, box)
-        for i, first, last in sorted(self.boxes.pieces(), key=lambda piece: (piece[1], piece[0])):
-            while live and live[0][0] < first:
-                heapq.heappop(live)
-            for _, j in live:
-                met[i].add(j)
-                met[j].add(i)
-            heapq.heappush(live, (last, i))
-        self.of = [sorted(of) for of in met]
+            heapq.heappush(dying, (last, i))
+        if boxes.gaps or boxes.apart:  # two may meet more than once
+            self.of = [list(dict.fromkeys(of)) for of in self.of]
 
     def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
         """Each box of `order` at the lowest free aligned offset; `Stuck` where an end would not be below `below`."""
@@ -203,7 +193,7 @@ class Neighbours:
             low[i], end[i] = at, at + size[i]
         height, work = self.boxes.fixed_end(), 0
         for i in order:
-            if low[i] >= 0:
+            if i in self.boxes.fixed:
                 continue
             work += len(self.of[i]) + FIXED
             at, need, mask = 0, size[i], -alignment[i]
@@ -288,8 +278,7 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
     `compile_` gives the compiled loop, if any; by default it is asked for where boxes are many. Sums of 2^62 and more
     are made of Python's integers. `longest` is that of `best_fit.fit`.
     """
-    total = sum(boxes.size) + len(boxes) * max(boxes.alignment, default=1)
-    is_wide = total >= INT64_SAFE
+    is_wide, endless = boxes.is_wide, 2 * (sum(boxes.size) + sum(boxes.alignment))
     kind = np.int32 if max(boxes.death, default=0) < 1 << 31 else np.int64
     birth, death = np.asarray(boxes.birth, kind), np.asarray(boxes.death, kind)
     size, alignment = (np.asarray(of, object if is_wide else np.int64) for of in (boxes.size, boxes.alignment))
@@ -301,9 +290,9 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
     if fast is None:
         offsets = [0] * len(boxes)
         of_boxes = birth.tolist(), death.tolist(), size.tolist(), alignment.tolist()
-        return Packing(offsets, fit(*of_boxes, order.tolist(), by_death.tolist(), 2 * total, longest, offsets))
+        return Packing(offsets, fit(*of_boxes, order.tolist(), by_death.tolist(), endless, longest, offsets))
     found = array("q", [0]) * len(boxes)
-    height = fast(birth, death, size, alignment, order, by_death, 2 * total, longest, np.frombuffer(found, np.int64))
+    height = fast(birth, death, size, alignment, order, by_death, endless, longest, np.frombuffer(found, np.int64))
     return Packing(found if len(boxes) >= MANY else found.tolist(), height)
 
 

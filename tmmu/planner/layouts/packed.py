@@ -11,7 +11,7 @@ spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import around
@@ -28,7 +28,6 @@ from tmmu.planner.layouts.boxes import (
     from_both_ends,
     lowest_fit,
 )
-from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.layouts.search import Effort, Search, spend
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
@@ -94,22 +93,22 @@ def lower(
     """
     offset, footprint = list(found.offset), list(found.footprint)
     searches: dict[int, Search] = {}
+    bounds: dict[int, PlacementBound] = {}
     members = problem.members(list(arena))
     for a, each in enumerate(problem.arenas):
-        if each.reuse and members[a]:
+        boxes = boxes_of(problem, members[a], each.alignment)
+        if each.reuse:
             first = Packing([offset[k] for k in members[a]], footprint[a])
-            searches[a] = Search(boxes_of(problem, members[a], each.alignment), first, each.capacity)
+            searches[a] = Search(boxes, first, each.capacity)
+        else:
+            bounds[a] = _bound(boxes, footprint[a])
     spend(list(searches.values()), effort, stopped)
-    bounds = [
-        _bound(boxes_of(problem, of, each.alignment), end) if not each.reuse else PlacementBound(end, "live")
-        for each, end, of in zip(problem.arenas, footprint, members, strict=True)
-    ]
     for a, search in searches.items():
         best = search.best
         footprint[a], bounds[a] = best.height, PlacementBound(search.bound, search.shown_by)
         for k, at in zip(members[a], best.offsets, strict=True):
             offset[k] = at
-    return Addresses(offset, footprint), tuple(bounds)
+    return Addresses(offset, footprint), tuple(bounds[a] for a in range(len(problem.arenas)))
 
 
 def _bound(boxes: Boxes, end: int) -> PlacementBound:
@@ -124,39 +123,57 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
     """The best placement of the portfolio; `first` is one that is right already, but for what is fixed."""
     bound = boxes.least()
     best = around.above(boxes, first) if boxes.fixed else first
-    if best.height > bound:
-        found = around.best_fit(boxes) if boxes.fixed else best_fit(boxes)
-        if found.height < best.height and boxes.keeps_apart(found.offsets):
-            best = found
-    if best.height <= bound:
-        return best
-    meetings = boxes.meetings()
-    few = meetings + FIXED * len(boxes) <= FEW
-    if few:
+    for candidates in (_allocated, _improved, _chained, _larger_first, _split, _scanned):
+        if best.height <= bound:
+            break
+        for found in candidates(boxes, best, bound):
+            if found.height < best.height and boxes.keeps_apart(found.offsets):
+                best = found
+    return best
+
+
+def _looks(boxes: Boxes) -> int:
+    """What it costs to place each box once beside its neighbours."""
+    return boxes.meetings + FIXED * len(boxes)
+
+
+def _allocated(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    yield around.best_fit(boxes) if boxes.fixed else best_fit(boxes)
+
+
+def _improved(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    """In small arenas every order, with what was in the way moved forward."""
+    if _looks(boxes) <= FEW:
         neighbours = Neighbours(boxes)
         for key in ORDERS:
             best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
-    if best.height > bound and meetings < 2 * len(boxes) and not boxes.fixed and not boxes.gaps:  # else three meet
+            yield best
+
+
+def _chained(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    if boxes.meetings < 2 * len(boxes) and not boxes.fixed:  # else three meet
         chain = from_both_ends(boxes)
-        if chain is not None and chain.height < best.height and boxes.keeps_apart(chain.offsets):
-            best = chain
-    if few or best.height <= bound:
-        return best
-    if meetings + FIXED * len(boxes) <= SPARSE:  # short lives, as in inference: larger first is often as low as can be
+        if chain is not None:
+            yield chain
+
+
+def _larger_first(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    """Short lives, as in inference: larger first is often as low as can be."""
+    if FEW < _looks(boxes) <= SPARSE:
         placed = Neighbours(boxes).place(_sorted(boxes, ORDERS[0]), best.height)
-        best = placed if isinstance(placed, Packing) else best
-        if best.height <= bound:
-            return best
-    for found in by_length(boxes, 0 if boxes.fixed else min(SPLITS, FITS // len(boxes))):
-        if found.height < best.height and boxes.keeps_apart(found.offsets):
-            best = found
-    widest = sum(boxes.size) + len(boxes) * max(boxes.alignment) + boxes.fixed_end()
-    if best.height > bound and widest < INT64_SAFE:
-        for key in ORDERS[: SCANS // (len(boxes) + meetings // 1000)]:
-            found = lowest_fit(boxes, _sorted(boxes, key))
-            if bound <= found.height < best.height and boxes.keeps_apart(found.offsets):
-                best = found
-    return best
+        if isinstance(placed, Packing):
+            yield placed
+
+
+def _split(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    if _looks(boxes) > FEW and not boxes.fixed:
+        yield from by_length(boxes, min(SPLITS, FITS // len(boxes)))
+
+
+def _scanned(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    if _looks(boxes) > FEW and not boxes.is_wide:
+        for key in ORDERS[: SCANS // (len(boxes) + boxes.meetings // 1000)]:
+            yield lowest_fit(boxes, _sorted(boxes, key))
 
 
 def _sorted(boxes: Boxes, key: Key) -> list[int]:

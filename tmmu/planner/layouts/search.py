@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tmmu.planner.layouts import exhaustive, refit
 from tmmu.planner.layouts.boxes import Boxes, Packing
-from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, columns, compiled
+from tmmu.planner.layouts.compiled import Compile, columns, compiled
 from tmmu.planner.layouts.exhaustive import AREA, COUNT, LENGTH, SIZE, TOTAL, WEIGHT
 
 SLICE = 1 << 22
@@ -128,11 +128,9 @@ class Group:
         """A height below which nothing is gained: another group needs as much."""
         self.capacity = 0
         """A height that is asked for before any other."""
-        widest = max(boxes.alignment)
-        is_wide = sum(boxes.size) + len(boxes) * widest + max(boxes.fixed.values(), default=0) >= INT64_SAFE
-        self.compile: Compile = (lambda loop: None) if is_wide else compile_
+        self.compile: Compile = (lambda loop: None) if boxes.is_wide else compile_
         n = len(boxes)
-        self.is_few = max(n * (n + len(moments_of(boxes))), boxes.meetings()) <= FEW
+        self.is_few = max(n * (n + len(moments_of(boxes))), boxes.meetings) <= FEW
         self.sections = sections_of(boxes) if self.is_few else Sections([[] for _ in range(n)], [])
         length = [d - b + 1 for b, d in zip(boxes.birth, boxes.death, strict=True)]
         self.keys = [

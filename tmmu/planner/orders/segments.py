@@ -28,7 +28,7 @@ def segments(graph: OrderGraph) -> list[tuple[int, int]]:
 def _separating(graph: OrderGraph) -> Iterator[int]:
     last = len(graph) - 1
     above = _comparable(graph.before)
-    below = _comparable([[last - m for m in graph.after[n]] for n in range(last, -1, -1)])
+    below = _comparable([[last - m for m in graph.after[n]] for n in reversed(range(len(graph)))])
     for n in range(len(graph)):
         if above[n] and below[last - n]:
             yield n
