@@ -103,6 +103,10 @@ def test_arenas_of_one_memory_have_room_together() -> None:
     assert filled(*rows, arenas=arenas, order=[1, 2, 3], policy=shared(10), lost=(1, 0)) == [0, 0, 0, 0]
     assert filled(*rows[1:3], arenas=arenas, order=[0, 1], policy=shared(5), lost=(3, 0)) == [1, 1]
     assert filled(*rows[1:3], arenas=arenas, order=[0, 1], policy=shared(4), lost=(0, 0)) == [1, 0]
+    large = (*fast_and_slow(LARGE, LARGE, "dram"), ArenaConfiguration("rest", (), LARGE, alignment=1))
+    for most, chosen_arena in ((10, 2), (11, 0)):
+        both: list[Row] = [(0, 0, 6, (0,)), (0, 0, 5, (0, 2))]
+        assert filled(*both, arenas=large, order=[1], policy=shared(most)) == [0, chosen_arena]
 
 
 def test_bytes_beyond_63_bits_are_counted_exactly() -> None:

@@ -234,14 +234,14 @@ def lowest(of: Boxes, candidates: dict[str, Packing]) -> tuple[str, Packing]:
     return min(right, key=lambda one: one[1].height)
 
 
-@pytest.mark.parametrize("size", ["few", "sparse", "large", "largest"])
+@pytest.mark.parametrize("size", ["few", "sparse", "large"])
 @pytest.mark.parametrize("is_fixed", [False, True])
 def test_the_lowest_candidate_wins_and_of_equal_ones_the_first(
     size: str, is_fixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which candidates there are is decided by what they cost: an arena is few, sparse or large up to the last look."""
     rng, won = random.Random(size), set()
-    for _ in range(200):
+    for _ in range(300):
         n = rng.randrange(2, 16)
         more = rng.choice((2, 9))
         births = [rng.randrange(6 * more) for _ in range(n)]
@@ -251,11 +251,9 @@ def test_the_lowest_candidate_wins_and_of_equal_ones_the_first(
             {rng.randrange(n): 2 * rng.randrange(4)} if is_fixed else {},
         )  # fmt: skip
         looks, tries, scans = given.meetings + FIXED * n, rng.randrange(4), rng.randrange(4)
-        few, sparse = {"few": (looks, 0), "sparse": (looks - 1, looks)}.get(size, (looks - 1, looks - 1))
-        costs = {"FEW": few, "SPARSE": sparse, "SPLITS": 3, "FITS": tries * n, "SCANS": 0}
-        if size == "largest":
-            costs["SCANS"] = scans * (n + given.meetings // 1000)
-        for name, value in costs.items():
+        few, sparse = {"few": (looks, looks), "sparse": (looks - 1, looks)}.get(size, (looks - 1, looks - 1))
+        costs = {"FEW": few, "SPARSE": sparse, "SPLITS": 3, "FITS": tries * n, "SCANS": scans * n}
+        for name, value in (costs | {"WORK": rng.choice((0, packed.WORK))}).items():
             monkeypatch.setattr(packed, name, value)
 
         def order(key: packed.Key, of: Boxes = given) -> list[int]:
@@ -277,7 +275,7 @@ def test_the_lowest_candidate_wins_and_of_equal_ones_the_first(
             candidates["larger first"] = placed
         if size != "few" and not is_fixed:
             candidates |= {f"split {k}": split for k, split in enumerate(by_length(given, min(tries, 3)))}
-        if size == "largest":
+        if size != "few":
             keys = packed.ORDERS[:scans]
             candidates |= {f"scan {k}": lowest_fit(given, order(key)) for k, key in enumerate(keys)}
         winner, expected = lowest(given, candidates)

@@ -5,6 +5,8 @@ spec: A8.4, A8.5, M3.13
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.buffers import hard, right
@@ -77,9 +79,11 @@ def test_packed_is_used_where_slots_do_not_fit_it_is_named_and_it_fits(
         return Solution([0], SlotAssignment([], [], [], []), [0], [2], lacking, [])
 
     monkeypatch.setattr(allocation, "assign", assign)
-    monkeypatch.setattr(allocation, "too_small", lambda *_: TmmuError("ARENA_TOO_SMALL", "it does not fit"))
+    monkeypatch.setattr(
+        allocation, "too_small", lambda problem, found, layout: TmmuError("ARENA_TOO_SMALL", f"{layout}: too small")
+    )
     if used is None:
-        with pytest.raises(TmmuError, match="it does not fit"):
+        with pytest.raises(TmmuError, match=f"{layout}: too small"):
             allocate(problem((0, 0, 1)), layout, fallback)
     else:
         assert allocate(problem((0, 0, 1)), layout, fallback)[0] == used
@@ -128,6 +132,12 @@ def test_a_refusal_says_what_helps() -> None:
     tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
     assert "packed would need" not in refusal(CHAIN, tight, layout="packed")
     assert "packed would need 192, " in refusal(CHAIN, tight)
+    assert "192 bytes are needed (192 live at step 2), its capacity is 127" in refusal(CHAIN, tight)
+    apart = (*tight, ArenaConfiguration("other", (), alignment=1))
+    without_a = refusal(
+        CHAIN, (replace(tight[0], capacity=100), apart[1]), ArenaPolicy((), (Rule(("other",), names=("a",)),))
+    )
+    assert "128 bytes are needed (128 live at step 2), its capacity is 100" in without_a
     assert "; raise the capacity, or plan smaller shapes" in refusal(CHAIN, tight, layout="packed")
 
 

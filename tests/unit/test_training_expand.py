@@ -315,6 +315,8 @@ def test_an_operator_of_another_domain_is_not_the_one_of_that_name() -> None:
         assert lines(joint)[0] == f"node last.grad {op}Grad y.seed a y -> a.grad"
         assert joint.nodes[2].in_place == ()
         assert all(tensor.view is None for tensor in joint.tensors)
+    dropout = expand(floating("node matmul0 MatMul x w -> a", "node last com.x::Dropout a -> y", parameters="w"))
+    assert lines(dropout)[0] == "node last.grad DropoutGrad y.seed a y -> a.grad", "though it has no mask"
 
 
 def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> None:

@@ -314,7 +314,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/layouts/addresses.py": (f"{PREFIX}addresses.py",),
     "tmmu/planner/modes.py": (*JOINT, GOLDEN),
     "tmmu/planner/mutations.py": PLANNER,
-    "tmmu/planner/plan.py": (*PLANNER, f"{UNIT}order_memory.py", f"{COMMANDS}cli_plan.py"),
+    "tmmu/planner/plan.py": (*PLANNER, f"{UNIT}layouts_hashed.py", f"{UNIT}order_memory.py", f"{COMMANDS}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{UNIT}envelope_verify.py", f"{UNIT}replan.py"),
     "tmmu/planner/replan.py": (f"{UNIT}replan.py",),
     "tmmu/plans/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),

@@ -95,7 +95,7 @@ class Boxes:
         return np.asarray(self.size, object if self.is_wide else np.int64)
 
     def _peak(self, sizes: NDArray[Any]) -> int:
-        if not self.gaps and sizes.dtype != object:
+        if not self.gaps:
             # At each birth what was born until then is live, but for what died before.
             birth, death = np.asarray(self.birth, np.int64), np.asarray(self.death, np.int64)
             by_birth, by_death = np.argsort(birth, kind="stable"), np.argsort(death, kind="stable")
