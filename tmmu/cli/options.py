@@ -240,7 +240,7 @@ planning = gathered(
     click.option(
         "--fallback",
         type=click.Choice(["packed"]),
-        help="The layout to use where the slots exceed a capacity that it keeps.",
+        help="The layout to use where the layout slots does not fit and this one does.",
     ),
     order,
     click.option("--seed", type=uint64, help="The seed of the replay token [0]."),

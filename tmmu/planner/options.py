@@ -30,7 +30,8 @@ class PlanOptions:
     address_token
         What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
     fallback
-        "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
+        "packed": use it where the layout is `slots` and these do not fit an arena or 64 bits, or lie elsewhere than
+        where they are fixed, and packed fits.
     effort
         In the layout `packed`: how many looks are spent on finding lower placements; None is the portfolio alone.
     is_stage
