@@ -189,7 +189,11 @@ def _scoped(
     enter: list[int],
     leave: list[int],
 ) -> Iterator[Violation]:
-    """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it."""
+    """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it.
+
+    The copy that a leave makes of what a body returns belongs to that body: where it does not run, none is made.
+    spec: T8.14
+    """
     if len(parent) == 1:
         return
     formal_bodies: dict[int, list[int]] = {}
@@ -208,7 +212,8 @@ def _scoped(
                 bodies.add(parent[b])
                 fresh += [parent[b]] * (parent[b] != MAIN)
     leaves = {t: {leave[b] for b in bodies if b != MAIN} for t, bodies in shared.items()}
-    reads = plan.allocation.steps.listed("reads")
+    reads, writes = plan.allocation.steps.listed("reads"), plan.allocation.steps.listed("writes")
+    copies = {n: {*reads[n]} & {*writes[n]} - run.steps[n].mutates for n in {leave[b] for b in range(1, len(parent))}}
     for n, listed in enumerate(reads):
         around, b = {body[n]}, body[n]
         while b != MAIN:
@@ -225,6 +230,8 @@ def _scoped(
             elif part[w] is NodePart.ENTER:  # what it writes belongs to the bodies of its node, which has one leave
                 within = formal_bodies[w]
                 is_within, leaves_it = any(enter[b] == w for b in around if b != MAIN), n == leave[within[0]]
+            elif r in copies.get(w, ()):
+                is_within = leaves_it = False
             else:
                 is_within, leaves_it = body[w] in around, n == leave[body[w]]
             if not is_within and not leaves_it:

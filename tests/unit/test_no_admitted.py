@@ -57,7 +57,7 @@ def test_nothing_is_left_out_without_a_reason() -> None:
 
 MAY_LEAVE_OUT = {
     "tests/integration/test_mico_document.py", "tests/integration/test_report_page.py",
-    "tests/integration/test_trace_jax.py", "tests/unit/test_report.py",
+    "tests/integration/test_trace_jax.py", "tests/integration/test_report.py",
     "tests/integration/test_trace_torch.py", "tests/nightly/test_codegen_models.py",
     "tests/nightly/test_cortex_m.py", "tests/nightly/test_example_weights.py", "tests/nightly/test_llama_oracle.py",
     "tests/nightly/test_sizes_of_onnxruntime.py", "tests/nightly/test_theory.py",

@@ -217,6 +217,17 @@ def test_a_copy_that_cannot_hold_its_value_is_a_corruption() -> None:
     assert "is not a copy of g: it has another size" in found.text
 
 
+def test_a_copy_that_no_round_has_made_is_not_looked_at() -> None:
+    """The caller asks for it, as for what is saved in a branch; some of these seeds run no round."""
+    lines = ("begin loop1 Loop x -> y", "arm body i -> a loop", "end loop1")
+    plan = planned(text_model("node relu Relu u -> a", *lines, inputs="x u", outputs="y"))
+    copy = list(plan.allocation.tensors.name).index("loop1/body/a.copy0")
+    asked = changed(plan, "tensors", copy, flags=8)
+    reports = [simulated(asked, seed=seed) for seed in range(8)]
+    assert [report.corruption for report in reports] == [None] * 8
+    assert {copy in report.outputs for report in reports} == {False, True}
+
+
 def body_of_bodies(depth: int) -> Model:
     """Ifs within Ifs."""
     lines = []

@@ -312,6 +312,17 @@ def test_a_value_leaves_a_body_through_its_leave_alone(change: Change, name: str
     assert all("from inside another body" in problem.text for problem in found)
 
 
+def test_a_copy_that_a_leave_makes_is_read_by_it_alone() -> None:
+    """A loop may run no round, and then has made none. spec: T8.14"""
+    lines = ("begin loop1 Loop x -> y", "arm body i -> a loop", "end loop1", "node relu2 Relu y -> q")
+    plan = plan_memory(text_model("node relu Relu u -> a", *lines, inputs="x u", outputs="q")).plan
+    copy = "loop1/body/a.copy0"
+    longer = editing.edit(plan, tensors={copy: {"death": 3}}, storages={copy: {"death": 3}})
+    assert problems(longer) == []
+    (found,) = problems(listed(longer, "reads", 3, "y", copy))
+    assert (found.obligation, found.tensors, found.step) == ("bodies_nest", (copy,), 3)
+
+
 def swap() -> Plan:
     """A loop that swaps its two values. Steps: 0 relu, 1 enter, 2 leave, which copies both."""
     model = text_model(

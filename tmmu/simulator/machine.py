@@ -103,6 +103,8 @@ class _Machine:
     def __init__(self, program: PlanProgram, memory: Store, kernels: Kernels) -> None:
         self.program, self.memory, self.kernels = program, memory, kernels
         self.executed: set[int] = set()
+        self.missing: set[int] = set()
+        """Copies that no body, in the last round of its node, has returned."""
         self.dies = _deaths(program)
         self.writers: dict[int, set[int]] = {}
         for n, step in enumerate(program.steps):
@@ -116,7 +118,9 @@ class _Machine:
                 self.memory.release(t)
         writer = self.program.writer
         for t in self.program.returned:
-            # What is saved in a branch that is not taken is not written, and not looked at.
+            # What is saved in a branch that is not taken is not written, and not looked at; nor is a copy of it.
+            if t in self.missing:
+                continue
             if writer[t] == NONE or not self.executed.isdisjoint(self.writers.get(t, (writer[t],))):
                 yield Look(None, t)
 
@@ -163,6 +167,8 @@ class _Machine:
         n, memory = holder.enter, self.memory
         step = self.program.steps[n]
         self.executed |= {n, holder.leave}
+        copies = {copy for inner in holder.bodies for _, copy in inner.returns if copy is not None}
+        self.missing |= copies
         memory.begin(n)
         held = self.hold(step.operands)
         memory.prepare([*step.scratch, *holder.formals])
@@ -189,6 +195,7 @@ class _Machine:
             again = True
             # What the last round does not write, a branch that it does not take, is no value of that round.
             self.executed.difference_update(range(holder.enter + 1, holder.leave))
+            self.missing |= copies
             bodies = [holder.bodies[k] for k in chosen]
             for inner in bodies:
                 for item in inner.items:
@@ -240,6 +247,7 @@ class _Machine:
                 names = self.program.names[value], self.program.names[copy]
                 raise Corrupted(Corruption(f"{names[1]} is not a copy of {names[0]}: it has another size", names, n))
             self.memory.store(copy, content)
+            self.missing.discard(copy)
 
 
 def _deaths(program: PlanProgram) -> dict[int, list[int]]:
