@@ -19,7 +19,7 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.examples.broken import editing
 from tmmu.examples.broken.editing import changed, listed
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import PARTS, ROLES, SHARES
 from tmmu.plans.sections import Plan, amended
 
@@ -293,6 +293,14 @@ def test_a_layout_of_its_own_asks_nothing_of_where_slots_lie() -> None:
     odd = changed(plan, "slots", 1, alignment=256)
     assert [problem.obligation for problem in problems(odd)] == ["alignment", "alignment"]
     assert problems(amended(odd, layout="packed")) == []
+
+
+def test_a_slot_that_needs_no_alignment_begins_at_any_byte() -> None:
+    one = (ArenaConfiguration("m", tuple(Role), alignment=1),)
+    model = text_model("node matmul Matmul x -> y", sizes={"x": 1, "y": 1})
+    plan = plan_memory(model, one, PlanOptions(layout="slots")).plan
+    assert sorted(plan.allocation.storages.offset.tolist()) == [0, 1]
+    assert problems(plan) == []
 
 
 SCOPED: list[tuple[str, Change, str | None]] = [
