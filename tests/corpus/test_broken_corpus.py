@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.verify.command import command
-from tests.support.broken_findings import KEPT, Findings, findings
+from tests.support.kept_findings import KEPT, Findings, findings
 from tmmu import examples
 from tmmu.core.canonical import write_atomically
 from tmmu.core.vocabulary import Model, Role, Shares
@@ -101,7 +101,7 @@ def test_every_kind_says_what_is_wrong_in_a_sentence_of_its_own() -> None:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_what_is_found_and_what_solvers_are_asked_is_the_same(kind: Broken) -> None:
-    """All of it, and not the witness alone. Run `python -m tests.support.broken_findings` where it should change."""
+    """All of it, and not the witness alone. Run `python -m tests.support.kept_findings` where it should change."""
     assert findings(kind) == FOUND[kind.name]
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 
-from tests.support.broken_findings import KEPT_OF_MADE, asked_of_made_plans
+from tests.support.kept_findings import KEPT_OF_MADE, asked_of_made_plans
 
 
 def test_what_is_asked_of_plans_in_every_layout_is_the_same() -> None:
-    """Run `python -m tests.support.broken_findings` where they should change, and say in the commit why."""
+    """Run `python -m tests.support.kept_findings` where they should change, and say in the commit why."""
     kept = json.loads(KEPT_OF_MADE.read_text())
     found = asked_of_made_plans()
     assert found == kept

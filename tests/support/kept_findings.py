@@ -1,6 +1,6 @@
 """What is found without a solver and a model in each wrong plan of the corpus, and what solvers are asked of plans.
 
-    python -m tests.support.broken_findings
+    python -m tests.support.kept_findings
 
 writes it anew: obligation and place of each violation, no prose, and of each obligation how many rows it has, with a
 digest of them and of what they are about; of plans that are made here, most of them right, of all together. Where a
