@@ -252,7 +252,10 @@ def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
 
 
 def copied(plan: Plan, run: Program) -> Iterator[Violation]:
-    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes."""
+    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes.
+
+    It also reads the scratch of its own enter, which is there for all of the node.
+    """
     if len(plan.allocation.bodies) == 1:
         return
     reads, writes, scratch = (
@@ -267,11 +270,8 @@ def copied(plan: Plan, run: Program) -> Iterator[Violation]:
         handed = frozenset(writes[leave])
         for r, following in pairwise((*reads[leave], None)):
             made = run.tensors[r].writer
-            if (
-                (made is None or made <= enter)
-                and plan.allocation.tensors.role[r] != scratch
-                and following not in handed
-            ):
+            is_own_scratch = made == enter and plan.allocation.tensors.role[r] == scratch
+            if (made is None or made <= enter) and not is_own_scratch and following not in handed:
                 text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
                 yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), leave)
             if following in handed and r not in handed and following is not None:

@@ -7,6 +7,7 @@ with kernels of its own, compares every read, and keeps account of every byte.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from tests.support.onnx_models import build
 from tests.support.recipes import HOLDERS, KINDS, LEAVES
 from tests.support.simulated import is_no_corruption, ran, ran_beside
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, Model
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
+from tmmu.examples.broken.editing import changed, with_accesses
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted, some_change
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
@@ -94,6 +96,29 @@ def test_a_changed_plan_that_corrupts_is_refuted(model: Model, mode: str, wanted
     assert plan is not None
     if corrupts(plan, model, seed):
         assert any(objections(plan, None, model.bindings.donated))
+
+
+@given(models(kinds=(*KINDS, *HOLDERS)), st.integers(0, 999), seeds)
+def test_a_step_that_reads_what_is_not_there_in_some_run_is_refuted(model: Model, which: int, seed: int) -> None:
+    """One tensor is read by a step more, whichever, where no byte is ever used again: bodies alone forbid it.
+
+    spec: SIM7.1, T8.14
+    """
+    once = (ArenaConfiguration("once", tuple(Role), alignment=1, reuse=False),)
+    try:
+        plan = replace(plan_memory(model, once).plan, provenance=None, claims=None)
+    except TmmuError:  # a scratch request asks for another arena
+        assume(False)
+    steps, tensors = plan.allocation.steps, plan.allocation.tensors
+    assume(len(tensors) and len(plan.allocation.bodies) > 1)
+    t = which % len(tensors)
+    for n, reads in enumerate(steps.listed("reads")):
+        if t not in reads:
+            longer = with_accesses(plan, reads={n: [*reads, t]})
+            for table, row in (("tensors", t), ("storages", int(tensors.storage[t]))):
+                longer = changed(longer, table, row, death=max(n, int(getattr(plan.allocation, table).death[row])))
+            if corrupts(longer, model, seed):
+                assert any(objections(longer, None, model.bindings.donated))
 
 
 @given(models(kinds=(*KINDS, *HOLDERS)), layouts, changes(PLACES), seeds)

@@ -325,10 +325,18 @@ def test_a_copy_that_a_leave_makes_is_read_by_it_alone() -> None:
     lines = ("begin loop1 Loop x -> y", "arm body i -> a loop", "end loop1", "node relu2 Relu y -> q")
     plan = plan_memory(text_model("node relu Relu u -> a", *lines, inputs="x u", outputs="q")).plan
     copy = "loop1/body/a.copy0"
-    longer = editing.edit(plan, tensors={copy: {"death": 3}}, storages={copy: {"death": 3}})
-    assert problems(longer) == []
-    (found,) = problems(listed(longer, "reads", 3, "y", copy))
+    assert problems(plan) == []
+    (found,) = problems(listed(plan, "reads", 3, "y", copy))
     assert (found.obligation, found.tensors, found.step) == ("bodies_nest", (copy,), 3)
+
+
+def test_a_leave_reads_no_scratch_but_that_of_its_own_enter() -> None:
+    body = ("begin loop1 Loop v -> y scratch 8", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1")
+    plan = plan_memory(text_model("node matmul MatMul x -> v scratch 8", *body)).plan
+    reads = [plan.allocation.tensors.name[t] for t in plan.allocation.steps.listed("reads")[3]]
+    assert (problems(plan), reads) == ([], ["o", "loop1.scratch0"])
+    (found,) = problems(listed(plan, "reads", 3, *reads, "matmul.scratch0"))
+    assert (found.obligation, found.tensors, found.step) == ("bodies_nest", ("matmul.scratch0",), 3)
 
 
 def swap() -> Plan:
