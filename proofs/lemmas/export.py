@@ -20,11 +20,11 @@ def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
     wanted = set(names)
     written = []
     for family in families.FAMILIES.values():
-        for lemma in family.lemmas:
-            if lemma.name not in wanted:
-                continue
+        chosen = [lemma for lemma in family.lemmas if lemma.name in wanted]
+        proofs = proofs_of(family.context, family.text) if any(isinstance(lemma, Lemma) for lemma in chosen) else {}
+        for lemma in chosen:
             if isinstance(lemma, Lemma):
-                queries = [query.negation() for query in proofs_of(family.context, family.text)[lemma.name]]
+                queries = [query.negation() for query in proofs[lemma.name]]
             else:
                 queries = ["\n".join(statement.refutation()) for statement in statements_of(lemma)]
             text = script(Scope(family.text), queries)

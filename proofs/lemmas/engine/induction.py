@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from proofs.lemmas.engine.statements import Mutant
@@ -156,7 +157,7 @@ def check(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Map
         _check_constants(lemma, query, made if position else None)
         for hypothesis in query.hypotheses:
             of_itself = position == 1 and _is_instance(hypothesis, lemma, claim, {str(lemma.over): REST})
-            if not of_itself and not any(_is_instance(hypothesis, e, parse_one(e.claim), {}) for e in earlier.values()):
+            if not of_itself and not any(_is_instance(hypothesis, e, _read(e.claim), {}) for e in earlier.values()):
                 raise NoInduction(f"{lemma.name}: {text_of(hypothesis)[:80]!r} may not be assumed")
 
 
@@ -186,6 +187,12 @@ def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:
         allowed |= fresh
     if any(allowed.get(name) != sort for name, sort in query.constants.items()):
         raise NoInduction(f"{lemma.name}: a constant is neither a variable nor a part of the cell")
+
+
+@cache
+def _read(claim: str) -> Expression:
+    """The claim of a lemma, read once: each lemma after it may rest on it. It is looked at, and not changed."""
+    return parse_one(claim)
 
 
 def _is_instance(found: Expression, lemma: Lemma, claim: Expression, fixed: Mapping[str, Expression]) -> bool:
