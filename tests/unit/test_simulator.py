@@ -13,7 +13,7 @@ from tests.support.models import numbered
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role, Shares
-from tmmu.examples.broken.editing import changed, in_place
+from tmmu.examples.broken.editing import changed, in_place, listed
 from tmmu.examples.broken.faults.entries import Change
 from tmmu.examples.broken.faults.entries import corrupted as changed_by
 from tmmu.planner import PlanOptions, plan_memory
@@ -226,6 +226,14 @@ def test_a_copy_that_no_round_has_made_is_not_looked_at() -> None:
     reports = [simulated(asked, seed=seed) for seed in range(8)]
     assert [report.corruption for report in reports] == [None] * 8
     assert {copy in report.outputs for report in reports} == {False, True}
+
+
+def test_a_node_that_reads_what_its_leave_writes_is_no_program() -> None:
+    lines = ("begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1")
+    plan = planned(text_model(*lines))
+    found = corruption(listed(plan, "reads", 0, "x", "y"))
+    assert (found.tensors, found.step) == (("y",), 0)
+    assert "reads y, which its leave is the first to write" in found.text
 
 
 def body_of_bodies(depth: int) -> Model:

@@ -176,6 +176,9 @@ class Tree:
                 inner[b].returns.append((value, copy))
         copies = {copy for body in inner.values() for _, copy in body.returns}
         results = tuple(t for t in last.results if t not in copies)
+        for t in sorted({*step.operands}.intersection(results).difference(last.mutates)):
+            name = self.names[t]
+            raise malformed(f"{step.node} reads {name}, which its leave is the first to write", name, step=enter)
         exclusive = bool(owned) and all(self.exclusive[b] for b in owned)
         again = iterates(*step.op) and not (exclusive and not has_body_rule(*step.op))
         return Holder(enter, leave, list(inner.values()), step.results, results, again, exclusive)

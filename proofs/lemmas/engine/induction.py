@@ -191,7 +191,7 @@ def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:
 
 @cache
 def _read(claim: str) -> Expression:
-    """The claim of a lemma, read once: each lemma after it may rest on it. It is looked at, and not changed."""
+    """The claim of a lemma, read once, though each lemma after it may use it. It is looked at, and not changed."""
     return parse_one(claim)
 
 
