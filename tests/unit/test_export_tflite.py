@@ -16,6 +16,7 @@ from proofs.readers.plans import tflite as reader
 from proofs.readers.plans.flatbuffer import Flatbuffer
 from proofs.readers.plans.source import Source
 from proofs.readers.plans.tflite import OPERATORS
+from tests.support.buffers import hard, right
 from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
 from tmmu import tflite
@@ -195,6 +196,15 @@ def test_buffers_that_live_at_one_step_share_no_byte(rows: list[tuple[int, int, 
             for other, (first, last) in zip(buffers[:k], spans[:k], strict=True):
                 lives_together = one.birth <= other.death and other.birth <= one.death
                 assert not (lives_together and low < last and first < high)
+
+
+def test_an_effort_finds_a_lower_placement_of_buffers() -> None:
+    given = hard(3)
+    rows = zip(given.birth, given.death, given.size, given.alignment, strict=True)
+    buffers = [LiveBuffer(*row) for row in rows]
+    greedy, searched = (pack_buffers(buffers, effort=effort) for effort in (0, 30_000))
+    assert right(given, list(searched.offsets))
+    assert searched.height < greedy.height
 
 
 @pytest.mark.parametrize(
