@@ -92,7 +92,7 @@ class Boxes:
         return sum(self.size) + sum(self.alignment) + self.fixed_end() >= INT64_SAFE
 
     def _sizes(self) -> NDArray[Any]:
-        return np.asarray(self.size, object if self.is_wide else np.int64)
+        return np.asarray(self.size, object) if self.is_wide else _words(self.size)
 
     def _peak(self, sizes: NDArray[Any]) -> int:
         if not self.gaps:
@@ -128,6 +128,11 @@ class Boxes:
             for i, others in self.apart.items()
             for j in others
         )
+
+
+def _words(values: Sequence[int]) -> NDArray[np.int64]:
+    """Integers below 2^63 as int64, in the bytes that they have where they are words already."""
+    return np.asarray(values).view(np.int64)
 
 
 def boxes_of(problem: AllocationProblem, members: Sequence[int], alignment: int) -> Boxes:
@@ -281,7 +286,7 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
     is_wide, endless = boxes.is_wide, 2 * (sum(boxes.size) + sum(boxes.alignment))
     kind = np.int32 if max(boxes.death, default=0) < 1 << 31 else np.int64
     birth, death = np.asarray(boxes.birth, kind), np.asarray(boxes.death, kind)
-    size, alignment = (np.asarray(of, object if is_wide else np.int64) for of in (boxes.size, boxes.alignment))
+    size, alignment = (np.asarray(of, object) if is_wide else _words(of) for of in (boxes.size, boxes.alignment))
     order = np.lexsort((-size, birth)).astype(kind)
     by_death = np.argsort(death, kind="stable").astype(kind)
     if compile_ is None and len(boxes) >= MANY:
