@@ -50,7 +50,7 @@ def column(
 
 
 def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] = "Q") -> array[int]:
-    """Integers from 0 to 2^64 in eight bytes each ("Q"), or below 2^31 in four ("i"), where a list takes up to forty.
+    """Integers from 0 to 2^64 - 1 in eight bytes each ("Q"), or below 2^31 in four ("i"); a list takes up to forty.
 
     They are read as those of a list are, and NumPy takes the bytes as they are. Raises OverflowError for others.
     """
