@@ -17,7 +17,7 @@ from typing import Any
 from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.core.vocabulary import Bindings
-from tmmu.importers.shapes import resolve
+from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import PlanProgram, simulate

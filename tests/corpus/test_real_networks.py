@@ -19,12 +19,12 @@ from proofs.readers.models.training import in_mode
 from proofs.readers.operators import DROPOUT_ASSUMED, OLD_DROPOUT_ASSUMED
 from proofs.readers.sharing import permitted
 from tests.support.onnx_files import IF, LIGHT, NESTED, model_of, written
+from tmmu import onnx as shapes
 from tmmu.core.vocabulary import Bindings, Model, NodePart, Role, Shares
 from tmmu.importers import onnx as importer
-from tmmu.importers import shapes
-from tmmu.importers.shapes.sizes import DTYPES
 from tmmu.ir.order import stable_topological
 from tmmu.ir.validate import validate
+from tmmu.onnx.sizes import DTYPES
 from tmmu.planner.plan import plan_memory
 from tmmu.plans.columns import SHARES
 

@@ -28,7 +28,7 @@ from tmmu.core.dims.expressions import evaluate
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes import resolve
+from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import amended

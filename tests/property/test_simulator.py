@@ -27,8 +27,8 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.editing import changed, with_accesses
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted, some_change
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes import resolve
 from tmmu.ir import order as orders_of
+from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes import Resolved, resolve
+from tmmu.onnx import Resolved, resolve
 
 LIGHT = sorted(Path(os.path.dirname(onnx.__file__), "backend", "test", "data", "light").glob("light_*.onnx"))
 """The networks that the onnx wheel carries, as exporters wrote them."""

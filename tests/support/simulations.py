@@ -11,8 +11,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes import resolve
 from tmmu.ir import order
+from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.simulator import PlanProgram, SimulationReport, simulate

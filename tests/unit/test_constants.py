@@ -16,7 +16,7 @@ from tests.support.simulations import Simulated, evaluated, same
 from tmmu.core.vocabulary import Bindings, Role
 from tmmu.importers import onnx as importer
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes.folding import FOLDED, RESULT_LIMIT
+from tmmu.onnx.folding import FOLDED, RESULT_LIMIT
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 

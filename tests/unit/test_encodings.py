@@ -23,9 +23,9 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes import encodings as importers
-from tmmu.importers.shapes.sizes import DTYPES
-from tmmu.importers.shapes.values import stored_value
+from tmmu.onnx import encodings as importers
+from tmmu.onnx.sizes import DTYPES
+from tmmu.onnx.values import stored_value
 
 FIELDS = ("raw_data", *importers.TYPED)
 SHAPES = ((), (0,), (1,), (3,), (2, 5))

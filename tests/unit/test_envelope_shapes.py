@@ -13,9 +13,9 @@ import pytest
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tmmu.core.dims.expressions import show
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes import rules
-from tmmu.importers.shapes.resolution import corners
-from tmmu.importers.shapes.walk import Walk
+from tmmu.onnx import rules
+from tmmu.onnx.resolution import corners
+from tmmu.onnx.walk import Walk
 
 RANGES = {"a": (1, 8), "b": (2, 5)}
 STORED = """<int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] last = {-1},

@@ -34,8 +34,8 @@ from tmmu.importers import onnx as importer
 from tmmu.importers import opaque
 from tmmu.importers import operators as importers
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.shapes.operators import Operators
 from tmmu.ir import text
+from tmmu.onnx.operators import Operators
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.sharding import local_models, relations, shards_of

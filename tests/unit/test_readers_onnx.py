@@ -16,7 +16,7 @@ from tests.support.onnx_files import IF, NESTED, model_of
 from tests.support.reader_plans import lines
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Role
-from tmmu.importers.shapes import Resolved, resolve
+from tmmu.onnx import Resolved, resolve
 
 UNBOUND = Bindings()
 

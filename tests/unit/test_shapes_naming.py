@@ -6,8 +6,8 @@ import onnx
 from onnx import helper
 
 from tests.support.onnx_files import model_of
-from tmmu.importers.shapes import node_ids
-from tmmu.importers.shapes.naming import bodies_of, domain_of
+from tmmu.onnx import node_ids
+from tmmu.onnx.naming import bodies_of, domain_of
 
 
 def graph(*nodes: onnx.NodeProto) -> onnx.GraphProto:

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes import functions, reading, resolve
+from tmmu.onnx import functions, reading, resolve
 
 RELU = "main (float[3] x) => (float[3] y) { y = Relu (x) }"
 

@@ -16,8 +16,8 @@ from onnx.reference import ReferenceEvaluator
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tmmu import examples
 from tmmu.core.dtypes import BITS
-from tmmu.importers.shapes import Resolved, resolve
-from tmmu.importers.shapes.sizes import DTYPES, UNKNOWN, Type
+from tmmu.onnx import Resolved, resolve
+from tmmu.onnx.sizes import DTYPES, UNKNOWN, Type
 
 EXPAND = "main (float one) => (y) { y = Expand (one, t) }"
 
@@ -411,8 +411,8 @@ def test_types_are_shown_as_people_write_them() -> None:
 
 def test_the_resolution_stands_alone() -> None:
     """spec: D1.3"""
-    code = """import sys, tmmu.importers.shapes
-print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and not m.startswith("tmmu.importers")))"""
+    code = """import sys, tmmu.onnx
+print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and not m.startswith("tmmu.onnx")))"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     envelope = {f"tmmu.core.dims{module}" for module in ("", ".expressions", ".maxima", ".operations")}
     assert set(eval(out)) == {

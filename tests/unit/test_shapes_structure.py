@@ -9,8 +9,8 @@ import pytest
 from onnx import helper
 
 from tests.support.onnx_files import model_of, refusal, resolved
-from tmmu.importers.shapes import structure as naming
-from tmmu.importers.shapes.structure import structure
+from tmmu.onnx import structure as naming
+from tmmu.onnx.structure import structure
 
 NESTED = """main (float[3] x, bool c) => (float[3] y) {
     a = Relu (x)
@@ -177,9 +177,9 @@ def test_what_a_body_is_given_it_does_not_store_as_well(tmp_path: Path) -> None:
 
 def test_bodies_nest_only_so_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The depth that protobuf allows is less than the limit, so the limit is lowered.
-    monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_BODY_DEPTH", 2)
+    monkeypatch.setattr("tmmu.onnx.structure.MAX_BODY_DEPTH", 2)
     assert max(scope.depth for scope in structure(model_of(NESTED).graph).scopes) == 2
-    monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_BODY_DEPTH", 1)
+    monkeypatch.setattr("tmmu.onnx.structure.MAX_BODY_DEPTH", 1)
     error = refusal(tmp_path, NESTED)
     assert (error.place, error.what) == ("node 'outer/then_branch/inner'", "bodies nest deeper than 1")
 

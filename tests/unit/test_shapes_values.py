@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.onnx_files import model_of, refusal, resolved
-from tmmu.importers.shapes import folding, values
-from tmmu.importers.shapes.folding import FOLDED, compute
+from tmmu.onnx import folding, values
+from tmmu.onnx.folding import FOLDED, compute
 
 STORED = """<int64[2] s = {5, 6}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] nine = {9},
     int64[1] last = {-1}, int64[1] before = {-2}, int64[1] start = {-9}, float half = {0.5},

@@ -14,7 +14,7 @@ from proofs.readers.models.sizes import runtimes as theirs
 from proofs.readers.models.sizes.table import RULES
 from tests.support.onnx_files import refusal, resolved
 from tmmu.core.dims.expressions import evaluate
-from tmmu.importers.shapes import runtimes as ours
+from tmmu.onnx import runtimes as ours
 
 ML, MS = "ai.onnx.ml", "com.microsoft"
 F, I8, I32, I64, U8 = TensorProto.FLOAT, TensorProto.INT8, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8

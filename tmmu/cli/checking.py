@@ -22,7 +22,7 @@ from tmmu.plans import file
 from tmmu.plans.sections import Plan
 
 if TYPE_CHECKING:
-    from tmmu.importers.shapes import Resolved
+    from tmmu.onnx import Resolved
 
 TIMEOUT_S = 60.0
 """Seconds for the solver to show that a size has its maximum; it takes milliseconds."""

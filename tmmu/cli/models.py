@@ -14,7 +14,7 @@ from tmmu.ir import files, order, validate
 from tmmu.planner.patterns import matches
 
 if TYPE_CHECKING:
-    from tmmu.importers.shapes import Resolved
+    from tmmu.onnx import Resolved
 
 UNBOUND = Bindings()
 """What is bound where nothing is given."""
@@ -31,7 +31,7 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
         model = _ir(path, bindings)
         return replace(model, bindings=donated(model, bindings.donated, path)), None
     from tmmu.importers.onnx import import_resolved
-    from tmmu.importers.shapes import resolve
+    from tmmu.onnx import resolve
 
     try:
         resolved = resolve(

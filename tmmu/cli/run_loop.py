@@ -144,7 +144,7 @@ class BatchLoop:
 
     def bound(self, program: PlanProgram) -> Runnable:
         """A program with the ONNX model with which it agrees, and with the kernels of that which are asked for."""
-        from tmmu.importers.shapes import resolve
+        from tmmu.onnx import resolve
         from tmmu.simulator.onnx_model import OnnxModel
 
         bindings = program.plan.bindings

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from onnx import NodeProto
 
 from tmmu.core.dtypes import most_bytes
-from tmmu.importers.shapes.folding import RESULT_LIMIT, is_folded
-from tmmu.importers.shapes.sizes import Size
-from tmmu.importers.shapes.structure import GraphScope, Structure
+from tmmu.onnx.folding import RESULT_LIMIT, is_folded
+from tmmu.onnx.sizes import Size
+from tmmu.onnx.structure import GraphScope, Structure
 
 
 def constant_nodes(found: Structure, sizes: Mapping[str, Size], ruled_out: frozenset[str]) -> frozenset[str]:

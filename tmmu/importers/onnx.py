@@ -20,12 +20,12 @@ from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, SteppedDim, Tens
 from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
 from tmmu.importers.operators import VIEWS, iterates, takeable
-from tmmu.importers.shapes import Resolved, resolve
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.operators import Operators
-from tmmu.importers.shapes.structure import GIVEN, GraphScope, structure
-from tmmu.importers.shapes.values import stored_value
 from tmmu.ir.validate import validate
+from tmmu.onnx import Resolved, resolve
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.operators import Operators
+from tmmu.onnx.structure import GIVEN, GraphScope, structure
+from tmmu.onnx.values import stored_value
 
 
 def import_onnx(
@@ -47,7 +47,7 @@ def import_onnx(
     path
         The file; weights may be absent, external or larger than memory.
     dims, shapes, values, ranges, trust_shapes, stated, steps
-        What fixes the shapes that the file leaves open: see `tmmu.importers.shapes.resolve`.
+        What fixes the shapes that the file leaves open: see `tmmu.onnx.resolve`.
     donate
         Graph inputs and initializers whose bytes the caller gives up.
 

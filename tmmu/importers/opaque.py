@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx
 from onnx import defs
 
-from tmmu.importers.shapes.naming import domain_of
+from tmmu.onnx.naming import domain_of
 
 _BY_VERSIONS = """
 1: Not

@@ -17,7 +17,6 @@ from typing import Protocol
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, NodePart, Shares
-from tmmu.importers.shapes.naming import domain_of
 from tmmu.mico import build, source
 from tmmu.mico import weights as constants
 from tmmu.mico.blocks import BlockPlace, blocks_of
@@ -27,6 +26,7 @@ from tmmu.mico.kernels import calls_of
 from tmmu.mico.kernels.functions import kernels
 from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
 from tmmu.mico.network import OnnxNetwork, attributes
+from tmmu.onnx.naming import domain_of
 from tmmu.plans import file
 from tmmu.plans.columns import PARTS, SHARES
 from tmmu.plans.sections import Plan

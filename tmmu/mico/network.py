@@ -17,12 +17,12 @@ from tmmu.core.dims.expressions import closed
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.constants import constant_nodes
-from tmmu.importers.shapes import resolve
-from tmmu.importers.shapes.folding import BY_SHAPE, compute, dimensions, fits, is_folded
-from tmmu.importers.shapes.functions import inlined
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.structure import structure
 from tmmu.mico.kernels.node import Array
+from tmmu.onnx import resolve
+from tmmu.onnx.folding import BY_SHAPE, compute, dimensions, fits, is_folded
+from tmmu.onnx.functions import inlined
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.structure import structure
 
 Size = tuple[tuple[int, ...], str]
 

@@ -13,7 +13,7 @@ import onnx
 from numpy.typing import NDArray
 
 from tmmu.core.dtypes import BITS, nbytes
-from tmmu.importers.shapes.sizes import NUMBERS
+from tmmu.onnx.sizes import NUMBERS
 from tmmu.simulator.memories import Raw
 
 Array = NDArray[Any]

@@ -18,9 +18,9 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart
 from tmmu.importers.constants import constant_nodes
-from tmmu.importers.shapes import Resolved
-from tmmu.importers.shapes.functions import inlined
-from tmmu.importers.shapes.structure import GraphScope, structure
+from tmmu.onnx import Resolved
+from tmmu.onnx.functions import inlined
+from tmmu.onnx.structure import GraphScope, structure
 from tmmu.simulator.bodies import Holder, Inner
 from tmmu.simulator.elements import Size
 from tmmu.simulator.onnx_bodies import Sizes

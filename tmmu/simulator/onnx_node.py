@@ -15,8 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.sizes import NUMBERS
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.sizes import NUMBERS
 from tmmu.simulator.elements import Array, Size, numpy_type
 
 RANDOM = frozenset(

@@ -13,7 +13,7 @@ import onnx
 import onnxruntime
 
 from tmmu.core.dtypes import nbytes
-from tmmu.importers.shapes.sizes import NUMBERS
+from tmmu.onnx.sizes import NUMBERS
 from tmmu.simulator.elements import Array, Size, decode, encode, numpy_type
 from tmmu.simulator.onnx_node import NodeKernel
 

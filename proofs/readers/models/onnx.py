@@ -1,7 +1,7 @@
 """An ONNX model as the steps that must be run of it, read by the checker itself.
 
 The importer turns the same file into a model for the planner; this module shares no code with it. Both read the file
-and its bindings by `tmmu.importers.shapes`. What that infers of sizes, and of branches that a binding rules out, is
+and its bindings by `tmmu.onnx`. What that infers of sizes, and of branches that a binding rules out, is
 compared with what `sizes` works out from the operators' texts. Names, captured values, bodies, unproduced outputs,
 views and in-place operands are worked out here from the graph itself. Bodies nest to any depth that protobuf parses;
 the walk keeps its own stack.
@@ -33,11 +33,11 @@ from proofs.readers.models.sizes.evaluator import EVALUATED
 from proofs.readers.models.sizes.reading import Formal, SizeReading
 from proofs.readers.models.sizes.stored import value_of
 from proofs.readers.operators import OLD_DROPOUT_ASSUMED, is_floating, is_view, iterates, overwritable, plain
+from tmmu import onnx as shapes
 from tmmu.core.dims.maxima import maximum
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, NodePart, Role
-from tmmu.importers import shapes
 
 FOLDED_BYTES = 1 << 20
 """The most bytes of a result for which a node on constants has no step."""

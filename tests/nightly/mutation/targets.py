@@ -290,8 +290,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/planner/layouts/{name}.py": PACKING for name in ("search", "exhaustive", "refit", "compiled")},
     "tmmu/planner/options.py": (*PLANNER, f"{COMMANDS}cli_plan.py"),
     **_modules("tmmu/importers", f"{UNIT}import_onnx.py", *SHAPES),
-    **_modules("tmmu/importers/shapes", *SHAPES),
-    **{f"tmmu/importers/shapes/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
+    **_modules("tmmu/onnx", *SHAPES),
+    **{f"tmmu/onnx/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
        for name in ("binding", "bodies", "naming", "reading", "resolution", "structure", "values")},
     "tmmu/importers/constants.py": (f"{UNIT}constants.py", *SHAPES),
     "tmmu/importers/opaque.py": (f"{UNIT}opaque_nodes.py", *SHAPES),

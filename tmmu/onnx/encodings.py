@@ -18,8 +18,8 @@ from onnx import AttributeProto, TensorProto, defs
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.sizes import DTYPES, refuse
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.sizes import DTYPES, refuse
 
 TYPED = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 VALUES_LIMIT = 1 << 20

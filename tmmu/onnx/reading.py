@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import onnx
 
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes import encodings
-from tmmu.importers.shapes.functions import inlined
-from tmmu.importers.shapes.naming import bodies_of, domain_of
-from tmmu.importers.shapes.sizes import refuse
+from tmmu.onnx import encodings
+from tmmu.onnx.functions import inlined
+from tmmu.onnx.naming import bodies_of, domain_of
+from tmmu.onnx.sizes import refuse
 
 FILE_LIMIT = (1 << 31) - 1
 """The largest file that is read, in bytes: no protobuf message is larger."""

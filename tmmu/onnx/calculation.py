@@ -14,8 +14,8 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim, Unwieldy, limits
 from tmmu.core.dims.operations import larger, quotient, smaller
-from tmmu.importers.shapes.folding import compute, settled
-from tmmu.importers.shapes.sizes import Array
+from tmmu.onnx.folding import compute, settled
+from tmmu.onnx.sizes import Array
 
 MOVED: dict[str, tuple[int, ...] | None] = {
     "Concat": None, "Expand": (0,), "Flatten": (0,), "Gather": (0,), "GatherElements": (0,), "GatherND": (0,),

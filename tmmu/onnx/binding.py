@@ -18,9 +18,9 @@ from tmmu.core.dims.expressions import Dim, show, symbol
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.output import did_you_mean
 from tmmu.core.vocabulary import SteppedDim
-from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
-from tmmu.importers.shapes.stated import StatedSize
-from tmmu.importers.shapes.structure import GraphScope
+from tmmu.onnx.sizes import Array, Size, checked, from_proto, refuse, stored_type
+from tmmu.onnx.stated import StatedSize
+from tmmu.onnx.structure import GraphScope
 
 LARGEST = (1 << 63) - 1
 """The largest dimension that ONNX can state."""

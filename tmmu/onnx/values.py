@@ -13,8 +13,8 @@ from typing import NamedTuple
 import onnx
 from onnx import numpy_helper
 
-from tmmu.importers.shapes.calculation import calculate
-from tmmu.importers.shapes.folding import (
+from tmmu.onnx.calculation import calculate
+from tmmu.onnx.folding import (
     BY_SHAPE,
     COUNTING,
     TOTAL_LIMIT,
@@ -24,9 +24,9 @@ from tmmu.importers.shapes.folding import (
     has_open,
     is_folded,
 )
-from tmmu.importers.shapes.operators import Operators
-from tmmu.importers.shapes.sizes import Array, Size, stored_type
-from tmmu.importers.shapes.structure import GIVEN, GraphScope
+from tmmu.onnx.operators import Operators
+from tmmu.onnx.sizes import Array, Size, stored_type
+from tmmu.onnx.structure import GIVEN, GraphScope
 
 
 class KnownValue(NamedTuple):

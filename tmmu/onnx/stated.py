@@ -14,8 +14,8 @@ import onnx
 from tmmu.core.bindings import stated_size
 from tmmu.core.dims.expressions import Dim
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes.sizes import Size, Type, from_proto, refuse
-from tmmu.importers.shapes.structure import GraphScope, Structure
+from tmmu.onnx.sizes import Size, Type, from_proto, refuse
+from tmmu.onnx.structure import GraphScope, Structure
 
 
 class StatedSize(NamedTuple):

@@ -17,7 +17,7 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim, Expression, limits, show
 from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, smaller
-from tmmu.importers.shapes.sizes import Array, Size
+from tmmu.onnx.sizes import Array, Size
 
 Shape = tuple[Dim, ...]
 

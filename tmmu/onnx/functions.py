@@ -13,8 +13,8 @@ from typing import NamedTuple
 import onnx
 from onnx.inliner import inline_local_functions
 
-from tmmu.importers.shapes.naming import bodies_of, domain_of
-from tmmu.importers.shapes.sizes import refuse
+from tmmu.onnx.naming import bodies_of, domain_of
+from tmmu.onnx.sizes import refuse
 
 NODE_LIMIT, BYTE_LIMIT = 1 << 20, 1 << 28
 """The most nodes and bytes that a model's calls may expand to."""

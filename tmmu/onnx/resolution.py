@@ -17,13 +17,13 @@ import onnx
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, SteppedDim
-from tmmu.importers.shapes.binding import bind
-from tmmu.importers.shapes.operators import Operators
-from tmmu.importers.shapes.reading import read
-from tmmu.importers.shapes.sizes import Array, Size, at, refuse
-from tmmu.importers.shapes.stated import StatedShapes, StatedSize, divided
-from tmmu.importers.shapes.structure import Structure, structure
-from tmmu.importers.shapes.walk import Walk
+from tmmu.onnx.binding import bind
+from tmmu.onnx.operators import Operators
+from tmmu.onnx.reading import read
+from tmmu.onnx.sizes import Array, Size, at, refuse
+from tmmu.onnx.stated import StatedShapes, StatedSize, divided
+from tmmu.onnx.structure import Structure, structure
+from tmmu.onnx.walk import Walk
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from tmmu.core.dims.expressions import Dim
 from tmmu.core.dims.operations import divided
-from tmmu.importers.shapes.rules import NodeFacts, Shape, Unfit, broadcast
-from tmmu.importers.shapes.sizes import Size
+from tmmu.onnx.rules import NodeFacts, Shape, Unfit, broadcast
+from tmmu.onnx.sizes import Size
 
 Found = list[Size | None]
 Rule = Callable[[NodeFacts], Found]

@@ -16,8 +16,8 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from tmmu.core.dims.expressions import Dim, Expression
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.sizes import Array, Size, is_open, numbers
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.sizes import Array, Size, is_open, numbers
 
 RESULT_LIMIT = 1 << 20
 """The most bytes that one operand or result of a computed node may have."""

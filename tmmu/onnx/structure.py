@@ -16,8 +16,8 @@ import onnx
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAX_BODY_DEPTH
-from tmmu.importers.shapes.naming import bodies_of, node_ids, within
-from tmmu.importers.shapes.sizes import refuse
+from tmmu.onnx.naming import bodies_of, node_ids, within
+from tmmu.onnx.sizes import refuse
 
 NAMES_LIMIT = 1 << 26
 """The most characters of all names together that repeat the name of a body."""

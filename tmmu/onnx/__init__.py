@@ -12,7 +12,7 @@ the format layer, and nothing else of the project. spec: T10.1, D1.3
 
 from __future__ import annotations
 
-from tmmu.importers.shapes.naming import node_ids
-from tmmu.importers.shapes.resolution import Resolved, resolve
+from tmmu.onnx.naming import node_ids
+from tmmu.onnx.resolution import Resolved, resolve
 
 __all__ = ["Resolved", "node_ids", "resolve"]

@@ -17,14 +17,14 @@ import onnx
 from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, show, upper
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean
-from tmmu.importers.shapes import bodies as rules
-from tmmu.importers.shapes.binding import Bound
-from tmmu.importers.shapes.folding import COUNTING, is_folded
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.operators import Operators, names_of
-from tmmu.importers.shapes.rules import NodeFacts, Unfit
-from tmmu.importers.shapes.runtimes import RULES as RUNTIMES
-from tmmu.importers.shapes.sizes import (
+from tmmu.onnx import bodies as rules
+from tmmu.onnx.binding import Bound
+from tmmu.onnx.folding import COUNTING, is_folded
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.operators import Operators, names_of
+from tmmu.onnx.rules import NodeFacts, Unfit
+from tmmu.onnx.runtimes import RULES as RUNTIMES
+from tmmu.onnx.sizes import (
     UNKNOWN,
     Array,
     Size,
@@ -36,9 +36,9 @@ from tmmu.importers.shapes.sizes import (
     stored_type,
     unshown,
 )
-from tmmu.importers.shapes.stated import StatedShapes, StatedSize
-from tmmu.importers.shapes.structure import GIVEN, GraphScope, Structure
-from tmmu.importers.shapes.values import KnownValue, ScopedName, Values, locate
+from tmmu.onnx.stated import StatedShapes, StatedSize
+from tmmu.onnx.structure import GIVEN, GraphScope, Structure
+from tmmu.onnx.values import KnownValue, ScopedName, Values, locate
 
 BY_DATA = frozenset({"Compress", "ImageDecoder", "NonMaxSuppression", "Unique"})
 """Operators whose rules ask for no value, though the shape of what they give depends on one."""

@@ -17,8 +17,8 @@ from onnx import defs, helper, inliner, numpy_helper, shape_inference
 
 from tmmu.core.dims.expressions import Dim, Expression, Unwieldy
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.sizes import (
+from tmmu.onnx.naming import domain_of
+from tmmu.onnx.sizes import (
     NUMBERS,
     UNKNOWN,
     Array,
@@ -111,7 +111,7 @@ class Operators:
         What comes out under that name is that dimension; what the operator computes from dimensions, or requires of
         them, `rules` works out. A dimension that neither gives is unknown.
         """
-        from tmmu.importers.shapes.rules import RULES, NodeFacts, Unfit
+        from tmmu.onnx.rules import RULES, NodeFacts, Unfit
 
         schema = self.schema(node)
         assert schema is not None  # the caller has looked

@@ -15,8 +15,8 @@ import onnx
 from tmmu.core.dims.expressions import Dim, show
 from tmmu.core.dims.operations import larger, smaller
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes.sizes import Array, Size, Type, refuse
-from tmmu.importers.shapes.structure import GraphScope
+from tmmu.onnx.sizes import Array, Size, Type, refuse
+from tmmu.onnx.structure import GraphScope
 
 BODIES = {"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body"}}
 """The bodies that each of the operators of ai.onnx has whose bodies are understood."""
