@@ -120,7 +120,7 @@ util.func public @main(%n: index) -> !hal.buffer_view {{
 READS_A_DUMP = """
 import hashlib, sys
 from proofs.readers.plans import iree
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 from tmmu.plans import file
 found = iree.read(Source("turns.iree", sys.stdin.buffer.read()))
 print(hashlib.sha256(file.encode(found.plan) + repr(found.reading).encode()).hexdigest())

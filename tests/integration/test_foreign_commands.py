@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-import tmmu.tflite
-from proofs.readers.plans import formats, source
-from proofs.readers.plans.source import Source
+import tmmu.exporters.tflite
+from proofs.readers.plans import formats
 from proofs.verify import entry as verifier
 from tests.support.commands import ran
 from tests.support.flatbuffer_files import model, node, stored, subgraph
 from tmmu import examples
+from tmmu.core import source
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.planner.layouts.boxes import Packing
 from tmmu.plans import file
 
@@ -217,6 +218,6 @@ def test_a_model_is_written_with_a_plan_that_is_proved(
         assert ran(capsys, "export", *more)[0] == expected
     Path("n.tflite").write_bytes(b"nothing")
     assert ran(capsys, "export", "tflite", "n.tflite", "-o", "q")[0] == 4
-    monkeypatch.setattr(tmmu.tflite, "pack_buffers", lambda buffers, effort: Packing([0] * len(buffers), 64))
+    monkeypatch.setattr(tmmu.exporters.tflite, "pack_buffers", lambda buffers, effort: Packing([0] * len(buffers), 64))
     code, _, err = ran(capsys, "export", "tflite", "m.tflite", "-o", "q")
     assert (code, "CONTRACT_VIOLATION" in err, Path("q").exists()) == (4, True, False)

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.readers.plans import formats, xla
-from proofs.readers.plans.source import Source
 from tests.support.foreign_readings import stored
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.plans.sections import Plan
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"

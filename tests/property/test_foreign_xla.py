@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.readers.plans import formats, xla
-from proofs.readers.plans.source import Source
 from proofs.verify.checks import Subject, violations
 from tests.support import hlo, hlo_programs
 from tests.support.hlo_machine import Corrupted, Machine
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"
 DUMPS = sorted((CORPUS / "proved").glob("xla-[as]*/*-buffer-assignment.txt")) + sorted(

@@ -1,5 +1,5 @@
-"""The corpus's programs, planned by ExecuTorch and by `tmmu.executorch`, and run: with executorch installed and this
-project's folder on PYTHONPATH,
+"""The corpus's programs, planned by ExecuTorch and by `tmmu.exporters.executorch`, and run:
+with executorch installed and this project's folder on PYTHONPATH,
 
     python tests/support/executorch_runs.py DIR [NAME …]
 
@@ -20,7 +20,7 @@ from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
 from executorch.exir.passes import MemoryPlanningPass
 from executorch.runtime import Runtime
 
-from tmmu.executorch import packed
+from tmmu.exporters.executorch import packed
 
 ALGORITHMS = {"theirs": None, "ours": MemoryPlanningAlgorithmSuite([packed])}
 WAYS = {"all": (True, True), "callers": (False, False)}

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from proofs.readers.plans import formats
-from proofs.readers.plans.source import Source
 from tmmu.core.flags import PLAN_SUFFIXES
+from tmmu.core.source import Source
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign"
 KEPT = CORPUS / "readings.json"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proofs.readers.plans import formats, hlo, xla
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 from tmmu.plans.gate import Stated
 
 TITLE = "HloModule m, is_scheduled=true"

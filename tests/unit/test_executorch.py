@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tmmu.executorch import packed, searched
+from tmmu.exporters.executorch import packed, searched
 
 
 class Place(NamedTuple):
@@ -181,5 +181,6 @@ def test_parts_in_parts_are_moved_with_them() -> None:
 
 def test_neither_torch_nor_executorch_is_loaded_before_it_is_used() -> None:
     """spec: FP12.4"""
-    code = "import sys, tmmu.executorch; sys.exit(any(m.split('.')[0] in ('torch', 'executorch') for m in sys.modules))"
+    code = """import sys, tmmu.exporters.executorch
+sys.exit(any(m.split('.')[0] in ('torch', 'executorch') for m in sys.modules))"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

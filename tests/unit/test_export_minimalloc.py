@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.readers.plans.formats import BY_KIND, gated
-from proofs.readers.plans.source import Source
 from proofs.verify.checks import BufferSubject, buffer_violations
 from tests.support.buffers import least
 from tests.support.effort import share
-from tmmu import minimalloc
 from tmmu.cli.export import export
 from tmmu.core.errors import TmmuError
-from tmmu.minimalloc import PlacedBuffers
+from tmmu.core.source import Source
+from tmmu.exporters import minimalloc
+from tmmu.exporters.minimalloc import PlacedBuffers
 from tmmu.planner.layouts.boxes import Boxes
 from tmmu.plans.gate import StatedBuffers
 

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.readers.plans import tflite as reader
-from proofs.readers.plans.flatbuffer import Flatbuffer
-from proofs.readers.plans.source import Source
 from proofs.readers.plans.tflite import OPERATORS
 from tests.support.buffers import hard, right
 from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
-from tmmu import tflite
 from tmmu.core.errors import TmmuError
+from tmmu.core.flatbuffer import Flatbuffer
+from tmmu.core.source import Source
+from tmmu.exporters import tflite
 from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
 from tmmu.plans import file
 from tmmu.plans.sections import Plan

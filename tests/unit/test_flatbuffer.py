@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from proofs.readers.plans.flatbuffer import NUMBER_VISITS, TABLE_VISITS, Flatbuffer, Vector
-from proofs.readers.plans.source import Source
 from tmmu.core.errors import TmmuError
+from tmmu.core.flatbuffer import NUMBER_VISITS, TABLE_VISITS, Flatbuffer, Vector
+from tmmu.core.source import Source
 
 
 def buffer(data: bytes, start: int = 0) -> Flatbuffer:

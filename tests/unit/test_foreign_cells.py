@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from proofs.readers.plans import script, source
+from proofs.readers.plans import script
 from proofs.readers.plans.cells import CellMemory, Pointer
 from proofs.readers.plans.script import bits, extent, integer, integers, string
-from proofs.readers.plans.source import Source
+from tmmu.core import source
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import Role
 
 END = 1 << 64

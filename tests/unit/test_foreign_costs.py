@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from proofs.readers.plans import formats
-from proofs.readers.plans.source import Source
 from tests.support.flatbuffer_files import FALSE, listed, method, model, node, planned, program, stored, subgraph
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVED = ROOT / "tests/corpus/foreign/proved"
@@ -165,7 +165,7 @@ def test_work_that_is_not_counted_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_reading_ends_at_the_most_visits(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One error that names the file, as soon as the visits are spent: nothing is read beyond. spec: FP2.2, FP2.4"""
     kind, made, size = HOSTILE[what]
-    monkeypatch.setattr("proofs.readers.plans.source.MAX_WORK", 1_500)
+    monkeypatch.setattr("tmmu.core.source.MAX_WORK", 1_500)
     source = Source("m", made(size))
     with pytest.raises(TmmuError, match="takes more than 1500 visits") as refused:
         formats.BY_KIND[kind].read(source)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from proofs.readers.plans import executorch
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.foreign_plan import ForeignPlan
 from tests.support.flatbuffer_files import FALSE, NUMBER, listed, method, planned, program, unplanned
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.plans import file
 from tmmu.plans.columns import PARTS
 from tmmu.plans.sections import Plan

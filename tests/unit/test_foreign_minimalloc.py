@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proofs.readers.plans import minimalloc
-from proofs.readers.plans.source import Source
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.plans.sections import BufferPlan
 from tmmu.report import minimalloc as writer
 

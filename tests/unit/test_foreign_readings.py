@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from proofs.readers.plans import formats, source
+from proofs.readers.plans import formats
+from proofs.readers.plans.foreign_plan import FreshNames, elements_of
 from proofs.readers.plans.script import extent
-from proofs.readers.plans.source import FreshNames, elements_of
 from tests.support.foreign_readings import CORPUS, KEPT, reading_of, stored
+from tmmu.core import source
 from tmmu.core.errors import TmmuError
 
 KINDS = tuple(formats.BY_KIND)

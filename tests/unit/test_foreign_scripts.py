@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 
 from proofs.readers.plans import inductor, relax, script
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.foreign_plan import ForeignPlan
 from tests.support.three_checks import by_the_checker
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.plans.sections import Plan
 
 KERNEL = """

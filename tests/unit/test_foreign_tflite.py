@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from proofs.readers.plans import tflite, vela
-from proofs.readers.plans.source import ForeignPlan, Source
+from proofs.readers.plans.foreign_plan import ForeignPlan
 from proofs.readers.plans.tflite import ASSUMED, OPERATORS
 from tests.support.flatbuffer_files import model, node, stored, subgraph, write
 from tests.support.objections import objections
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.plans import file
 from tmmu.plans.sections import BufferPlan, Plan
 

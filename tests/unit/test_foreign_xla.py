@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from proofs.readers.plans import formats, source, xla
+from proofs.readers.plans import formats, xla
 from proofs.readers.plans.hlo import PIECE, Leaf
-from proofs.readers.plans.source import Source
 from proofs.verify.checks import Subject, violations
 from tests.support import hlo
+from tmmu.core import source
 from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
 from tmmu.plans.gate import Stated
 
 TITLE = "HloModule m, is_scheduled=true"

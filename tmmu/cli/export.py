@@ -14,8 +14,8 @@ from tmmu.core.output import did_you_mean, print_lines
 from tmmu.core.vocabulary import EFFORT_END
 
 if TYPE_CHECKING:
-    from proofs.readers.plans.source import Source
     from proofs.violations import Violation
+    from tmmu.core.source import Source
 
 KINDS = ("tflite", "minimalloc")
 
@@ -52,10 +52,10 @@ def export(kind: str, source: str, output: str, alignment: int | None, effort: i
     buffer makes room for others. What is written is proved as verify-plan does it, but for solver and kernel.
     """
     from proofs.readers.plans.formats import BY_KIND, gated
-    from proofs.readers.plans.source import Source
     from proofs.verify.checks import Subject, violations
-    from tmmu import tflite
     from tmmu.core import canonical
+    from tmmu.core.source import Source
+    from tmmu.exporters import tflite
     from tmmu.plans.gate import Stated
 
     if kind not in KINDS:
@@ -88,11 +88,11 @@ def export(kind: str, source: str, output: str, alignment: int | None, effort: i
 def _buffers(opened: Source, output: str, alignment: int, effort: int | None, capacity: int | None) -> int:
     """Give buffers their offsets. spec: FP3.8, FP3.11"""
     from proofs.readers.plans.formats import BY_KIND, gated
-    from proofs.readers.plans.source import Source
     from proofs.verify.checks import BufferSubject, buffer_violations
-    from tmmu import minimalloc
     from tmmu.cli.plan import until_interrupted
     from tmmu.core import canonical
+    from tmmu.core.source import Source
+    from tmmu.exporters import minimalloc
     from tmmu.plans.gate import StatedBuffers
 
     try:

@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from proofs.readers.plans.source import NAME_PER_VISIT, FreshNames, Source
+from proofs.readers.plans.foreign_plan import FreshNames
 from tmmu.core.columns import NONE
+from tmmu.core.source import NAME_PER_VISIT, Source
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import Building, Misplaced, StatedTensor

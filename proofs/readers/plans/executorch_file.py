@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import Source, elements_of
+from proofs.readers.plans.foreign_plan import elements_of
 from tmmu.core.dtypes import nbytes
+from tmmu.core.flatbuffer import Flatbuffer, TableAt
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
 IDENTIFIER = b"ET12"

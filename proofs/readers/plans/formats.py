@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-from proofs.readers.plans.source import PIPE, ForeignPlan, Source
+from proofs.readers.plans.foreign_plan import ForeignPlan
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import PLAN_SUFFIXES
+from tmmu.core.source import PIPE, Source
 from tmmu.plans import file
 from tmmu.plans.gate import Stated, StatedBuffers
 

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.readers.plans.source import Source, elements_of
+from proofs.readers.plans.foreign_plan import elements_of
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
 TYPES = {

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
+from proofs.readers.plans.foreign_plan import ForeignPlan, kept_of_arms, listed
 from proofs.readers.plans.script import (
     Names,
     ScriptValue,
@@ -28,7 +29,7 @@ from proofs.readers.plans.script import (
     parsed,
     string,
 )
-from proofs.readers.plans.source import ForeignPlan, Source, kept_of_arms, listed
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 

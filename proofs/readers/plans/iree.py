@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, kept_of_arms
 from proofs.readers.plans.iree_commands import WINDOW
 from proofs.readers.plans.iree_control import FunctionControl
 from proofs.readers.plans.iree_slices import DumpState
 from proofs.readers.plans.iree_text import RESULTS, SSA
 from proofs.readers.plans.iree_values import NEVER, NamedValue, SliceReference, in_order
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, kept_of_arms
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 

@@ -19,7 +19,7 @@ from proofs.readers.plans.iree_values import (
     Ways,
     in_order,
 )
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role
 
 DOMAIN = "iree"

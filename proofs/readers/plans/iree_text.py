@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)

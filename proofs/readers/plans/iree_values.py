@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 
 Way = tuple[int, int]
 """A node of control flow, by its number, and the arm of it that was taken."""

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import CellMemory, Pointer
-from proofs.readers.plans.source import Source, elements_of
+from proofs.readers.plans.foreign_plan import elements_of
 from tmmu.core.dtypes import BITS
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
 MAX_SCRIPT = 1 << 22

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source, elements_of
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, elements_of
 from tmmu.core.dtypes import element_alignment, nbytes
+from tmmu.core.flatbuffer import Flatbuffer, TableAt
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import Building, StatedTensor

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from proofs.readers.plans.source import ForeignPlan, FreshNames, Source
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames
 from tmmu.core.columns import NONE, Names
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import storages

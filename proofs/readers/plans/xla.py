@@ -26,10 +26,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames
 from proofs.readers.plans.hlo import TYPES, Computation, HloModule, Index, Instruction, Leaf, parse
-from proofs.readers.plans.source import NAME_PER_VISIT, ForeignPlan, FreshNames, Source
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import element_alignment
+from tmmu.core.source import NAME_PER_VISIT, Source
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import Building, Misplaced, StatedTensor

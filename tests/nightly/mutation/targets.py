@@ -206,11 +206,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/iree_{part}.py": (f"{UNIT}foreign_iree.py", *FOREIGN) for part in
        ("commands", "control", "slices", "text", "values")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", *FOREIGN)
-       for name in ("flatbuffer", "tflite", "vela")},
+       for name in ("tflite", "vela")},
     "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
     "proofs/readers/plans/script.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
-    "proofs/readers/plans/flatbuffer.py": (f"{UNIT}flatbuffer.py", f"{UNIT}foreign_tflite.py", *FOREIGN),
-    "proofs/readers/plans/source.py": (f"{UNIT}foreign_scripts.py", f"{UNIT}foreign_xla.py", *FOREIGN),
+    "tmmu/core/flatbuffer.py": (f"{UNIT}flatbuffer.py", f"{UNIT}foreign_tflite.py", *FOREIGN),
+    "tmmu/core/source.py": (f"{UNIT}foreign_scripts.py", f"{UNIT}foreign_xla.py", *FOREIGN),
+    "proofs/readers/plans/foreign_plan.py": (f"{UNIT}foreign_scripts.py", f"{UNIT}foreign_xla.py", *FOREIGN),
     **{
         f"proofs/readers/models/{name}.py": READERS
         for name in ("bodies", "compare", "difference", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
@@ -281,9 +282,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/layouts/slots.py": LAYOUTS,
     "tmmu/planner/problem.py": (f"{UNIT}fixed_offsets.py", f"{UNIT}packing_search.py", *LAYOUTS, *PLANNER),
     "tmmu/planner/buffers.py": (f"{UNIT}export_tflite.py", f"{UNIT}executorch.py"),
-    "tmmu/minimalloc.py": (f"{UNIT}export_minimalloc.py",),
-    "tmmu/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
-    "tmmu/executorch.py": (f"{UNIT}executorch.py",),
+    "tmmu/exporters/minimalloc.py": (f"{UNIT}export_minimalloc.py",),
+    "tmmu/exporters/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
+    "tmmu/exporters/executorch.py": (f"{UNIT}executorch.py",),
     "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *PACKING, GOLDEN),
     "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", f"{UNIT}fixed_offsets.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),

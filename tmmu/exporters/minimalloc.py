@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.minimalloc import ALIASES, ARENA
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, ArenaConfiguration, Role
 from tmmu.planner import fixed
 from tmmu.planner.allocation import allocate
@@ -19,6 +18,10 @@ from tmmu.planner.layouts.boxes import boxes_of
 from tmmu.planner.problem import AllocationProblem, Fixed
 from tmmu.plans.sections import BOUNDS, PlacementBound
 
+ARENA = "memory"
+"""The one arena of a CSV."""
+ALIASES = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
+"""Other names of columns. The verifier's reader has a table of its own."""
 NEEDED = ("id", "lower", "upper", "size")
 FREE = ("", "-1")
 """What stands in the column `offset` of a buffer that may lie anywhere."""

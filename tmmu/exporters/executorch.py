@@ -3,7 +3,7 @@
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
     from executorch.exir.passes import MemoryPlanningPass
-    from tmmu.executorch import packed
+    from tmmu.exporters.executorch import packed
 
     memory = MemoryPlanningPass(memory_planning_algo=MemoryPlanningAlgorithmSuite([packed]))
     program = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory))

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from proofs.readers.plans.flatbuffer import Flatbuffer, TableAt
-from proofs.readers.plans.source import Source
+from tmmu.core.flatbuffer import Flatbuffer, TableAt
+from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
 

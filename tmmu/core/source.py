@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAX_BODY_DEPTH, UINT64_END
-from tmmu.plans.reading import Reading
-from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.core.vocabulary import MAX_BODY_DEPTH
 
 MAX_BYTES = 1 << 28
 """The largest file, or pipe, that is read."""
@@ -29,17 +25,8 @@ NAME_PER_VISIT = 32
 """Characters of a name that count as a visit: names grow with what they are in, and are copied."""
 MAX_DEPTH = MAX_BODY_DEPTH
 """How deep programs call and types nest."""
-SHOWN = 8
-"""So many names are listed of those that an approximation is about."""
 PIPE = "-"
 """The name of standard input on a command line."""
-
-
-class ForeignPlan(NamedTuple):
-    """What a reader returns: the plan, with what the file states and nothing else, and what the reading rests on."""
-
-    plan: Plan | BufferPlan
-    reading: Reading
 
 
 @dataclass
@@ -109,58 +96,6 @@ class Source:
             return Source(str(path), canonical.read_bounded(path, MAX_BYTES), path, spent=self.spent)
         except OSError as error:
             raise self.refuse(f"{name} is not beside it ({error.strerror})", None, "keep both in one folder") from error
-
-
-class FreshNames:
-    """Gives each thing a name that no other has: the file's own, numbered where it repeats; never empty, and without a
-    NUL. All in linear time, however often a name repeats.
-
-    >>> names = FreshNames()
-    >>> names("add"), names("add"), names("add #2"), names("add"), names("")
-    ('add', 'add #2', 'add #2 #2', 'add #3', 'unnamed')
-    """
-
-    def __init__(self) -> None:
-        self._next: dict[str, int] = {}
-
-    def __call__(self, name: str) -> str:
-        """A name that was not given before."""
-        plain = name.replace("\0", "_") or "unnamed"
-        found, k = plain, self._next.get(plain, 1)
-        while found in self._next:
-            k += 1
-            found = f"{plain} #{k}"
-        self._next[plain] = k
-        self._next.setdefault(found, 1)
-        return found
-
-
-def listed(names: Sequence[str]) -> str:
-    """A few names, and how many more there are.
-
-    >>> listed([str(k) for k in range(9)]), listed("ab")
-    ('0, 1, 2, 3, 4, 5, 6, 7 and 1 more', 'a, b')
-    """
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def kept_of_arms(names: Sequence[str]) -> str:
-    """The approximation of what a name stands for that either of two arms has made."""
-    return f"bytes of either arm are kept while a result is read: {listed(names)}"
-
-
-def elements_of(shape: Iterable[int]) -> int:
-    """The elements of a shape of integers from 0 on; 2^67 for more than that, so that no size of 64 bits follows from
-    it whatever an element has, even a single bit. Linear in the dimensions, however large they are. spec: FP2.2
-
-    >>> elements_of((2, 3)), elements_of((1 << 70, 0)), elements_of(()), elements_of((1 << 70, 3)) == 1 << 67
-    (6, 0, 1, True)
-    """
-    count = 1
-    for dim in shape:
-        count = min(count * dim, 8 * UINT64_END)
-    return count
 
 
 def _piped() -> bytes:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from proofs.readers.plans.source import Source
+from tmmu.core.source import Source
 
 _VTABLE_HEAD = 4
 TABLE_VISITS, NUMBER_VISITS = 31, 3
