@@ -10,7 +10,7 @@ import pytest
 from tests.support.problems import problem
 from tests.support.text_models import text_model
 from tmmu import examples
-from tmmu.cli.units import kib
+from tmmu.core.output import kib
 from tmmu.core.vocabulary import ArenaConfiguration, Shares
 from tmmu.importers.onnx import import_onnx
 from tmmu.planner import PlanOptions, plan_memory, slots

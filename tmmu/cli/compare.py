@@ -11,10 +11,9 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import Arenas, TrainingOptions
-from tmmu.cli.units import kib
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import examples, model_file
-from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.output import json_text, kib, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 
 if TYPE_CHECKING:

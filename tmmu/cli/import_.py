@@ -36,9 +36,9 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
     KIND is one of those of spec/foreign.md, and SRC a file of it, or a folder with one such file. The plan has what
     the file states and nothing else. It is not judged: verify-plan does that, of either file.
     """
-    from proofs.readers.plans.foreign_plan import listed
     from proofs.readers.plans.formats import BY_KIND, gated, of_format
     from tmmu.core import canonical
+    from tmmu.core.output import listed
     from tmmu.core.source import Source
     from tmmu.plans import file, text_writer
 

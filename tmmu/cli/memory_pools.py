@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from tmmu.cli.summary import few
-from tmmu.cli.units import kib
-from tmmu.core.output import counted
+from tmmu.core.output import counted, kib, listed
 from tmmu.plans.pools import StoragePool, memory_pools, tensor_to_pool
 from tmmu.plans.sections import Plan
 
@@ -75,7 +73,7 @@ def remarks(plan: Plan) -> Iterator[str]:
             yield f"    and {len(pool.members) - SHOWN} more; --format json has all"
     if pools:
         pairs = [f"{name} ({pool}, {offset})" for name, (pool, offset) in tensor_to_pool(pools).items()]
-        yield f"  tensor_to_pool: {few(pairs, SHOWN)}"
+        yield f"  tensor_to_pool: {listed(pairs, SHOWN)}"
 
 
 def document(pools: list[StoragePool]) -> dict[str, Any]:

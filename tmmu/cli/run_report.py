@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tmmu.cli.summary import few
 from tmmu.cli.units import plain, seconds
-from tmmu.core.output import counted, print_lines
+from tmmu.core.output import counted, listed, print_lines
 from tmmu.plans.metrics import footprints
 from tmmu.runtime.records.schema import STATUS
 
@@ -52,7 +51,7 @@ def _shape(shape: Mapping[str, int]) -> str:
 def _changes(found: list[BatchResult]) -> Iterator[str]:
     """At which shapes the batches ran, and each new plan."""
     if any(each.shape for each in found):
-        yield f"  shapes: {few([_shape(each.shape) for each in found])}"
+        yield f"  shapes: {listed([_shape(each.shape) for each in found])}"
     for number, each in enumerate(found):
         if each.change is not None:
             old, new = each.change.old_tmmu_plan_hash.hex(), each.change.new_tmmu_plan_hash.hex()

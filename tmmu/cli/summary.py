@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 
 from tmmu.cli import envelopes
-from tmmu.core.output import counted, size
+from tmmu.core.output import counted, listed, size
 from tmmu.core.vocabulary import Shares
 from tmmu.planner.aliasing import Refused
 from tmmu.plans import metrics
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import BOUNDS, Plan
-
-
-def few(items: Sequence[str], limit: int = 8) -> str:
-    """The first of them, and how many more there are (models name their parameters by the hundred)."""
-    listed = ", ".join(items[:limit])
-    return listed if len(items) <= limit else f"{listed} and {len(items) - limit} more"
 
 
 def summary(plan: Plan) -> Iterator[str]:
@@ -32,15 +26,15 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  bindings: {', '.join(f'{name}={_bound(bound[name])}' for name in sorted(bound))}"
     yield from envelopes.lines(plan)
     if plan.bindings.defaults:
-        yield f"  defaults: {few([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
+        yield f"  defaults: {listed([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:
-        yield f"  donated: {few(plan.bindings.donated)}"
+        yield f"  donated: {listed(plan.bindings.donated)}"
     if plan.bindings.stated:
-        yield f"  stated sizes: {few([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
+        yield f"  stated sizes: {listed([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
     if plan.bindings.trust_shapes:
         yield "  trusted: the shapes that the model file states"
     if plan.provenance is not None and plan.origin.fixed:
-        yield f"  fixed: {few([f'{name} at {at}' for name, at in plan.origin.fixed.items()])}"
+        yield f"  fixed: {listed([f'{name} at {at}' for name, at in plan.origin.fixed.items()])}"
     for arena in metrics.arenas(plan):
         if arena["tensors"]:
             yield _arena(arena)

@@ -23,15 +23,6 @@ def memory(_context: object, parameter: click.Parameter | None, text: str | None
     return size
 
 
-def kib(count: int) -> str:
-    """Bytes in KiB with two decimals, as MiCo's table has them.
-
-    >>> kib(2640), kib(0)
-    ('2.58 KiB', '0.00 KiB')
-    """
-    return f"{count / 1024:.2f} KiB"
-
-
 def seconds(nanoseconds: int) -> str:
     """A time that was measured, to microseconds.
 

@@ -47,6 +47,25 @@ def size(count: int) -> str:
     return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
 
 
+def kib(count: int) -> str:
+    """Return a number of bytes in KiB with two decimals, as in MiCo's table.
+
+    >>> kib(2640), kib(0)
+    ('2.58 KiB', '0.00 KiB')
+    """
+    return f"{count / 1024:.2f} KiB"
+
+
+def listed(names: Sequence[str], limit: int = 8) -> str:
+    """Return the first names, joined by commas, and how many more there are.
+
+    >>> listed([str(k) for k in range(9)]), listed("ab"), listed("abc", 1)
+    ('0, 1, 2, 3, 4, 5, 6, 7 and 1 more', 'a, b', 'a and 2 more')
+    """
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
+
+
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 

@@ -31,8 +31,9 @@ from proofs.readers.plans.executorch_file import (
     ProgramCall,
     methods,
 )
-from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, kept_of_arms, listed
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, kept_of_arms
 from tmmu.core.dtypes import element_alignment
+from tmmu.core.output import listed
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Arena

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tmmu.core.output import listed
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Plan
-
-SHOWN = 8
-"""So many names are listed of those that an approximation is about."""
 
 
 class ForeignPlan(NamedTuple):
@@ -42,16 +40,6 @@ class FreshNames:
         self._next[plain] = k
         self._next.setdefault(found, 1)
         return found
-
-
-def listed(names: Sequence[str]) -> str:
-    """A few names, and how many more there are.
-
-    >>> listed([str(k) for k in range(9)]), listed("ab")
-    ('0, 1, 2, 3, 4, 5, 6, 7 and 1 more', 'a, b')
-    """
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def kept_of_arms(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
-from proofs.readers.plans.foreign_plan import ForeignPlan, kept_of_arms, listed
+from proofs.readers.plans.foreign_plan import ForeignPlan, kept_of_arms
 from proofs.readers.plans.script import (
     Names,
     ScriptValue,
@@ -29,6 +29,7 @@ from proofs.readers.plans.script import (
     parsed,
     string,
 )
+from tmmu.core.output import listed
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
