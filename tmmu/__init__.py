@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tmmu.core.errors import TmmuError
     from tmmu.ir.graph import Graph
-    from tmmu.language_session import SessionOptions, open_session
-    from tmmu.library import (
+    from tmmu.tasks.language_session import SessionOptions, open_session
+    from tmmu.tasks.library import (
         MemoryPlan,
         NotProved,
         PlannedArena,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         save,
         verify,
     )
-    from tmmu.mico_codegen import MiCoCodeGen
+    from tmmu.tasks.mico_codegen import MiCoCodeGen
 
     __version__: str
 
@@ -44,8 +44,8 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES = {
-    "Graph": "tmmu.ir.graph", "MiCoCodeGen": "tmmu.mico_codegen", "SessionOptions": "tmmu.language_session",
-    "TmmuError": "tmmu.core.errors", "open_session": "tmmu.language_session",
+    "Graph": "tmmu.ir.graph", "MiCoCodeGen": "tmmu.tasks.mico_codegen", "SessionOptions": "tmmu.tasks.language_session",
+    "TmmuError": "tmmu.core.errors", "open_session": "tmmu.tasks.language_session",
 }  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
         return version("tmmu")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES.get(name, "tmmu.library")), name)
+    return getattr(import_module(_MODULES.get(name, "tmmu.tasks.library")), name)
 
 
 def __dir__() -> list[str]:

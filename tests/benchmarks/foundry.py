@@ -16,7 +16,7 @@ from typing import Any
 from tmmu import examples
 from tmmu.foundry.forward import document_buffers
 from tmmu.foundry.graph import arena_sizes
-from tmmu.language_session import SessionOptions, open_session, planned
+from tmmu.tasks.language_session import SessionOptions, open_session, planned
 
 MODELS = (("llama-15m", ("f32", "f16", "q8_0", "q4_0")), ("llama-110m", ("f32", "q8_0")))
 PROMPT = [1, *range(300, 421)]

@@ -41,8 +41,8 @@ def plan(count: int, layout: str) -> Took:
 
 def check(count: int, layout: str) -> Took:
     """The check that `tmmu plan` makes before it writes."""
-    from tmmu.cli.checking import check as checked
     from tmmu.planner import PlanOptions, plan_memory
+    from tmmu.tasks.checking import check as checked
 
     model = training_model(count)
     made = plan_memory(model, options=PlanOptions(layout=layout)).plan

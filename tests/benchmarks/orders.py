@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tmmu import examples
-from tmmu.cli.models import load
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.orders import REORDER
+from tmmu.tasks.models import load
 
 EXAMPLES: tuple[tuple[str, dict[str, int]], ...] = (
     ("gpt2", {"batch": 1, "seq": 1024}), ("resnet50", {"batch": 2}), ("unet", {"batch": 1}),

@@ -17,7 +17,6 @@ import time
 
 from tests.support.recompute_graphs import hourglass, residual, varied_chain
 from tmmu import examples
-from tmmu.cli.models import load
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Phase
 from tmmu.planner import DEFAULT
@@ -25,6 +24,7 @@ from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes, chen
+from tmmu.tasks.models import load
 
 CASES = (
     ("resnet50", {"batch": 32}),

@@ -15,7 +15,6 @@ import time
 from typing import Any
 
 from tmmu import examples
-from tmmu.cli.models import load
 from tmmu.core.vocabulary import Bindings
 from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
@@ -26,6 +25,7 @@ from tmmu.simulator.memories import Private, Store
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
 from tmmu.simulator.placed import Placed
+from tmmu.tasks.models import load
 
 CASES: dict[str, dict[str, Any]] = {
     "mico-lenet": {},

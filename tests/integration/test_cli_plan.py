@@ -21,7 +21,6 @@ from proofs.verify import entry as verifier
 from tests.support.example_models import full
 from tests.support.onnx_files import network
 from tests.support.text_models import text_model
-from tmmu.cli import checking, planning
 from tmmu.cli.entry import run
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed
@@ -30,6 +29,7 @@ from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.plan import Planned
 from tmmu.plans import file
 from tmmu.plans.sections import Plan, amended
+from tmmu.tasks import checking, planning
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAIN = text_model(

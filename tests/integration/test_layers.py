@@ -27,10 +27,7 @@ MIDDLE = ("tmmu.planner", "tmmu.importers")
 SYSTEMS = ("tmmu.simulator", "tmmu.mnemosyne", "tmmu.foundry", "tmmu.mico")
 TOP = (
     "tmmu.cli",
-    "tmmu.library",
-    "tmmu.prepare",
-    "tmmu.language_session",
-    "tmmu.mico_codegen",
+    "tmmu.tasks",
     "tmmu.mico_modules",
     "tmmu",
 )
@@ -67,7 +64,7 @@ KNOWN_CIRCLES: dict[str, set[str]] = {}
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "onnx": (
         "tmmu.onnx", "tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.simulator", "tmmu.mico",
-        "tmmu.mico_codegen", "tmmu.mico_modules",
+        "tmmu.tasks.mico_codegen", "tmmu.mico_modules",
     ),
     "z3": ("proofs.solvers",),
     "cvc5": ("proofs.solvers",),
@@ -80,7 +77,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cbor2": ("tmmu.core.canonical",),
     "torch": (
         "tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes", "tmmu.mico.export",
-        "tmmu.mico_codegen", "tmmu.mico_modules",
+        "tmmu.tasks.mico_codegen", "tmmu.mico_modules",
     ),
     "transformers": ("tmmu.examples.traced.recipes",),
     "jax": ("tmmu.importers.jax",),
@@ -230,7 +227,7 @@ def test_imports_within_the_layers_are_allowed() -> None:
     assert violations("proofs.readers.models.onnx", "from tmmu import onnx as shapes\nimport onnx, os") == []
     assert violations("proofs.solvers.child", "import z3") == []
     assert violations("tmmu.foundry.session", "from tmmu.runtime import apply\nfrom . import pool") == []
-    assert violations("tmmu.cli.checking", "from proofs import checker\nfrom . import show") == []
+    assert violations("tmmu.tasks.checking", "from proofs import checker\nfrom . import show") == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tmmu import examples
-from tmmu.mico_codegen import MiCoCodeGen
+from tmmu.tasks.mico_codegen import MiCoCodeGen
 
 
 @pytest.mark.parametrize("bits", [32, 8])

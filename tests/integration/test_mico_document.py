@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 from proofs.verify import entry as verify_entry
 from tmmu.core.errors import TmmuError
-from tmmu.mico_codegen import MiCoCodeGen
+from tmmu.tasks.mico_codegen import MiCoCodeGen
 
 ROOT = Path(__file__).resolve().parents[2]
 

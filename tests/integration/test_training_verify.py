@@ -20,7 +20,6 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
 from tests.support.trainable import MLP, OPTIMIZER, floating
 from tmmu import examples
-from tmmu.cli.models import load
 from tmmu.core import dtypes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Node, Phase, Tensor
@@ -32,6 +31,7 @@ from tmmu.planner.training import gradients
 from tmmu.planner.training.expand import expand
 from tmmu.plans import file
 from tmmu.plans.sections import Plan, amended
+from tmmu.tasks.models import load
 
 NETWORKS = ("chain", "mico-mlp", "mico-lenet", "mico-vgg", "mico-resnet8")
 

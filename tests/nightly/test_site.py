@@ -81,7 +81,7 @@ def test_the_site_is_searched_from_a_folder_and_fetches_nothing(checkout: Path) 
 def test_a_link_that_leads_nowhere_fails_the_build(checkout: Path) -> None:
     page = checkout / "spec/changes.md"
     text = page.read_text()
-    page.write_text(f"{text}\n[a](nothing.md) [b](../nothing.py) [c](tour.md#nothing) [d](../tmmu/library.py)\n")
+    page.write_text(f"{text}\n[a](nothing.md) [b](../nothing.py) [c](tour.md#nothing) [d](../tmmu/tasks/library.py)\n")
     (checkout / "spec/unlisted.md").write_text("# No entry of the navigation\n")
     printed = built(checkout, "https://example.org/blob/main")
     page.write_text(text)

@@ -17,7 +17,7 @@ from tests.support.small_llama import file_of, model_of, session_of
 from tmmu.core.errors import TmmuError
 from tmmu.foundry.session import ModelSession
 from tmmu.foundry.weights import open_llama
-from tmmu.language_session import SessionOptions
+from tmmu.tasks.language_session import SessionOptions
 
 FILE = open_llama(file_of())
 MODEL = model_of()

@@ -15,7 +15,6 @@ from proofs.readers.models.ir import read_ir
 from tests.support.effort import share
 from tests.support.execution import Meaning, Seen, mean, observe
 from tests.support.models import models
-from tmmu.cli.checking import check
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Scratch, Tensor, View
 from tmmu.ir.columns import digest
@@ -28,6 +27,7 @@ from tmmu.planner.orders.portfolio import measured
 from tmmu.planner.orders.segments import segments
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
+from tmmu.tasks.checking import check
 
 ONE = (ArenaConfiguration("all", tuple(Role)),)
 SIZES = (1, 2, 3, 5, 8, 13, 0)

@@ -16,8 +16,8 @@ from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.cpu_kernels import CpuKernels
 from tmmu.foundry.device import Device
 from tmmu.foundry.session import ModelSession, initialize_session
-from tmmu.language_session import SessionOptions, planned, prepare_session
 from tmmu.plans.sections import Plan
+from tmmu.tasks.language_session import SessionOptions, planned, prepare_session
 
 SMALL = SeededLlama("small", 64, 2, 4, 2, 96, vocab=300, context_length=1024, tied=False)
 """Two layers, four heads that share two."""

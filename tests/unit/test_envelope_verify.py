@@ -27,7 +27,6 @@ from proofs.violations import Obligation
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
 from tests.support.text_models import text_model
-from tmmu.cli import checking
 from tmmu.cli.commands import tmmu
 from tmmu.core.columns import column
 from tmmu.core.dims.table import Row
@@ -39,6 +38,7 @@ from tmmu.planner import plan_memory
 from tmmu.plans import file, gate
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
+from tmmu.tasks import checking
 
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
     n = Shape <start = 1> (x) tail = Slice (cache, n, end, zero) t = Tanh (x) y = Relu (t) }"""

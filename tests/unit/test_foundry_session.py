@@ -27,7 +27,7 @@ from tmmu.foundry.scoring import log_probabilities
 from tmmu.foundry.session import initialize_session
 from tmmu.foundry.storage import StorageMode
 from tmmu.foundry.weights import LlamaShape, open_llama
-from tmmu.language_session import SessionOptions, open_session, planned, prepare_session, prove, verdict_on
+from tmmu.tasks.language_session import SessionOptions, open_session, planned, prepare_session, prove, verdict_on
 
 PROMPT = [1, 5, 7, 5, 7, 11, 260, 261, 299]
 

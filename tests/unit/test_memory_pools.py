@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.support.text_models import text_model
-from tmmu.cli import memory_pools as printed
 from tmmu.core.errors import TmmuError
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.pools import memory_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plans.sections import Plan, amended
+from tmmu.tasks import memory_pools as printed
 
 CHAIN = (
     "node layer1 Gemm x -> layer1", "node relu1 Relu layer1 -> relu1", "node layer2 Gemm relu1 -> layer2",

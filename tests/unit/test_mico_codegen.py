@@ -14,15 +14,16 @@ from onnx.reference import ReferenceEvaluator
 
 import tmmu
 from proofs.verify import entry as verify_entry
-from tmmu import examples, mico_codegen
+from tmmu import examples
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
 from tmmu.examples.graph import OnnxGraph
-from tmmu.mico_codegen import MiCoCodeGen, prove
 from tmmu.mico_modules.MiCoUtils import fuse_model
 from tmmu.plans import file
 from tmmu.plans.sections import Plan, amended
+from tmmu.tasks import mico_codegen
+from tmmu.tasks.mico_codegen import MiCoCodeGen, prove
 
 TABLE = {
     "mlp": (2640, 1280, 2), "lenet": (60720, 42336, 3), "vgg": (1241168, 589824, 3), "resnet8": (3225680, 786432, 3),

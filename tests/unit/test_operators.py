@@ -101,7 +101,9 @@ def test_each_operator_is_one_callable_with_its_signature_purity_and_codes(row: 
 @pytest.mark.parametrize("row", rows(page()), ids=lambda row: row.operator)
 def test_what_is_pure_stands_below_the_runtime(row: Row) -> None:
     """A pure operator is planning, encoding or counting; whatever touches memory or files is in the runtime."""
-    stateful = row.callable.startswith(("tmmu.runtime", "tmmu.prepare")) and ".records.metrics." not in row.callable
+    stateful = (
+        row.callable.startswith(("tmmu.runtime", "tmmu.tasks.prepare")) and ".records.metrics." not in row.callable
+    )
     assert (row.purity != "PURE") == stateful
 
 

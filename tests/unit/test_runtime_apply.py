@@ -18,7 +18,6 @@ from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans.sections import Plan, amended
-from tmmu.prepare import prepare_memory_v2
 from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -27,6 +26,7 @@ from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
+from tmmu.tasks.prepare import prepare_memory_v2
 
 
 def model() -> Any:

@@ -375,9 +375,9 @@ def test_the_model_says_what_its_caller_writes_and_reads(tmp_path: Path) -> None
 
 def test_gradient_steps_have_no_kernels(tmp_path: Path) -> None:
     """spec: SIM6.3"""
-    from tmmu.cli.models import load
     from tmmu.planner import DEFAULT
     from tmmu.planner.modes import prepare
+    from tmmu.tasks.models import load
 
     path = tmp_path / "m.onnx"
     path.write_bytes(layers().SerializeToString())

@@ -18,11 +18,11 @@ from tests.support.onnx_cases import cases, compared
 from tests.support.onnx_files import LIGHT, model_of
 from tmmu import examples
 from tmmu.cli.entry import run
-from tmmu.cli.models import load
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Bindings
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
+from tmmu.tasks.models import load
 
 EINSUM = """g (float[1] d, float[64,64] cd) => (float[N] z) {
   y = Einsum <equation = "d,cd->dc"> (d, cd) z = Relu(y) }"""

@@ -9,13 +9,13 @@ import pytest
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tests.support.verdicts import judged
-from tmmu import library
 from tmmu.core.bindings import bindings_object, ranges_text, read_bindings, stepped
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, SteppedDim
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import text, text_writer
+from tmmu.tasks import library
 
 UP_AND_DOWN = """main (float[1, 3, h, w] x) => (y) {
     half = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)

@@ -730,7 +730,7 @@ def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
     import onnx
     from onnx import TensorProto, helper
 
-    from tmmu.cli.models import load
+    from tmmu.tasks.models import load
 
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"], name="relu")],

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tmmu.cli.planning import PlanningTask
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import counted, size
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
+from tmmu.tasks.planning import PlanningTask
 
 MOST_STEPS = 2000
 """The most steps of a graph for which it is tried: up to there it takes less than reading the model does."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.cli import options
-from tmmu.cli.options import Arenas, TrainingOptions
+from tmmu.cli.options import Arenas
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import examples, model_file
 from tmmu.core.output import json_text, kib, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
+from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
@@ -49,9 +50,9 @@ def compare(
 
     Plans each MODEL in every layout and prints the bytes that each needs; hashed only with an address token.
     """
-    from tmmu.cli import memory_pools
-    from tmmu.cli.planning import task
     from tmmu.planner import PlanOptions
+    from tmmu.tasks import memory_pools
+    from tmmu.tasks.planning import task
 
     found: dict[str, list[ComparisonRow]] = {}
     measured: list[memory_pools.MemoryStatistics] = []

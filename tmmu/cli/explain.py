@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from tmmu.cli.options import TrainingOptions
 from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.flags import examples, model_file, plan_file
 from tmmu.core.output import counted, did_you_mean, print_lines, size
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings, Model
+from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
-    from tmmu.cli.planning import PlanningTask
     from tmmu.planner.aliasing import Refused
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import ArenaMap
+    from tmmu.tasks.planning import PlanningTask
 
 SHOWN = 10
 """As many storages are named."""
@@ -119,12 +119,12 @@ def _name(one: ArenaMap, row: int) -> str:
 
 def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
     """What the model would need otherwise, and which hints were refused."""
-    from tmmu.cli.planning import task
     from tmmu.core.kind import is_ir
     from tmmu.ir.columns import digest
     from tmmu.planner import PlanOptions
     from tmmu.plans import metrics
     from tmmu.plans.sections import configured
+    from tmmu.tasks.planning import task
 
     origin = plan.origin
     if origin.shard_spec:

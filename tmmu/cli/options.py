@@ -30,6 +30,7 @@ from tmmu.core.vocabulary import (
     ArenaPolicy,
     Bindings,
 )
+from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
     from tmmu.planner.options import PlanOptions
@@ -118,15 +119,6 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
         given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
     return gathered("bindings", without_dim if batches else make, *given)
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """In which mode a model is planned, by which preset, and how many bytes it may need."""
-
-    mode: str | None = None
-    preset: str | None = None
-    budget: int | None = None
 
 
 training = gathered(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.cli import options as shared
-from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
+from tmmu.cli.options import Arenas, ShardOptions
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples
@@ -24,11 +24,12 @@ from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_te
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import Bindings, Model
+from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
-    from tmmu.cli.planning import PlanningTask
     from tmmu.planner import Planned, PlanOptions
     from tmmu.plans.sections import Plan
+    from tmmu.tasks.planning import PlanningTask
 
 
 def _capacities(_context: object, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
@@ -209,10 +210,10 @@ def _planned(
     Names that the model does not have bind nothing and are noted in `absent`; with None they are refused.
     """
     from tmmu.cli import ranks
-    from tmmu.cli.planning import task
     from tmmu.core.bindings import without
     from tmmu.planner.fixed import check_found
     from tmmu.runtime.events import EventLog
+    from tmmu.tasks.planning import task
 
     begun = [time.perf_counter_ns()]
     try:

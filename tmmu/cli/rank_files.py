@@ -18,8 +18,8 @@ from tmmu.core.extras import needed
 from tmmu.core.progress import Doing
 
 if TYPE_CHECKING:
-    from tmmu.cli.planning import PlanningTask
     from tmmu.cli.ranks import RankPlans
+    from tmmu.tasks.planning import PlanningTask
 
 AT_ONCE = 16
 """Ranks that a process is given at once."""

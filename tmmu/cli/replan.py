@@ -106,12 +106,12 @@ def replanned(
         What `tmmu.planner.replan.replan` raises, MODE_VIOLATION for a plan that computes values again where no budget
         is given, what reading, planning and checking the model raise.
     """
-    from tmmu.cli.checking import check, check_sizes
-    from tmmu.cli.models import load_resolved
     from tmmu.planner import replan as policies
     from tmmu.planner.modes import prepare
     from tmmu.planner.remat import check_budget
     from tmmu.plans.sections import configured
+    from tmmu.tasks.checking import check, check_sizes
+    from tmmu.tasks.models import load_resolved
 
     try:
         beyond = policies.outside(old, shape)

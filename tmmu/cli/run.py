@@ -138,8 +138,8 @@ def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool
         plan = file.load(path).plan
         _check_bindings(path, plan, bindings)
         return plan, False
-    from tmmu.cli.models import load
     from tmmu.planner import PlanOptions, plan_memory
+    from tmmu.tasks.models import load
 
     model = load(target, bindings)
     try:
@@ -151,8 +151,8 @@ def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool
 
 def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...]:
     """The names that the patterns fit; INVALID_BINDING where one fits nothing that the caller writes. spec: SIM6.5"""
-    from tmmu.cli.models import fitting
     from tmmu.core.columns import NONE
+    from tmmu.tasks.models import fitting
 
     writers = plan.allocation.tensors.writer.tolist()
     callers = {name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE}

@@ -169,8 +169,8 @@ class BatchLoop:
 
     def saved(self, bindings: Bindings) -> list[str]:
         """What a backward half of the model would read of its forward half. spec: M1.6, SIM5.7"""
-        from tmmu.cli.models import load
         from tmmu.planner.modes import prepare
+        from tmmu.tasks.models import load
 
         forward = prepare(load(self.target, bindings), "forward", ())
         return [tensor.name for tensor in forward.tensors if tensor.saved_for_backward]

@@ -23,7 +23,7 @@ from tmmu.core.progress import progress
 if TYPE_CHECKING:
     from tmmu.foundry.compiled import CompiledModel
     from tmmu.foundry.session import ModelSession
-    from tmmu.language_session import SessionOptions
+    from tmmu.tasks.language_session import SessionOptions
 
 FORMAT = click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -94,8 +94,8 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     from proofs.verify import formats
     from tmmu.cli.session_report import facts, lines
     from tmmu.ir import files
-    from tmmu.language_session import compiled, planned, prepare_session, verdict_on
     from tmmu.plans import file
+    from tmmu.tasks.language_session import compiled, planned, prepare_session, verdict_on
 
     if output is not None:
         shared.check_apart(model, output, f"{output}.ir.cbor")
@@ -245,8 +245,8 @@ def _ready(
     """A session whose plan is proved, and the prompt's tokens."""
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
-    from tmmu.language_session import compiled, planned, prepare_session, prove
     from tmmu.runtime.events import EventLog
+    from tmmu.tasks.language_session import compiled, planned, prepare_session, prove
 
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
@@ -262,7 +262,7 @@ def _ready(
 
 
 def _options(given: dict[str, Any]) -> SessionOptions:
-    from tmmu.language_session import SessionOptions
+    from tmmu.tasks.language_session import SessionOptions
 
     return SessionOptions(**given)
 

@@ -48,8 +48,9 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads. With --as
     minimalloc: print buffers, lifetimes and offsets of one arena as CSV that MiniMalloc and idealloc read.
     """
-    from tmmu.cli import memory_pools, show_report, storages, summary
+    from tmmu.cli import show_report, storages, summary
     from tmmu.plans import file as plans
+    from tmmu.tasks import memory_pools
 
     if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
@@ -80,8 +81,8 @@ def as_text(path: str, bindings: Bindings) -> str:
     Raises TmmuError where it is neither, or where a text cannot state it.
     """
     if kind.kind_of(path) in (kind.IR, kind.ONNX) or path.endswith((".ir.txt", ".ir.cbor", ".onnx")):
-        from tmmu.cli.models import load
         from tmmu.ir import text_writer as models
+        from tmmu.tasks.models import load
 
         return models.write(load(path, bindings))
     from tmmu.plans import file

@@ -10,11 +10,12 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tmmu.cli import envelopes, memory_pools
+from tmmu.cli import envelopes
 from tmmu.cli.summary import summary
 from tmmu.core.output import counted, json_text, size, spreadsheet_safe
 from tmmu.plans import metrics, sharding
 from tmmu.plans.sections import Plan
+from tmmu.tasks import memory_pools
 
 
 def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:

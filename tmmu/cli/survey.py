@@ -97,10 +97,10 @@ def measured(name: str, doing: Doing = unseen) -> Iterator[SurveyRow]:
     from proofs.verify.options import Options
     from proofs.verify.verdict import PROVED
     from tmmu import examples, planner
-    from tmmu.cli.models import load
     from tmmu.core.vocabulary import Bindings
     from tmmu.planner.modes import prepare
     from tmmu.plans import file, metrics
+    from tmmu.tasks.models import load
 
     network = NETWORKS[name]
     doing(f"preparing {name}")

@@ -1,5 +1,5 @@
 """MiCo's module of this name (004). spec: MC8.9"""
 
-from tmmu.mico_codegen import MiCoCodeGen
+from tmmu.tasks.mico_codegen import MiCoCodeGen
 
 __all__ = ["MiCoCodeGen"]

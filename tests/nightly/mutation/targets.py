@@ -156,7 +156,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
-    "tmmu/library.py": (f"{UNIT}library.py",),
+    "tmmu/tasks/library.py": (f"{UNIT}library.py",),
     "tmmu/ir/graph.py": (f"{UNIT}library.py",),
     "proofs/verify/formats.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py"),
     "tmmu/core/flags.py": (f"{UNIT}flags.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}cli_plan.py"),

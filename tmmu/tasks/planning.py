@@ -9,9 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tmmu.cli.checking import PlanCheck, check_sizes
-from tmmu.cli.models import load_resolved
-from tmmu.cli.options import TrainingOptions
 from tmmu.core import kind
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings, Model
 from tmmu.planner import Planned, PlanOptions, plan_memory
@@ -19,6 +16,9 @@ from tmmu.planner.modes import chosen, has_backward, prepare
 from tmmu.planner.remat import check_budget
 from tmmu.planner.slots import MoveObserver
 from tmmu.plans.sections import Plan
+from tmmu.tasks.checking import PlanCheck, check_sizes
+from tmmu.tasks.models import load_resolved
+from tmmu.tasks.training import TrainingOptions
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,6 @@ import onnx
 from proofs.verify.judge import judge
 from proofs.verify.options import Options
 from proofs.verify.verdict import Verdict
-from tmmu.cli.checking import check
-from tmmu.cli.memory_pools import MemoryStatistics, statistics
-from tmmu.cli.models import load
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
@@ -36,6 +33,9 @@ from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plans.sections import Plan
+from tmmu.tasks.checking import check
+from tmmu.tasks.memory_pools import MemoryStatistics, statistics
+from tmmu.tasks.models import load
 
 NOT_TRACED = "call forward with example inputs first"
 

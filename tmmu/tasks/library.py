@@ -18,8 +18,6 @@ from proofs.verify import formats, picture
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
-from tmmu.cli.options import TrainingOptions
-from tmmu.cli.planning import task
 from tmmu.core import canonical
 from tmmu.core.bindings import stepped
 from tmmu.core.columns import NONE
@@ -34,6 +32,8 @@ from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.places import TensorPlaces, places
 from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.tasks.planning import task
+from tmmu.tasks.training import TrainingOptions
 
 FilePath = str | os.PathLike[str]
 Size = int | tuple[int, int] | tuple[int, int, int]
