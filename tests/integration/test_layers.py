@@ -1,6 +1,7 @@
-"""Who may import whom: five layers, no circles, and a checker that shares no code with what it checks.
+"""Who may import whom: layers without circles, and a checker that shares no code with what it checks.
 
-core <- ir, plan <- proofs | planner, importers <- runtime, the systems, report, examples <- cli, `tmmu/__init__`.
+core <- ir, plans, onnx <- proofs | planner, importers <- runtime, the systems, exporters, report, examples <- tasks
+<- cli, `tmmu/__init__`.
 Circles are looked for among the children of every package. Imports inside functions count. A test file is imported by
 no other: what tests share stands in `tests/support`. spec: D1.3
 """
@@ -25,12 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUND = ("tmmu.core", "tmmu.ir", "tmmu.plans")
 MIDDLE = ("tmmu.planner", "tmmu.importers")
 SYSTEMS = ("tmmu.simulator", "tmmu.mnemosyne", "tmmu.foundry", "tmmu.mico")
-TOP = (
-    "tmmu.cli",
-    "tmmu.tasks",
-    "tmmu.mico_modules",
-    "tmmu",
-)
+MICO_MODULES = ("MiCoCodeGen", "MiCoUtils", "models")
+"""The modules of `tmmu/mico/modules`, which is no package: its folder is on a user's search path."""
+TOP = ("tmmu.cli", *MICO_MODULES, "tmmu")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tmmu.core": ("tmmu.core",),
     "tmmu.ir": GROUND,
@@ -45,6 +43,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tmmu.report": (*GROUND, *MIDDLE, "tmmu.runtime", "tmmu.report"),
     "tmmu.exporters": (*GROUND, *MIDDLE, "tmmu.exporters"),
     "tmmu.examples": (*GROUND, "tmmu.onnx", *MIDDLE, "tmmu.examples"),
+    "tmmu.tasks": (*GROUND, "tmmu.onnx", *MIDDLE, "tmmu.runtime", *SYSTEMS, "tmmu.tasks", "proofs"),
     **dict.fromkeys(TOP, ("tmmu", "proofs")),
 }
 """What the modules under each name may import of this project; the longest name that fits a module counts."""
@@ -64,7 +63,7 @@ KNOWN_CIRCLES: dict[str, set[str]] = {}
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "onnx": (
         "tmmu.onnx", "tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.simulator", "tmmu.mico",
-        "tmmu.tasks.mico_codegen", "tmmu.mico_modules",
+        "tmmu.tasks.mico_codegen", *MICO_MODULES,
     ),
     "z3": ("proofs.solvers",),
     "cvc5": ("proofs.solvers",),
@@ -77,7 +76,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cbor2": ("tmmu.core.canonical",),
     "torch": (
         "tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes", "tmmu.mico.export",
-        "tmmu.tasks.mico_codegen", "tmmu.mico_modules",
+        "tmmu.tasks.mico_codegen", *MICO_MODULES,
     ),
     "transformers": ("tmmu.examples.traced.recipes",),
     "jax": ("tmmu.importers.jax",),
@@ -105,6 +104,7 @@ def modules(root: Path, *folders: str) -> dict[str, str]:
     found = {}
     for path in sorted(path for folder in folders or ("tmmu", "proofs") for path in (root / folder).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
+        parts = parts[3:] if parts[:3] == ("tmmu", "mico", "modules") else parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
     return found
 

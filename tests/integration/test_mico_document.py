@@ -49,7 +49,7 @@ codegen.convert("output_dir", "model_name")
 @pytest.mark.parametrize("bits", [8, 32])
 def test_the_usage_of_the_document_runs_as_it_is_written(bits: int, tmp_path: Path) -> None:
     """With 8 bits as it stands there, and with 32, which are float32. spec: MC8.7, MC8.8, MC8.9"""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tmmu" / "mico_modules")])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tmmu" / "mico" / "modules")])}
     command = [sys.executable, "-W", "error", "-c", USAGE.replace("[8]", f"[{bits}]")]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=300
@@ -69,7 +69,7 @@ def test_the_usage_of_the_document_runs_as_it_is_written(bits: int, tmp_path: Pa
 
 
 def networks() -> Any:
-    from tmmu.mico_modules import models
+    from tmmu.mico.modules import models
 
     return models
 
@@ -102,7 +102,7 @@ def test_the_other_networks_of_the_table_have_its_bytes(name: str, before: int, 
     """spec: MC8.3, MC8.5"""
     import torch
 
-    from tmmu.mico_modules.MiCoUtils import fuse_model
+    from tmmu.mico.modules.MiCoUtils import fuse_model
 
     made, shape = {
         "MLP": (lambda: networks().MLP(256, {"Layers": [64, 64, 64, 10]}), (1, 256)),
@@ -163,7 +163,7 @@ def test_a_module_is_fused_where_the_graph_lets_it() -> None:
     """The convolution that is used twice keeps its normalization; the module that was given stays. spec: MC8.5"""
     import torch
 
-    from tmmu.mico_modules.MiCoUtils import fuse_model
+    from tmmu.mico.modules.MiCoUtils import fuse_model
 
     module, inputs = block()
     fused = fuse_model(module)
@@ -179,7 +179,7 @@ def test_a_module_that_cannot_be_traced_or_exported_is_refused() -> None:
     """spec: MC8.2, MC8.5"""
     import torch
 
-    from tmmu.mico_modules.MiCoUtils import fuse_model
+    from tmmu.mico.modules.MiCoUtils import fuse_model
 
     class Branch(torch.nn.Module):
         def forward(self, x: Any) -> Any:

@@ -19,7 +19,7 @@ from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
 from tmmu.examples.graph import OnnxGraph
-from tmmu.mico_modules.MiCoUtils import fuse_model
+from tmmu.mico.modules.MiCoUtils import fuse_model
 from tmmu.plans import file
 from tmmu.plans.sections import Plan, amended
 from tmmu.tasks import mico_codegen

@@ -25,5 +25,5 @@ def path() -> int:
 
     It holds MiCoCodeGen, MiCoUtils and models, as in: PYTHONPATH=$(tmmu mico path) python script.py
     """
-    print_lines(str(Path(__file__).parents[1] / "mico_modules"))
+    print_lines(str(Path(__file__).parents[1] / "mico" / "modules"))
     return 0
