@@ -86,7 +86,7 @@ models-full: $(VENV)/dev
 # The verifier uses what this installs wherever it stands; a second run does nothing.
 kernel:
 	$(need_python)
-	@$(PYTHON) -m proofs.kernel.install
+	@$(PYTHON) -m proofs.proving.kernel.install
 
 # Linux on x86-64: the wheel has the kernel's program, linked statically.
 wheel: kernel

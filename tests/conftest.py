@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from proofs.kernel import installed
+from proofs.proving.kernel import installed
 from tmmu.core import progress
 
 KERNEL = Path(__file__).parent / "integration" / "kernel"

@@ -20,7 +20,7 @@ MOVED = {
     "README.md": "index.md",
     "spec/README.md": "specification.md",
     "tla/README.md": "tla.md",
-    "proofs/lemmas/README.md": "lemmas.md",
+    "proofs/proving/lemmas/README.md": "lemmas.md",
     "tests/README.md": "tests.md",
     ".github/CONTRIBUTING.md": "contributing.md",
     ".github/SECURITY.md": "security.md",

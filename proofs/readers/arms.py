@@ -1,7 +1,8 @@
 """Nodes of which exactly one arm runs at each visit, as ranges of steps, and what their leave takes of each arm (X4).
 
 Found from the plan's bodies and from the parts and bodies of its steps. A declaration that does not hold together, or
-that the operator contradicts, is left out here and refuted by `proofs.checker.structure`: T8 then applies as it stands.
+that the operator contradicts, is left out here and refuted by `proofs.definition.checker.structure`: T8 then applies as
+it stands.
 spec: X4.1, X4.2, X4.5, X4.6
 """
 

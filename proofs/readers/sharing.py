@@ -3,9 +3,9 @@
 A plan's columns `shares` and `of` are its claims. A claim counts where the checker's own tables have the step's
 operator as a view or as one that works in place, where a model declares it, or where the operator is in no table (then
 the verdict lists it). A claim that does not count is left out here: the tensor is checked as an ordinary write over
-bytes that its step may still be reading, and the claim refutes the plan (`proofs.checker.sharing`). Nothing here looks
-at addresses or lifetimes of storages: that no step reads an in-place operand later is a matter of bytes and steps, for
-the obligation `sharing_is_sound`.
+bytes that its step may still be reading, and the claim refutes the plan (`proofs.definition.checker.sharing`). Nothing
+here looks at addresses or lifetimes of storages: that no step reads an in-place operand later is a matter of bytes and
+steps, for the obligation `sharing_is_sound`.
 """
 
 from __future__ import annotations

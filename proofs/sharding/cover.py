@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
+from proofs.definition.violations import Obligation, Violation
+from proofs.proving.lemmas.plan.cover import DEFINITIONS, STATEMENTS
+from proofs.proving.solvers import Solver, refutation
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension
-from proofs.solvers import Solver, refutation
-from proofs.violations import Obligation, Violation
 
 Parts = Mapping[str, tuple[Dimension, ...]]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from proofs.definition.violations import Obligation, Violation
 from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.mesh import Mesh
-from proofs.violations import Obligation, Violation
 from tmmu.plans.sections import Plan
 
 NONE = -1

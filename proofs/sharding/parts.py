@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from proofs.readers.models.difference import difference
+from proofs.definition.model.difference import difference
+from proofs.definition.violations import Obligation, Violation, false_field
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.stages import RankModel
-from proofs.violations import Obligation, Violation, false_field
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.plans.sections import Plan

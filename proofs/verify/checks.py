@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofs.checker import claims, configuration, envelope, execute, fixed, sharing, structure
-from proofs.checker.program import PlacedStorages, Program, placed_storages, program
-from proofs.obligations.context import Context, StorageContext, context_of, storage_context
-from proofs.readers.models import compare
+from proofs.definition.checker import claims, configuration, envelope, execute, fixed, sharing, structure
+from proofs.definition.checker.program import PlacedStorages, Program, placed_storages, program
+from proofs.definition.model import compare
+from proofs.definition.violations import Obligation, Violation, false_field
+from proofs.proving.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.sharing import Permissions, permitted
 from proofs.sharding.parts import false_parts, part_differences
 from proofs.sharding.stages import RankModel
-from proofs.violations import Obligation, Violation, false_field
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import Stated, StatedBuffers

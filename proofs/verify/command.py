@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 
-from proofs.kernel import installed
+from proofs.proving.kernel import installed
+from proofs.proving.solvers.option import solver_option, timeout_option
 from proofs.readers.plans.formats import is_plan
-from proofs.solvers.option import solver_option, timeout_option
 from proofs.verify import formats, picture, ranks
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proofs import promises
-from proofs.checker.layouts import SCATTERED
-from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED
-from proofs.obligations import MODULES, VIOLATED, Outcome
-from proofs.optimum import veripb
+from proofs.definition import promises
+from proofs.definition.checker.layouts import SCATTERED
+from proofs.definition.violations import Obligation
+from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
+from proofs.proving.obligations import MODULES, VIOLATED, Outcome
+from proofs.proving.optimum import veripb
 from proofs.verify import export
 from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, absent, entry_of, obligations_of
-from proofs.violations import Obligation
 from tmmu.plans.sections import BufferPlan, Plan, Usage
 
 NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: "no two tensors share bytes"}

@@ -1,4 +1,4 @@
-"""The obligations of a plan as SMT-LIB 2, as `proofs.smt.script` has it. spec: C4.3, V4.10"""
+"""The obligations of a plan as SMT-LIB 2, as `proofs.proving.smt.script` has it. spec: C4.3, V4.10"""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from proofs import obligations, promises
-from proofs.obligations import sizes_over_envelope
-from proofs.obligations.context import Context
-from proofs.obligations.rows import Batch, Place, Unprovable, gathered
-from proofs.smt.script import CANARY, UNSAT, script, write
-from proofs.smt.unfold import Scope
-from proofs.violations import Obligation
+from proofs.definition import promises
+from proofs.definition.violations import Obligation
+from proofs.proving import obligations
+from proofs.proving.obligations import sizes_over_envelope
+from proofs.proving.obligations.context import Context
+from proofs.proving.obligations.rows import Batch, Place, Unprovable, gathered
+from proofs.proving.smt.script import CANARY, UNSAT, script, write
+from proofs.proving.smt.unfold import Scope
 from tmmu.core import canonical
 from tmmu.core.output import one_line
 

@@ -16,12 +16,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofs import obligations
-from proofs.kernel import coq_file, installed
-from proofs.kernel.answer import NOT_ASKED
-from proofs.obligations import Outcome
+from proofs.definition.model.difference import difference
+from proofs.definition.violations import Obligation, Violation
+from proofs.proving import obligations
+from proofs.proving.kernel import coq_file, installed
+from proofs.proving.kernel.answer import NOT_ASKED
+from proofs.proving.obligations import Outcome
 from proofs.readers import arms, donation
-from proofs.readers.models.difference import difference
 from proofs.readers.models.recomputation import with_recomputation
 from proofs.readers.plans import formats as plan_formats
 from proofs.sharding.stages import RankModel
@@ -40,7 +41,6 @@ from proofs.verify.options import (
 )
 from proofs.verify.sources import ANEW, Answers, Sources
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
-from proofs.violations import Obligation, Violation
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing, unseen
@@ -214,9 +214,9 @@ def _of_text(result: Verdict, has_steps: bool) -> None:
 
 def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], options: Options) -> None:
     """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
-    from proofs.lemmas import export
-    from proofs.lemmas import plan as rests_on
-    from proofs.lemmas.plan import cover, merged, shrinking
+    from proofs.proving.lemmas import export
+    from proofs.proving.lemmas import plan as rests_on
+    from proofs.proving.lemmas.plan import cover, merged, shrinking
     from proofs.verify import export as smtlib
 
     assert options.smt2 is not None

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from proofs.lemmas.plan.cover import DEFINITIONS
+from proofs.definition.violations import Discharge, Obligation, Violation, discharged
+from proofs.proving.lemmas.plan.cover import DEFINITIONS
+from proofs.proving.solvers.process import SolverProcess, command_of
 from proofs.readers.donation import unfit
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension, stated_parts
-from proofs.solvers.process import SolverProcess, command_of
 from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
-from proofs.violations import Discharge, Obligation, Violation, discharged
 from tmmu.core.bindings import bindings_object
 from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.sections import BufferPlan

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from proofs import obligations
-from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
-from proofs.obligations import PROVED, Outcome
-from proofs.obligations.context import Context, StorageContext
+from proofs.proving import obligations
+from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
+from proofs.proving.obligations import PROVED, Outcome
+from proofs.proving.obligations.context import Context, StorageContext
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
 from proofs.sharding.mesh import Mesh

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofs.obligations import Outcome
+from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
+from proofs.proving.obligations import Outcome
 from proofs.verify.boxes import boxes
 from proofs.verify.options import Options
-from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from tmmu.plans.sections import BufferPlan, Plan
 
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
@@ -51,7 +51,7 @@ class Verdict:
     reading: dict[str, Any] | None = None
     """Of a plan of another producer: format, extent, assumptions, what is outside, approximations (FP1.4)."""
     kernel: dict[str, Any] = field(default_factory=dict)
-    """The result of the checker that Coq has proved, as `proofs.kernel.answer` gives it."""
+    """The result of the checker that Coq has proved, as `proofs.proving.kernel.answer` gives it."""
 
     @property
     def line(self) -> str:

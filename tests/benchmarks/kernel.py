@@ -11,10 +11,10 @@ import sys
 import tempfile
 import time
 
-from proofs import obligations
-from proofs.kernel import installed
-from proofs.kernel.evidence import words
-from proofs.obligations.context import context_of
+from proofs.proving import obligations
+from proofs.proving.kernel import installed
+from proofs.proving.kernel.evidence import words
+from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.synthetic import training_plan
 from tmmu.plans.sections import Plan, amended

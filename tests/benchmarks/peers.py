@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from proofs.kernel import installed, program
+from proofs.proving.kernel import installed, program
 from proofs.verify.checks import Subject, violations
 from tests.benchmarks.training import training_model
 from tmmu.core.vocabulary import Role

@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import shape_inference
 
+from proofs.definition.model.compare import differences
 from proofs.readers.models import onnx as reader
-from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode

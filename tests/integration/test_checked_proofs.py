@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import families
-from proofs.lemmas.engine import checked
-from proofs.lemmas.engine.instances import without_recursion
-from proofs.lemmas.plan import TEXT
-from proofs.smt.descent import Unfounded
-from proofs.solvers import smtinterpol
-from proofs.solvers.process import Z3
-from proofs.solvers.smtinterpol import ProofCheck, SMTInterpol
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.engine import checked
+from proofs.proving.lemmas.engine.instances import without_recursion
+from proofs.proving.lemmas.plan import TEXT
+from proofs.proving.smt.descent import Unfounded
+from proofs.proving.solvers import smtinterpol
+from proofs.proving.solvers.process import Z3
+from proofs.proving.solvers.smtinterpol import ProofCheck, SMTInterpol
 from proofs.tools import maven
 from tests.support.commands import program
 from tmmu.core.process import code_of
 
-run = partial(code_of, "proofs.lemmas.command")
+run = partial(code_of, "proofs.proving.lemmas.command")
 ONE = "valid\nholes=0\nassertions=1\ndefinefuns=0\naxioms=3\nresolutions=4\n"
 LEMMAS = families.by_name()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.kernel import install, installed
+from proofs.proving.kernel import install, installed
 from tests.support.commands import program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,9 +144,9 @@ def test_the_module_can_be_run_before_anything_is_installed(
     tools()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for code in (0, 1):
-        monkeypatch.delitem(sys.modules, "proofs.kernel.install", raising=False)
+        monkeypatch.delitem(sys.modules, "proofs.proving.kernel.install", raising=False)
         with pytest.raises(SystemExit) as ended:
-            runpy.run_module("proofs.kernel.install", run_name="__main__")
+            runpy.run_module("proofs.proving.kernel.install", run_name="__main__")
         assert ended.value.code == code
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "more"))
         (tmp_path / "bin" / "coqc").unlink(missing_ok=True)

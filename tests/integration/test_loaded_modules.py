@@ -72,7 +72,7 @@ def test_verifying_a_plan_file_loads_neither_onnx_nor_the_planner(tmp_path: Path
     assert (done.returncode, done.stdout.split()[0]) == (0, "PROVED"), done.stderr
     loaded = done.stderr.split("LOADED", 1)[1].split()
     assert "tmmu.plans.gate" in loaded
-    assert "proofs.checker.execute" in loaded
+    assert "proofs.definition.checker.execute" in loaded
     for name in ("onnx", "rich", "cvc5", "tmmu.planner", "tmmu.importers", "tmmu.cli", "tmmu.examples", "hypothesis"):
         assert name not in loaded
 

@@ -33,7 +33,7 @@ from tmmu.core.progress import progress
 CORPUS = Path(__file__).parents[1] / "corpus" / "foreign"
 Captured = pytest.CaptureFixture[str]
 COMMANDS = every_command()
-ENTRIES = {"verify-plan": "proofs.verify.command", "prove-lemmas": "proofs.lemmas.command"}
+ENTRIES = {"verify-plan": "proofs.verify.command", "prove-lemmas": "proofs.proving.lemmas.command"}
 """The commands beside tmmu whose examples are run."""
 NOT_RUN = {
     "tmmu kernel install": "it builds with Coq",

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from proofs.obligations import MODULES, PRELUDE
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
+from proofs.proving.obligations import MODULES, PRELUDE
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.discharge import discharge
+from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
 from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.objections import objections

@@ -15,21 +15,21 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import families
-from proofs.lemmas.engine import checked, proving
-from proofs.lemmas.engine.checked import Evidence
-from proofs.lemmas.engine.family import Family, mutants_of, statements_of
-from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.proving import LemmaReport
-from proofs.lemmas.engine.statements import Mutant, Statement, World, expanded
-from proofs.lemmas.planner import zeroing
-from proofs.smt.expressions import parse_one, text_of
-from proofs.solvers import Answer, smtinterpol
-from proofs.solvers.process import Z3
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.engine import checked, proving
+from proofs.proving.lemmas.engine.checked import Evidence
+from proofs.proving.lemmas.engine.family import Family, mutants_of, statements_of
+from proofs.proving.lemmas.engine.induction import Lemma
+from proofs.proving.lemmas.engine.proving import LemmaReport
+from proofs.proving.lemmas.engine.statements import Mutant, Statement, World, expanded
+from proofs.proving.lemmas.planner import zeroing
+from proofs.proving.smt.expressions import parse_one, text_of
+from proofs.proving.solvers import Answer, smtinterpol
+from proofs.proving.solvers.process import Z3
 from tmmu.core.process import code_of
 
 LEMMAS = families.by_name()
-run = partial(code_of, "proofs.lemmas.command")
+run = partial(code_of, "proofs.proving.lemmas.command")
 FALSE = Statement(
     "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
     (Mutant("eight", "(< x 7)", "(< x 8)"),),
@@ -71,7 +71,7 @@ def test_of_named_lemmas_and_files_those_alone_are_listed(capsys: pytest.Capture
     assert (said.out, "there is no lemma 'no_such_lemma'" in said.err) == ("", True)
 
 
-@pytest.mark.parametrize("name", ["cover", "cover.py", "plan/cover", "proofs/lemmas/plan/cover.py"])
+@pytest.mark.parametrize("name", ["cover", "cover.py", "plan/cover", "proofs/proving/lemmas/plan/cover.py"])
 def test_a_file_is_named_as_the_output_names_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: C4.1"""
     assert run([name, "--list"]) == 0
@@ -80,7 +80,7 @@ def test_a_file_is_named_as_the_output_names_it(name: str, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "name", ["tenants_fit.py", "proofs/lemmas/tenancy", "other/tenancy.py", "", "chains", "engine"]
+    "name", ["tenants_fit.py", "proofs/proving/lemmas/tenancy", "other/tenancy.py", "", "chains", "engine"]
 )
 def test_what_names_no_file_of_lemmas_is_refused(name: str) -> None:
     """spec: C4.2"""
@@ -208,7 +208,7 @@ def test_json_says_all_of_a_report(
         "proved": {"verdicts": [0, 0], "algorithms_and_systems": [0, 1]},
         "lemmas": [
             {
-                "name": "two", "file": "proofs/lemmas/planner/zeroing.py", "sentence": "One is one.",
+                "name": "two", "file": "proofs/proving/lemmas/planner/zeroing.py", "sentence": "One is one.",
                 "verdict": "UNKNOWN",
                 "solvers": {"z3": "PROVED", "cvc5": "tired"}, "seeds": 3, "twin": "x = 1",
                 "mutants_refuted": [{"name": "two", "case": "x = 2"}, {"name": "three", "case": "x = 3"}],

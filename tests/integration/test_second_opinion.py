@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 import z3
 
-from proofs import obligations
-from proofs.kernel import coq_file
-from proofs.lemmas import export, families
-from proofs.lemmas.plan.chains import DEFINITIONS
-from proofs.obligations import Outcome
-from proofs.smt.expressions import parse, text_of, walk
-from proofs.solvers import Answer, refutation
-from proofs.solvers.process import CVC5, SOLVERS
+from proofs.proving import obligations
+from proofs.proving.kernel import coq_file
+from proofs.proving.lemmas import export, families
+from proofs.proving.lemmas.plan.chains import DEFINITIONS
+from proofs.proving.obligations import Outcome
+from proofs.proving.smt.expressions import parse, text_of, walk
+from proofs.proving.solvers import Answer, refutation
+from proofs.proving.solvers.process import CVC5, SOLVERS
 from proofs.verify.entry import run
 from proofs.verify.export import folder_of
 from tests.support.text_models import text_model
@@ -87,12 +87,12 @@ def test_both_solvers_prove_a_right_plan_and_the_verdict_says_who_said_what(
 
 
 def test_the_definition_is_asked_by_a_command_of_its_own(plan: str, tmp_path: Path) -> None:
-    """`python -m proofs.promises PLAN`: Z3 alone. spec: V4.7"""
+    """`python -m proofs.proving.promises PLAN`: Z3 alone. spec: V4.7"""
     wrong = tmp_path / "wrong.cbor"
     file.save(changed(file.load(plan).plan, "storages", 1, offset=1), wrong)
     for path, code, said in ((plan, 0, "alignment: holds"), (str(wrong), 1, "")):
         done = subprocess.run(
-            [sys.executable, "-m", "proofs.promises", path], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "proofs.proving.promises", path], capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stderr) == (code, "")
         assert said in done.stdout

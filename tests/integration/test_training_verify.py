@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.readers.models import compare
+from proofs.definition.model import compare
 from proofs.readers.models.derivatives import derivative
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.recomputation import with_recomputation

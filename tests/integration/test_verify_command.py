@@ -22,10 +22,10 @@ from xml.etree import ElementTree as Xml
 import click
 import pytest
 
-import proofs.lemmas.entry
+import proofs.proving.lemmas.entry
 import proofs.verify.entry
 import tmmu.cli.entry
-from proofs.kernel import installed
+from proofs.proving.kernel import installed
 from proofs.verify import judge as verify_plan
 from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options
@@ -429,7 +429,7 @@ def test_what_the_system_takes_only_later_is_output_too(monkeypatch: pytest.Monk
     assert entry.code_of("a_command") == 70
 
 
-@pytest.mark.parametrize("command", [proofs.verify.entry.main, proofs.lemmas.entry.main, tmmu.cli.entry.main])
+@pytest.mark.parametrize("command", [proofs.verify.entry.main, proofs.proving.lemmas.entry.main, tmmu.cli.entry.main])
 def test_all_that_a_command_prints_is_printed_before_it_ends(
     command: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

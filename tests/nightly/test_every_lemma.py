@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.lemmas import families
-from proofs.lemmas.engine import proving
-from proofs.lemmas.engine.proving import PROVED
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.engine import proving
+from proofs.proving.lemmas.engine.proving import PROVED
 
 SEEDS = 10
 """For Z3; cvc5, which starts slowly, is asked under one."""

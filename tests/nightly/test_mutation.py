@@ -149,7 +149,7 @@ def test_a_mutant_that_cannot_be_put_into_place_ends_the_run() -> None:
 def test_a_change_is_held_to_the_tests_that_run_its_statement_and_its_own_come_first(tmp_path: Path) -> None:
     lines = statement_of("a = (1,\n  2)\nif a:\n    b = 3\n")
     assert lines == {1: 0b110, 2: 0b110, 3: 0b1000, 4: 0b10000}
-    path = "proofs/checker/memory.py"
+    path = "proofs/definition/checker/memory.py"
     own, other = "tests/unit/test_memory.py::test_own", "tests/unit/test_checker.py::test_"
     record = {
         own: Record("1", 1.0, False, {path: 0b100}), f"{other}quick": Record("1", 0.01, False, {path: 0b110}),
@@ -171,9 +171,12 @@ def test_a_change_is_held_to_the_tests_that_run_its_statement_and_its_own_come_f
 
 def test_a_record_of_a_file_that_has_changed_is_no_record(tmp_path: Path) -> None:
     kept = Reached(tmp_path / "reached.jsonl")
-    kept.save({"t": Record("1", 1.0, False, {"proofs/checker/memory.py": 2})})
-    kept.path.write_text(kept.path.read_text().replace(digest_of("proofs/checker/memory.py"), "another"))
-    for files, known in ((["proofs/checker/memory.py"], False), (["proofs/checker/execute.py"], True)):
+    kept.save({"t": Record("1", 1.0, False, {"proofs/definition/checker/memory.py": 2})})
+    kept.path.write_text(kept.path.read_text().replace(digest_of("proofs/definition/checker/memory.py"), "another"))
+    for files, known in (
+        (["proofs/definition/checker/memory.py"], False),
+        (["proofs/definition/checker/execute.py"], True),
+    ):
         again = Reached(kept.path)
         again.load(files)
         assert ("t" in again.tests) == known
@@ -195,7 +198,8 @@ def test_a_test_that_is_gone_notices_nothing_and_one_that_cannot_be_imported_doe
 import time
 from tests.nightly.mutation.running import preload, start
 preload()
-child = start("proofs/checker/memory.py", "raise ImportError", ("tests/unit/test_memory.py::test_{name}",), 300)
+tests = ("tests/unit/test_memory.py::test_{name}",)
+child = start("proofs/definition/checker/memory.py", "raise ImportError", tests, 300)
 while (result := child.finished()) is None:
     time.sleep(0.05)
 print(result)
@@ -219,7 +223,7 @@ import time
 from pathlib import Path
 from tests.nightly.mutation.running import ROOT, preload, start
 preload()
-path = "proofs/checker/memory.py"
+path = "proofs/definition/checker/memory.py"
 source = (ROOT / path).read_text().replace({old!r}, {new!r}) if {old!r} else (ROOT / path).read_text()
 child = start(path, source.replace("while True:\\n            return", "while True:\\n            pass"),
               ("tests/unit/test_memory.py",), 20 if {expected!r} == "timed out" else 300)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from proofs.optimum import veripb
-from proofs.optimum.formula import LiveStorage, lower_placement
-from proofs.optimum.refutation import refute
+from proofs.proving.optimum import veripb
+from proofs.proving.optimum.formula import LiveStorage, lower_placement
+from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tests.support.buffers import model_of

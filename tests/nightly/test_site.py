@@ -95,5 +95,5 @@ def test_a_link_that_leads_nowhere_fails_the_build(checkout: Path) -> None:
 def test_links_to_sources_lead_to_the_host_that_is_named(checkout: Path) -> None:
     assert built(checkout, "https://example.org/blob/main") == ""
     page = (checkout / "site/guarantees.html").read_text()
-    assert 'href="https://example.org/blob/main/proofs/obligations/' in page
+    assert 'href="https://example.org/blob/main/proofs/proving/obligations/' in page
     assert 'href="../proofs/' not in page

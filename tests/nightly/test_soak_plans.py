@@ -14,15 +14,16 @@ from typing import Any
 
 import pytest
 
-from proofs import obligations, promises
-from proofs.checker import execute as checker
-from proofs.kernel.evidence import words
-from proofs.obligations.context import context_of
+from proofs.definition import promises
+from proofs.definition.checker import execute as checker
+from proofs.definition.violations import Obligation, Violation
+from proofs.proving import obligations
+from proofs.proving.kernel.evidence import words
+from proofs.proving.obligations.context import context_of
+from proofs.proving.solvers import Answer, refutation
+from proofs.proving.solvers.process import Z3, SolverProcess
 from proofs.readers.sharing import Permissions, permitted
-from proofs.solvers import Answer, refutation
-from proofs.solvers.process import Z3, SolverProcess
 from proofs.verify import ranks
-from proofs.violations import Obligation, Violation
 from tests.nightly.soak import judge as judging
 from tests.nightly.soak import plans
 from tests.nightly.soak.cases import case

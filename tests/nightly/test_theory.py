@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from proofs.kernel import installed
+from proofs.proving.kernel import installed
 
 pytestmark = pytest.mark.skipif(  # what is not built cannot be read
     installed.theory() is None, reason="the kernel is not built: make kernel"

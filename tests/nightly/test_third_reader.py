@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import families
-from proofs.lemmas.engine import checked
-from proofs.solvers import smtinterpol
-from proofs.solvers.process import Z3
-from proofs.solvers.smtinterpol import SMTInterpol
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.engine import checked
+from proofs.proving.solvers import smtinterpol
+from proofs.proving.solvers.process import Z3
+from proofs.proving.solvers.smtinterpol import SMTInterpol
 from proofs.verify.entry import run
 from tests.support.text_models import text_model
 from tmmu.planner import PlanOptions, plan_memory

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from proofs import obligations
-from proofs.checker import arenas as homes
-from proofs.checker import claims, structure
-from proofs.checker import execute as checker
-from proofs.checker.program import program
-from proofs.obligations.context import context_of
+from proofs.definition.checker import arenas as homes
+from proofs.definition.checker import claims, structure
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import program
+from proofs.proving import obligations
+from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.patterns import fits
 from proofs.readers.sharing import permitted

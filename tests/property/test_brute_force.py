@@ -1,7 +1,7 @@
 """The checker's sweeps say what looking at every byte at every step says, of right plans and of wrong ones.
 
 Here a plan is a dictionary of bytes: who occupies each at a step, what each holds after a step. That is slow, easy to
-believe, and shares nothing with the sweeps of `proofs.checker.execute`.
+believe, and shares nothing with the sweeps of `proofs.definition.checker.execute`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs.checker import execute as checker
-from proofs.checker.program import program
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import program
 from proofs.readers.sharing import Permissions, permitted
 from tests.support.models import arenas, changes, models
 from tests.support.recipes import LEAVES

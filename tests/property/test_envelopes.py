@@ -13,10 +13,10 @@ from pathlib import Path
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from proofs import obligations
-from proofs.checker import envelope
-from proofs.checker import execute as checker
-from proofs.checker.program import program
+from proofs.definition.checker import envelope
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import program
+from proofs.proving import obligations
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.sharing import permitted
 from proofs.verify.judge import verify

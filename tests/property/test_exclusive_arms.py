@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.obligations import MODULES, PRELUDE
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
+from proofs.proving.obligations import MODULES, PRELUDE
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.discharge import discharge
+from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
 from tests.support import branching
 from tests.support.effort import share
 from tests.support.objections import objections

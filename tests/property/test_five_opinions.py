@@ -16,13 +16,13 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from proofs.checker import execute as checker
-from proofs.checker.program import program
-from proofs.obligations import MODULES, PRELUDE
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import program
+from proofs.proving.obligations import MODULES, PRELUDE
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.discharge import discharge
+from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
 from tests.support.models import changes, models
 from tests.support.objections import is_narrow, objections
 from tests.support.recipes import LEAVES

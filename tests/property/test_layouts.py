@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.certificate.edges import Edges, edges
-from proofs.checker import claims, structure
-from proofs.checker import execute as checker
-from proofs.checker.program import placed_storages, program
-from proofs.obligations import PRELUDE, by_edges
-from proofs.obligations.context import Context, context_of
-from proofs.obligations.discharge import discharge
+from proofs.definition.checker import claims, structure
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import placed_storages, program
+from proofs.proving.certificate.edges import Edges, edges
+from proofs.proving.obligations import PRELUDE, by_edges
+from proofs.proving.obligations.context import Context, context_of
+from proofs.proving.obligations.discharge import discharge
+from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
 from tests.support.models import arenas, models
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.lemmas import families
-from proofs.lemmas.planner import (
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.planner import (
     align_up,
 )
 from tests.support import ties

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.readers.models.compare import differences
+from proofs.definition.model.compare import differences
 from proofs.readers.models.ir import read_ir
 from tests.support.models import models
 from tests.support.recipes import KINDS

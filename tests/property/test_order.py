@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from proofs.readers.models.compare import differences
+from proofs.definition.model.compare import differences
 from proofs.readers.models.ir import read_ir
 from tests.support.effort import share
 from tests.support.execution import Meaning, Seen, mean, observe

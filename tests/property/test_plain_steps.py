@@ -11,10 +11,10 @@ from unittest.mock import patch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from proofs.checker import execute
-from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep
+from proofs.definition.checker import execute
+from proofs.definition.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep
+from proofs.definition.violations import Violation
 from proofs.readers.arms import Arm, Branches
-from proofs.violations import Violation
 from tests.support.effort import share
 
 STEPS = 6

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from proofs.lemmas.planner import zeroing
+from proofs.proving.lemmas.planner import zeroing
 from tests.support import ties
 from tests.support.ground import Ground
 from tests.support.models import models

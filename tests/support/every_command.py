@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from proofs.lemmas.command import command as prove_lemmas
 from proofs.model_check.command import command as check_models
+from proofs.proving.lemmas.command import command as prove_lemmas
 from proofs.verify.command import command as verify_plan
 from tmmu.cli.commands import tmmu
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from proofs.obligations import MODULES, PRELUDE
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
-from proofs.obligations.rows import Place, listed
+from proofs.proving.obligations import MODULES, PRELUDE
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.discharge import discharge
+from proofs.proving.obligations.rows import Place, listed
+from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
 from tests.support.graphs import Choice, fewest_colours, lifetimes, model_of
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
-from proofs.smt.expressions import Expression, parse, parse_one
+from proofs.proving.smt.expressions import Expression, parse, parse_one
 
 Value = Any
 """An int, a bool, or a tuple: a cell of a list."""

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from proofs.obligations import MODULES
-from proofs.obligations.context import Context, context_of
-from proofs.obligations.rows import Unprovable
+from proofs.definition.violations import Violation
+from proofs.proving.obligations import MODULES
+from proofs.proving.obligations.context import Context, context_of
+from proofs.proving.obligations.rows import Unprovable
 from proofs.readers.sharing import permitted
 from proofs.verify.checks import Subject, violations
-from proofs.violations import Violation
 from tests.support.models import numbered
 from tests.support.synthetic import training_plan
 from tmmu.core.vocabulary import LAYOUTS, ArenaPolicy, DeviceConfiguration, Memory

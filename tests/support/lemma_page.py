@@ -1,4 +1,4 @@
-"""The page on which every lemma stands with its sentence, its mutants and its tests: `proofs/lemmas/README.md`.
+"""The page on which every lemma stands with its sentence, its mutants and its tests: `proofs/proving/lemmas/README.md`.
 
 `python -m tests.support.lemma_page` writes it again; a test compares it with the lemmas. A file of lemmas names its
 tests in its head, as `tests/…`; one about a machine names the module, as `tla/…`.
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from proofs.lemmas.engine.family import AnyLemma, Family, mutants_of
-from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.machine import Inductive
-from proofs.lemmas.families import FAMILIES, VERDICTS
+from proofs.proving.lemmas.engine.family import AnyLemma, Family, mutants_of
+from proofs.proving.lemmas.engine.induction import Lemma
+from proofs.proving.lemmas.engine.machine import Inductive
+from proofs.proving.lemmas.families import FAMILIES, VERDICTS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "proofs/lemmas/README.md"
+PAGE = ROOT / "proofs/proving/lemmas/README.md"
 OF_MACHINES = "tests/integration/models/test_lemmas.py"
 OF_STEPS = "tests/integration/models/test_models.py"
 NOT_BY_STEPS = ("execution", "zeroing")
@@ -49,7 +49,7 @@ PARTS = {
 
 def head(family: Family) -> str:
     """The docstring of a file of lemmas."""
-    return import_module(f"proofs.lemmas.{family.file.replace('/', '.')}").__doc__ or ""
+    return import_module(f"proofs.proving.lemmas.{family.file.replace('/', '.')}").__doc__ or ""
 
 
 def tests(family: Family) -> list[str]:

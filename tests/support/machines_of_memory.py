@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
-from proofs.lemmas.planner import pools
-from proofs.lemmas.systems import (
+from proofs.proving.lemmas.planner import pools
+from proofs.proving.lemmas.systems import (
     cache_growth,
     delta_encoding,
     eviction,

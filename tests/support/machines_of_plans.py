@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from proofs.lemmas.planner import linear_scan
-from proofs.lemmas.systems import alias_references, bodies, plan_lifecycle, quota, ranks
+from proofs.proving.lemmas.planner import linear_scan
+from proofs.proving.lemmas.systems import alias_references, bodies, plan_lifecycle, quota, ranks
 from tests.support.tied_machines import Tie, Values, named
 from tests.support.tlc_steps import State, Step, at
 

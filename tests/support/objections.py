@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from proofs.definition.violations import Violation
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
-from proofs.violations import Violation
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Model, Role, Shares
 from tmmu.plans.columns import ROLES, SHARES

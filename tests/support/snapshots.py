@@ -30,7 +30,7 @@ SESSIONS = sorted((Path(__file__).parents[1] / "corpus" / "snapshots").glob("*.t
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "tmmu": tmmu,
     "verify-plan": partial(code_of, "proofs.verify.command"),
-    "prove-lemmas": partial(code_of, "proofs.lemmas.command"),
+    "prove-lemmas": partial(code_of, "proofs.proving.lemmas.command"),
     "check-models": partial(code_of, "proofs.model_check.command"),
 }
 VARYING = tuple(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from proofs.obligations import MODULES, PRELUDE
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import discharge
+from proofs.proving.obligations import MODULES, PRELUDE
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.discharge import discharge
+from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
 from tests.support.execution import NotRunnable, difference
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model

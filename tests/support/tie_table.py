@@ -9,8 +9,17 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from proofs.lemmas.plan import clique_bound
-from proofs.lemmas.planner import align_up, execution, linear_scan, liveness, prefix_sums, sharding, size_maxima, unions
+from proofs.proving.lemmas.plan import clique_bound
+from proofs.proving.lemmas.planner import (
+    align_up,
+    execution,
+    linear_scan,
+    liveness,
+    prefix_sums,
+    sharding,
+    size_maxima,
+    unions,
+)
 from tests.support import tied_liveness, ties
 from tests.support.models import models
 from tests.support.recipes import HOLDERS, KINDS

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from types import ModuleType
 
-from proofs.smt.expressions import parse, walk
+from proofs.proving.smt.expressions import parse, walk
 from tests.support.ground import Ground
 from tests.support.ties import Texts, split
 from tmmu.core.vocabulary import MAIN, Model, Role

@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from proofs.lemmas.engine.machine import NEXT, Machine, MachineRule
-from proofs.lemmas.engine.statements import Statement
-from proofs.smt.expressions import Expression, parse_one, text_of
+from proofs.proving.lemmas.engine.machine import NEXT, Machine, MachineRule
+from proofs.proving.lemmas.engine.statements import Statement
+from proofs.proving.smt.expressions import Expression, parse_one, text_of
 from tests.support.ground import Ground
 from tests.support.tlc_steps import State, Step
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proofs.lemmas.engine.family import AnyLemma, statements_of
-from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.machine import NEXT
-from proofs.smt.expressions import parse, text_of, walk
+from proofs.proving.lemmas.engine.family import AnyLemma, statements_of
+from proofs.proving.lemmas.engine.induction import Lemma
+from proofs.proving.lemmas.engine.machine import NEXT
+from proofs.proving.smt.expressions import parse, text_of, walk
 from tests.support import scan
 from tests.support.ground import Ground, Value, cells, rows_of
 from tests.support.scan import Storage

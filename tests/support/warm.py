@@ -13,14 +13,14 @@ from dataclasses import replace
 from typing import Any, Self
 from unittest import mock
 
-from proofs import obligations
-from proofs.kernel import installed, program
-from proofs.kernel.program import KernelAnswer
-from proofs.lemmas.plan.cover import DEFINITIONS
-from proofs.obligations import PRELUDE
-from proofs.obligations.context import Context
-from proofs.solvers import Answer, Solver
-from proofs.solvers.process import Z3, SolverProcess, command_of
+from proofs.proving import obligations
+from proofs.proving.kernel import installed, program
+from proofs.proving.kernel.program import KernelAnswer
+from proofs.proving.lemmas.plan.cover import DEFINITIONS
+from proofs.proving.obligations import PRELUDE
+from proofs.proving.obligations.context import Context
+from proofs.proving.solvers import Answer, Solver
+from proofs.proving.solvers.process import Z3, SolverProcess, command_of
 from proofs.verify import ranks
 from tmmu.plans import file
 

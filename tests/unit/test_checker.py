@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from proofs.checker import execute
-from proofs.checker.execute import executed, placed, violations
-from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep, exact, program
+from proofs.definition.checker import execute
+from proofs.definition.checker.execute import executed, placed, violations
+from proofs.definition.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep, exact, program
+from proofs.definition.violations import Violation
 from proofs.readers.sharing import Permissions
-from proofs.violations import Violation
 from tests.support.written import Written
 
 Given = tuple[int, int, int, int | None]

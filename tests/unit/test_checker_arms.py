@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.checker.execute import executed
-from proofs.checker.program import program
-from proofs.checker.structure import violations
+from proofs.definition.checker.execute import executed
+from proofs.definition.checker.program import program
+from proofs.definition.checker.structure import violations
 from proofs.readers.sharing import permitted
 from tmmu.plans import text
 from tmmu.plans.sections import Plan

@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from proofs.kernel.install import PACKAGES
+from proofs.proving.kernel.install import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text()

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs.checker.claims import false_claims
-from proofs.checker.program import program
+from proofs.definition.checker.claims import false_claims
+from proofs.definition.checker.program import program
+from proofs.definition.violations import Violation, false_field
 from proofs.readers.sharing import Permissions
-from proofs.violations import Violation, false_field
 from tests.support.text_models import text_model
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role

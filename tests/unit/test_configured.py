@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from proofs.checker import structure
-from proofs.checker.configuration import differences
-from proofs.checker.program import placed_storages, program
+from proofs.definition.checker import structure
+from proofs.definition.checker.configuration import differences
+from proofs.definition.checker.program import placed_storages, program
+from proofs.definition.violations import Obligation
 from proofs.readers.sharing import Permissions
 from proofs.verify.checks import Subject, violations
-from proofs.violations import Obligation
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.planner import plan_memory

@@ -9,13 +9,21 @@ from collections.abc import Callable
 
 import pytest
 
-from proofs.lemmas.engine.countermodel import CELLS, LONGEST, NoAnswer, cases, countermodel, first_case, values_of
-from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.statements import Mutant
-from proofs.smt import descent
-from proofs.smt.expressions import parse_one, text_of
-from proofs.solvers import Answer
-from proofs.solvers.process import Z3
+from proofs.proving.lemmas.engine.countermodel import (
+    CELLS,
+    LONGEST,
+    NoAnswer,
+    cases,
+    countermodel,
+    first_case,
+    values_of,
+)
+from proofs.proving.lemmas.engine.induction import Lemma
+from proofs.proving.lemmas.engine.statements import Mutant
+from proofs.proving.smt import descent
+from proofs.proving.smt.expressions import parse_one, text_of
+from proofs.proving.solvers import Answer
+from proofs.proving.solvers.process import Z3
 
 LISTS = """
 (declare-datatypes ((L 0)) (((nil) (cell (head Int) (tail L)))))

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.certificate.edges import Edges, _Column, edges
-from proofs.obligations import PRELUDE, by_edges
-from proofs.obligations.context import context_of
-from proofs.obligations.discharge import Result, discharge
-from proofs.obligations.rows import Place
+from proofs.proving.certificate.edges import Edges, _Column, edges
+from proofs.proving.obligations import PRELUDE, by_edges
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.discharge import Result, discharge
+from proofs.proving.obligations.rows import Place
+from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import Permissions
-from proofs.solvers.process import Z3
 from tests.support.synthetic import training_plan
 from tests.support.written import Lives, Written
 from tmmu.examples.broken.editing import in_layout

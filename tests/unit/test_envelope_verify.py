@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs import obligations
-from proofs.checker import envelope
-from proofs.lemmas.plan.shrinking import SMALLER_PARTS
-from proofs.obligations import sizes_over_envelope
+from proofs.definition.checker import envelope
+from proofs.definition.violations import Obligation
+from proofs.proving import obligations
+from proofs.proving.lemmas.plan.shrinking import SMALLER_PARTS
+from proofs.proving.obligations import sizes_over_envelope
+from proofs.proving.solvers import Answer
+from proofs.proving.solvers.process import SolverProcess
 from proofs.readers.envelope import apart
-from proofs.solvers import Answer
-from proofs.solvers.process import SolverProcess
 from proofs.verify.command import command
-from proofs.violations import Obligation
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
 from tests.support.text_models import text_model

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs import obligations
-from proofs.checker.program import program
-from proofs.checker.structure import nested
-from proofs.obligations import sharing_is_sound
-from proofs.obligations.context import context_of
+from proofs.definition.checker.program import program
+from proofs.definition.checker.structure import nested
+from proofs.proving import obligations
+from proofs.proving.obligations import sharing_is_sound
+from proofs.proving.obligations.context import context_of
 from proofs.readers.arms import Arm, assumed, branches
 from proofs.readers.sharing import permitted
 from proofs.verify.judge import judge

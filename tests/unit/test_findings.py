@@ -14,13 +14,13 @@ import numpy as np
 import pycddl
 import pytest
 
-from proofs.checker import execute as checker
-from proofs.checker.program import program
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import program
+from proofs.definition.violations import Violation
 from proofs.readers.sharing import permitted
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
-from proofs.violations import Violation
 from tests.support.objections import objections
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from proofs.kernel import evidence
-from proofs.obligations import MODULES
-from proofs.obligations.context import Context
+from proofs.proving.kernel import evidence
+from proofs.proving.obligations import MODULES
+from proofs.proving.obligations.context import Context
 from proofs.sharding import stages
 from proofs.verify import command as verify_command
 from proofs.verify import ranks, sources

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs import obligations
+from proofs.proving import obligations
 from proofs.verify import judge
 from proofs.verify.forked import CAN_FORK, Forked
 from tests.benchmarks.training import training_model

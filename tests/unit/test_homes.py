@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.checker import arenas as homes
-from proofs.checker.arenas import ArenaPlace
-from proofs.checker.program import program
+from proofs.definition.checker import arenas as homes
+from proofs.definition.checker.arenas import ArenaPlace
+from proofs.definition.checker.program import program
+from proofs.definition.violations import Violation
 from proofs.readers.sharing import Permissions
-from proofs.violations import Violation
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule
 from tmmu.examples.broken.editing import changed

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs.kernel import coq_file, install, installed
-from proofs.kernel.answer import NOT_ASKED, kernel_answer
-from proofs.kernel.evidence import columns, words
-from proofs.kernel.memory import VERSION
-from proofs.kernel.program import PARTS, KernelAnswer, ask_words
-from proofs.obligations.context import context_of
+from proofs.proving.kernel import coq_file, install, installed
+from proofs.proving.kernel.answer import NOT_ASKED, kernel_answer
+from proofs.proving.kernel.evidence import columns, words
+from proofs.proving.kernel.memory import VERSION
+from proofs.proving.kernel.program import PARTS, KernelAnswer, ask_words
+from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.command import command
 from proofs.verify.judge import judge
@@ -101,7 +101,7 @@ def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
 
 def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: V6.10"""
-    from proofs.kernel import wheel
+    from proofs.proving.kernel import wheel
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     hook = wheel.KernelHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
@@ -119,7 +119,7 @@ def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeyp
     built = installed.KernelBuild(installed.digest(), installed.of_file(program), "0" * 64)
     (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
     hook.initialize("standard", data)
-    included = {str(program.parent / name): f"proofs/kernel/built/{name}" for name in ("kernel", "kernel.json")}
+    included = {str(program.parent / name): f"proofs/proving/kernel/built/{name}" for name in ("kernel", "kernel.json")}
     assert data == {"force_include": included, "pure_python": False, "tag": wheel.TAG}
 
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from proofs.checker.layouts import by_slots
-from proofs.kernel.arms import NotExpressed
-from proofs.kernel.evidence import memory_of, words
-from proofs.kernel.memory import joined, lifetime_columns
-from proofs.obligations.contents import value_live_ranges
-from proofs.obligations.context import CALLER, Context, context_of
+from proofs.definition.checker.layouts import by_slots
+from proofs.proving.kernel.arms import NotExpressed
+from proofs.proving.kernel.evidence import memory_of, words
+from proofs.proving.kernel.memory import joined, lifetime_columns
+from proofs.proving.obligations.contents import value_live_ranges
+from proofs.proving.obligations.context import CALLER, Context, context_of
 from proofs.readers.arms import Branches
 from proofs.readers.sharing import permitted
 from tests.support import branching

@@ -5,9 +5,9 @@ spec: V1.12, V4.3
 
 from __future__ import annotations
 
-from proofs.lemmas import plan
-from proofs.lemmas.plan import column, tiling, unfolded
-from proofs.obligations.by_edges import LEMMAS as CARRYING
+from proofs.proving.lemmas import plan
+from proofs.proving.lemmas.plan import column, tiling, unfolded
+from proofs.proving.obligations.by_edges import LEMMAS as CARRYING
 
 
 def test_every_lemma_that_the_rows_rest_on_is_one_of_the_lemmas() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import at_use, families
-from proofs.lemmas.engine.family import Family, mutants_of
+from proofs.proving.lemmas import at_use, families
+from proofs.proving.lemmas.engine.family import Family, mutants_of
 from tests.support import lemma_page
 from tests.support.lemma_page import PAGE, ROOT
 
@@ -95,4 +95,4 @@ def test_every_file_of_lemmas_is_reached_from_a_guarantee_in_two_clicks() -> Non
     assert {family.path for family in families.FAMILIES.values()} <= found
     assert {path for family in families.FAMILIES.values() for path in lemma_page.tests(family)} <= found
     without = set().union(*(reached(row) for row in rows() if "#unions" not in row))
-    assert "proofs/lemmas/planner/unions.py" not in without
+    assert "proofs/proving/lemmas/planner/unions.py" not in without

@@ -13,7 +13,7 @@ PAGES = [
     *sorted((ROOT / ".github").glob("*.md")),
     *sorted((ROOT / "tests").rglob("README.md")),
     ROOT / "tla/README.md",
-    ROOT / "proofs/lemmas/README.md",
+    ROOT / "proofs/proving/lemmas/README.md",
 ]
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?[^)]*\)")
 FENCE = re.compile(r"^ *(```|~~~).*?^ *\1", re.MULTILINE | re.DOTALL)

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from proofs.lemmas import families
-from proofs.lemmas.engine.family import Family
-from proofs.lemmas.engine.machine import Inductive, Machine, MachineRule, Without
-from proofs.lemmas.engine.proving import prove_all
-from proofs.lemmas.engine.statements import Mutant, World
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.engine.family import Family
+from proofs.proving.lemmas.engine.machine import Inductive, Machine, MachineRule, Without
+from proofs.proving.lemmas.engine.proving import prove_all
+from proofs.proving.lemmas.engine.statements import Mutant, World
 
 POOL = Machine(
     "pool",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.checker.memory import Bytes, Divided
+from proofs.definition.checker.memory import Bytes, Divided
 
 WRITES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(0, 3)), max_size=12)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs.checker.execute import violations
-from proofs.checker.program import program
+from proofs.definition.checker.execute import violations
+from proofs.definition.checker.program import program
 from proofs.readers.sharing import permitted
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run

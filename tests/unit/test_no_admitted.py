@@ -84,7 +84,7 @@ def test_the_files_are_found() -> None:
     assert {
         "Makefile",
         "pyproject.toml",
-        "proofs/checker/execute.py",
+        "proofs/definition/checker/execute.py",
         "tests/unit/test_no_admitted.py",
         ".ci/run",
     } <= names
@@ -98,14 +98,14 @@ def test_an_omission_is_seen_and_a_reason_is_accepted(tmp_path: Path) -> None:
     ]  # fmt: skip
     proofs = ["Ad" + "mitted.", "Ax" + "iom choice : False.", "  ad" + "mit."]
     (tmp_path / "tests").mkdir()
-    (tmp_path / "proofs/kernel").mkdir(parents=True)
+    (tmp_path / "proofs/proving/kernel").mkdir(parents=True)
     (tmp_path / "tla").mkdir()
     (tmp_path / "tests/test_a.py").write_text("\n".join(marks))
-    (tmp_path / "proofs/kernel/A.v").write_text("\n".join(proofs))
+    (tmp_path / "proofs/proving/kernel/A.v").write_text("\n".join(proofs))
     (tmp_path / "tla/A.tla").write_text("PROOF OM" + "ITTED")
     assert len(unreasoned(tmp_path, LEFT_OUT)) == len(marks) + len(proofs) + 1
     (tmp_path / "tests/test_a.py").write_text("\n".join(f"{mark}  # the wheel has no such file" for mark in marks))
-    (tmp_path / "proofs/kernel/A.v").write_text("\n".join(f"{proof} (* the base of it *)" for proof in proofs))
+    (tmp_path / "proofs/proving/kernel/A.v").write_text("\n".join(f"{proof} (* the base of it *)" for proof in proofs))
     (tmp_path / "tla/A.tla").write_text("PROOF OM" + r"ITTED \* shown by TLC")
     assert unreasoned(tmp_path, LEFT_OUT) == []
     assert len(admitted(tmp_path, LEFT_OUT)) == len(marks) + len(proofs) + 1

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from proofs import obligations, promises
-from proofs.lemmas import at_use
-from proofs.obligations import MODULES, OF_STORAGES, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
-from proofs.obligations.context import context_of, storage_context
-from proofs.obligations.discharge import Result
-from proofs.obligations.rows import Place
-from proofs.obligations.sizes_over_envelope import Shown
-from proofs.promises import Finding
+from proofs.definition import promises
+from proofs.definition.promises import Finding
+from proofs.definition.violations import Obligation
+from proofs.proving import obligations
+from proofs.proving.lemmas import at_use
+from proofs.proving.obligations import MODULES, OF_STORAGES, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
+from proofs.proving.obligations.context import context_of, storage_context
+from proofs.proving.obligations.discharge import Result
+from proofs.proving.obligations.rows import Place
+from proofs.proving.obligations.sizes_over_envelope import Shown
+from proofs.proving.solvers import Answer
 from proofs.readers.sharing import Permissions
-from proofs.solvers import Answer
-from proofs.violations import Obligation
 from tests.support.text_models import text_model
 from tmmu.planner import plan_memory
 from tmmu.plans import text
@@ -64,7 +65,7 @@ class Given:
         monkeypatch.setattr(obligations, "SolverProcess", Silent)
         monkeypatch.setattr(obligations, "discharge", self._discharge)
         monkeypatch.setattr(at_use, "unproved", lambda *_, **__: self.unproved)
-        monkeypatch.setattr(obligations.promises, "ask", lambda *_: self.definition)
+        monkeypatch.setattr(obligations, "ask", lambda *_: self.definition)
 
     def _discharge(
         self, tasks: Sequence[object], solvers: Sequence[object], timeout_s: float, _begin: object
@@ -231,7 +232,7 @@ def test_the_definition_has_the_time_that_it_is_given_or_that_of_rows(
         times.append(timeout_s)
         return Answer("unsat\nsat", None, 0.0), None
 
-    monkeypatch.setattr(obligations.promises, "ask", ask)
+    monkeypatch.setattr(obligations, "ask", ask)
     outcomes(chain(), timeout_s=5.0)
     outcomes(chain(), timeout_s=5.0, definition_timeout_s=3.0)
     assert times == [5.0, 3.0]
@@ -263,7 +264,7 @@ def test_that_the_definition_is_still_asked_is_said(given: Given, monkeypatch: p
         said.append(phase)
         heard.set()
 
-    monkeypatch.setattr(obligations.promises, "ask", ask)
+    monkeypatch.setattr(obligations, "ask", ask)
     outcomes(chain(), definition_limit=0, progress=hear)
     assert said == []
     outcomes(chain(), progress=hear)

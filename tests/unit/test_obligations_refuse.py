@@ -12,14 +12,14 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from proofs.obligations import MODULES, OF_STORAGES, PRELUDE, rows, sharing_is_sound
-from proofs.obligations import context as contexts
-from proofs.obligations.contents import Content
-from proofs.obligations.context import context_of, storage_context
-from proofs.obligations.discharge import Result, discharge
-from proofs.obligations.rows import Place
+from proofs.proving.obligations import MODULES, OF_STORAGES, PRELUDE, rows, sharing_is_sound
+from proofs.proving.obligations import context as contexts
+from proofs.proving.obligations.contents import Content
+from proofs.proving.obligations.context import context_of, storage_context
+from proofs.proving.obligations.discharge import Result, discharge
+from proofs.proving.obligations.rows import Place
+from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import Permissions, permitted
-from proofs.solvers.process import Z3
 from tests.support.synthetic import training_plan
 from tests.support.written import Lives, Written
 from tmmu.core.columns import NONE, column

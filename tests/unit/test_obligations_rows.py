@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from proofs import obligations
-from proofs.certificate.slots import Changes, certificate, most_at
-from proofs.lemmas import at_use
-from proofs.lemmas.plan.chains import BLOCK, WIDE, WIDTHS
-from proofs.obligations import MODULES, PRELUDE, UNKNOWN, levels
-from proofs.obligations.context import context_of, storage_context
-from proofs.obligations.discharge import ROWS, discharge
-from proofs.obligations.levels import reached
-from proofs.obligations.rows import (
+from proofs.definition.violations import Obligation
+from proofs.proving import obligations
+from proofs.proving.certificate.slots import Changes, certificate, most_at
+from proofs.proving.lemmas import at_use
+from proofs.proving.lemmas.plan.chains import BLOCK, WIDE, WIDTHS
+from proofs.proving.obligations import MODULES, PRELUDE, UNKNOWN, levels
+from proofs.proving.obligations.context import context_of, storage_context
+from proofs.proving.obligations.discharge import ROWS, discharge
+from proofs.proving.obligations.levels import reached
+from proofs.proving.obligations.rows import (
     BATCH,
     Batch,
     Chain,
@@ -37,10 +38,9 @@ from proofs.obligations.rows import (
     table,
     walk,
 )
+from proofs.proving.solvers import END, Answer, refutation
+from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import Permissions, permitted
-from proofs.solvers import END, Answer, refutation
-from proofs.solvers.process import Z3
-from proofs.violations import Obligation
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.columns import Names

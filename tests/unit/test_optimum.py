@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from proofs import obligations
-from proofs.obligations import Outcome
-from proofs.optimum import formula as formula_module
-from proofs.optimum import veripb
-from proofs.optimum.formula import LiveStorage, LowerPlacement, lower_placement, spans_of
-from proofs.optimum.refutation import refute
+from proofs.definition.violations import Discharge, discharged
+from proofs.proving import obligations
+from proofs.proving.obligations import Outcome
+from proofs.proving.optimum import formula as formula_module
+from proofs.proving.optimum import veripb
+from proofs.proving.optimum.formula import LiveStorage, LowerPlacement, lower_placement, spans_of
+from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
-from proofs.violations import Discharge, discharged
 from tests.support.buffers import model_of
 from tests.support.effort import share
 from tmmu.core.vocabulary import ArenaConfiguration, Role

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from proofs.readers.models.compare import differences
+from proofs.definition.model.compare import differences
+from proofs.definition.violations import Violation
 from proofs.readers.models.ir import read_ir
 from proofs.verify.command import command
-from proofs.violations import Violation
 from tests.support.example_models import BRANCHES
 from tests.support.text_models import text_model
 from tmmu import examples

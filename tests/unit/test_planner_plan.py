@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.readers.models.compare import differences
+from proofs.definition.model.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
 from tests.support.example_models import full

@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs import obligations, promises
-from proofs.obligations import UNKNOWN
-from proofs.solvers import Answer
-from proofs.solvers.process import Z3
+from proofs.definition import promises
+from proofs.proving import obligations
+from proofs.proving import promises as solving
+from proofs.proving.obligations import UNKNOWN
+from proofs.proving.solvers import Answer
+from proofs.proving.solvers.process import Z3
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.columns import Names, column
@@ -48,7 +50,7 @@ class Scripted:
 def asked(plan: Plan) -> tuple[bool, promises.Finding | None]:
     """Whether Z3 proves the promises of a plan, and what it finds."""
     with Z3() as solver:
-        answer, found = promises.ask(plan.allocation, plan.claims, solver, 60)
+        answer, found = solving.ask(plan.allocation, plan.claims, solver, 60)
     assert answer.proof != answer.counterexample
     return answer.proof, found
 
@@ -160,7 +162,7 @@ def test_a_promise_is_proved_by_the_exact_answer_alone(
     ],
 )
 def test_a_model_that_cannot_be_read_names_nothing(text: str | Answer) -> None:
-    answer, found = promises.ask(training_plan(9).allocation, None, Scripted("sat", text), 60)
+    answer, found = solving.ask(training_plan(9).allocation, None, Scripted("sat", text), 60)
     assert answer.counterexample
     assert found is None
 
@@ -170,7 +172,7 @@ def test_what_each_question_took_is_counted() -> None:
     plan = training_plan(9)
     count = len(list(promises.questions(plan.allocation, plan.claims)))
     solver = Scripted(*("unsat", "sat") * count)
-    answer, found = promises.ask(plan.allocation, plan.claims, solver, 60)
+    answer, found = solving.ask(plan.allocation, plan.claims, solver, 60)
     assert (answer.proof, answer.seconds, found) == (True, count * 1.0, None)
 
 
@@ -211,7 +213,7 @@ def test_the_module_runs_alone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file.save(make(), tmp_path / "p.cbor")
-    assert promises.main(str(tmp_path / "p.cbor")) == code
+    assert solving.main(str(tmp_path / "p.cbor")) == code
     printed = capsys.readouterr().out
     assert said in printed
     assert "PROVED" not in printed
@@ -232,14 +234,14 @@ def test_what_the_solver_does_not_answer_is_said(
     file.save(training_plan(9), tmp_path / "p.cbor")
     with Z3() as whole:
         monkeypatch.setattr(whole, "evaluate", Scripted(*answers).evaluate)
-        monkeypatch.setattr(promises, "SolverProcess", lambda **_: whole)
-        assert promises.main(str(tmp_path / "p.cbor")) == code
+        monkeypatch.setattr(solving, "SolverProcess", lambda **_: whole)
+        assert solving.main(str(tmp_path / "p.cbor")) == code
     assert capsys.readouterr().out.startswith(said)
 
 
 def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.cbor").write_bytes(b"no plan")
-    assert promises.main(str(tmp_path / "p.cbor")) == 4
+    assert solving.main(str(tmp_path / "p.cbor")) == 4
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "p.cbor" in printed.err

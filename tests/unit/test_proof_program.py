@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs.checker import execute as checker
-from proofs.checker.program import Program, loops, program
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker.program import Program, loops, program
 from proofs.readers.sharing import Permissions, permitted
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from proofs.lemmas import families
-from proofs.lemmas.engine import proving
-from proofs.lemmas.engine.family import Family
-from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
-from proofs.lemmas.engine.statements import Mutant, Statement, World
-from proofs.solvers import Answer
-from proofs.solvers.process import Z3
+from proofs.proving.lemmas import families
+from proofs.proving.lemmas.engine import proving
+from proofs.proving.lemmas.engine.family import Family
+from proofs.proving.lemmas.engine.induction import Lemma
+from proofs.proving.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
+from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
+from proofs.proving.solvers import Answer
+from proofs.proving.solvers.process import Z3
 
 ONE = Statement(
     "one", "A number that is two is less than three.", "(declare-const x Int)", ("(= x 2)",), "(< x 3)",

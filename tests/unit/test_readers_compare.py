@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from proofs.readers.models import compare_tensors
-from proofs.readers.models.compare import differences
-from proofs.readers.models.difference import WHAT, difference
+from proofs.definition.model import compare_tensors
+from proofs.definition.model.compare import differences
+from proofs.definition.model.difference import WHAT, difference
+from proofs.definition.violations import Violation
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
-from proofs.violations import Violation
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names, column

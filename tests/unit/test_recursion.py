@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import at_use, plan
-from proofs.lemmas.engine import induction, record
-from proofs.lemmas.engine.induction import Lemma, NoInduction, Query
-from proofs.lemmas.engine.statements import Statement
-from proofs.lemmas.plan import chains, column, cover, merged, shrinking, tiling
-from proofs.obligations import MODULES, PRELUDE
-from proofs.smt import descent
-from proofs.smt.descent import Unfounded
-from proofs.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
-from proofs.solvers import Answer
-from proofs.solvers.process import Z3
+from proofs.proving.lemmas import at_use, plan
+from proofs.proving.lemmas.engine import induction, record
+from proofs.proving.lemmas.engine.induction import Lemma, NoInduction, Query
+from proofs.proving.lemmas.engine.statements import Statement
+from proofs.proving.lemmas.plan import chains, column, cover, merged, shrinking, tiling
+from proofs.proving.obligations import MODULES, PRELUDE
+from proofs.proving.smt import descent
+from proofs.proving.smt.descent import Unfounded
+from proofs.proving.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
+from proofs.proving.solvers import Answer
+from proofs.proving.solvers.process import Z3
 
 TEXT = plan.TEXT
 PROOFS = induction.proofs_of(plan.LISTS, TEXT)
@@ -500,7 +500,7 @@ def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:
     stated = {
         lemma.name
         for path in folder.glob("[!_]*.py")
-        for value in vars(import_module(f"proofs.lemmas.plan.{path.stem}")).values()
+        for value in vars(import_module(f"proofs.proving.lemmas.plan.{path.stem}")).values()
         if isinstance(value, tuple) and not hasattr(value, "_fields")
         for lemma in value
         if isinstance(lemma, induction.Lemma | Statement)

@@ -10,14 +10,14 @@ from itertools import product
 
 import pytest
 
-from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
+from proofs.definition.violations import Obligation, Violation
+from proofs.proving.lemmas.plan.cover import DEFINITIONS, STATEMENTS
+from proofs.proving.solvers import DISCHARGED, Answer, refutation
+from proofs.proving.solvers.process import Z3
 from proofs.sharding import cover
 from proofs.sharding.cover import Parts
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension
-from proofs.solvers import DISCHARGED, Answer, refutation
-from proofs.solvers.process import Z3
-from proofs.violations import Obligation, Violation
 
 SQUARE = Mesh({"mesh": [["a", 2], ["b", 2]]})
 STAGES = Mesh({"mesh": [["pipe", 2], ["b", 2]]})

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from proofs.definition.violations import Obligation, Violation
 from proofs.sharding.exchange import Meeting, meetings, waits
-from proofs.violations import Obligation, Violation
 from tests.support.sharded import model, spec
 from tmmu.planner import plan_memory
 from tmmu.plans.sections import Plan, amended

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs.readers.models.difference import difference
+from proofs.definition.model.difference import difference
+from proofs.definition.violations import Obligation, false_field
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension, false_parts, part_differences, stated_parts
 from proofs.sharding.stages import of_rank
-from proofs.violations import Obligation, false_field
 from tests.support.sharded import LAYERS, SPEC, model, plans, spec
 from tmmu.core.columns import NONE, column
 from tmmu.planner import plan_memory

@@ -17,12 +17,12 @@ import pytest
 from click import UsageError
 from click.testing import CliRunner
 
-from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
+from proofs.proving.lemmas.plan.cover import DEFINITIONS, STATEMENTS
+from proofs.proving.solvers.process import Z3
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension
-from proofs.solvers.process import Z3
 from proofs.verify import judge as verify_plan
 from proofs.verify.command import command
 from proofs.verify.verdict import Verdict

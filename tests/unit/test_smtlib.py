@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofs import obligations
-from proofs.lemmas.export import write_lemmas
-from proofs.lemmas.plan.chains import DEFINITIONS
-from proofs.obligations.context import context_of
-from proofs.obligations.rows import Batch, Place, Unprovable
+from proofs.proving import obligations
+from proofs.proving.lemmas.export import write_lemmas
+from proofs.proving.lemmas.plan.chains import DEFINITIONS
+from proofs.proving.obligations.context import context_of
+from proofs.proving.obligations.rows import Batch, Place, Unprovable
+from proofs.proving.smt.unfold import Scope
 from proofs.readers.sharing import Permissions
-from proofs.smt.unfold import Scope
 from proofs.verify import export as smtlib
 from tests.support.text_models import text_model
 from tmmu.planner import plan_memory

@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 import z3
 
-from proofs.solvers import Answer, child, process, refutation
-from proofs.solvers.child import FRAME_LIMIT, read_frame, write_frame
-from proofs.solvers.process import CVC5, Z3
+from proofs.proving.solvers import Answer, child, process, refutation
+from proofs.proving.solvers.child import FRAME_LIMIT, read_frame, write_frame
+from proofs.proving.solvers.process import CVC5, Z3
 
 TRUE, FALSE = refutation("(< 1 2)"), refutation("(< 2 2)")
 # A question that Z3 does not answer in a lifetime.

@@ -107,7 +107,7 @@ def test_every_sentence_obliges_to_one_thing_and_names_its_source() -> None:
 
 
 def test_the_obligations_of_the_page_are_those_of_the_verdict() -> None:
-    from proofs.violations import Obligation  # here: the rest of this file speaks of text alone
+    from proofs.definition.violations import Obligation  # here: the rest of this file speaks of text alone
 
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "spec/tmmu.md").read_text(), re.MULTILINE)
     assert tuple(rows) == tuple(Obligation)

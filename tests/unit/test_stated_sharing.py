@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.checker.program import program
-from proofs.checker.sharing import false_sharing
+from proofs.definition.checker.program import program
+from proofs.definition.checker.sharing import false_sharing
 from proofs.readers.sharing import permitted
 from tmmu.plans import text
 from tmmu.plans.sections import Plan

@@ -5,8 +5,8 @@ spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.statements import Mutant, Statement, World
-from proofs.solvers.process import Z3
+from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
+from proofs.proving.solvers.process import Z3
 
 DECLARED = """
 (declare-sort S 0)(declare-fun f (S) Int)(declare-fun g () Int)(declare-const x Int)(declare-fun p (S S) Bool)

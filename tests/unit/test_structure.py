@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from proofs.checker import structure
-from proofs.checker.program import program
+from proofs.definition.checker import structure
+from proofs.definition.checker.program import program
+from proofs.definition.violations import Violation
 from proofs.readers.sharing import Permissions, permitted
-from proofs.violations import Violation
 from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares

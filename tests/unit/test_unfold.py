@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.lemmas.plan.chains import DEFINITIONS
-from proofs.smt import descent
-from proofs.smt.expressions import parse_one, text_of
-from proofs.smt.unfold import Scope, recurs, unfolded, unfolding
+from proofs.proving.lemmas.plan.chains import DEFINITIONS
+from proofs.proving.smt import descent
+from proofs.proving.smt.expressions import parse_one, text_of
+from proofs.proving.smt.unfold import Scope, recurs, unfolded, unfolding
 
 CHAINS = unfolding(descent.check(DEFINITIONS))
 TENANTS = "(tenancy (- 1) 7 0 64 (tenant 2 3 0 64 8 (tenant 5 7 0 32 8 vacant)))"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs.kernel import installed
-from proofs.lemmas import at_use
+from proofs.proving.kernel import installed
+from proofs.proving.lemmas import at_use
 from proofs.tools import users_folders
 from tests.support.commands import TOOL
 
@@ -52,6 +52,6 @@ def test_it_needs_no_package() -> None:
         "-I",
         "-S",
         "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import proofs.kernel.install",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import proofs.proving.kernel.install",
     ]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from proofs.verify.boxes import boxes
 from proofs.verify.checks import BufferSubject, buffer_violations
 from proofs.verify.options import Options
 from proofs.verify.verdict import OF_MODELS, TYPES, UNUSED, Verdict, absent, obligations_of, refute
-from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from tests.support.text_models import text_model
 from tmmu.core.columns import Names, column
 from tmmu.core.vocabulary import ANYWHERE

@@ -14,14 +14,16 @@ from typing import Any
 
 import pytest
 
-from proofs import obligations, promises
-from proofs.checker import execute as checker
-from proofs.kernel import coq_file, installed
-from proofs.kernel.answer import NOT_INSTALLED
-from proofs.lemmas import export
-from proofs.obligations import Outcome
-from proofs.obligations.context import context_of
-from proofs.readers.models.difference import difference
+from proofs.definition import promises
+from proofs.definition.checker import execute as checker
+from proofs.definition.model.difference import difference
+from proofs.definition.violations import Discharge, Obligation, Violation, discharged
+from proofs.proving import obligations
+from proofs.proving.kernel import coq_file, installed
+from proofs.proving.kernel.answer import NOT_INSTALLED
+from proofs.proving.lemmas import export
+from proofs.proving.obligations import Outcome
+from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from proofs.verify import formats, sources
 from proofs.verify import judge as verify_plan
@@ -29,7 +31,6 @@ from proofs.verify import options as settings
 from proofs.verify.judge import verify
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import Verdict, refute
-from proofs.violations import Discharge, Obligation, Violation, discharged
 from tests.support.example_models import full
 from tests.support.growing import growing, with_bytes
 from tests.support.growing import plan as open_plan

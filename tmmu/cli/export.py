@@ -14,7 +14,7 @@ from tmmu.core.output import did_you_mean, print_lines
 from tmmu.core.vocabulary import EFFORT_END
 
 if TYPE_CHECKING:
-    from proofs.violations import Violation
+    from proofs.definition.violations import Violation
     from tmmu.core.source import Source
 
 KINDS = ("tflite", "minimalloc")

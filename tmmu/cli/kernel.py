@@ -23,7 +23,7 @@ def install() -> int:
 
     Takes a minute. Debian's Coq and OCaml are installed where that is allowed; else the command for it is printed.
     """
-    from proofs.kernel import install as building
+    from proofs.proving.kernel import install as building
 
     return building.main()
 
@@ -35,7 +35,7 @@ def install() -> int:
 )
 def status() -> int:
     """Say which kernel verify-plan uses, and where it is; exit code 1 where there is none."""
-    from proofs.kernel import installed
+    from proofs.proving.kernel import installed
 
     program, theory = installed.program(), installed.theory()
     print_lines(installed.description())

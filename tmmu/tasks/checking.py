@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from proofs import obligations
+from proofs.definition.violations import Obligation, Violation
+from proofs.proving import obligations
 from proofs.readers.models.ir import read_ir
 from proofs.readers.operators import iterates, qualified
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
 from proofs.verify.sources import KeptSources
-from proofs.violations import Obligation, Violation
 from tmmu.core.columns import collector_off
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model

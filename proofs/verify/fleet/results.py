@@ -23,7 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from proofs.kernel import installed
+from proofs.proving.kernel import installed
 from proofs.readers.plans import formats
 from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, REFUTED, Verdict

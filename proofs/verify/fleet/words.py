@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofs.obligations.context import Context, StorageContext, context_of, storage_context
+from proofs.proving.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.sharing import Permissions
 from proofs.verify.checks import BufferSubject, Subject
 from tmmu.core import canonical

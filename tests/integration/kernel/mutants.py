@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from proofs.kernel.installed import ORDER, SOURCES
+from proofs.proving.kernel.installed import ORDER, SOURCES
 from tests.integration.kernel.definitions import OF_DEFINITIONS
 
 

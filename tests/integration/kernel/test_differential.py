@@ -15,13 +15,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs.checker import execute as checker
-from proofs.checker import structure
-from proofs.checker.program import program
-from proofs.kernel import installed
-from proofs.kernel.arms import NotExpressed
-from proofs.kernel.program import KernelAnswer, ask
-from proofs.obligations.context import context_of
+from proofs.definition.checker import execute as checker
+from proofs.definition.checker import structure
+from proofs.definition.checker.program import program
+from proofs.proving.kernel import installed
+from proofs.proving.kernel.arms import NotExpressed
+from proofs.proving.kernel.program import KernelAnswer, ask
+from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, permitted
 from tests.support import branching

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs.kernel import installed
-from proofs.kernel.evidence import words
-from proofs.kernel.memory import ArenaRange, KernelMemory, joined, lifetime_columns
-from proofs.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
-from proofs.obligations.context import context_of
+from proofs.proving.kernel import installed
+from proofs.proving.kernel.evidence import words
+from proofs.proving.kernel.memory import ArenaRange, KernelMemory, joined, lifetime_columns
+from proofs.proving.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
+from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from proofs.kernel import installed
-from proofs.kernel.install import CLOSED
+from proofs.proving.kernel import installed
+from proofs.proving.kernel.install import CLOSED
 
 THEOREMS = "".join((installed.SOURCES / f"{name}.v").read_text() for name in ("Theorems", "Examples"))
 OPEN = re.compile(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from proofs.kernel import coq_file, installed
-from proofs.obligations.context import context_of
+from proofs.proving.kernel import coq_file, installed
+from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from proofs.verify.command import command
 from tests.support.synthetic import training_plan

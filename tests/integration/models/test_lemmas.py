@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas.engine import proving
-from proofs.lemmas.engine.family import Family, mutants_of, statements_of
-from proofs.lemmas.families import FAMILIES
 from proofs.model_check import manifest
+from proofs.proving.lemmas.engine import proving
+from proofs.proving.lemmas.engine.family import Family, mutants_of, statements_of
+from proofs.proving.lemmas.families import FAMILIES
 
 ROOT = Path(__file__).parents[3]
 MODULE = re.compile(r"`(tla/\w+/\w+\.tla)`")
@@ -22,7 +22,7 @@ MODULE = re.compile(r"`(tla/\w+/\w+\.tla)`")
 
 def machines() -> dict[str, str]:
     """The module of `tla/` that a file of lemmas names in its head, by the file."""
-    heads = {file: import_module(f"proofs.lemmas.{file.replace('/', '.')}").__doc__ or "" for file in FAMILIES}
+    heads = {file: import_module(f"proofs.proving.lemmas.{file.replace('/', '.')}").__doc__ or "" for file in FAMILIES}
     return {file: named[1] for file, head in heads.items() if (named := MODULE.search(head))}
 
 
@@ -35,7 +35,9 @@ def test_each_lemma_file_names_a_module_that_is_there_and_the_table_names_both()
     for file, module in machines().items():
         assert (ROOT / module).is_file()
         name, stem = Path(module).stem, FAMILIES[file].stem
-        assert f"| [`{name}`]({module.removeprefix('tla/')}) | [`{stem}`](../proofs/lemmas/{file}.py) |" in table()
+        assert (
+            f"| [`{name}`]({module.removeprefix('tla/')}) | [`{stem}`](../proofs/proving/lemmas/{file}.py) |" in table()
+        )
 
 
 def test_every_module_has_a_row_with_its_lemma_or_the_reason_why_it_has_none() -> None:

@@ -45,8 +45,8 @@ def preload() -> None:
 def module_of(path: str) -> str:
     """The name of the module that a file of the repository holds.
 
-    >>> module_of("proofs/checker/memory.py"), module_of("proofs/solvers/__init__.py")
-    ('proofs.checker.memory', 'proofs.solvers')
+    >>> module_of("proofs/definition/checker/memory.py"), module_of("proofs/proving/solvers/__init__.py")
+    ('proofs.definition.checker.memory', 'proofs.proving.solvers')
     """
     return ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
 

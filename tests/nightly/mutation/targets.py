@@ -109,50 +109,53 @@ def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
 
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "proofs/checker/execute.py": (
+    "proofs/definition/checker/execute.py": (
         f"{UNIT}checker.py", f"{PROPERTIES}plain_steps.py", f"{UNIT}checker_arms.py", f"{UNIT}verdict.py", *NAIVE,
     ),
-    "proofs/checker/structure.py": STRUCTURE,
-    "proofs/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
-    "proofs/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
-    **{f"proofs/checker/{name}.py": (f"{UNIT}checker_arms.py", *EXCLUSIVE, *NAIVE)
+    "proofs/definition/checker/structure.py": STRUCTURE,
+    "proofs/definition/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
+    "proofs/definition/checker/program.py": (f"{UNIT}proof_program.py", *NAIVE),
+    **{f"proofs/definition/checker/{name}.py": (f"{UNIT}checker_arms.py", *EXCLUSIVE, *NAIVE)
        for name in ("states", "visits")},
-    "proofs/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
-    "proofs/checker/sharing.py": (f"{UNIT}stated_sharing.py", CORPUS, f"{COMMANDS}every_field.py"),
-    "proofs/checker/claims.py": (f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS),
+    "proofs/definition/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
+    "proofs/definition/checker/sharing.py": (f"{UNIT}stated_sharing.py", CORPUS, f"{COMMANDS}every_field.py"),
+    "proofs/definition/checker/claims.py": (
+        f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS,
+    ),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
     "proofs/readers/patterns.py": (*ARENAS, f"{COMMANDS}sharding_commands.py"),
     **{
-        f"proofs/obligations/{name}.py": ROWS
+        f"proofs/proving/obligations/{name}.py": ROWS
         for name in (
             "alignment", "capacity", "contents", "context", "levels", "lifetimes_cover_accesses", "must_not_alias",
             "no_live_overlap", "peak", "sharing_is_sound", "slot_count", "tensors_within_storages",
         )
     },
     **{
-        f"proofs/obligations/{name}.py": (f"{UNIT}obligations_rows.py", *ROWS)
+        f"proofs/proving/obligations/{name}.py": (f"{UNIT}obligations_rows.py", *ROWS)
         for name in ("discharge", "rows")
     },
-    "proofs/obligations/arms.py": (*EXCLUSIVE, *ROWS),
-    "proofs/promises.py": (f"{UNIT}promises.py", f"{UNIT}obligations_outcomes.py"),
-    "proofs/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
-    "proofs/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
-    "proofs/obligations/sizes_over_envelope.py": ENVELOPE,
-    "proofs/certificate/edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
-    "proofs/certificate/slots.py": ROWS,
-    "proofs/checker/layouts.py": (f"{UNIT}claims.py", *ROWS, *EDGES),
-    "proofs/checker/envelope.py": ENVELOPE,
-    "proofs/checker/fixed.py": (f"{UNIT}fixed_offsets.py",),
+    "proofs/proving/obligations/arms.py": (*EXCLUSIVE, *ROWS),
+    **{f"proofs/{side}/promises.py": (f"{UNIT}promises.py", f"{UNIT}obligations_outcomes.py")
+       for side in ("definition", "proving")},
+    "proofs/proving/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
+    "proofs/proving/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
+    "proofs/proving/obligations/sizes_over_envelope.py": ENVELOPE,
+    "proofs/proving/certificate/edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
+    "proofs/proving/certificate/slots.py": ROWS,
+    "proofs/definition/checker/layouts.py": (f"{UNIT}claims.py", *ROWS, *EDGES),
+    "proofs/definition/checker/envelope.py": ENVELOPE,
+    "proofs/definition/checker/fixed.py": (f"{UNIT}fixed_offsets.py",),
     "tmmu/planner/fixed.py": (f"{UNIT}fixed_offsets.py",),
     "tmmu/planner/layouts/around.py": (f"{UNIT}fixed_offsets.py",),
-    "proofs/checker/arenas.py": (f"{UNIT}homes.py", *ARENAS),
+    "proofs/definition/checker/arenas.py": (f"{UNIT}homes.py", *ARENAS),
     "proofs/verify/verdict.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": VERIFY for name in ("judge", "checks", "conclusion", "options")},
     **_modules("proofs/verify/fleet", f"{UNIT}fleet.py"),
     "proofs/verify/sources.py": (f"{UNIT}fleet.py", *VERIFY),
     "proofs/verify/forked.py": (f"{UNIT}forked.py", *VERIFY),
-    **{f"proofs/optimum/{name}.py": (f"{UNIT}optimum.py",) for name in ("formula", "refutation", "veripb")},
-    "proofs/violations.py": (*VERIFY, f"{UNIT}formats.py"),
+    **{f"proofs/proving/optimum/{name}.py": (f"{UNIT}optimum.py",) for name in ("formula", "refutation", "veripb")},
+    "proofs/definition/violations.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
@@ -162,34 +165,39 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/flags.py": (f"{UNIT}flags.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}cli_plan.py"),
     "proofs/verify/command.py": (*VERIFY, f"{COMMANDS}second_opinion.py", f"{COMMANDS}sharding_commands.py"),
     "tmmu/core/process.py": (f"{COMMANDS}verify_command.py", f"{COMMANDS}prove_lemmas.py"),
-    **{f"proofs/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child")},
-    "proofs/solvers/process.py": (f"{UNIT}solvers.py", f"{COMMANDS}second_opinion.py"),
-    **{f"proofs/solvers/{name}.py": (f"{UNIT}solvers.py", f"{UNIT}smtlib.py") for name in ("option", "tables")},
-    **{f"proofs/lemmas/plan/{name}.py": (f"{UNIT}unfold.py", f"{UNIT}layouts_lemmas.py", f"{UNIT}obligations_rows.py",
-       f"{UNIT}recursion.py") for name in ("chains", "unfolded")},
-    "proofs/smt/unfold.py": (f"{UNIT}unfold.py", f"{COMMANDS}checked_proofs.py", f"{UNIT}smtlib.py"),
-    "proofs/smt/descent.py": (f"{UNIT}recursion.py",),
-    "proofs/lemmas/engine/induction.py": (f"{UNIT}recursion.py", f"{COMMANDS}checked_proofs.py"),
-    "proofs/smt/expressions.py": (f"{UNIT}unfold.py", f"{UNIT}recursion.py"),
-    "proofs/lemmas/engine/statements.py": (f"{UNIT}statements.py", f"{COMMANDS}prove_lemmas.py"),
-    "proofs/lemmas/engine/proving.py": (f"{UNIT}proving.py", f"{COMMANDS}prove_lemmas.py"),
-    **{f"proofs/lemmas/engine/{name}.py": (f"{COMMANDS}checked_proofs.py",) for name in ("checked", "instances")},
-    "proofs/lemmas/engine/record.py": (f"{UNIT}recursion.py",),
-    "proofs/lemmas/engine/family.py": (f"{UNIT}recursion.py", f"{UNIT}proving.py", f"{COMMANDS}prove_lemmas.py"),
-    "proofs/lemmas/export.py": (f"{COMMANDS}second_opinion.py", f"{COMMANDS}prove_lemmas.py"),
-    "proofs/smt/script.py": (f"{UNIT}smtlib.py", f"{COMMANDS}second_opinion.py"),
-    "proofs/lemmas/at_use.py": (f"{UNIT}recursion.py", f"{UNIT}obligations_outcomes.py"),
-    "proofs/lemmas/engine/countermodel.py": (f"{UNIT}countermodel.py", f"{UNIT}proving.py"),
-    "proofs/lemmas/engine/machine.py": (f"{UNIT}machine.py",),
-    "proofs/solvers/smtinterpol.py": (f"{COMMANDS}checked_proofs.py",),
-    "proofs/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
-    **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
-    **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
-    "proofs/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
+    **{f"proofs/proving/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child")},
+    "proofs/proving/solvers/process.py": (f"{UNIT}solvers.py", f"{COMMANDS}second_opinion.py"),
+    **dict.fromkeys(
+        ("proofs/proving/solvers/option.py", "proofs/definition/tables.py"), (f"{UNIT}solvers.py", f"{UNIT}smtlib.py")
+    ),
+    **{f"proofs/proving/lemmas/plan/{name}.py": (f"{UNIT}unfold.py", f"{UNIT}layouts_lemmas.py",
+       f"{UNIT}obligations_rows.py", f"{UNIT}recursion.py") for name in ("chains", "unfolded")},
+    "proofs/proving/smt/unfold.py": (f"{UNIT}unfold.py", f"{COMMANDS}checked_proofs.py", f"{UNIT}smtlib.py"),
+    "proofs/proving/smt/descent.py": (f"{UNIT}recursion.py",),
+    "proofs/proving/lemmas/engine/induction.py": (f"{UNIT}recursion.py", f"{COMMANDS}checked_proofs.py"),
+    "proofs/proving/smt/expressions.py": (f"{UNIT}unfold.py", f"{UNIT}recursion.py"),
+    "proofs/proving/lemmas/engine/statements.py": (f"{UNIT}statements.py", f"{COMMANDS}prove_lemmas.py"),
+    "proofs/proving/lemmas/engine/proving.py": (f"{UNIT}proving.py", f"{COMMANDS}prove_lemmas.py"),
+    **{f"proofs/proving/lemmas/engine/{name}.py": (f"{COMMANDS}checked_proofs.py",)
+       for name in ("checked", "instances")},
+    "proofs/proving/lemmas/engine/record.py": (f"{UNIT}recursion.py",),
+    "proofs/proving/lemmas/engine/family.py": (
+        f"{UNIT}recursion.py", f"{UNIT}proving.py", f"{COMMANDS}prove_lemmas.py",
+    ),
+    "proofs/proving/lemmas/export.py": (f"{COMMANDS}second_opinion.py", f"{COMMANDS}prove_lemmas.py"),
+    "proofs/proving/smt/script.py": (f"{UNIT}smtlib.py", f"{COMMANDS}second_opinion.py"),
+    "proofs/proving/lemmas/at_use.py": (f"{UNIT}recursion.py", f"{UNIT}obligations_outcomes.py"),
+    "proofs/proving/lemmas/engine/countermodel.py": (f"{UNIT}countermodel.py", f"{UNIT}proving.py"),
+    "proofs/proving/lemmas/engine/machine.py": (f"{UNIT}machine.py",),
+    "proofs/proving/solvers/smtinterpol.py": (f"{COMMANDS}checked_proofs.py",),
+    "proofs/proving/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
+    **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
+    **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
+    "proofs/proving/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
     "proofs/tools/users_folders.py": (f"{UNIT}users_folders.py",),
-    "proofs/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
+    "proofs/proving/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
     **{f"proofs/readers/{name}.py": READERS for name in ("operators", "sharing")},
     "proofs/readers/envelope.py": ENVELOPE,
     "proofs/readers/arms.py": EXCLUSIVE,
@@ -214,10 +222,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/readers/plans/foreign_plan.py": (f"{UNIT}foreign_scripts.py", f"{UNIT}foreign_xla.py", *FOREIGN),
     **{
         f"proofs/readers/models/{name}.py": READERS
-        for name in ("bodies", "compare", "difference", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
+        for name in ("bodies", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
     },
-    "proofs/readers/models/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
-    "proofs/readers/models/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
+    **{f"proofs/definition/model/{name}.py": READERS for name in ("compare", "difference")},
+    "proofs/definition/model/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
+    "proofs/definition/model/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
     "proofs/readers/models/covered.py": (f"{UNIT}opaque_nodes.py",),
     "proofs/readers/models/derivatives.py": TRAINING,
     "proofs/readers/models/training.py": (f"{UNIT}readers_training.py", *TRAINING),
@@ -365,12 +374,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
 
 
 LEFT_OUT = {
-    "proofs/lemmas/families.py": "a list of the families",
-    "proofs/lemmas/entry.py": "starts the command, in a process of its own",
+    "proofs/proving/lemmas/families.py": "a list of the families",
+    "proofs/proving/lemmas/entry.py": "starts the command, in a process of its own",
     "proofs/verify/entry.py": "starts the command, in a process of its own",
-    "proofs/lemmas/plan/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
-    "proofs/lemmas/planner/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
-    "proofs/lemmas/systems/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
+    "proofs/proving/lemmas/plan/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
+    "proofs/proving/lemmas/planner/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
+    "proofs/proving/lemmas/systems/": "texts of lemmas, which have mutants of their own that `prove-lemmas` refutes",
     "proofs/model_check/": "runs TLC, which takes minutes; no verdict on a plan depends on it",
 }
 """Modules of the verifier, the planner and the importers that are no targets, with the reason."""

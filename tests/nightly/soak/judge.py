@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofs import obligations
-from proofs.kernel import installed
-from proofs.kernel.program import ask
-from proofs.obligations import MODULES, PlanRows
-from proofs.obligations.context import Context, context_of
-from proofs.obligations.rows import Unprovable, gathered
+from proofs.proving import obligations
+from proofs.proving.kernel import installed
+from proofs.proving.kernel.program import ask
+from proofs.proving.obligations import MODULES, PlanRows
+from proofs.proving.obligations.context import Context, context_of
+from proofs.proving.obligations.rows import Unprovable, gathered
+from proofs.proving.solvers import refutation
+from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import permitted
-from proofs.solvers import refutation
-from proofs.solvers.process import Z3
 from proofs.verify import judge as verify_plan
 from proofs.verify import ranks
 from proofs.verify.options import Options

@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from proofs.solvers.process import Z3
+from proofs.proving.solvers.process import Z3
 from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge

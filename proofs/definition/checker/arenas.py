@@ -1,0 +1,151 @@
+"""Which arenas a tensor may lie in, and whether the arenas of a memory fit into it: the checker's own reading.
+
+Rules are read from the last to the first, each over all tensors at once, so that the first that matches is the one
+that stays. A tensor's node is the step that writes it, or the first that reads what no step writes. A view lies with
+what it shows, whatever rules say of it; scratch may lie anywhere, as its node may ask for an arena of its own.
+spec: M3.7, M3.8, M3.10, M3.16, T2.9, T2.7, T3.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.definition.checker.program import PlacedStorages, Program
+from proofs.definition.violations import Obligation, Violation
+from proofs.readers.patterns import Patterns
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import ArenaPolicy, Role
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import ClaimedConfiguration, Plan
+
+Mask = NDArray[np.bool_]
+BY_ROLE = -1
+"""No rule matches: the arena of the role it is."""
+
+
+class ArenaPlace(NamedTuple):
+    """Where an arena lies in its memory: from `base` on, a multiple of `alignment`.
+
+    The arena before it begins at `before` and needs `needs` bytes; both are 0 for the first.
+    """
+
+    memory: str
+    capacity: int
+    arena: int
+    before: int
+    needs: int
+    base: int
+    alignment: int
+
+
+def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:
+    """Which of the texts one of the patterns fits."""
+    return np.fromiter(map(Patterns(patterns).fit, texts), np.bool_, len(texts))
+
+
+def steps_of(plan: Plan) -> NDArray[np.int64]:
+    """The step of each tensor's node, the number of steps where no step touches it."""
+    count = len(plan.allocation.steps)
+    first = np.full(len(plan.allocation.tensors), count, np.int64)
+    lengths = (plan.allocation.steps.reads_at[1:] - plan.allocation.steps.reads_at[:-1]).astype(np.int64)
+    reading = np.repeat(np.arange(count), lengths)
+    np.minimum.at(first, plan.allocation.steps.reads.astype(np.int64), reading)
+    written = plan.allocation.tensors.writer != NONE
+    first[written] = plan.allocation.tensors.writer[written]
+    return first
+
+
+def rule_of(plan: Plan, policy: ArenaPolicy) -> NDArray[np.int64]:
+    """The row of the first rule that matches each tensor, or BY_ROLE."""
+    found = np.full(len(plan.allocation.tensors), BY_ROLE, np.int64)
+    if not policy.rules:
+        return found
+    at, nowhere = steps_of(plan), np.zeros(1, np.bool_)
+    of_op = plan.allocation.steps.op.astype(np.int64)
+    operators = [name for _, name in plan.allocation.ops]
+
+    def by_op(patterns: Sequence[str]) -> Mask:
+        return _any(patterns, operators)[of_op]
+
+    device = np.full(len(plan.allocation.steps) + 1, BY_ROLE, np.int64)
+    for d, table in reversed(list(enumerate(policy.devices))):
+        device[:-1][_any(table.nodes, plan.allocation.steps.node.list()) | by_op(table.ops)] = d
+    number = {table.name: d for d, table in enumerate(policy.devices)}
+    for r, rule in reversed(list(enumerate(policy.rules))):
+        meant = np.ones(len(plan.allocation.tensors), np.bool_)
+        if rule.roles:
+            meant &= np.isin(plan.allocation.tensors.role, [ROLES.index(role) for role in rule.roles])
+        if rule.names:
+            meant &= _any(rule.names, plan.allocation.tensors.name.list())
+        if rule.ops:
+            meant &= np.concatenate([by_op(rule.ops), nowhere])[at]
+        if rule.devices:
+            meant &= np.isin(device[at], [number[name] for name in rule.devices])
+        found[meant] = r
+    return found
+
+
+def check_arena_assignment(plan: Plan, configuration: ClaimedConfiguration, run: Program) -> Iterator[Violation]:
+    """A tensor that is no view lies in an arena that its rule lists, or that holds its role if no rule matches."""
+    policy = configuration.policy
+    by_role = [frozenset(a for a, use in enumerate(configuration.uses) if role in use.roles) for role in ROLES]
+    number = {arena.name: a for a, arena in enumerate(plan.allocation.arenas)}
+    by_rule = [frozenset(number[name] for name in rule.arenas) for rule in policy.rules]
+    scratch = ROLES.index(Role.SCRATCH)
+    roles, rules = plan.allocation.tensors.role.tolist(), rule_of(plan, policy).tolist()
+    for i, (t, role, rule) in enumerate(zip(run.tensors, roles, rules, strict=True)):
+        if i in run.views or role == scratch:
+            continue
+        here = run.arenas[t.arena].name
+        if rule == BY_ROLE and t.arena not in by_role[role]:
+            text = f"{t.name} has the role {ROLES[role]}, which {here} does not hold"
+        elif rule != BY_ROLE and t.arena not in by_rule[rule]:
+            listed = ", ".join(policy.rules[rule].arenas)
+            text = f"{t.name} lies in {here}; rule {rule + 1} allows {listed}"
+        else:
+            continue
+        last = t.address + max(0, t.bytes - 1)
+        yield Violation(Obligation.ROLES_HAVE_ARENAS, text, (t.name,), None, here, t.address, last)
+
+
+def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest: Sequence[int]) -> list[ArenaPlace]:
+    """Where the arenas of each memory lie that need any byte, one behind the other in the order of the plan.
+
+    `needs` are the bytes of each arena, `strictest` the strictest alignment in it.
+    """
+    capacity = {(d.name, m.name): m.capacity for d in configuration.policy.devices for m in d.memories}
+    last: dict[tuple[str, str], tuple[int, int]] = {}
+    found = []
+    for a, (need, alignment, use) in enumerate(zip(needs, strictest, configuration.uses, strict=True)):
+        key = use.device, use.memory
+        if key not in capacity or not need:
+            continue
+        before, needed = last.get(key, (0, 0))
+        base = -(-(before + needed) // alignment) * alignment
+        last[key] = base, need
+        found.append(ArenaPlace("/".join(key), capacity[key], a, before, needed, base, alignment))
+    return found
+
+
+def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Violation]:
+    """The arenas of a memory end within its capacity."""
+    strictest = [arena.alignment for arena in run.arenas]
+    for s in run.storages:
+        strictest[s.arena] = max(strictest[s.arena], s.alignment)
+    for place in places(configuration, [arena.footprint for arena in run.arenas], strictest):
+        arena = run.arenas[place.arena]
+        end = place.base + arena.footprint
+        if end > place.capacity:
+            members = [k for k, s in enumerate(run.storages) if s.arena == place.arena]
+            highest = max(members, key=lambda k: run.storages[k].offset + run.storages[k].bytes, default=None)
+            names = () if highest is None else (run.storage_names[highest],)
+            text = (
+                f"{arena.name} begins at byte {place.base} of the memory {place.memory} and ends at {end}; "
+                f"it has {place.capacity}"
+            )
+            first = max(0, place.capacity - place.base)
+            yield Violation(Obligation.CAPACITY, text, names, None, arena.name, first, arena.footprint - 1)

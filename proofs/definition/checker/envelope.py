@@ -1,0 +1,86 @@
+"""Sizes over an envelope, naively: shapes at which a tensor is larger than planned, or a shared size is not shared.
+
+A plan for an envelope plans each tensor once, at its largest. That is sound where no shape inside gives a larger size,
+and where what takes another tensor's bytes has the other's size at every shape. A witness found here is a shape with
+the sizes at it, worked out from the rows of the plan alone; that there is none is for the solver to show
+(`obligations.sizes_over_envelope`). spec: R6.5, R6.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from proofs.definition.violations import Obligation, Violation
+from proofs.readers.envelope import differing, shape_at
+from proofs.readers.operators import is_view
+from tmmu.core.columns import NONE
+from tmmu.core.dims.expressions import show
+from tmmu.core.dims.maxima import maximum, minimum
+from tmmu.core.dims.table import Row, values_at
+from tmmu.core.vocabulary import Shares
+from tmmu.plans.columns import SHARES
+from tmmu.plans.sections import Plan
+
+
+def violations(plan: Plan) -> Iterator[Violation]:
+    """Every tensor that is not as large as planned, lazily; then what shares bytes at some shapes only.
+
+    O(terms + tensors), and a search for each size that is not yet looked at.
+    """
+    if plan.envelope is None:
+        return
+    yield from _sizes(plan, plan.envelope.terms.rows())
+    yield from _sharing(plan, plan.envelope.terms.rows())
+
+
+def _sizes(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
+    assert plan.envelope is not None  # the caller has looked
+    envelope, ranges = plan.envelope, plan.ranges
+    columns = envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), envelope.largest_at.tolist(), plan.sizes()
+    seen: set[tuple[int, int, int]] = set()
+    for t, (row, planned, at, size) in enumerate(zip(*columns, strict=True)):
+        if (row, planned, at) in seen:
+            continue
+        seen.add((row, planned, at))
+        name = plan.allocation.tensors.name[t]
+        for point, least in ((maximum(size), False), (minimum(size), True)):
+            shape = shape_at(ranges, point.point) if point is not None else {}
+            found = values_at(rows, list(shape.values()))[row] if shape else 0
+            if shape and (found < 0 if least else found > planned):
+                what = f"{name} has {found} bytes at {_at(shape)}, and {planned} are planned for it ({show(size)})"
+                yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
+        shape = dict(zip(ranges, envelope.point(t), strict=True))
+        found = values_at(rows, list(shape.values()))[row]
+        if found != planned:
+            what = f"{name} is stated to need its {planned} bytes at {_at(shape)}, where it has {found} ({show(size)})"
+            yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
+
+
+def _sharing(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
+    """What the plan calls in place or a view, and is not at some shape."""
+    assert plan.envelope is not None  # the caller has looked
+    t, sizes = plan.allocation.tensors, plan.sizes()
+    place = plan.envelope.size.tolist()
+    for row in np.flatnonzero(t.of != NONE).tolist():
+        of, word = int(t.of[row]), SHARES[int(t.shares[row])]
+        if word not in (Shares.IN_PLACE, Shares.VIEW) or sizes[row] == sizes[of]:
+            continue
+        step = int(t.writer[row])
+        by_table = step != NONE and is_view(*plan.allocation.ops[int(plan.allocation.steps.op[step])])
+        inside = word is Shares.VIEW and not by_table  # a window, which may be smaller than its base
+        before = (int(t.window[row]) - int(t.window[of])) if inside else 0
+        shape = differing(sizes[of] - sizes[row] - before, plan.ranges, inside)
+        if shape is None:
+            continue
+        at = values_at(rows, list(shape.values()))
+        one, other = t.name[row], t.name[of]
+        what = "a view of" if word is Shares.VIEW else "in place of"
+        found = at[place[row]], at[place[of]]
+        text = f"{one} is planned {what} {other}, but at {_at(shape)} they have {found[0]} and {found[1]} bytes"
+        yield Violation(Obligation.SIZES_OVER_ENVELOPE, text, (one, other), shape=shape, sizes=found)
+
+
+def _at(shape: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in shape.items())

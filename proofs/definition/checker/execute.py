@@ -1,0 +1,405 @@
+"""The naive definition of a safe plan: a few loops, and the meaning of everything else in this package.
+
+*Run* the plan byte by byte. Each byte of an arena holds the tensor that was last written there. Before step 0 the
+caller writes inputs, parameters and optimizer state; then every step reads and writes; after the last step the
+caller reads outputs, what is saved, parameters and optimizer state. Every byte of every read must hold the tensor
+that is read (a view: the tensor it shows), and every access must fall into its tensor's lifetime. Besides, no two
+storages that live at one step may have a byte in common, and every address is aligned and in bounds.
+
+Which tensors are views and which results may take an operand's bytes is decided beforehand, from the checker's own
+tables (`proofs.readers.sharing`); what is not permitted there is a plain write here.
+spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, V1.16, X4.8
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from heapq import heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.definition.checker.program import (
+    CALLER,
+    Column,
+    PlacedStorage,
+    PlacedStorages,
+    PlacedTensor,
+    Program,
+    RunStep,
+    StorageColumns,
+)
+from proofs.definition.checker.states import State, ValueNumbers, Written, start
+from proofs.definition.checker.visits import Visits
+from proofs.definition.violations import Obligation, Violation
+
+Mask = NDArray[np.bool_]
+FEW_PAIRS = 16
+"""Operands times results of a step up to which each is compared with each."""
+
+
+def violations(run: Program) -> Iterator[Violation]:
+    """Everything that is false in a plan, lazily. O(n log n) for n accesses and storages, but for dense aliasing."""
+    yield from placed(run)
+    yield from overlapping(run)
+    yield from executed(run)
+
+
+def placed(run: Program) -> Iterator[Violation]:
+    """Every storage and tensor is aligned, in bounds and within the steps; every tensor within its storage."""
+    yield from stored(run)
+    yield from within_storages(run)
+
+
+def stored(run: PlacedStorages) -> Iterator[Violation]:
+    """Alignment, bounds and capacity of every storage, and the alignment of every arena, also of an empty one."""
+    holding = frozenset(run.columns.arena.tolist())
+    for a, arena in enumerate(run.arenas):
+        if a not in holding and not power_of_two(arena.alignment):
+            text = f"the arena {arena.name} has the alignment {arena.alignment}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
+    columns, required, capacity = run.columns, run.of_arenas("alignment"), run.of_arenas("capacity")
+    outlives = ~((columns.birth <= columns.death) & (columns.death <= run.last_step))
+    beyond = columns.offset + columns.bytes > run.of_arenas("limit")
+    beyond |= (columns.offset + np.maximum(1, columns.bytes) > capacity) & (run.of_arenas("scattered") == 0)
+    no_power = ~powers_of_two(required)
+    askew = ~_aligned(columns.offset, columns.alignment) | ~_aligned(columns.offset, required)
+    for k in np.flatnonzero(outlives | beyond | askew).tolist():
+        s, of = run.storages[k], run.storage_names[k]
+        arena = run.arenas[s.arena]
+        where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
+        if outlives[k]:
+            text = f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}"
+            yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
+        if beyond[k]:
+            text = f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}"
+            yield Violation(Obligation.CAPACITY, text, *where)
+        if no_power[k]:
+            text = f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, *where)
+        elif askew[k]:
+            text = _misaligned(f"{of} at {s.offset}", s.alignment, max(s.alignment, arena.alignment))
+            yield Violation(Obligation.ALIGNMENT, text, *where)
+    over = np.flatnonzero(run.of_arenas("footprint") > run.of_arenas("capacity")).tolist()
+    last = {run.storages[k].arena: k for k in sorted(over, key=lambda k: _end(run.storages[k]))}
+    for a, k in last.items():
+        arena, s, of = run.arenas[a], run.storages[k], run.storage_names[k]
+        if arena.scattered or _end(s) <= arena.capacity:  # else that storage is a witness already
+            text = f"the footprint of {arena.name} is {arena.footprint}, its capacity {arena.capacity}; {of} ends last"
+            yield Violation(Obligation.CAPACITY, text, (of,), None, arena.name, s.offset, _end(s) - 1)
+
+
+def _aligned(address: Column, alignment: Column) -> Mask:
+    """Which addresses are multiples of alignments that are powers of two."""
+    found: Mask = powers_of_two(alignment) & (address % np.maximum(1, alignment) == 0)
+    return found
+
+
+def powers_of_two(values: Column) -> Mask:
+    """Which alignments are powers of two."""
+    found: Mask = (values > 0) & (values & (values - 1) == 0)
+    return found
+
+
+def _end(s: PlacedStorage) -> int:
+    """Where a storage ends; one of no bytes takes a byte, as in footprints (T7)."""
+    return s.offset + max(1, s.bytes)
+
+
+def within_storages(run: Program) -> Iterator[Violation]:
+    """Every tensor lies within its storage, in bytes and in steps, and is aligned."""
+    tensors, of = run.tensor_columns, StorageColumns(*(c[run.tensor_columns.storage] for c in run.columns))
+    beyond = (tensors.window + tensors.bytes > of.bytes) | (tensors.birth > tensors.death)
+    beyond |= (tensors.birth < of.birth) | (of.death < tensors.death)
+    askew = ~_aligned(tensors.address, tensors.alignment)
+    stricter = (tensors.alignment > of.alignment) & powers_of_two(of.alignment) & ~askew
+    for i in np.flatnonzero(beyond | askew | stricter).tolist():
+        t = run.tensors[i]
+        s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
+        where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
+        if beyond[i]:
+            text = f"{t.name} reaches beyond its storage in bytes or steps"
+            yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
+        if askew[i]:
+            text = _misaligned(f"{t.name} at {t.address}", t.alignment, t.alignment)
+            yield Violation(Obligation.ALIGNMENT, text, *where)
+        if stricter[i]:
+            text = f"{t.name} requires {t.alignment}, its storage only {s.alignment}"
+            yield Violation(Obligation.ALIGNMENT, text, *where)
+
+
+NO_POWER = "no power of two"
+
+
+def _misaligned(what: str, alignment: int, strictest: int) -> str:
+    """What is wrong with an address that is no multiple of the strictest alignment, or whose own is no power of two."""
+    if not power_of_two(alignment):
+        return f"{what} has the alignment {alignment}: {NO_POWER}"
+    return f"{what} is not aligned to {strictest}"
+
+
+def power_of_two(value: int) -> bool:
+    """Whether an alignment is one."""
+    return value.bit_count() == 1
+
+
+def overlapping(run: PlacedStorages) -> Iterator[Violation]:
+    """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
+    s = run.columns
+    rows = np.flatnonzero((s.bytes != 0) & (s.birth <= s.death))
+    rows = rows[np.lexsort(((s.offset + s.bytes)[rows], s.offset[rows]))]  # a box is known by its place in this order
+    boxes = rows.tolist()
+    arena, first, end = ([column[k] for k in boxes] for column in _lists(s.arena, s.offset, s.offset + s.bytes))
+    is_birth = np.arange(2 * len(rows)) < len(rows)
+    events = np.lexsort((np.tile(rows, 2), is_birth, np.concatenate([s.birth[rows], s.death[rows] + 1])))
+    live: list[list[int]] = [[] for _ in run.arenas]  # boxes, sorted
+    for event in events.tolist():
+        box = event % len(boxes)
+        here = live[arena[box]]
+        i = bisect_left(here, box)
+        if event >= len(boxes):
+            del here[i]
+            continue
+        for other in here[max(0, i - 1) : i + 1]:
+            if first[other] < end[box] and first[box] < end[other]:
+                names, step = (run.storage_names[boxes[other]], run.storage_names[boxes[box]]), int(s.birth[boxes[box]])
+                text = f"{names[0]} and {names[1]} are both live at step {step}"
+                where = run.arenas[arena[box]].name, max(first[other], first[box]), min(end[other], end[box]) - 1
+                yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, step, *where)
+        here.insert(i, box)
+
+
+def _lists(*columns: Column) -> Iterator[list[int]]:
+    """Columns as lists of Python's integers."""
+    return (column.tolist() for column in columns)
+
+
+def executed(run: Program) -> Iterator[Violation]:
+    """Run the plan: every access within its lifetime, every read of what was written, no write over an operand.
+
+    Of exclusive arms each runs once, from the state before them, and never a combination. O(k log k) for k accesses,
+    and within arms so much for each arm of the nodes around.
+    """
+    values, state, here = ValueNumbers(len(run.tensors)), start(run), partial(_at, run)
+    visits = Visits(run, values, state)
+    yield from _by_the_caller(run)
+    runs_plainly = _plain(run, state)
+    for n, step in enumerate(run.steps):
+        if not visits.open and n not in visits.nodes and runs_plainly(n, step):
+            continue
+        taken = visits.before(n)
+        for r in (*step.reads, *step.again):
+            if r not in taken and not _finds(run, state, n, r):
+                yield from _read(run, state, values, n, r)
+        for r in dict.fromkeys(step.reads):
+            if state.of[r].begun:
+                yield here(
+                    n, Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {run.tensors[r].name} before it is written"
+                )
+        overwritten = _overwritten(run, step)
+        for w in step.writes:
+            t, base = run.tensors[w], run.views.get(w)
+            if not t.birth <= n <= t.death:
+                text = f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
+                yield here(n, Obligation.LIFETIMES_COVER_ACCESSES, w, text)
+            if state.of[w].perhaps and not (w in step.mutates or (step.completes and state.of[w].begun)):
+                yield here(n, Obligation.SHARING_IS_SOUND, w, f"writes {t.name}, which was written before")
+            if visits.holds(w):
+                yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier arm has written")
+            if w in step.mutates and t.writer is None and w not in run.donated:
+                yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
+            if w in step.mutates and base is not None:
+                yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
+            if base is None:
+                for r in overwritten.get(w, ()):
+                    name, why = run.tensors[r].name, f"; {run.refused[w]}" if w in run.refused else ""
+                    text = f"writes {t.name} over {name}, which it reads{why}"
+                    yield here(n, Obligation.SHARING_IS_SOUND, w, text, name)
+                continue
+            b, offset = run.tensors[base[0]], base[1]
+            state.know(w, state.of[w]._replace(value=state.of[base[0]].value))
+            there = (b.arena, b.storage, b.address + offset)
+            if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
+                text = f"makes {t.name} a view, but not of the bytes of {b.name}"
+                yield here(n, Obligation.SHARING_IS_SOUND, w, text, b.name)
+        if len(step.writes) > 1:
+            yield from _over_each_other(run, step, n)
+        for w in step.writes:
+            t = run.tensors[w]
+            was = state.of[w]
+            # A change is a new value: what was made a view of the old one does not show it.
+            value = values.new(w) if w in step.mutates else was.value
+            is_begun = w in step.begins or (was.begun and not step.completes)
+            state.know(w, Written(value, surely=True, perhaps=True, begun=is_begun))
+            if w not in run.views:
+                state.write(t.arena, t.address, t.address + t.bytes, value)
+        for kept in visits.after(n):
+            if kept.is_taken:
+                yield from _read(run, state, values, n, kept.tensor)
+            else:
+                name = run.tensors[kept.tensor].name
+                yield from _whole(run, state, values, n, kept.tensor, f"ends an arm before another touches {name}")
+    for r in run.returned:
+        if not _finds(run, state, len(run.steps), r):
+            yield from _read(run, state, values, len(run.steps), r)
+
+
+def _plain(run: Program, state: State) -> Callable[[int, RunStep], bool]:
+    """A function that runs a step, outside of arms, that reads tensors and makes one in bytes apart from theirs.
+
+    Where a step is any other, or anything about it is wrong, the function leaves it undone and returns False.
+    """
+    tensors, views, of, memory = run.tensors, run.views, state.of, state.memory
+
+    def runs(n: int, step: RunStep) -> bool:
+        reads, writes, mutates, again, _, begins = step  # a step completes what was begun, and so written before
+        if len(writes) != 1 or mutates or again or begins:
+            return False
+        w = writes[0]
+        _, _, _, size, _, birth, death, _, arena, address = tensors[w]
+        value, _, was_written, _ = of[w]
+        if was_written or w in views or not birth <= n <= death:
+            return False
+        end = address + size
+        for r in reads:
+            _, _, _, size, _, birth, death, _, there, first = tensors[r]
+            shown, surely, _, begun = of[r]
+            if not surely or begun or not birth <= n <= death or not memory[there].is_run(first, first + size, shown):
+                return False
+            if first < end and address < first + size and there == arena:
+                return False
+        state.know(w, Written(value, surely=True, perhaps=True))
+        state.write(arena, address, end, value)
+        return True
+
+    return runs
+
+
+def _by_the_caller(run: Program) -> Iterator[Violation]:
+    """The caller writes its tensors before step 0, all of them and in any order: only views share their bytes. V1.13"""
+    given = [i for i, t in enumerate(run.tensors) if t.writer is None and t.bytes and i not in run.views]
+    given.sort(key=lambda i: (run.tensors[i].arena, run.tensors[i].address))
+    for a, b in pairwise(given):
+        if _meet(run, a, b):
+            first, second = run.tensors[a].name, run.tensors[b].name
+            yield _at(run, 0, Obligation.SHARING_IS_SOUND, b, f"finds {first} and {second} in the same bytes", first)
+
+
+def _finds(run: Program, state: State, n: int, r: int) -> bool:
+    """Whether a read at step n is within the tensor's lifetime and finds, in every byte, what the tensor shows."""
+    t, known = run.tensors[r], state.of[r]
+    return (
+        known.surely
+        and t.birth <= min(n, run.last_step) <= t.death
+        and state.memory[t.arena].is_run(t.address, t.address + t.bytes, known.value)
+    )
+
+
+def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> Iterator[Violation]:
+    t = run.tensors[r]
+    if not t.birth <= min(n, run.last_step) <= t.death:
+        text = f"reads {t.name}, which lives over [{t.birth}, {t.death}]"
+        yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, text)
+    if not state.of[r].surely:
+        yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {t.name} before it is written")
+    else:
+        yield from _whole(run, state, values, n, r, f"reads {t.name}")
+
+
+def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, does: str) -> Iterator[Violation]:
+    """Every byte of a tensor holds what the tensor shows; the first that does not is the witness."""
+    t = run.tensors[r]
+    for first, end, value in state.memory[t.arena].read(t.address, t.address + t.bytes):
+        if value != state.of[r].value:
+            owner = values.other_than(r, value)
+            other = run.tensors[owner].name if owner != CALLER else "nothing"
+            text = f"{run.at(n)} {does}, whose bytes hold {other}"
+            where = run.arenas[t.arena].name, first, end - 1
+            yield Violation(Obligation.SHARING_IS_SOUND, text, (t.name, other), n, *where)
+            return
+
+
+def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
+    """Of each result, the operands whose bytes it takes and may not, in the order in which they are read.
+
+    A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand. What
+    the leave of exclusive arms writes may lie on the outputs that become it (X4.6). A few are compared each with each;
+    else O(k log k) for k operands and results, by a sweep over their addresses: of more wrong pairs than these, some
+    are found.
+    """
+    operands = dict.fromkeys((*step.reads, *step.again))
+    results = dict.fromkeys(w for w in step.writes if w not in run.views) if run.views else dict.fromkeys(step.writes)
+    found: dict[int, list[int]] = {}
+    if len(operands) * len(results) <= FEW_PAIRS:
+        for w in results:
+            b = run.tensors[w]
+            for r in operands:
+                if _share_bytes(run.tensors[r], b) and not _may_overwrite(run, step, r, w):
+                    found.setdefault(w, []).append(r)
+        return found
+    starts = sorted(
+        (run.tensors[i].arena, run.tensors[i].address, is_result, i)
+        for is_result, rows in ((False, operands), (True, results))
+        for i in rows
+        if run.tensors[i].bytes
+    )
+    still_allowed = len(starts)
+    reaching: defaultdict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)  # the ends of what began before
+    for arena, address, is_result, i in starts:
+        mine, others = reaching[arena, is_result], reaching[arena, not is_result]
+        for heap in (mine, others):
+            while heap and heap[0][0] <= address:
+                heappop(heap)
+        for _, j in others:
+            r, w = (j, i) if is_result else (i, j)
+            if not _may_overwrite(run, step, r, w):
+                found.setdefault(w, []).append(r)
+                still_allowed -= 1
+            if still_allowed < 0:
+                break
+        heappush(mine, (address + run.tensors[i].bytes, i))
+    place = {r: k for k, r in enumerate(operands)}
+    return {w: sorted(rows, key=place.__getitem__) for w, rows in found.items()}
+
+
+def _may_overwrite(run: Program, step: RunStep, r: int, w: int) -> bool:
+    """Whether a result may take the bytes of an operand with which it meets."""
+    if r == w and (w in step.mutates or step.completes):
+        return True
+    a, b = run.tensors[r], run.tensors[w]
+    is_permitted = run.in_place.get(w) == r or r in run.become.get(w, ())
+    return is_permitted and (a.address, a.bytes) == (b.address, b.bytes)
+
+
+def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Violation]:
+    """Two results of one step share no byte, views apart."""
+    results = [w for w in dict.fromkeys(step.writes) if w not in run.views and run.tensors[w].bytes]
+    results.sort(key=lambda w: (run.tensors[w].arena, run.tensors[w].address))
+    for a, b in pairwise(results):
+        if _meet(run, a, b):
+            first, second = run.tensors[a].name, run.tensors[b].name
+            yield _at(run, n, Obligation.SHARING_IS_SOUND, b, f"writes {first} and {second} to the same bytes", first)
+
+
+def _meet(run: Program, i: int, j: int) -> bool:
+    return _share_bytes(run.tensors[i], run.tensors[j])
+
+
+def _share_bytes(a: PlacedTensor, b: PlacedTensor) -> bool:
+    return (
+        a.address < b.address + b.bytes
+        and b.address < a.address + a.bytes
+        and a.arena == b.arena
+        and a.bytes > 0 < b.bytes
+    )
+
+
+def _at(run: Program, n: int, obligation: Obligation, i: int, text: str, *others: str) -> Violation:
+    """A violation at one step, at the bytes of one tensor."""
+    t = run.tensors[i]
+    last = t.address + max(0, t.bytes - 1)
+    return Violation(obligation, f"{run.at(n)} {text}", (t.name, *others), n, run.arenas[t.arena].name, t.address, last)

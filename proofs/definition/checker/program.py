@@ -1,0 +1,320 @@
+"""A plan as the checker sees it: rows as plain tuples, and what its loops make it read again.
+
+Built from the columns of a plan and from the permissions that the checker's own tables give (`proofs.readers.sharing`),
+so that `proofs.definition.checker.execute` is a few loops over plain data. Here the two rules that are not visible in a
+single step are made visible: what a node that iterates reads in every iteration is read *again* by its leave step, and
+its results may be written from its enter step on (T8). spec: V1.2, T8.3, T8.4, X4.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.readers.arms import Branches, branches, declared
+from proofs.readers.operators import iterates
+from proofs.readers.sharing import Permissions
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import MAIN, NodePart, Role
+from tmmu.plans.allocation import Allocation, Arena, Placement
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
+from tmmu.plans.sections import Claims, Plan
+
+CALLER = -1
+"""The owner of bytes that no step has written."""
+Column = NDArray[Any]
+"""Numbers of one kind, one for each row; see `exact`."""
+LARGE = 1 << 62
+
+
+class PlacedArena(NamedTuple):
+    """An arena: its name, capacity and alignment, and whether storages may use bytes again.
+
+    `footprint` are the bytes that it needs, as the plan claims or, where it claims none, as its storages say. `limit`
+    is where its addresses end.
+    """
+
+    name: str
+    capacity: int
+    alignment: int
+    footprint: int
+    limit: int
+    reuse: bool
+    scattered: bool
+
+
+class PlacedStorage(NamedTuple):
+    """A storage: its arena, bytes, alignment, first and last step, and offset."""
+
+    arena: int
+    bytes: int
+    alignment: int
+    birth: int
+    death: int
+    offset: int
+
+
+class PlacedTensor(NamedTuple):
+    """A tensor: storage and window, size, lifetime, the step that writes it (None: the caller), arena and address."""
+
+    name: str
+    storage: int
+    window: int
+    bytes: int
+    alignment: int
+    birth: int
+    death: int
+    writer: int | None
+    arena: int
+    address: int
+
+
+class StorageColumns(NamedTuple):
+    """The fields of all storages, each as a column."""
+
+    arena: Column
+    bytes: Column
+    alignment: Column
+    birth: Column
+    death: Column
+    offset: Column
+
+
+class TensorColumns(NamedTuple):
+    """The fields of all tensors that are numbers, each as a column."""
+
+    storage: Column
+    window: Column
+    bytes: Column
+    alignment: Column
+    birth: Column
+    death: Column
+    arena: Column
+    address: Column
+
+
+def exact(values: Iterable[int]) -> Column:
+    """Integers as a column in which a sum of two is exact: of 64 bits where that is so, else of Python's integers.
+
+    >>> exact([1, 2]).dtype, exact([1, 1 << 62]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    rows = list(values)
+    try:
+        column = np.array(rows, np.int64)
+    except OverflowError:
+        return np.array(rows, object)
+    return np.array(rows, object) if np.any((column >= LARGE) | (column < -LARGE)) else column
+
+
+class RunStep(NamedTuple):
+    """A step: what it reads, writes and mutates, and what a loop reads again.
+
+    `begins` are those of its writes that the loop's leave completes; `completes` says that it is such a leave.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    mutates: frozenset[int]
+    again: tuple[int, ...] = ()
+    completes: bool = False
+    begins: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class PlacedStorages:
+    """Storages in their arenas, `apart` the pairs that must share no byte: all that a plan of lifetimes has."""
+
+    arenas: list[PlacedArena]
+    storages: list[PlacedStorage]
+    storage_names: list[str]
+    apart: list[tuple[int, int]]
+    last_step: int
+
+    @cached_property
+    def columns(self) -> StorageColumns:
+        """The storages once more, as columns, to be looked at all at once."""
+        return StorageColumns(*map(exact, zip(*self.storages, strict=True) if self.storages else [()] * 6))
+
+    def of_arenas(self, field: str) -> Column:
+        """A field of each storage's arena. O(storages)."""
+        return exact([int(getattr(arena, field)) for arena in self.arenas])[self.columns.arena]
+
+
+@dataclass(frozen=True)
+class Program(PlacedStorages):
+    """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
+
+    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
+    `branches` are the nodes with exclusive arms, outer ones before inner ones. `refused` has, for people, why a result
+    that is declared in place is checked as any other.
+    """
+
+    tensors: list[PlacedTensor]
+    steps: list[RunStep]
+    nodes: list[str]
+    views: dict[int, tuple[int, int]]
+    in_place: dict[int, int]
+    returned: list[int]
+    donated: frozenset[int]
+    branches: tuple[Branches, ...] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def tensor_columns(self) -> TensorColumns:
+        """The tensors once more, as columns."""
+        fields = dict(zip(PlacedTensor._fields, zip(*self.tensors, strict=True), strict=True)) if self.tensors else {}
+        return TensorColumns(*(exact(fields.get(name, ())) for name in TensorColumns._fields))
+
+    @cached_property
+    def become(self) -> dict[int, frozenset[int]]:
+        """The results of nodes with exclusive arms, each with the outputs that it may lie on."""
+        return {result: outputs for node in self.branches for result, outputs in node.become.items()}
+
+    def at(self, step: int) -> str:
+        """How a step is named to people."""
+        return f"step {step} ({self.nodes[step]})" if step < len(self.nodes) else "after the last step the caller"
+
+
+class SharedIntegers:
+    """The integers below `count`, which lists share: an entry that is among them takes 8 bytes, any other one 40."""
+
+    def __init__(self, count: int) -> None:
+        self._known = np.arange(count).astype(object)
+
+    def of(self, column: NDArray[Any]) -> list[int]:
+        """A column as Python integers. Steps that a plan states may be any."""
+        if len(column) and column.max() >= len(self._known):
+            found: list[int] = column.tolist()
+            return found
+        return list(self._known[column].tolist())
+
+    def or_none(self, column: NDArray[Any]) -> list[int | None]:
+        """A column of rows, `NONE` as None."""
+        absent = column == NONE
+        found = self._known[np.where(absent, 0, column)]
+        found[absent] = None
+        return list(found.tolist())
+
+
+def placed_storages(
+    placement: Placement, claims: Claims | None, shared: SharedIntegers | None = None
+) -> PlacedStorages:
+    """The storages of a plan that has passed the gate, with or without steps. O(storages)."""
+    s, steps = placement.storages, shared or SharedIntegers(0)
+    rows = (s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist(), steps.of(s.birth), steps.of(s.death))
+    storages = list(map(PlacedStorage._make, zip(*rows, s.offset.tolist(), strict=True)))
+    needed = footprints(placement.arenas, storages)
+    for a, usage in enumerate(claims.usage if claims is not None else ()):
+        needed[a] = needed[a] if usage.footprint is None else usage.footprint
+    arenas = [
+        PlacedArena(a.name, a.capacity, a.alignment, need, a.limit if a.scattered else need, a.reuse, a.scattered)
+        for a, need in zip(placement.arenas, needed, strict=True)
+    ]
+    return PlacedStorages(
+        arenas, storages, placement.storage_names(), placement.storages_apart(), placement.last_step
+    )  # fmt: skip
+
+
+def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStorage]) -> list[int]:
+    """The end of the last storage of each arena; where addresses are scattered, the bytes of the largest storage at
+    each address. A storage of zero bytes takes one byte (T7). spec: A3.1, A2.4, A8.6
+    """
+    largest: list[dict[int, int]] = [{} for _ in arenas]
+    scattered = [arena.scattered for arena in arenas]
+    for arena, size, _, _, _, offset in storages:
+        start = offset if scattered[arena] else 0
+        end = offset - start + (size or 1)
+        if end > largest[arena].get(start, 0):
+            largest[arena][start] = end
+    return [sum(sizes.values()) for sizes in largest]
+
+
+def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
+    """The checker's view of a plan with steps that has passed the gate. O(plan)."""
+    allocation = plan.allocation
+    t = allocation.tensors
+    shared = SharedIntegers(max(len(t), len(allocation.steps)))
+    of = placed_storages(allocation, plan.claims, shared)
+    names = t.name.list()
+    holding = [of.storages[storage] for storage in t.storage.tolist()]
+    # What is a number of the storage too is one object with that.
+    size, address = [s.bytes for s in holding], [s.offset for s in holding]
+    for i in np.flatnonzero(t.bytes != allocation.storages.bytes[t.storage]).tolist():
+        size[i] = int(t.bytes[i])
+    for i in np.flatnonzero(t.window).tolist():
+        address[i] += int(t.window[i])
+    columns = (
+        names, shared.of(t.storage), t.window.tolist(), size, t.alignment.tolist(), shared.of(t.birth),
+        shared.of(t.death), shared.or_none(t.writer), [s.arena for s in holding], address,
+    )  # fmt: skip
+    tensors = list(map(PlacedTensor._make, zip(*columns, strict=True)))
+    given_up = frozenset(i for i, name in enumerate(names) if name in donated) if donated else frozenset()
+    kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
+    returned = [
+        i
+        for i, (flags, role) in enumerate(zip(t.flags.tolist(), t.role.tolist(), strict=True))
+        if flags & (IS_OUTPUT | IS_RETURNED) or (role in kept and i not in given_up)
+    ]
+    return Program(
+        of.arenas, of.storages, of.storage_names, of.apart, of.last_step, tensors, _steps(allocation, shared),
+        allocation.steps.node.list(), permissions.views, permissions.in_place, returned, given_up,
+        tuple(branches(allocation)), permissions.refused,
+    )  # fmt: skip
+
+
+def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
+    """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
+    reads, writes, mutates = (
+        [tuple(rows[lo:hi]) for lo, hi in pairwise(getattr(allocation.steps, f"{name}_at").tolist())]
+        if rows
+        else [()] * len(allocation.steps)
+        for name, rows in ((name, shared.of(getattr(allocation.steps, name))) for name in allocation.steps.LISTS)
+    )
+    nothing = frozenset[int]()
+    steps = [RunStep(r, w, frozenset(m) if m else nothing) for r, w, m in zip(reads, writes, mutates, strict=True)]
+    # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
+    scratch = np.flatnonzero(
+        (allocation.tensors.role == ROLES.index(Role.SCRATCH)) & (allocation.tensors.writer != NONE)
+    )
+    own: dict[int, set[int]] = {}
+    for t, n in zip(scratch.tolist(), allocation.tensors.writer[scratch].tolist(), strict=True):
+        own.setdefault(n, set()).add(t)
+    for n, scratches in own.items():
+        unread = scratches.intersection(writes[n]) - steps[n].mutates
+        steps[n] = steps[n]._replace(reads=tuple(r for r in steps[n].reads if r not in unread))
+    for enter, leave in loops(allocation):
+        outside = {
+            t
+            for s in range(enter + 1, leave)
+            for t in reads[s]
+            if allocation.tensors.writer[t] == NONE or allocation.tensors.writer[t] < enter
+        }
+        # What the steps of the leave itself write there are copies of body outputs and, last, the node's results.
+        inner = {t for s in range(enter, leave) for t in writes[s]} | set(reads[leave])
+        results = tuple(t for t in writes[leave] if t not in inner)
+        again = dict.fromkeys((*reads[enter], *writes[enter], *sorted(outside), *results, *steps[leave].again))
+        steps[leave] = steps[leave]._replace(again=tuple(again), completes=True)
+        began = steps[enter].begins.union(results)
+        steps[enter] = steps[enter]._replace(writes=(*steps[enter].writes, *results), begins=began)
+    return steps
+
+
+def loops(allocation: Allocation) -> list[tuple[int, int]]:
+    """The (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
+    bodies, steps = allocation.bodies, allocation.steps
+    found: dict[tuple[int, int], None] = {}
+    exclusive = declared(allocation)
+    for b in range(len(bodies)):
+        enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
+        if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is NodePart.ENTER:
+            domain, op = allocation.ops[steps.op[enter]]
+            if iterates(domain, op, enter in exclusive):
+                found[enter, leave] = None
+    return list(found)

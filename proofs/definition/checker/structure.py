@@ -1,0 +1,376 @@
+"""Structural validity of the steps, model or no model: writers, roles, bodies, scopes, alias conflicts, slots.
+
+The checker runs steps one after the other; here is what makes that list a program. The plan's `writer` is the step
+that writes, what no step writes is the caller's, the bodies of a node lie between its enter and its leave, and a
+value leaves a body only through the leave of the node that owns it.
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, X4.1, X4.2, X4.3, X4.4, I1.9, A1.2,
+V2.3
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from proofs.definition.checker import arenas
+from proofs.definition.checker.execute import NO_POWER, powers_of_two
+from proofs.definition.checker.layouts import by_slots
+from proofs.definition.checker.program import CALLER, Column, PlacedStorages, Program, exact
+from proofs.definition.violations import Obligation, Violation
+from proofs.readers.arms import declared
+from proofs.readers.operators import iterates, qualified
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import MAIN, NodePart, Role
+from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, Slots
+from tmmu.plans.sections import Claims, Plan
+
+CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
+
+
+class SlotColumns(NamedTuple):
+    """What is claimed of all slots, each field as a column."""
+
+    arena: Column
+    bytes: Column
+    alignment: Column
+
+
+def violations(plan: Plan, run: Program) -> Iterator[Violation]:
+    """Everything in which steps, bodies and slots are not valid. O(plan x depth of bodies)."""
+    yield from written(plan, run)
+    yield from nested(plan, run)
+    yield from copied(plan, run)
+    yield from kept_apart(run)
+    if plan.claims is not None:
+        yield from claimed(plan.claims, run, by_slots(plan))
+    if plan.claims is not None and plan.claims.configuration is not None:
+        yield from arenas.check_arena_assignment(plan, plan.claims.configuration, run)
+    yield from never_reused(run)
+
+
+def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
+    """What the claimed slots and memories require of storages."""
+    if claims.configuration is not None:
+        yield from arenas.overfull(claims.configuration, run)
+    if claims.slots is not None:
+        yield from slotted(claims.slots, run, addressed)
+
+
+def _misnested(run: Program, step: int, text: str) -> Violation:
+    """A step that stands wrong, known to people by the first tensor that it writes and the first that it reads."""
+    if step >= len(run.steps):
+        return Violation(Obligation.BODIES_NEST, text)
+    first = (*run.steps[step].writes[:1], *run.steps[step].reads[:1])
+    return Violation(Obligation.BODIES_NEST, text, tuple(run.tensors[t].name for t in first), step)
+
+
+def written(plan: Plan, run: Program) -> Iterator[Violation]:
+    """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
+    steps, tensors, nowhere = plan.allocation.steps, plan.allocation.tensors, len(plan.allocation.steps)
+    made = steps.writes.astype(np.int64)
+    count: Column = np.diff(steps.writes_at.astype(np.int64))
+    at = np.repeat(np.arange(len(steps)), count)
+    first = np.full(len(tensors), nowhere)
+    first[made[::-1]] = at[::-1]  # the first is written last
+    stated = np.where(tensors.writer == NONE, CALLER, tensors.writer.astype(np.int64))
+    of_caller = stated == CALLER
+    looked_at = np.zeros(len(steps), np.bool_)
+    looked_at[at[of_caller[made]]] = True
+    looked_at[np.diff(steps.mutates_at.astype(np.int64)) > 0] = True
+    for n in np.flatnonzero(looked_at).tolist():
+        writes = steps.writes[steps.writes_at[n] : steps.writes_at[n + 1]].tolist()
+        mutates = steps.mutates[steps.mutates_at[n] : steps.mutates_at[n + 1]].tolist()
+        both, changed = frozenset(writes).intersection(run.steps[n].reads) if mutates else (), run.steps[n].mutates
+        for t in mutates:
+            if t not in both:
+                text = f"{run.at(n)} mutates {run.tensors[t].name} without reading and writing it"
+                yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
+        for t in writes:
+            if run.tensors[t].writer is None and t not in changed:
+                text = f"{run.at(n)} writes {run.tensors[t].name}, which no step writes by the plan"
+                yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
+    roles = tensors.role.tolist()
+    given = np.isin(tensors.role, CALLERS)
+    is_input = tensors.flags & IS_INPUT != 0
+    by_another, unwritten = ~of_caller & (first != stated), of_caller & ~given
+    overwritten, late = ~of_caller & (given | is_input), of_caller & (tensors.birth != 0)
+    for i in np.flatnonzero(by_another | unwritten | overwritten | late).tolist():
+        name, writer = (tensor := run.tensors[i]).name, tensor.writer
+        if by_another[i]:
+            found = f"step {first[i]}" if first[i] < nowhere else "no step"
+            text = f"{name} is stated to be written by step {writer}; {found} writes it"
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
+        if unwritten[i]:
+            text = f"no step writes {name}, which has the role {ROLES[roles[i]]}: add its step, or declare it an input"
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
+        if overwritten[i]:
+            role = Role.INPUT if is_input[i] else ROLES[roles[i]]
+            text = f"{name} has the role {role}, which the caller writes, but {run.at(int(stated[i]))} writes it"
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
+        if late[i]:
+            text = f"{name} is written by the caller before step 0, but born at step {tensor.birth}"
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), 0)
+
+
+def nested(plan: Plan, run: Program) -> Iterator[Violation]:
+    """Bodies are closed ranges of steps inside their node's enter and leave, and keep their values to themselves."""
+    bodies, steps = plan.allocation.bodies, plan.allocation.steps
+    bracket = np.isin(steps.part, [PARTS.index(part) for part in (NodePart.ENTER, NodePart.LEAVE)])
+    if len(bodies) == 1 and not bracket.any():  # then the gate has let no step be in another one
+        return
+    part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
+    parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
+    owned: dict[int, list[int]] = {}
+    exclusive = declared(plan.allocation)
+    for b in range(1, len(bodies)):
+        e, v = enter[b], leave[b]
+        if (
+            v == NONE
+            or not e < v  # a missing enter is above every step
+            or (part[e], part[v]) != (NodePart.ENTER, NodePart.LEAVE)
+            or nodes[e] != nodes[v]
+            or steps.op[e] != steps.op[v]
+        ):
+            text = f"body {bodies.name[b]!r} does not lie between the enter and the leave of one node"
+            yield _misnested(run, e, text)
+            return
+        if body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
+            yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
+            return
+        domain, op = plan.allocation.ops[steps.op[e]]
+        if bool(bodies.exclusive[b]) and (e not in exclusive or iterates(domain, op, exclusive=True)):
+            but = f"{qualified(domain, op)} iterates" if e in exclusive else "another body of its node is not"
+            yield _misnested(run, e, f"body {bodies.name[b]!r} is declared exclusive, but {but}")
+        if bool(bodies.iterates[b]) != (again := iterates(domain, op, e in exclusive)):
+            can, word = ("can", "once") if again else ("cannot", "again")
+            text = f"body {bodies.name[b]!r} is declared to run {word}, but {qualified(domain, op)} {can} run it again"
+            yield _misnested(run, e, text)
+        if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
+            yield _misnested(run, e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")
+        owned.setdefault(e, []).append(b)
+    # Walk the steps with a stack of open nodes: which body may the next step stand in?
+    open_nodes: list[tuple[int, list[int]]] = []  # (enter step, bodies of it that may still come)
+    for n, (p, b) in enumerate(zip(part, body, strict=True)):
+        if p is NodePart.LEAVE:
+            if not open_nodes or leave[owned[open_nodes[-1][0]][0]] != n:
+                yield _misnested(run, n, f"{run.at(n)} leaves a node that it did not enter")
+                return
+            open_nodes.pop()
+            continue
+        if open_nodes:
+            allowed = open_nodes[-1][1]
+            while allowed and allowed[0] != b:
+                del allowed[0]  # the bodies of one node come one after the other
+            inside = bool(allowed)
+        else:
+            inside = b == MAIN
+        if not inside:
+            yield _misnested(run, n, f"{run.at(n)} stands in body {bodies.name[b]!r}, which is not open there")
+            return
+        if p is NodePart.ENTER:
+            if n not in owned:
+                yield _misnested(run, n, f"{run.at(n)} enters a node without bodies")
+                return
+            open_nodes.append((n, list(owned[n])))
+    # Nothing is open any more: the leave of every enter that passed is a later step, and was met.
+    yield from _scoped(plan, run, part, body, parent, enter, leave)
+
+
+def _scoped(
+    plan: Plan,
+    run: Program,
+    part: list[NodePart],
+    body: list[int],
+    parent: list[int],
+    enter: list[int],
+    leave: list[int],
+) -> Iterator[Violation]:
+    """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it.
+
+    The copy that a leave makes of what a body returns belongs to that body: where it does not run, none is made.
+    spec: T8.14
+    """
+    if len(parent) == 1:
+        return
+    formal_bodies: dict[int, list[int]] = {}
+    for b in range(1, len(parent)):
+        formal_bodies.setdefault(enter[b], []).append(b)
+    shared = _written_in_arms(plan, run)
+    for t, bodies in shared.items():
+        if any(not plan.allocation.bodies.exclusive[b] for b in bodies):
+            text = f"{run.tensors[t].name} is written by two steps, not each in an exclusive arm"
+            yield Violation(Obligation.BODIES_NEST, text, (run.tensors[t].name,), run.tensors[t].writer)
+        arms_of, fresh = Counter[int](), [b for b in bodies if b != MAIN]
+        while fresh:  # what all arms of a node write is written in the body around it
+            b = fresh.pop()
+            arms_of[enter[b]] += 1
+            if arms_of[enter[b]] == len(formal_bodies[enter[b]]) and parent[b] not in bodies:
+                bodies.add(parent[b])
+                fresh += [parent[b]] * (parent[b] != MAIN)
+    leaves = {t: {leave[b] for b in bodies if b != MAIN} for t, bodies in shared.items()}
+    reads, writes = plan.allocation.steps.listed("reads"), plan.allocation.steps.listed("writes")
+    copies = {n: {*reads[n]} & {*writes[n]} - run.steps[n].mutates for n in {leave[b] for b in range(1, len(parent))}}
+    for n, listed in enumerate(reads):
+        around, b = {body[n]}, body[n]
+        while b != MAIN:
+            b = parent[b]
+            around.add(b)
+        for r in listed:
+            w = run.tensors[r].writer
+            if w is None:
+                continue
+            if n == w:
+                continue
+            if r in shared:
+                is_within, leaves_it = not around.isdisjoint(shared[r]), n in leaves[r]
+            elif part[w] is NodePart.ENTER:  # what it writes belongs to the bodies of its node, which has one leave
+                within = formal_bodies[w]
+                is_within, leaves_it = any(enter[b] == w for b in around if b != MAIN), n == leave[within[0]]
+            elif r in copies.get(w, ()):
+                is_within = leaves_it = False
+            else:
+                is_within, leaves_it = body[w] in around, n == leave[body[w]]
+            if not is_within and not leaves_it:
+                text = f"{run.at(n)} reads {run.tensors[r].name} from inside another body"
+                yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), n)
+
+
+def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
+    """The bodies in which each tensor is written that several steps write without changing it. spec: X4.3"""
+    found: dict[int, list[int]] = {}
+    for body, writes, step in zip(
+        plan.allocation.steps.body.tolist(), plan.allocation.steps.listed("writes"), run.steps, strict=True
+    ):
+        for t in dict.fromkeys(writes):
+            if t not in step.mutates and run.tensors[t].writer is not None:
+                found.setdefault(t, []).append(body)
+    return {t: set(bodies) for t, bodies in found.items() if len(bodies) > 1}
+
+
+def copied(plan: Plan, run: Program) -> Iterator[Violation]:
+    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes.
+
+    It also reads the scratch of its own enter, which is there for all of the node.
+    """
+    if len(plan.allocation.bodies) == 1:
+        return
+    reads, writes, scratch = (
+        plan.allocation.steps.listed("reads"),
+        plan.allocation.steps.listed("writes"),
+        ROLES.index(Role.SCRATCH),
+    )
+    ranges = zip(plan.allocation.bodies.enter.tolist(), plan.allocation.bodies.leave.tolist(), strict=True)
+    for enter, leave in sorted(set(ranges)):
+        if enter == NONE or leave == NONE:
+            continue
+        handed = frozenset(writes[leave])
+        for r, following in pairwise((*reads[leave], None)):
+            made = run.tensors[r].writer
+            is_own_scratch = made == enter and plan.allocation.tensors.role[r] == scratch
+            if (made is None or made <= enter) and not is_own_scratch and following not in handed:
+                text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
+                yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), leave)
+            if following in handed and r not in handed and following is not None:
+                value, copy = run.tensors[r], run.tensors[following]
+                if (value.bytes, plan.allocation.tensors.dtype[r]) != (
+                    copy.bytes,
+                    plan.allocation.tensors.dtype[following],
+                ):
+                    text = f"{run.at(leave)} copies {value.name} to {copy.name}, which has another size or element type"
+                    yield Violation(Obligation.BODIES_NEST, text, (value.name, copy.name), leave)
+
+
+def kept_apart(run: PlacedStorages) -> Iterator[Violation]:
+    """Tensors, or buffers, that must not alias share no byte of an arena, at any step."""
+    for a, b in run.apart:
+        if meeting := _common_bytes(run, a, b):
+            names = run.storage_names[a], run.storage_names[b]
+            text = f"{names[0]} and {names[1]} must not alias, but their storages share bytes"
+            yield Violation(Obligation.MUST_NOT_ALIAS, text, names, None, *meeting)
+
+
+def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] | None:
+    """The arena, first and last byte that two storages have in common."""
+    s, t = run.storages[a], run.storages[b]
+    first, end = max(s.offset, t.offset), min(s.offset + s.bytes, t.offset + t.bytes)
+    return (run.arenas[s.arena].name, first, end - 1) if s.arena == t.arena and first < end else None
+
+
+def never_reused(run: PlacedStorages) -> Iterator[Violation]:
+    """In an arena that does not reuse, no two storages share a byte, live at one step or not. spec: P2.4"""
+    s = run.columns
+    here = np.flatnonzero((s.bytes != 0) & (run.of_arenas("reuse") == 0))
+    here = here[np.lexsort((s.offset[here], s.arena[here]))]
+    for a, b in pairwise(here.tolist()):
+        if meeting := _common_bytes(run, a, b):
+            names = run.storage_names[a], run.storage_names[b]
+            text = f"{names[0]} and {names[1]} share bytes of an arena that does not reuse"
+            yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, *meeting)
+
+
+def _slots_apart(run: PlacedStorages, slots: SlotColumns, of: Column) -> Iterator[Violation]:
+    """Where slots have addresses of their own, no byte of an arena is in two slots, used at one step or not."""
+    used, first = np.unique(of, return_index=True)
+    arena, start = slots.arena[used], run.columns.offset[first]
+    end = start + slots.bytes[used]
+    order = np.lexsort((start, arena))
+    a, b = order[:-1], order[1:]
+    for k in np.flatnonzero((arena[a] == arena[b]) & (start[b] < end[a])).tolist():
+        names = run.storage_names[first[a[k]]], run.storage_names[first[b[k]]]
+        text = f"the slots of {names[0]} and {names[1]} have bytes in common"
+        where = run.arenas[arena[a[k]]].name, int(start[b[k]]), int(end[a[k]]) - 1
+        yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, *where)
+
+
+def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
+    """A storage fits its slot, lies in its arena and takes turns in it; where slots have addresses of their own
+    (`addressed`) all tenants start alike.
+    """
+    slots = SlotColumns(*(exact(column.tolist()) for column in (table.arena, table.bytes, table.alignment)))
+    columns, of = run.columns, table.of.astype(np.int64)
+    alignments = slots.alignment[of]
+    unfit = (slots.arena[of] != columns.arena) | (columns.bytes > slots.bytes[of]) | (columns.alignment > alignments)
+    unfit |= exact([arena.alignment for arena in run.arenas])[slots.arena[of]] > alignments
+    no_power = ~powers_of_two(alignments)
+    askew = addressed & (columns.offset % np.maximum(1, alignments) != 0)
+    for k in np.flatnonzero(unfit | no_power | askew).tolist():
+        name, alignment = run.storage_names[k], alignments[k]
+        if unfit[k]:
+            text = f"the storage of {name} does not fit its slot in arena, bytes or alignment"
+            yield Violation(Obligation.SLOT_COUNT, text, (name,))
+        if no_power[k]:
+            text = f"the slot of {name} has the alignment {alignment}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, (name,))
+        elif askew[k]:
+            text = f"{name} at {run.storages[k].offset} is not aligned as its slot, to {alignment}"
+            yield Violation(Obligation.ALIGNMENT, text, (name,))
+    if addressed:
+        yield from _slots_apart(run, slots, of)
+    reuse = np.array([arena.reuse for arena in run.arenas], np.bool_)[slots.arena]
+    order = np.lexsort((columns.birth, of))
+    a, b = order[:-1], order[1:]
+    turns = (columns.death[a] < columns.birth[b]) & reuse[of[a]]
+    if addressed:
+        turns &= columns.offset[a] == columns.offset[b]
+    wrong = np.unique(of[a][(of[a] == of[b]) & ~turns])
+    bounds = zip(*(np.searchsorted(of[order], wrong, side).tolist() for side in ("left", "right")), strict=True)
+    for members in sorted((order[lo:hi].tolist() for lo, hi in bounds), key=min):
+        if not reuse[of[members[0]]]:
+            names = tuple(run.storage_names[k] for k in members[:2])
+            text = f"{names[0]} and {names[1]} have one slot of an arena that does not reuse"
+            yield Violation(Obligation.SLOT_COUNT, text, names)
+        for a, b in pairwise(members):
+            s, t, names = run.storages[a], run.storages[b], (run.storage_names[a], run.storage_names[b])
+            if t.birth <= s.death:
+                text = f"{names[0]} and {names[1]} have one slot and are both live at step {t.birth}"
+                first = max(s.offset, t.offset)
+                last = max(first, min(s.offset + s.bytes, t.offset + t.bytes) - 1)
+                broken = Obligation.NO_LIVE_OVERLAP if addressed else Obligation.SLOT_COUNT
+                yield Violation(broken, text, names, t.birth, run.arenas[s.arena].name, first, last)
+            if addressed and s.offset != t.offset:
+                text = f"{names[0]} and {names[1]} have one slot at two offsets"
+                yield Violation(Obligation.NO_LIVE_OVERLAP, text, names)

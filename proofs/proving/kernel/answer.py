@@ -1,0 +1,60 @@
+"""What the installed kernel answers about a plan, in the fields of the JSON output. spec: V6.1, V6.2, V6.7"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from proofs.proving.kernel import installed, program
+from proofs.proving.kernel.arms import NotExpressed
+from proofs.proving.kernel.evidence import memory_of
+from proofs.proving.kernel.program import KernelAnswer
+from proofs.proving.obligations.context import Context, StorageContext
+
+NOT_INSTALLED = "not installed"
+NOT_ASKED = "not asked"
+"""The kernel would reject what may be right, since its theorem does not cover it; `reason` says where."""
+PER_ARENA = ("fewest_slots", "least_footprint")
+
+
+def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: float) -> dict[str, Any]:
+    """The kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
+
+    `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`, with `reason` where it is rejected,
+    no_answer or not asked, and `sources` the digest of the theory. `fewest_slots` and `least_footprint` name the arenas
+    of which it has shown that no fewer slots, and no fewer bytes, would do. A plan that makes a claim that the kernel
+    cannot show is rejected.
+    """
+    found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
+    path, placement, claims = installed.program(), context.placement, context.claims
+    if path is None:
+        return found
+    try:
+        if isinstance(context, Context):
+            answer = program.ask(path, context, digest, timeout_s)
+        else:
+            memory = replace(memory_of(placement, placement.must_not_alias), edges=context.edges)
+            answer = program.ask_lifetimes(path, memory, digest, timeout_s)
+    except NotExpressed as error:
+        return {**found, "answer": NOT_ASKED, "reason": str(error)}
+    usages = [None] * len(placement.arenas) if claims is None else claims.usage
+    names = [arena.name if usage and usage.slots else "" for arena, usage in zip(placement.arenas, usages, strict=True)]
+    reason = answer.part or answer.failure
+    if answer.accepted:
+        for what in PER_ARENA:
+            found[what] = [name for name, holds in zip(names, getattr(answer, what), strict=True) if name and holds]
+        reason = _false_claim(answer, names)
+    found["answer"] = "no_answer" if answer.failure else "rejected" if reason else "accepted"
+    return {**found, **({"reason": reason} if reason else {})}
+
+
+def _false_claim(answer: KernelAnswer, names: list[str]) -> str:
+    """The first claim that the kernel cannot show, of an arena that holds something; empty if there is none."""
+    for what in ("slots", "footprints"):
+        if getattr(answer, what) is False:
+            return what
+    for what in PER_ARENA:
+        for name, holds in zip(names, getattr(answer, what), strict=True):
+            if name and holds is False:
+                return f"{what} of {name}"
+    return ""

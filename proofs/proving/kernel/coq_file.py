@@ -1,0 +1,105 @@
+"""A plan as a file that Coq itself can check, so that only Coq's kernel need be trusted: `verify-plan --coq DIR`.
+
+`Plan.v` holds the words of the plan, column by column, and proves by computation that this plan is safe and runs as
+if every tensor had memory of its own. `_CoqProject` names the compiled theory by its absolute path. spec: V6.4
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from proofs.proving.kernel.evidence import columns
+from proofs.proving.kernel.memory import Named
+from proofs.proving.obligations.context import Context
+from tmmu.core.canonical import remove, write_atomically
+from tmmu.core.errors import TmmuError
+from tmmu.core.output import one_line
+
+AT_ONCE = 200
+"""Words in one list: Coq reads long lists slowly."""
+
+OURS = re.compile(rb"\(\* The plan .*, whose file has the digest\n")
+OUR_PROJECT = re.compile(rb"-Q .* Tmmu\nPlan\.v\n\Z")
+MARK = 1 << 16
+"""The bytes at the beginning of a file that are searched for the mark of a file that was written here."""
+
+HEAD = """\
+(* The plan {name}, whose file has the digest
+   {digest},
+   proved inside Coq: coqc -Q {theory} Tmmu Plan.v *)
+From Coq Require Import ZArith List.
+From Tmmu Require Import Columns Check Safe Run Theorems Table.
+Import ListNotations.
+Open Scope Z_scope.
+
+"""
+TAIL = """\
+
+Definition plan : plan := plan_of (table words).
+
+Theorem accepted : accepts (table words) = true.
+Proof. vm_cast_no_check (eq_refl true). Qed.
+
+(* No two live storages share a byte, every address is aligned and in bounds, every access is covered ... *)
+Theorem plan_is_safe : Safe plan.
+Proof. exact (proj1 (accepted_plans_run_as_private _ accepted)). Qed.
+
+(* ... and whatever kernels the steps have, the arenas hold what private memory for each tensor would. *)
+Theorem plan_runs_as_private : forall V, RunsAsPrivate V plan.
+Proof. exact (proj1 (proj2 (accepted_plans_run_as_private _ accepted))). Qed.
+
+Print Assumptions plan_is_safe.
+Print Assumptions plan_runs_as_private.
+"""
+
+
+def write(folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path) -> None:
+    """Write `Plan.v` and `_CoqProject`. TmmuError where they cannot be written. O(plan); some 5 bytes a word."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE", f"cannot be made ({error.strerror})", file=str(folder), fix="name another folder"
+        ) from error
+    shown = re.sub(r"[^\w ./-]", "_", one_line(name))  # nothing that could end the comment
+    head = HEAD.format(name=shown, digest=digest.hex(), theory=theory)
+    body = "".join(_lists(columns(context, digest)))
+    write_atomically(Path(folder) / "Plan.v", (head + body + TAIL).encode())
+    write_atomically(Path(folder) / "_CoqProject", f"-Q {theory} Tmmu\nPlan.v\n".encode())
+
+
+def clear(folder: str | os.PathLike[str]) -> None:
+    """Remove what an earlier run wrote into `folder`; a `Plan.v` or `_CoqProject` of the user's own stays.
+
+    Raises TmmuError where a file cannot be removed. spec: C4.4
+    """
+    for name, ours in (("Plan.v", OURS), ("_CoqProject", OUR_PROJECT)):
+        path = Path(folder) / name
+        if not path.is_file():
+            continue
+        try:
+            with open(path, "rb") as file:
+                mine = ours.match(file.read(MARK)) is not None
+        except OSError:
+            continue  # what cannot be read was not written here
+        if mine:
+            remove(path)
+
+
+def _lists(named: list[Named]) -> Iterator[str]:
+    """A definition for each stretch of a column, and the row of words that they are together."""
+    parts = 0
+    for name, column in named:
+        yield f"(* {name} *)\n"
+        for first in range(0, len(column), AT_ONCE):
+            stretch = "; ".join(map(str, column[first : first + AT_ONCE].astype(np.uint64).tolist()))
+            yield f"Definition w{parts} : list Z := [{stretch}].\n"
+            parts += 1
+    yield "\nDefinition words : list Z := concat [\n"
+    yield ";\n".join("; ".join(f"w{i}" for i in range(lo, min(lo + 20, parts))) for lo in range(0, parts, 20))
+    yield "].\n"

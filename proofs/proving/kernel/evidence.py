@@ -1,0 +1,131 @@
+"""A plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
+
+The words are the plan's own columns, the permissions that the checker's tables give (views, in-place operands), what
+the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program that the kernel's
+theorem is about. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order
+to look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
+added. spec: V6.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from proofs.definition.checker.layouts import by_slots
+from proofs.proving.certificate.slots import Rows
+from proofs.proving.kernel.arms import arm_words
+from proofs.proving.kernel.memory import (
+    WITH_ACCESSES,
+    ArenaRange,
+    ClaimedSlots,
+    KernelMemory,
+    Named,
+    Size,
+    Words,
+    grouped,
+    inverse,
+    joined,
+)
+from proofs.proving.kernel.memory import columns as memory_columns
+from proofs.proving.obligations.arms import Mask
+from proofs.proving.obligations.contents import value_live_ranges
+from proofs.proving.obligations.context import Context
+from tmmu.core.vocabulary import Role
+from tmmu.plans.allocation import Placement
+from tmmu.plans.columns import ROLES
+from tmmu.plans.sections import Claims
+
+NONE = -1
+
+
+def words(context: Context, digest: bytes) -> Words:
+    """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n).
+
+    Raises `NotExpressed` where the kernel's theorem does not cover what the plan does.
+    """
+    return joined(columns(context, digest))
+
+
+def columns(context: Context, digest: bytes) -> list[Named]:
+    """The same column by column, each under its name, in the order of `Columns.v`.
+
+    As words they are modulo 2^64; they have the types that they have elsewhere, as a copy of a large plan's takes
+    hundreds of MiB.
+    """
+    plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
+    members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
+    counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
+    needed = np.minimum(when.last_needed, context.last)
+    arms = arm_words(context, needed)
+    return [
+        *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, *arms.counts)),
+        *_tensors(context, when.written, needed, arms.handed, inverse(members)),
+        *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
+        ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
+        ("tensors of each storage", members_at), ("in order", members),
+        *arms.columns,
+    ]  # fmt: skip
+
+
+def _memory(context: Context) -> KernelMemory:
+    """The storages and arenas of a plan, with what it claims of their slots and footprints."""
+    plan, claimed = context.plan, None
+    if plan.claims is not None and plan.claims.slots is not None:
+        slots = plan.claims.slots
+        claimed = ClaimedSlots(
+            slots.of, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, by_slots(plan)
+        )
+    placed = memory_of(plan.allocation, plan.allocation.must_not_alias)
+    known = None if context.by_slots else context.edges
+    return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims), edges=known)
+
+
+def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> KernelMemory:
+    """Storages and arenas without claims."""
+    s = placement.storages
+    arenas = [ArenaRange(a.capacity, a.alignment, a.reuse, a.scattered) for a in placement.arenas]
+    columns = s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset
+    return KernelMemory(placement.last_step + 1, *columns, arenas, pairs)
+
+
+def _sizes(claims: Claims | None) -> list[Size] | None:
+    """What is claimed of each arena, where a footprint is claimed of all."""
+    sizes = [
+        Size(
+            u.footprint,
+            fullest=u.max_live_step if u.minimal else None,
+            peak=u.peak_step if u.footprint == u.peak_live_bytes else None,
+        )
+        for u in (() if claims is None else claims.usage)
+        if u.footprint is not None
+    ]
+    return sizes if claims is not None and len(sizes) == len(claims.usage) else None
+
+
+def _tensors(context: Context, made: Rows, needed: Rows, handed: Mask, place: Rows) -> Iterator[Named]:
+    plan = context.plan
+    t, count = plan.allocation.tensors, len(plan.allocation.tensors)
+    base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
+    for view, (shown, offset) in context.permissions.views.items():
+        base[view], shift[view] = shown, offset
+    scratch = t.role == ROLES.index(Role.SCRATCH)
+    yield from (("tensors: storage", t.storage), ("window", t.window), ("bytes", t.bytes), ("alignment", t.alignment))
+    yield from (("birth", t.birth), ("death", t.death), ("writer + 1", context.writer + 1), ("base + 1", base + 1))
+    yield from (("shift", shift), ("operand + 1", _operands(context, made, needed) + 1))
+    flags = context.returned + 2 * context.donated + 4 * scratch + 8 * handed
+    yield "returned 1, donated 2, scratch 4, handed 8", flags
+    yield from (("made + 1", made + 1), ("needed + 1", needed + 1), ("root", context.root), ("place", place))
+
+
+def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
+    """The operand of each in-place result that does take its place: a permission that is not used binds no kernel."""
+    t, writer = context.plan.allocation.tensors, context.writer
+    operand = np.full(len(t), NONE)
+    for result, of in context.permissions.in_place.items():
+        same = all(column[result] == column[of] for column in (t.storage, t.window, t.bytes))
+        if same and needed[of] == writer[result] and made[result] == writer[result]:
+            operand[result] = of
+    return operand

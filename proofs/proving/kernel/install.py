@@ -1,0 +1,123 @@
+"""`make kernel` and `tmmu kernel install`: compile the theory, extract the program, compile that, and install both.
+
+At once where that is done. Debian's Coq and OCaml are installed from the system's packages where that is allowed (root,
+and apt); otherwise the one command that does it is printed. Everything is built in a new folder and then renamed, so
+that what is installed is always whole. Standard library only: `python3 -m proofs.proving.kernel.install` runs before
+anything else is installed. spec: V6.3
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from proofs.proving.kernel.installed import (
+    ORDER,
+    PROGRAM,
+    SOURCES,
+    STATED,
+    THEORY,
+    KernelBuild,
+    digest,
+    folder,
+    of_file,
+)
+
+PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
+NEEDED = ("coqc", "coqchk", "ocamlfind", "ocamlopt")
+STATIC = ("-ccopt", "-static") if sys.platform == "linux" else ()
+CLOSED = "Closed under the global context"
+
+
+def main() -> int:
+    """Install the kernel of these sources; 0 where it is installed now."""
+    target = folder()
+    if (target / PROGRAM).exists():
+        print(f"the kernel is installed in {target}")
+        return 0
+    if not _tools():
+        return 1
+    target.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as name:
+        whole = Path(name) / "whole"
+        build(whole)
+        try:
+            os.rename(whole, target)
+        except OSError:
+            if not (target / PROGRAM).exists():  # otherwise another process has installed the same
+                raise
+    print(f"the kernel is installed in {target} ({time.monotonic() - start:.0f} s)")
+    return 0
+
+
+def _tools() -> bool:
+    if all(shutil.which(tool) for tool in NEEDED) and _zarith():
+        return True
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
+    if not (hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")):
+        print(f"Coq and OCaml are needed: sudo {' '.join(command)}", file=sys.stderr)
+        return False
+    print(f"installing {', '.join(PACKAGES)}", flush=True)
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for step in (["apt-get", "update", "-q"], command):
+        done = subprocess.run(step, env=quiet, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"{' '.join(step)} failed: {(done.stderr or done.stdout).strip()[-400:]}", file=sys.stderr)
+            return False
+    return all(shutil.which(tool) for tool in NEEDED) and _zarith()
+
+
+def _zarith() -> bool:
+    found = subprocess.run(["ocamlfind", "query", "zarith"], capture_output=True, check=False)
+    return found.returncode == 0
+
+
+def build(whole: Path, sources: Path = SOURCES) -> None:
+    """Make the folder that is installed: `kernel`, which needs no other library, with what it was built from;
+    `theory/*.vo`, and Coq's list of assumptions.
+    """
+    theory = whole / THEORY
+    theory.mkdir(parents=True)
+    for name in ORDER:
+        shutil.copy(sources / f"{name}.v", theory)
+    stated = "".join(compile_file(theory, name) for name in ORDER)
+    (whole / "assumptions.txt").write_text(stated)
+    if CLOSED not in stated or re.search(r"^Ax", stated, re.MULTILINE):
+        raise SystemExit(f"the theorem rests on assumptions:\n{stated}")
+    with tempfile.TemporaryDirectory(dir=whole) as name:
+        work = Path(name)
+        for file in ("Extract.v", "main.ml"):
+            shutil.copy(sources / file, work)
+        _run(["coqc", "-Q", str(theory), "Tmmu", "Extract.v"], work)
+        _run(
+            ["ocamlfind", "ocamlopt", "-w", "-a", "-inline", "200", "-package", "zarith,unix", "-linkpkg", *STATIC,
+             "checker.mli", "checker.ml", "main.ml", "-o", PROGRAM],
+            work,
+        )  # fmt: skip
+        shutil.move(work / PROGRAM, whole / PROGRAM)
+    of = KernelBuild(digest(sources), of_file(whole / PROGRAM), of_file(theory / "Theorems.vo"))
+    (whole / STATED).write_text(json.dumps(of._asdict(), indent=1) + "\n")
+
+
+def compile_file(theory: Path, name: str) -> str:
+    """Compile one file of the theory; what Coq prints."""
+    return _run(["coqc", "-q", "-Q", ".", "Tmmu", f"{name}.v"], theory)
+
+
+def _run(command: list[str], where: Path) -> str:
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{(done.stderr or done.stdout)[-2000:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Storages, arenas and addresses as the words that the kernel reads, with the evidence that storages are disjoint.
+
+A `KernelMemory` is what can be checked without any access: lifetimes, addresses, arenas, pairs that must not alias; and
+what is claimed of its slots and footprints. `evidence.words` puts the tensors and accesses of a plan behind it,
+`lifetime_columns` nothing. The evidence is *not trusted*: in which order to look at rows, and what shows that storages
+are disjoint: ranges of slots one behind the other, or edges between neighbours. spec: V6.2, V6.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.proving.certificate.edges import Edges, between
+from proofs.proving.certificate.slots import Rows
+
+VERSION = 2
+"""The version of the format, as `Columns.v` has it."""
+WITH_ACCESSES, WITH_LIFETIMES = 0, 1
+"""The kinds of words: a plan with steps and accesses, and lifetimes alone."""
+BY_SLOTS, CLAIMS_SLOTS, CLAIMS_FOOTPRINTS = 1, 2, 4
+"""Flags: the evidence is ranges of slots; slots, and footprints, are claimed."""
+
+Words = NDArray[np.uint64]
+Column = NDArray[Any]
+Named = tuple[str, Column]
+
+
+class ArenaRange(NamedTuple):
+    """An arena: capacity, alignment, whether its bytes serve several storages, whether addresses are no offsets."""
+
+    capacity: int
+    alignment: int
+    reuse: bool
+    scattered: bool
+
+
+@dataclass(frozen=True)
+class ClaimedSlots:
+    """Claimed slots: that of each storage, and the arena, bytes, alignment and first byte of each slot.
+
+    `ranges` states that no two slots of an arena have a byte in common, so that they show storages to be disjoint.
+    """
+
+    of_storage: Column
+    arena: Column
+    bytes: Column
+    alignment: Column
+    offset: Column
+    ranges: bool
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is claimed of one arena: its footprint; a step at which as many storages live as it has slots, and one at
+    which as many bytes live as its footprint has (None: not claimed)."""
+
+    footprint: int
+    fullest: int | None
+    peak: int | None
+
+
+@dataclass(frozen=True)
+class KernelMemory:
+    """Storages as columns: arena (row), bytes, alignment, birth and death (steps, both included), offset (bytes).
+
+    `steps` is the number of steps, `pairs` the rows that must not alias: of storages, or of a plan's tensors.
+    `slots` and `sizes`, one for each arena, are the claims, if there are any. `edges` are those of each arena, where
+    they are known already.
+    """
+
+    steps: int
+    arena: Column
+    bytes: Column
+    alignment: Column
+    birth: Column
+    death: Column
+    offset: Column
+    arenas: Sequence[ArenaRange]
+    pairs: Sequence[tuple[int, int]] = ()
+    slots: ClaimedSlots | None = None
+    sizes: Sequence[Size] | None = None
+    edges: Sequence[Edges] | None = None
+
+    def __len__(self) -> int:
+        return len(self.arena)
+
+
+def lifetime_columns(memory: KernelMemory, digest: bytes) -> list[Named]:
+    """The columns of lifetimes without accesses, in a file with this digest (32 bytes). O(n log n) for n storages.
+
+    What the kernel concludes of them is `SafeMemory` of `Safe.v`, never that anything runs. spec: V6.6
+    """
+    return columns(memory, digest, WITH_LIFETIMES, (0,) * 10)
+
+
+def joined(named: Sequence[Named]) -> Words:
+    """The columns, each behind the other."""
+    found = np.empty(sum(len(column) for _, column in named), np.uint64)
+    at = 0
+    for _, column in named:
+        found[at : at + len(column)] = column
+        at += len(column)
+    return found
+
+
+def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int]) -> list[Named]:
+    """The columns of header and memory, in the order of `Columns.v`; `counts` are those of what comes behind."""
+    m, slots = memory, memory.slots
+    table = np.empty((0, 4), np.int64) if slots is not None and slots.ranges else _edges(m)
+    flags = 0 if slots is None else CLAIMS_SLOTS + BY_SLOTS * slots.ranges
+    flags += 0 if m.sizes is None else CLAIMS_FOOTPRINTS
+    count = 0 if slots is None else len(slots.arena)
+    return [
+        ("version", np.array([VERSION])), ("digest of the plan file", np.frombuffer(digest, ">u8")),
+        ("kind, flags, steps, storages, slots, arenas, edges, pairs, tensors, loops, reads, writes, mutates, "
+         "exclusive nodes, arms, other writers, joins, takes",
+         np.array([kind, flags, m.steps, len(m), count, len(m.arenas), len(table), len(m.pairs), *counts])),
+        ("storages: arena", m.arena), ("bytes", m.bytes), ("alignment", m.alignment), ("birth", m.birth),
+        ("death", m.death), ("offset", m.offset), *_slots(m), *_edge_columns(m, table),
+        ("pairs that must not alias", np.array([*zip(*m.pairs, strict=True)], np.int64).ravel()),
+    ]  # fmt: skip
+
+
+def grouped(group: Column, count: int, by: Column) -> tuple[Rows, Rows]:
+    """The bounds of each group, and its rows in the order of `by`."""
+    order = np.lexsort((by, group))
+    return np.searchsorted(group[order], np.arange(count + 1)), order
+
+
+def inverse(order: Column) -> Rows:
+    """The position of each row in an order."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def _slots(m: KernelMemory) -> list[Named]:
+    """ClaimedSlots and arenas, and the orders of the storages of each slot and of the slots of each arena.
+
+    A slot that holds nothing is in no arena's order, which is padded to the number of slots.
+    """
+    none = np.zeros(0, np.int64)
+    slots = m.slots or ClaimedSlots(np.zeros(len(m), np.int64), none, none, none, none, ranges=False)
+    count = len(slots.arena)
+    tenants = np.lexsort((m.death, m.birth, slots.of_storage))
+    bounds = np.searchsorted(slots.of_storage[tenants], np.arange(count + 1))
+    used = np.flatnonzero(np.diff(bounds) > 0)
+    ordered = used[np.lexsort((slots.offset[used], slots.arena[used]))]
+    at = np.searchsorted(slots.arena[ordered], np.arange(len(m.arenas) + 1))
+    place = np.zeros(count, np.int64)
+    place[ordered] = np.arange(len(ordered))
+    return [
+        ("slot", slots.of_storage), ("place", inverse(tenants)),
+        ("slots: arena", slots.arena), ("bytes", slots.bytes), ("alignment", slots.alignment),
+        ("offset", slots.offset), ("place", place), *_arenas(m),
+        ("storages of each slot", bounds), ("in order", tenants),
+        ("slots of each arena", at), ("in order", np.append(ordered, np.zeros(count - len(ordered), np.int64))),
+    ]  # fmt: skip
+
+
+def _arenas(m: KernelMemory) -> list[Named]:
+    names = ("arenas: capacity", "alignment", "scattered", "footprint", "max live step + 1", "peak step + 1", "reuse")
+    sizes = m.sizes or [Size(0, None, None)] * len(m.arenas)
+    rows = [
+        (a.capacity, a.alignment, a.scattered, size.footprint,
+         *(0 if step is None else step + 1 for step in (size.fullest, size.peak)), a.reuse)
+        for a, size in zip(m.arenas, sizes, strict=True)
+    ]  # fmt: skip
+    return [*zip(names, np.array(rows, np.uint64).reshape(len(rows), len(names)).T, strict=True)]
+
+
+def _edges(m: KernelMemory) -> Rows:
+    """The edges of all arenas by lower end, then first step; the floor of arena a is row `len(m) + a`."""
+    tables: list[Rows] = [np.empty((0, 4), np.int64)]
+    for arena in range(len(m.arenas)):
+        found = _of_arena(m, arena) if m.edges is None else m.edges[arena]
+        node = np.append(found.storages, [len(m) + arena])
+        inner = found.above != found.roof
+        ends = node[found.below[inner]], node[found.above[inner]]
+        tables.append(np.column_stack([*ends, found.first[inner], found.last[inner]]))
+    table = np.concatenate(tables)
+    return table[np.lexsort((table[:, 2], table[:, 0]))]
+
+
+def _of_arena(m: KernelMemory, arena: int) -> Edges:
+    """The edges of an arena. A storage of one that does not reuse keeps its bytes at all steps."""
+    last = max(0, m.steps - 1)
+    rows = np.flatnonzero((m.arena == arena) & (m.bytes > 0)).astype(np.int64)
+    birth, death = m.birth[rows].astype(np.int64), m.death[rows].astype(np.int64)
+    if not m.arenas[arena].reuse:
+        birth, death = np.zeros_like(birth), np.full_like(death, last)
+    return between(rows, m.offset[rows], birth, death, last)
+
+
+def _edge_columns(m: KernelMemory, table: Rows) -> list[Named]:
+    downs_at, downs = grouped(table[:, 1], len(m), table[:, 2])
+    return [
+        *zip(("edges: below", "above", "first", "last"), table.T, strict=True),
+        ("edges up from each storage and floor", np.searchsorted(table[:, 0], np.arange(len(m) + len(m.arenas) + 1))),
+        ("edges down from each storage", downs_at), ("in order", downs),
+    ]  # fmt: skip

@@ -1,0 +1,34 @@
+"""The lemmas that verdicts rest on, all of `plan` and nothing else, proved at first use. spec: V4.3, V4.8"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from proofs.proving.lemmas import plan
+from proofs.proving.lemmas.engine import record
+from proofs.proving.lemmas.engine.family import Family
+from proofs.proving.solvers import Solver
+from proofs.proving.solvers.process import Z3
+from proofs.tools import users_folders
+
+FAMILY = Family("plan", (*plan.LISTS, *plan.STATEMENTS), plan.TEXT, plan.LISTS)
+"""Every lemma that a verdict can use."""
+COUNT = len(FAMILY.lemmas)
+_requests = functools.cache(FAMILY.requests)  # they depend on no plan
+
+
+def cache_folder() -> Path:
+    """Where records lie: `tmmu/lemmas` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
+    return users_folders.cache() / "lemmas"
+
+
+def unproved(
+    version: str, timeout_s: float, folder: Path | None = None, start: Callable[[], Solver] = Z3
+) -> dict[str, str]:
+    """Prove the lemmas, as `record.unproved` does, by a solver of this version; those that remain, with the reason.
+
+    All of them together take under a second.
+    """
+    return record.unproved(_requests(), FAMILY.text, version, timeout_s, folder or cache_folder(), start)

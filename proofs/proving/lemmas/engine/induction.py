@@ -1,0 +1,214 @@
+"""Induction over lists: from a lemma to the two queries that prove it, and a check that they really are an induction.
+
+A solver refutes whatever it is given; for it the induction hypothesis is a hypothesis like any other. A wrong one
+makes a false lemma look proved. So the queries are generated: the base is the lemma at the empty list, the
+step is the lemma at a cell, under instances of the lemma itself *at the rest of that cell*, and of lemmas that were
+proved before. `check` recognises nothing else as a proof. spec: V4.3, V4.8
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from proofs.proving.lemmas.engine.statements import Mutant
+from proofs.proving.smt import descent
+from proofs.proving.smt.descent import SORTS, Definitions, ListType
+from proofs.proving.smt.expressions import BINDERS, Expression, parse_one, substitute, text_of, walk
+
+SYMBOL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
+REST = "rest_of_list"
+"""The constant that stands for the rest of the cell in a step."""
+
+
+class Lemma(NamedTuple):
+    """A statement about all values of its variables, proved by induction over the list variable `over`.
+
+    `sentence` is the same in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
+    instances at which the step may use the lemma itself at the rest of the list: each gives terms for other variables
+    (what it does not name stays). `using` are lemmas proved before, each with terms for its variables. Terms may
+    use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` there is no
+    induction. `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
+    """
+
+    name: str
+    sentence: str
+    variables: Mapping[str, str]
+    claim: str
+    over: str | None = None
+    hypotheses: tuple[Mapping[str, str], ...] = ({},)
+    using: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    mutants: tuple[Mutant, ...] = ()
+
+
+class Query(NamedTuple):
+    """One case of a proof: constants, hypotheses, and the goal that must follow. Refuted, its negation proves it."""
+
+    constants: Mapping[str, str]
+    hypotheses: tuple[Expression, ...]
+    goal: Expression
+
+    def refutation(self) -> str:
+        """The query whose answer must be `unsat`, then `sat` for the canary."""
+        return self._asserting(["not", self.goal])
+
+    def vacuity(self) -> str:
+        """The query whose answers must be `sat`: the hypotheses and the goal, premises included, can hold at once."""
+        match self.goal:
+            case ["=>", premise, conclusion]:
+                return self._asserting(["and", premise, conclusion])
+            case _:
+                return self._asserting(self.goal)
+
+    def negation(self) -> str:
+        """The commands that a solver must find no model of: constants, hypotheses, and the goal negated."""
+        return self._with(["not", self.goal])
+
+    def _asserting(self, last: Expression) -> str:
+        return f"(push){self._with(last)}(check-sat)(pop)(check-sat)"
+
+    def _with(self, last: Expression) -> str:
+        declared = "".join(f"(declare-const {name} {sort})" for name, sort in self.constants.items())
+        asserted = "".join(f"(assert {text_of(e)})" for e in (*self.hypotheses, last))
+        return declared + asserted
+
+
+class NoInduction(ValueError):
+    """A lemma whose hypotheses are not those of an induction over its list."""
+
+
+def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> list[Query]:
+    """The queries that prove a lemma: base and step, or the claim alone where it needs no induction.
+
+    Raises
+    ------
+    NoInduction
+        A hypothesis at anything but the rest of the list, a lemma used before it is proved, an unbound variable, or
+        one whose name or sort has another meaning.
+    """
+    claim = parse_one(lemma.claim)
+    if any(item in BINDERS for item in walk(claim) if isinstance(item, str)):
+        raise NoInduction(f"{lemma.name} binds names")
+    _check_variables(lemma, known)
+    if lemma.over is None:
+        proof = [Query(dict(lemma.variables), _instances(lemma, earlier), claim)]
+    else:
+        made = known.lists[lemma.variables[lemma.over]]
+        others = {name: sort for name, sort in lemma.variables.items() if name != lemma.over}
+        fields = {f"its_{name}": sort for name, sort in made.fields}
+        cell: Expression = [made.cell, *fields, REST]
+        own = tuple(substitute(claim, {**_terms(terms), lemma.over: REST}) for terms in lemma.hypotheses)
+        proof = [
+            Query(others, (), substitute(claim, {lemma.over: made.empty})),
+            Query(
+                {**others, **fields, REST: made.name},
+                (*own, *_instances(lemma, earlier)),
+                substitute(claim, {lemma.over: cell}),
+            ),
+        ]
+    check(lemma, proof, known, earlier)
+    return proof
+
+
+def proofs_of(lemmas: Sequence[Lemma], text: str) -> dict[str, list[Query]]:
+    """The queries that prove each lemma about a text of definitions, by name, in order.
+
+    Raises `Unfounded` where a definition may not end, `NoInduction` where a proof would be no induction.
+    """
+    known = descent.check(text)
+    earlier: dict[str, Lemma] = {}
+    result: dict[str, list[Query]] = {}
+    for lemma in lemmas:
+        result[lemma.name] = queries(lemma, known, earlier)
+        earlier[lemma.name] = lemma
+    return result
+
+
+def _terms(values: Mapping[str, str]) -> dict[str, Expression]:
+    return {name: parse_one(term) for name, term in values.items()}
+
+
+def _instances(lemma: Lemma, earlier: Mapping[str, Lemma]) -> tuple[Expression, ...]:
+    for name, _ in lemma.using:
+        if name not in earlier:
+            raise NoInduction(f"{lemma.name} uses {name}, which is not proved before it")
+    return tuple(substitute(parse_one(earlier[name].claim), _terms(values)) for name, values in lemma.using)
+
+
+def check(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Mapping[str, Lemma]) -> None:
+    """Accept queries as a proof of the lemma by induction; raise `NoInduction` otherwise.
+
+    Looks at the queries alone, not at how they were made. Base and step are the claim at the empty list and at a cell
+    of fresh constants; every hypothesis is an instance of the claim with the list at the rest of that cell, or an
+    instance of a lemma proved before.
+    """
+    claim = parse_one(lemma.claim)
+    if lemma.over is None:
+        goals, made = [claim], None
+    else:
+        made = known.lists[lemma.variables[lemma.over]]
+        cell: Expression = [made.cell, *(f"its_{name}" for name, _ in made.fields), REST]
+        goals = [substitute(claim, {lemma.over: made.empty}), substitute(claim, {lemma.over: cell})]
+    if [query.goal for query in proof] != goals:
+        raise NoInduction(f"{lemma.name}: the goals are not the claim at the empty list and at a cell")
+    for position, query in enumerate(proof):
+        _check_constants(lemma, query, made if position else None)
+        for hypothesis in query.hypotheses:
+            of_itself = position == 1 and _is_instance(hypothesis, lemma, claim, {str(lemma.over): REST})
+            if not of_itself and not any(_is_instance(hypothesis, e, _read(e.claim), {}) for e in earlier.values()):
+                raise NoInduction(f"{lemma.name}: {text_of(hypothesis)[:80]!r} may not be assumed")
+
+
+def _check_variables(lemma: Lemma, known: Definitions) -> None:
+    """Each variable is a plain symbol without another meaning, of a sort that there is."""
+    taken = known.names()
+    for name, sort in lemma.variables.items():
+        if SYMBOL.fullmatch(name) is None:
+            raise NoInduction(f"{lemma.name}: {name[:60]!r} is not the name of a variable")
+        if name in taken:
+            raise NoInduction(f"{lemma.name}: the variable {name} has the name of something else")
+        if sort not in SORTS and sort not in known.lists:
+            raise NoInduction(f"{lemma.name}: the variable {name} has the unknown sort {sort[:60]!r}")
+    if lemma.over is not None:
+        made = known.lists[lemma.variables[lemma.over]]
+        if clash := taken & {REST, *(f"its_{name}" for name, _ in made.fields)}:
+            raise NoInduction(f"{lemma.name}: a part of the cell has the name of {min(clash)}, which is defined")
+
+
+def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:
+    """The constants of a query are the lemma's variables and, in a step, the parts of its cell."""
+    allowed = dict(lemma.variables)
+    if made is not None:
+        fresh = {**{f"its_{name}": sort for name, sort in made.fields}, REST: made.name}
+        if fresh.keys() & allowed.keys():
+            raise NoInduction(f"{lemma.name}: a variable has the name of a part of the cell")
+        allowed |= fresh
+    if any(allowed.get(name) != sort for name, sort in query.constants.items()):
+        raise NoInduction(f"{lemma.name}: a constant is neither a variable nor a part of the cell")
+
+
+@cache
+def _read(claim: str) -> Expression:
+    """The claim of a lemma, read once, though each lemma after it may use it. It is looked at, and not changed."""
+    return parse_one(claim)
+
+
+def _is_instance(found: Expression, lemma: Lemma, claim: Expression, fixed: Mapping[str, Expression]) -> bool:
+    """Whether `found` is `claim` with each variable replaced by one term, those of `fixed` by just that term."""
+    bound: dict[str, Expression] = dict(fixed)
+    work = [(claim, found)]
+    while work:
+        pattern, item = work.pop()
+        if isinstance(pattern, str) and pattern in lemma.variables:
+            if bound.setdefault(pattern, item) != item:
+                return False
+        elif isinstance(pattern, str) or isinstance(item, str):
+            if pattern != item:
+                return False
+        else:
+            if len(pattern) != len(item):
+                return False
+            work.extend(zip(pattern, item, strict=True))
+    return True

@@ -1,0 +1,279 @@
+"""Transition systems: variables, Init, actions and an invariant, each stated once, and the lemmas made of them.
+
+A formula names a variable as it is in a state, and with a prime as it is in the next one, as TLA+ does. From a machine
+follow one lemma, that the invariant is inductive (Init gives it, each action keeps it), and a lemma for each property
+that it promises of a state. What an action may assume is the invariant and nothing else, and what it must conclude is
+the same text with primes: nothing can be assumed that no obligation concludes. spec: V4.9, V4.14
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from proofs.proving.lemmas.engine.statements import QUANTIFIERS, Mutant, Statement, World
+from proofs.proving.smt.expressions import Expression, called, parse, parse_one, text_of, walk
+
+NEXT = "_next"
+"""The suffix, in a statement, of a variable's name in the next state."""
+
+
+class Without(NamedTuple):
+    """The mutant that leaves out the one form in which `part` occurs; without its effect a variable stays."""
+
+    name: str
+    part: str
+
+
+class MachineRule(NamedTuple):
+    """Init, an action, or a property that is promised of every state.
+
+    `text` is a list of forms. `(any x Sort)` and `(any f (Sort …) Sort)` declare parameters, `(set v value)` and
+    `(set (f a ?k) value)` are effects, the latter at each place where the arguments without `?` are as given, and
+    `(any v')` lets a variable change in any way; a variable without an effect stays. `(gives formula)` is concluded in
+    addition to the invariant, of a promise alone. Every other form is a guard, or an assumption. `mutants` each make
+    the rule's obligation false; `world` is where it is asked instead of the machine's. `module` names the actions of
+    the TLA+ module that this one is, where they are not called `name`.
+    """
+
+    name: str
+    sentence: str
+    text: str
+    mutants: tuple[Mutant | Without, ...]
+    world: World | None = None
+    module: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A transition system; every field but the first two and the last is a text of SMT-LIB forms.
+
+    `declarations` are sorts and constants, `state` the variables, each `(name (Sort …) Sort)` without a prime, and
+    `definitions` functions of a state. `assumed` holds of the constants; `step` is promised of each step. `witnesses`
+    are variables that no program has, which make a property "there is …" one without a quantifier. Where `is_apart`,
+    each clause that an action must give is proved by itself, from all that the action may assume.
+    """
+
+    name: str
+    sentence: str
+    declarations: str
+    state: str
+    init: MachineRule
+    invariant: str
+    actions: tuple[MachineRule, ...]
+    world: World
+    assumed: str = ""
+    definitions: str = ""
+    step: str = ""
+    promises: tuple[MachineRule, ...] = ()
+    witnesses: tuple[str, ...] = ()
+    is_apart: bool = False
+
+    @property
+    def variables(self) -> dict[str, tuple[list[Expression], str]]:
+        """Each variable with the sorts of its arguments and of its value."""
+        return {str(form[0]): (list(form[1]), str(form[2])) for form in _forms(self.state)}
+
+    def obligations(self) -> tuple[Statement, ...]:
+        """That Init gives the invariant, and that each action keeps it."""
+        return tuple(self.statement(rule) for rule in (self.init, *self.actions))
+
+    def lemmas(self) -> tuple[Inductive | Statement, ...]:
+        """That the invariant is inductive, and each promise."""
+        inductive = Inductive(f"{self.name}_is_inductive", self.sentence, self.obligations())
+        return (inductive, *(self.statement(rule) for rule in self.promises))
+
+    def rule(self, name: str) -> MachineRule:
+        """Init, an action or a promise by its name."""
+        (found,) = [rule for rule in (self.init, *self.actions, *self.promises) if rule.name == name]
+        return found
+
+    def statement(self, rule: MachineRule) -> Statement:
+        """The obligation of one rule, with its mutants. ValueError for a malformed text."""
+        return _statement(self, rule)._replace(mutants=tuple(Changed(self, rule, mutant) for mutant in rule.mutants))
+
+
+class Inductive(NamedTuple):
+    """The lemma that the invariant of a machine is inductive: an obligation for Init and for each action."""
+
+    name: str
+    sentence: str
+    cases: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A mutant of a generated statement, which is generated from the changed machine."""
+
+    machine: Machine
+    rule: MachineRule
+    mutant: Mutant | Without
+
+    @property
+    def name(self) -> str:
+        """What is changed."""
+        return self.mutant.name
+
+    def applied(self, text: str) -> str:
+        """The text of the changed statement; ValueError where there is not one place to change, or nothing changes."""
+        changed = _changed(self.machine, self.rule, self.mutant).text
+        if changed == text:
+            raise ValueError(f"mutant {self.name!r} changes nothing")
+        return changed
+
+
+def primed(expression: Expression, variables: Mapping[str, object]) -> Expression:
+    """The formula with each variable as it is in the next state.
+
+    >>> text_of(primed(parse_one("(< (f x) now)"), {"f": 0, "now": 0}))
+    '(< (f_next x) now_next)'
+    """
+    return _renamed(expression, {name: f"{name}{NEXT}" for name in variables})
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    if isinstance(expression, str):
+        return names.get(expression, expression)
+    return [_renamed(part, names) for part in expression]
+
+
+def _forms(text: str) -> list[list[Expression]]:
+    """The top-level forms of a text, none of which is a symbol."""
+    forms = parse(text)
+    if plain := [form for form in forms if isinstance(form, str)]:
+        raise ValueError(f"{plain[0]!r} is not a formula")
+    return [form for form in forms if isinstance(form, list)]
+
+
+FIELDS = ("declarations", "definitions", "assumed", "invariant", "step")
+"""What a mutant may change of a machine, besides the rule."""
+
+
+def _changed(machine: Machine, rule: MachineRule, mutant: Mutant | Without) -> Statement:
+    """The obligation of the rule with one place of the rule, or else of the machine, changed.
+
+    ValueError where there is not one such place: a form that is the mutant's text, or else one in which it stands once.
+    """
+    part = mutant.part if isinstance(mutant, Without) else mutant.old
+    texts = {name: [text_of(form) for form in _forms(getattr(machine, name))] for name in FIELDS}
+    own = [text_of(form) for form in _forms(rule.text)]
+    for lines in (own, [line for field in texts.values() for line in field]):
+        found = [line for line in lines if line == part] or [line for line in lines if part in line]
+        if found:
+            break
+    if len(found) != 1 or (isinstance(mutant, Mutant) and found[0].count(part) != 1):
+        raise ValueError(f"mutant {mutant.name!r} of {rule.name}: {part!r} occurs in {len(found)} forms, or not once")
+    new = "" if isinstance(mutant, Without) else found[0].replace(part, mutant.new)
+    if lines is own:
+        return _statement(machine, rule._replace(text="\n".join(new if line is found[0] else line for line in own)))
+    changed: dict[str, Any] = {
+        name: "\n".join(new if line is found[0] else line for line in field) for name, field in texts.items()
+    }
+    return _statement(replace(machine, **changed), rule)
+
+
+def _statement(machine: Machine, rule: MachineRule) -> Statement:
+    variables = machine.variables
+    parts = _Parts(rule, variables)
+    is_action = rule in machine.actions or rule.name in {action.name for action in machine.actions}
+    invariant = _formulas(machine.invariant, variables)
+    declared = [*_forms(machine.declarations), *_declared(variables, ""), *_forms(machine.definitions)]
+    if is_action:
+        declared += _declared(variables, NEXT)
+        given = [*invariant, *parts.guards, *parts.effects(variables)]
+        concluded = [primed(clause, variables) for clause in invariant] + _formulas(machine.step, variables)
+    elif parts.updates or parts.free:
+        raise ValueError(f"{rule.name} is not an action and changes a variable")
+    else:
+        of_init = rule.name == machine.init.name
+        given = list(parts.guards) if of_init else [*invariant, *parts.guards]
+        concluded = invariant if of_init else []
+    hypotheses = [*_formulas(machine.assumed, variables), *given]
+    return Statement(
+        rule.name,
+        rule.sentence,
+        "\n".join(text_of(form) for form in (*declared, *parts.parameters)),
+        tuple(text_of(formula) for formula in hypotheses),
+        all_of([*concluded, *parts.gives]),
+        (),
+        rule.world or machine.world,
+        machine.is_apart,
+    )
+
+
+class _Parts:
+    """The forms of a rule by what they are."""
+
+    def __init__(self, rule: MachineRule, variables: Mapping[str, tuple[list[Expression], str]]) -> None:
+        self.parameters: list[Expression] = []
+        self.updates: dict[str, tuple[Expression, Expression]] = {}
+        self.free: set[str] = set()
+        self.guards: list[Expression] = []
+        self.gives: list[Expression] = []
+        for form in _forms(rule.text):
+            match form:
+                case ["any", str(name), str(sort)]:
+                    self.parameters.append(["declare-const", name, sort])
+                case ["any", str(name), list(sorts), str(sort)]:
+                    self.parameters.append(["declare-fun", name, sorts, sort])
+                case ["any", str(name)] if name.removesuffix("'") in variables:
+                    self.free.add(name.removesuffix("'"))
+                case ["set", target, value]:
+                    name = target if isinstance(target, str) else called(target)
+                    if name not in variables or name in self.updates:
+                        raise ValueError(f"{rule.name}: {name!r} is not a variable, or has two effects")
+                    here, new = _checked([target, value], variables)
+                    self.updates[name] = here, new
+                case ["gives", formula]:
+                    self.gives += _checked([formula], variables)
+                case _:
+                    self.guards += _checked([form], variables)
+
+    def effects(self, variables: Mapping[str, tuple[list[Expression], str]]) -> Iterator[Expression]:
+        """An equation for each variable: its effect, or that it stays."""
+        for name, (sorts, _) in variables.items():
+            places = [f"z{k}" for k in range(len(sorts))]
+            target, value = self.updates.get(name, (name, [name, *places] if sorts else name))
+            if name in self.free:
+                continue
+            if not sorts:
+                yield ["=", f"{name}{NEXT}", value]
+                continue
+            here: list[Expression] = []
+            for k, place in enumerate(target[1:] if isinstance(target, list) else ()):
+                if isinstance(place, str) and place.startswith("?"):
+                    places[k] = place
+                else:
+                    here.append(["=", places[k], place])
+            bound: list[Expression] = [[place, sort] for place, sort in zip(places, sorts, strict=True)]
+            result: Expression = ["ite", parse_one(all_of(here)), value, [name, *places]] if here else value
+            yield ["forall", bound, ["=", [f"{name}{NEXT}", *places], result]]
+
+
+def _formulas(text: str, variables: Mapping[str, object]) -> list[Expression]:
+    return _checked(list(_forms(text)), variables)
+
+
+def _checked(formulas: list[Expression], variables: Mapping[str, object]) -> list[Expression]:
+    """The formulas with primed variables by their names; ValueError for a bound name or a prime that is not allowed."""
+    names = {f"{name}'": f"{name}{NEXT}" for name in variables}
+    for item in (item for formula in formulas for item in walk(formula)):
+        if called(item) in QUANTIFIERS:
+            if taken := [pair[0] for pair in item[1] if str(pair[0]) in variables]:
+                raise ValueError(f"a quantifier binds {taken[0]!r}, which is a variable of the machine")
+        elif isinstance(item, str) and item.endswith("'") and item not in names:
+            raise ValueError(f"{item!r} is not a variable of the next state")
+    return [_renamed(formula, names) for formula in formulas]
+
+
+def _declared(variables: Mapping[str, tuple[list[Expression], str]], suffix: str) -> list[Expression]:
+    return [
+        ["declare-fun", f"{name}{suffix}", sorts, sort] if sorts else ["declare-const", f"{name}{suffix}", sort]
+        for name, (sorts, sort) in variables.items()
+    ]
+
+
+def all_of(formulas: list[Expression]) -> str:
+    """Their conjunction, as one formula. SMT-LIB has no conjunction of one."""
+    return text_of(formulas[0]) if len(formulas) == 1 else text_of(["and", *formulas])

@@ -1,0 +1,212 @@
+"""Each lemma with all that is asked of it: its proof under several seeds, its twin, and its mutants with their cases.
+
+PROVED: every query of the proof is discharged under every seed, the twin has a model, and every mutant is false in a
+case that is shown. REFUTED: a mutant is not false, or a twin has no model, so that the lemma may be vacuous.
+Anything else is UNKNOWN. spec: V4.3, V4.8, V4.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from proofs.proving.lemmas.engine import record
+from proofs.proving.lemmas.engine.checked import Evidence
+from proofs.proving.lemmas.engine.countermodel import NoAnswer, countermodel, first_case, values_of
+from proofs.proving.lemmas.engine.family import AnyLemma, Family, statements_of
+from proofs.proving.lemmas.engine.induction import Lemma
+from proofs.proving.lemmas.engine.machine import Inductive
+from proofs.proving.smt.descent import SORTS
+from proofs.proving.smt.expressions import Expression, called, parse, parse_one, text_of
+from proofs.proving.solvers import Solver
+from proofs.proving.solvers.process import SOLVERS, Z3
+
+PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
+
+
+@dataclass
+class LemmaReport:
+    """The result for one lemma: its file, and what each solver answered to its proof under so many seeds.
+
+    `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
+    `open` what is not as it must be; `proof` whether a proof was written down and checked, where that was asked for.
+    """
+
+    name: str
+    file: str
+    sentence: str
+    seeds: int
+    verdict: str = UNKNOWN
+    solvers: dict[str, str] = field(default_factory=dict)
+    twin: str = ""
+    mutants_refuted: dict[str, str] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+    proof: Evidence | None = None
+
+
+def prove_all(
+    families: Sequence[Family], *, solvers: Sequence[str] = ("z3",), seeds: int = 1, timeout_s: float = 20.0
+) -> Iterator[LemmaReport]:
+    """Prove the lemmas of some files, two files at a time; a report for each, in their order.
+
+    Parameters
+    ----------
+    families
+        The files, each with the lemmas that are asked for.
+    solvers
+        Names of `SOLVERS`; a lemma is PROVED where each of them proves it.
+    seeds
+        How many random seeds each proof must hold under.
+    timeout_s
+        Seconds for each query.
+
+    Notes
+    -----
+    A few milliseconds for each query, and a tenth of a second for each process: a minute for everything.
+    """
+    tasks: list[Callable[[], list[LemmaReport]]] = [
+        partial(_family, family, solvers, seeds, timeout_s) for family in families
+    ]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for reports in pool.map(lambda task: task(), tasks):
+            yield from reports
+
+
+def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float) -> list[LemmaReport]:
+    """The reports of one file."""
+    reports = {lemma.name: LemmaReport(lemma.name, family.file, lemma.sentence, seeds) for lemma in family.lemmas}
+    for solver in solvers:
+        for seed in range(seeds):
+            failed = _failed(family, solver, seed, timeout_s)
+            for name, report in reports.items():
+                if report.solvers.get(solver, PROVED) != PROVED:
+                    continue  # of the seeds under which it is not proved the first is reported
+                report.solvers[solver] = failed.get(name, PROVED)
+                if name in failed:
+                    report.open.append(f"{solver}, seed {seed}: {failed[name]}")
+    for lemma in family.lemmas:
+        if all(reports[lemma.name].solvers.get(solver) == PROVED for solver in solvers):
+            reports[lemma.name].verdict = PROVED
+        _twin_and_mutants(family.text, lemma, reports[lemma.name], timeout_s)
+    return list(reports.values())
+
+
+def _failed(family: Family, solver: str, seed: int, timeout_s: float) -> dict[str, str]:
+    """The lemmas that one solver does not prove under one seed, each with the reason."""
+    with SOLVERS[solver](seed_option(solver, seed)) as process:
+        return record.prove(family.requests(), process, timeout_s, family.text)
+
+
+def seed_option(solver: str, seed: int) -> str:
+    """The commands that give a solver its random seed.
+
+    >>> seed_option("cvc5", 3)
+    '(set-option :seed 3)'
+    """
+    if solver == "cvc5":
+        return f"(set-option :seed {seed})"
+    return f"(set-option :smt.random_seed {seed})(set-option :sat.random_seed {seed})"
+
+
+def _twin_and_mutants(text: str, lemma: AnyLemma, report: LemmaReport, timeout_s: float) -> None:
+    """Ask for the case of the twin and of each mutant, by Z3, which finds models where there are quantifiers.
+
+    A solver that does not answer leaves the lemma UNKNOWN, unless another of its cases is known not to exist.
+    """
+    asked = []
+    for name, twin, mutants in _questions(text, lemma, timeout_s):
+        try:
+            case = twin()
+            if case is None:
+                asked.append((REFUTED, f"{name}its hypotheses and its goal have no model: it may be vacuous"))
+            else:
+                report.twin += f"{'; ' if report.twin else ''}{name}{case}"
+        except NoAnswer as error:
+            asked.append((UNKNOWN, f"{name}its twin: {error}"))
+        if not mutants:
+            asked.append((REFUTED, f"{name}it has no mutant"))
+        for mutant, question in mutants.items():
+            try:
+                case = question()
+                if case is None:
+                    asked.append((REFUTED, f"the mutant {mutant!r} is not false in any case that was found"))
+                else:
+                    report.mutants_refuted[mutant] = case
+            except NoAnswer as error:
+                asked.append((UNKNOWN, f"the mutant {mutant!r}: {error}"))
+    report.open += [what for _, what in asked]
+    if asked:
+        report.verdict = REFUTED if any(verdict == REFUTED for verdict, _ in asked) else UNKNOWN
+
+
+Question = Callable[[], str | None]
+"""Asks for a case: its values, or None where there is none. Raises `NoAnswer`."""
+
+
+def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[str, Question, dict[str, Question]]]:
+    """For each statement of a lemma, or the lemma about lists: a name before it, its twin, and its mutants by name."""
+    if isinstance(lemma, Lemma):
+        of_lists: dict[str, Question] = {
+            m.name: partial(countermodel, lemma, m, text, Z3(), timeout_s) for m in lemma.mutants
+        }
+        yield "", partial(_holds, lemma, text, Z3(), timeout_s), of_lists
+        return
+    for statement in statements_of(lemma):
+        name = f"{statement.name}: " if isinstance(lemma, Inductive) else ""
+        mutants: dict[str, Question] = {
+            f"{name}{m.name}": partial(_model, statement.mutant(m), Z3(), timeout_s) for m in statement.mutants
+        }
+        yield name, partial(_model, statement.twin(), Z3(), timeout_s), mutants
+
+
+def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
+    """The values of the constants in a model of some commands, and of the functions that are tables; None for none.
+
+    Raises `NoAnswer` where the solver does not decide.
+    """
+    declared = [form for command in commands for form in parse(command)]
+    constants = [str(form[1]) for form in declared if called(form) == "declare-const"]
+    tables = [term for form in declared for term in _entries(form, declared)]
+    try:
+        answer = solver.evaluate(f"(set-option :produce-models true){''.join(commands)}(check-sat)", timeout_s)
+        if answer.failure is not None or answer.text not in ("sat", "unsat"):
+            raise NoAnswer(answer.failure or f"the solver answers {answer.text[:60]!r}")
+        return None if answer.text == "unsat" else values_of([*constants, *tables], solver, timeout_s)
+    finally:
+        solver.close()
+
+
+def _entries(form: Expression, declared: list[Expression]) -> list[str]:
+    """The applications of a function to each element of a finite sort, where it takes one such argument."""
+    match form:
+        case ["declare-fun", str(name), [str(sort)], _]:
+            return [f"({name} {element})" for other in declared for element in _elements(other, sort)]
+        case _:
+            return []
+
+
+def _elements(form: Expression, sort: str) -> list[str]:
+    """The elements of a finite sort, where this declares it."""
+    match form:
+        case ["declare-datatypes", [[name, "0"]], [list(elements)]] if name == sort:
+            return [text_of(element[0]) for element in elements]
+        case _:
+            return []
+
+
+def _holds(lemma: Lemma, definitions: str, solver: Solver, timeout_s: float) -> str | None:
+    """A case in which premise and conclusion hold: one in which every list has a cell, or else a shorter one."""
+    claim = parse_one(lemma.claim)
+    match claim:
+        case ["=>", premise, conclusion]:
+            wanted: Expression = ["and", premise, conclusion]
+        case _:
+            wanted = claim
+    lists = [name for name, sort in lemma.variables.items() if sort not in SORTS]
+
+    def is_thin(constants: list[tuple[str, str]]) -> bool:
+        return not all(any(name.startswith(f"{each}_0_") for name, _ in constants) for each in lists)
+
+    return first_case(lemma, wanted, definitions, solver, timeout_s, is_thin)

@@ -1,0 +1,114 @@
+"""Proofs that are asked for at use, and a record of them so that they are not asked for every time.
+
+A record is a file in a folder that is named by a digest of everything that the proofs depend on, solver included, and
+holds that digest and a word. A record that is missing, unreadable or anything else than that is no record: the lemmas
+are proved again. Nothing that goes wrong with the folder can make a lemma count that was not proved, or stop a proof.
+spec: V4.3, V4.8
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from proofs.proving.solvers import Solver
+
+Requests = Mapping[str, Sequence[str]]
+"""The requests that prove each lemma, by its name."""
+
+
+def unproved(
+    requests: Requests, text: str, version: str, timeout_s: float, folder: Path, start: Callable[[], Solver]
+) -> dict[str, str]:
+    """Prove lemmas that are not on record; the names of those that remain unproved, each with the reason.
+
+    Parameters
+    ----------
+    requests
+        What proves each lemma. All have one record: a lemma uses those before it, and all are needed.
+    text
+        The definitions that a solver reads before.
+    version
+        That of the solver in use, as it states it: a record counts for one solver. "" where it does not start.
+    timeout_s
+        Seconds for each request.
+    folder
+        Where records lie.
+    start
+        Makes a solver that has read nothing, for what is to be proved now.
+    """
+    if not version:
+        return dict.fromkeys(requests, "the solver does not start")
+    digest = digest_of(requests, version, text)
+    if _on_record(folder / digest, digest):
+        return {}
+    solver = start()
+    try:
+        failed = prove(requests, solver, timeout_s, text)
+        same = solver.version == version
+    finally:
+        solver.close()
+    if not failed and same:
+        _record(folder / digest, digest)
+    return failed
+
+
+def prove(requests: Requests, solver: Solver, timeout_s: float, text: str) -> dict[str, str]:
+    """Give the solver the definitions, then ask every request.
+
+    Returns the lemmas that it does not discharge, each with what it answered instead.
+    """
+    failed: dict[str, str] = {}
+    if text:
+        given = solver.evaluate(text, timeout_s)
+        if given.failure is not None or given.text:
+            return dict.fromkeys(requests, given.failure or given.text[:200])
+    names = list(requests)
+    for position, name in enumerate(names):
+        for request in requests[name]:
+            answer = solver.evaluate(request, timeout_s)
+            if answer.failure is not None:
+                if text:  # the solver's definitions are gone with it
+                    return failed | dict.fromkeys(names[position:], answer.failure)
+                failed.setdefault(name, answer.failure)
+            elif not answer.proof:
+                failed.setdefault(name, f"the solver answers {answer.text[:200]!r}")
+    return failed
+
+
+def digest_of(requests: Requests, version: str, text: str) -> str:
+    """The SHA-256 of all that the proofs depend on: definitions, requests as the solver reads them, its version."""
+    parts = [version, text, *(request for each in requests.values() for request in each)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _content(digest: str) -> bytes:
+    return f"{digest} PROVED\n".encode()
+
+
+def _on_record(path: Path, digest: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_content(digest)) + 1) == _content(digest)
+    except OSError:
+        return False
+
+
+def _record(path: Path, digest: str) -> None:
+    """Write a record whole or not at all; a cache that cannot be written costs a second next time, no more."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_content(digest))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise

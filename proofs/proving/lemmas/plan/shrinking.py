@@ -1,0 +1,25 @@
+"""Why the largest sizes of an envelope suffice: what is apart and in bounds stays so where it shrinks.
+
+Tests: `tests/unit/test_envelope_verify.py`.
+spec: V4.3, R6.5
+"""
+
+from __future__ import annotations
+
+from proofs.proving.lemmas.engine.statements import Mutant, Statement
+
+SMALLER_PARTS = Statement(
+    "smaller_parts_stay_apart",
+    "Of two ranges of bytes in bounds, one behind the other, ranges that begin where these begin and are no longer are"
+    " so too.",
+    "(declare-const o Int)(declare-const p Int)(declare-const y Int)(declare-const z Int)"
+    "(declare-const s Int)(declare-const t Int)(declare-const capacity Int)",
+    ("(<= 0 s)", "(<= s y)", "(<= 0 t)", "(<= t z)", "(<= 0 o)", "(<= (+ o y) p)", "(<= (+ p z) capacity)"),
+    "(and (<= (+ o s) p) (<= (+ p t) capacity) (<= (+ o s) capacity))",
+    (Mutant("the first is larger", "(assume (<= s y))", ""), Mutant("the second is larger", "(assume (<= t z))", ""),
+     Mutant("they meet", "(assume (<= (+ o y) p))", "(assume (<= o p))"),
+     Mutant("out of bounds", "(assume (<= (+ p z) capacity))", "")),
+)  # fmt: skip
+"""Addresses do not move, so alignment stays. A verdict inside an envelope asks it."""
+
+STATEMENTS = (SMALLER_PARTS,)

@@ -1,0 +1,111 @@
+"""The linear scan that assigns slots: what holds after each of its moves, for any storages and any slots.
+
+By the invariant storages that are live at one step hold different slots, and a slot was opened only where one storage
+in each of them was live at one step: slots opened are the most storages live (with `clique_bound`, no assignment has
+fewer). That the lowest free slot is taken occurs in no clause: it decides which plan is made, not whether it is right.
+For small bounds `tla/tmmu/LinearScan.tla` has the same.
+
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
+spec: T6.2, T6.4, V4.9, V4.11
+"""
+
+from __future__ import annotations
+
+from proofs.proving.lemmas.engine.machine import Machine, MachineRule, Without
+from proofs.proving.lemmas.engine.statements import Mutant, World
+
+EXPIRES = "(< (death x) now)"
+"""An active storage x whose slot is given back at the step `now`."""
+ALLOCATES = "(= (birth x) now)"
+"""When a storage is given its slot. Both conditions are evaluated beside the planner by a test."""
+_NEXT = f"""
+(any x Storage) (not (done x)) {ALLOCATES}
+(forall ((y Storage)) (=> (active y) (<= now (death y)))) ; all that can expire has
+(set (active x) true) (set (done x) true)"""
+
+MACHINE = Machine(
+    "linear_scan",
+    "Storages that are live at one step hold different slots, and as many as slots are opened were live at one step.",
+    """
+    (declare-sort Storage 0)
+    (declare-fun birth (Storage) Int)(declare-fun death (Storage) Int)""",
+    """
+    (active (Storage) Bool) (done (Storage) Bool) (slot (Storage) Int) (free (Int) Bool) (opened () Int) (now () Int)
+    ; an active storage in each slot that is not free
+    (tenant (Int) Storage)
+    ; a storage of each opened slot that was live at the step `crowded`, when the last slot was opened
+    (clique (Int) Storage) (crowded () Int)""",
+    MachineRule(
+        "Init",
+        "No storage has a slot, and no slot is opened.",
+        "(forall ((z Storage)) (and (not (active z)) (not (done z)))) (forall ((k Int)) (not (free k))) (= opened 0)",
+        (Mutant("a slot is opened at the start", "(= opened 0)", "(= opened 1)"),),
+    ),
+    """
+    ; Slots are numbered from 0.
+    (<= 0 opened)
+    ; What is active is done, and what is done was born by now; what is no longer active has died.
+    (forall ((x Storage)) (=> (active x) (done x)))
+    (forall ((x Storage)) (=> (done x) (<= (birth x) now)))
+    (forall ((x Storage)) (=> (and (done x) (not (active x))) (< (death x) now)))
+    ; Every done storage has one of the opened slots; active ones have different ones.
+    (forall ((x Storage)) (=> (done x) (and (<= 0 (slot x)) (< (slot x) opened))))
+    (forall ((x Storage) (y Storage)) (=> (and (active x) (active y) (distinct x y)) (distinct (slot x) (slot y))))
+    ; Free slots are opened ones in which no storage is active; in every other opened slot one is.
+    (forall ((k Int)) (=> (free k) (and (<= 0 k) (< k opened))))
+    (forall ((x Storage)) (=> (active x) (not (free (slot x)))))
+    (forall ((k Int)) (=> (and (<= 0 k) (< k opened) (not (free k)))
+      (and (active (tenant k)) (= k (slot (tenant k))))))
+    ; Two done storages in one slot are never live at one step.
+    (forall ((x Storage) (y Storage)) (=> (and (done x) (done y) (distinct x y) (= (slot x) (slot y)))
+      (or (< (death x) (birth y)) (< (death y) (birth x)))))
+    ; As many storages as slots were opened were live at one step.
+    (forall ((k Int)) (=> (and (<= 0 k) (< k opened))
+      (and (done (clique k)) (<= (birth (clique k)) crowded) (<= crowded (death (clique k))))))
+    (forall ((k Int) (l Int)) (=> (and (<= 0 k) (< k l) (< l opened)) (distinct (clique k) (clique l))))""",
+    (
+        MachineRule(
+            "Advance",
+            "The scan goes on to a later step, at which the next storage is born.",
+            "(any now') (<= now now')",
+            (Without("back to an earlier step", "(<= now now')"),),
+        ),
+        MachineRule(
+            "Expire",
+            "The slot of an active storage that died before this step is given back.",
+            f"(any x Storage) (active x) {EXPIRES} (set (active x) false) (set (free (slot x)) true)",
+            (
+                Mutant("a step early", EXPIRES, "(<= (death x) now)"),
+                Without("the slot is not given back", "(set (free (slot x)) true)"),
+                Mutant("of a storage that is not active", "(active x)", "(done x)"),
+            ),
+        ),
+        MachineRule(
+            "Reuse",
+            "A storage that is born at this step takes a free slot.",
+            f"{_NEXT} (any k Int) (free k) (set (slot x) k) (set (free k) false) (set (tenant k) x)",
+            (
+                Mutant("any slot", "(free k)", "(and (<= 0 k) (< k opened))"),
+                Without("the slot stays free", "(set (free k) false)"),
+                Mutant("the storage is born later", ALLOCATES, "(<= now (birth x))"),
+                Without("the storage had a slot already", "(not (done x))"),
+            ),
+        ),
+        MachineRule(
+            "Open",
+            "A storage that is born at this step opens a slot, where none is free.",
+            f"""{_NEXT} (forall ((k Int)) (not (free k)))
+            (set (slot x) opened) (set (tenant opened) x) (set opened (+ opened 1))
+            (set (clique ?k) (ite (= ?k opened) x (tenant ?k))) (set crowded now)""",
+            (
+                Without("a slot is opened though one is free", "(not (free k))"),
+                Without("the new slot is not counted", "(set opened (+ opened 1))"),
+                Without("no storage expired before", "(<= now (death y))"),
+            ),
+        ),
+    ),
+    World({"Storage": 3}),
+    assumed="(forall ((x Storage)) (<= (birth x) (death x)))",
+    witnesses=("tenant", "clique", "crowded"),
+)  # fmt: skip
+LEMMAS = MACHINE.lemmas()

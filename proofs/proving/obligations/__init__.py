@@ -1,0 +1,305 @@
+"""Every obligation of a plan, discharged by a solver: rows for each, lemmas that carry them, and what came of it.
+
+A plan is PROVED in the sense of one obligation if the solver discharged all of its rows and the lemmas that it rests
+on are proved. A row that the solver evaluates to false is VIOLATED; whatever else happens is UNKNOWN.
+spec: V4.1, V4.3, V4.6, V4.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from proofs.definition import promises
+from proofs.definition.violations import Discharge, Obligation, discharged
+from proofs.proving.lemmas import at_use
+from proofs.proving.lemmas.plan.chains import DEFINITIONS
+from proofs.proving.obligations import (
+    alignment,
+    capacity,
+    lifetimes_cover_accesses,
+    must_not_alias,
+    no_live_overlap,
+    peak,
+    sharing_is_sound,
+    sizes_over_envelope,
+    slot_count,
+    tensors_within_storages,
+)
+from proofs.proving.obligations.context import Context, StorageContext
+from proofs.proving.obligations.discharge import Result, discharge
+from proofs.proving.obligations.rows import Batch, Place
+from proofs.proving.promises import ask
+from proofs.proving.solvers.process import SOLVERS, SolverProcess, command_of
+from tmmu.core.progress import Doing, unseen
+from tmmu.plans.allocation import Allocation, Placement
+from tmmu.plans.sections import Claims, Plan
+
+Item = TypeVar("Item")
+
+PROVED, VIOLATED, UNKNOWN = "PROVED", "VIOLATED", "UNKNOWN"
+
+
+class PlanRows(Protocol):
+    """A module of this package: its obligation in English, the lemmas and macros of its rows, and the rows."""
+
+    SENTENCE: str
+    LEMMAS: tuple[str, ...]
+    DEFINITIONS: str
+
+    def rows(self, context: Context) -> Iterator[Batch]:
+        """What is asked of a plan, in batches."""
+
+
+class StorageRows(Protocol):
+    """The same of an obligation about storages, which needs no steps."""
+
+    SENTENCE: str
+    LEMMAS: tuple[str, ...]
+    DEFINITIONS: str
+
+    def rows(self, context: StorageContext) -> Iterator[Batch]:
+        """What is asked of storages, in batches."""
+
+
+OF_STORAGES: dict[Obligation, StorageRows] = {
+    Obligation.NO_LIVE_OVERLAP: no_live_overlap,
+    Obligation.ALIGNMENT: alignment,
+    Obligation.CAPACITY: capacity,
+    Obligation.MUST_NOT_ALIAS: must_not_alias,
+    Obligation.SLOT_COUNT: slot_count,
+    Obligation.PEAK: peak,
+}
+"""Those about storages alone: all that is asked of a plan that states lifetimes without accesses."""
+_ALL: dict[Obligation, PlanRows] = {
+    **OF_STORAGES,
+    Obligation.TENSORS_WITHIN_STORAGES: tensors_within_storages,
+    Obligation.LIFETIMES_COVER_ACCESSES: lifetimes_cover_accesses,
+    Obligation.SHARING_IS_SOUND: sharing_is_sound,
+}
+MODULES = {name: _ALL[name] for name in discharged(Discharge.BY_ROWS)}
+"""The rows of each obligation that solvers discharge, in the order of verdicts."""
+PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in MODULES.values())
+"""All that rows call; its first part is the text that the lemmas are about."""
+PATIENCE_S, PATIENCE = 10.0, 20
+"""A solver is given up on the definition after so many seconds, or times what another took that has proved it."""
+LATE_S, LATE = 60.0, 100
+"""And on a query about rows, or a lemma, after so many seconds, or times what another took for all of an obligation."""
+MANY = 10_000
+"""Storages and accesses above which a second solver process is worthwhile."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one obligation: `note` says why it is open, `hint` which row is false, and what it is about.
+
+    `solvers` has the verdict of each solver that was asked.
+    """
+
+    name: str
+    verdict: str
+    rows: int
+    seconds: float
+    note: str = ""
+    hint: str = ""
+    solvers: dict[str, str] = field(default_factory=dict)
+
+
+def prove_with(
+    solvers: Sequence[str],
+    context: Context | StorageContext,
+    *,
+    timeout_s: float = 600.0,
+    workers: int = 2,
+    definition_limit: int = 500,
+    progress: Doing = unseen,
+) -> list[Outcome]:
+    """The outcome of each obligation for several solvers together: PROVED where each of them proves it.
+
+    `solvers` are names of `proofs.proving.solvers.process.SOLVERS`; the rest is as for `prove`. Where they do not
+    agree, the obligation is UNKNOWN and its note has the verdict of each. The definition alone is proved where one
+    proves it: what it says is proved by each of them from rows. What one solver has answered another is given less time
+    for.
+    spec: V4.6, V4.7, V4.10, V4.15
+    """
+    found: dict[str, list[Outcome]] = {}
+    patience = rows_s = timeout_s
+    for name in solvers:
+        found[name] = prove(
+            context, solver=name, timeout_s=rows_s, workers=workers, definition_limit=definition_limit,
+            definition_timeout_s=patience, progress=progress,
+        )  # fmt: skip
+        others = [outcome for outcome in found[name] if outcome.name != promises.NAME]
+        if all(outcome.verdict == PROVED for outcome in others):
+            longest = max((outcome.seconds for outcome in others), default=0.0)
+            rows_s = min(rows_s, max(LATE_S, LATE * longest))
+        for outcome in found[name]:
+            if outcome.name == promises.NAME and outcome.verdict == PROVED:
+                patience = min(patience, max(PATIENCE_S, PATIENCE * outcome.seconds))
+    return [_agreed(dict(zip(found, outcomes, strict=True))) for outcomes in zip(*found.values(), strict=True)]
+
+
+def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
+    """One outcome for one obligation, from that of each solver."""
+    first = next(iter(outcomes.values()))
+    verdicts = {name: outcome.verdict for name, outcome in outcomes.items()}
+    seconds = sum(outcome.seconds for outcome in outcomes.values())
+    if len(set(verdicts.values())) == 1:
+        return replace(first, seconds=seconds, solvers=verdicts)
+    if first.name == promises.NAME and set(verdicts.values()) == {PROVED, UNKNOWN}:
+        late = ", ".join(name for name, verdict in verdicts.items() if verdict != PROVED)
+        return Outcome(first.name, PROVED, first.rows, seconds, note=f"no answer of {late}", solvers=verdicts)
+    notes = "; ".join(
+        f"{name} answers {outcome.verdict}{f': {outcome.note or outcome.hint}' if outcome.verdict != PROVED else ''}"
+        for name, outcome in outcomes.items()
+    )
+    # One that is gone, or late, has no answer that could disagree.
+    what = "the solvers disagree" if {PROVED, VIOLATED} <= set(verdicts.values()) else "not every solver proves it"
+    return Outcome(first.name, UNKNOWN, first.rows, seconds, note=f"{what}: {notes}", solvers=verdicts)
+
+
+def prove(
+    context: Context | StorageContext,
+    *,
+    solver: str = "z3",
+    timeout_s: float = 600.0,
+    workers: int = 2,
+    definition_limit: int = 500,
+    definition_timeout_s: float | None = None,
+    progress: Doing = unseen,
+) -> list[Outcome]:
+    """Discharge every obligation of a plan that passed the gate.
+
+    Parameters
+    ----------
+    context
+        Any plan; whether it is right is what is asked.
+    solver
+        The name of the solver that is asked.
+    timeout_s
+        Seconds for the queries of four thousand rows together, which take a few hundredths of one.
+    workers
+        The most solver processes at once.
+    definition_limit
+        Up to how many storages the three promises are asked straight from their definitions, too.
+    definition_timeout_s
+        Seconds for that question, `timeout_s` if not given.
+    progress
+        Called with the solver and the number of each obligation that is begun.
+
+    Returns
+    -------
+    list of Outcome
+        One for each obligation in the order of `MODULES`, one for the lemmas, one for the definition if asked.
+
+    Notes
+    -----
+    O(n log n) for n storages and accesses; about 60 MiB for each solver process, apart from the plan itself.
+    """
+    asked = _tasks(context)
+    placement, claims = context.placement, context.claims
+    solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if is_large(placement) else 1))]
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        # The questions of the definitions keep a solver of their own busy meanwhile.
+        is_small = len(placement.storages) <= definition_limit
+        small = (
+            aside.submit(_promised, placement, claims, definition_timeout_s or timeout_s, solver) if is_small else None
+        )
+        try:
+            unproved = at_use.unproved(solvers[0].version, timeout_s, start=SOLVERS[solver])
+            phase = f"proving with {solver}"
+            results = discharge(
+                [rows for _, rows in asked], solvers, timeout_s, lambda k: progress(phase, k, len(asked))
+            )
+        finally:
+            for process in solvers:
+                process.close()
+        outcomes = [_outcome(o, r, unproved, placement) for (o, _), r in zip(asked, results, strict=True)]
+        plan = context.plan if isinstance(context, Context) else None
+        sizes = [] if plan is None or plan.envelope is None else [over_envelope(plan, timeout_s, solver)]
+        if small is not None and not small.done():
+            progress(f"proving the definition with {solver}")
+        return [*outcomes, *sizes, _lemmas(unproved), *([small.result()] if small else [])]
+
+
+def is_large(placement: Placement) -> bool:
+    """Whether there is so much to ask of a plan that further processes are worth their start."""
+    size = len(placement.storages)
+    if isinstance(placement, Allocation):
+        size += len(placement.steps.reads) + len(placement.steps.writes)
+    return size > MANY
+
+
+def _tasks(context: Context | StorageContext) -> list[tuple[Obligation, Iterator[Batch]]]:
+    """Every obligation of a plan with its rows."""
+    if not isinstance(context, Context):
+        return [(name, module.rows(context)) for name, module in OF_STORAGES.items()]
+    return [(name, module.rows(context)) for name, module in MODULES.items()]
+
+
+def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placement: Placement) -> Outcome:
+    missing = [lemma for lemma in MODULES[name].LEMMAS if lemma in unproved]
+    if result.refuted is not None:
+        row, place = result.refuted
+        hint = f"{naming(placement)(place)}: {row[:200]}"
+        return Outcome(name, VIOLATED, result.rows, result.seconds, hint=hint)
+    if result.failure is not None:
+        return Outcome(name, UNKNOWN, result.rows, result.seconds, note=result.failure)
+    if missing:
+        note = f"it rests on the lemma {missing[0]}, which is not proved: {unproved[missing[0]]}"
+        return Outcome(name, UNKNOWN, result.rows, result.seconds, note=note)
+    return Outcome(name, PROVED, result.rows, result.seconds)
+
+
+def over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Outcome:
+    """What a solver process of its own answers on sizes over the envelope; its note names the first tensor open."""
+    with SolverProcess(command=command_of(solver)) as process:
+        shown = sizes_over_envelope.ask(plan, process, timeout_s)
+    name, count = Obligation.SIZES_OVER_ENVELOPE, shown.queries
+    if not shown.failure:
+        return Outcome(name, PROVED, count, shown.seconds)
+    if shown.counterexample:
+        return Outcome(name, VIOLATED, count, shown.seconds, hint=shown.tensor)
+    note = f"{shown.tensor}: {shown.failure}" if shown.tensor else shown.failure
+    return Outcome(name, UNKNOWN, count, shown.seconds, note=note)
+
+
+def _lemmas(unproved: dict[str, str]) -> Outcome:
+    note = "; ".join(f"{name}: {reason}" for name, reason in list(unproved.items())[:3])
+    return Outcome("lemmas", UNKNOWN if unproved else PROVED, at_use.COUNT, 0.0, note=note)
+
+
+def _promised(placement: Placement, claims: Claims | None, timeout_s: float, solver: str) -> Outcome:
+    """What a solver process of its own answers on the three promises, asked straight from their definitions."""
+    with SolverProcess(command=command_of(solver)) as process:
+        answer, found = ask(placement, claims, process, timeout_s)
+    count = sum(one.rows for one in promises.questions(placement, claims))
+    if answer.proof:
+        return Outcome(promises.NAME, PROVED, count, answer.seconds)
+    if answer.counterexample:
+        return Outcome(promises.NAME, VIOLATED, count, answer.seconds, hint="" if found is None else found.text)
+    note = answer.failure or f"the solver answers {answer.text[:200]!r}"
+    return Outcome(promises.NAME, UNKNOWN, count, answer.seconds, note=note)
+
+
+def naming(placement: Placement) -> Callable[[Place], str]:
+    """A function that gives the tensors and the step that a row is about; a storage goes by its first tensor's name.
+
+    O(tensors), and a few names for each row.
+    """
+    tensors = placement.tensors.name.list() if isinstance(placement, Allocation) else []
+    storages = placement.storage_names()
+
+    def named(place: Place) -> str:
+        about = [tensors[tensor] for tensor in _few(place.tensors)] + [storages[k] for k in _few(place.storages)]
+        step = "" if place.step is None else f" at step {place.step}"
+        return f"{', '.join(_few(about)) or 'the plan'}{step}"
+
+    return named
+
+
+def _few(items: Sequence[Item]) -> Sequence[Item]:
+    """As many as are worth naming."""
+    return items[:8]

@@ -1,0 +1,63 @@
+"""Every address is a multiple of the alignment that its tensor, its storage, its slot and its arena require.
+
+Alignments are powers of two, so that the stricter of two is a multiple of the other: a slot is at least as strict as
+its arena and as every storage in it, a storage as every tensor in it. A base address that suits the strictest slot
+then suits every tensor. spec: V1.2, T2.3, T6.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from proofs.proving.obligations.context import Context, StorageContext
+from proofs.proving.obligations.rows import Batch, Place, distinct, table
+
+SENTENCE = "Every address is a multiple of the alignment that its tensor, storage, slot and arena require."
+LEMMAS: tuple[str, ...] = ()
+DEFINITIONS = """
+(define-fun power_of_two ((alignment Int)) Bool (and (<= 1 alignment) (= 0 (mod 18446744073709551616 alignment))))
+(define-fun storage_aligned ((offset Int) (alignment Int) (slot_alignment Int)) Bool
+  (and (= 0 (mod offset alignment)) (= 0 (mod slot_alignment alignment))))
+(define-fun tensor_aligned ((offset Int) (window Int) (alignment Int) (storage_alignment Int)) Bool
+  (and (= 0 (mod (+ offset window) alignment)) (= 0 (mod storage_alignment alignment))))
+(define-fun slot_aligned ((offset Int) (alignment Int) (arena_alignment Int)) Bool
+  (and (= 0 (mod offset alignment)) (= 0 (mod alignment arena_alignment))))
+(define-fun aligned_in_arena ((offset Int) (arena_alignment Int)) Bool (= 0 (mod offset arena_alignment)))
+"""
+
+
+def rows(context: StorageContext) -> Iterator[Batch]:
+    """A row for each different case among storages, tensors and occupied slots, and for each alignment that occurs."""
+    s, slots = context.placement.storages, None if context.claims is None else context.claims.slots
+    tensors = context.plan.allocation.tensors if isinstance(context, Context) else None
+    arena_alignment = np.array([arena.alignment for arena in context.placement.arenas], np.uint64)
+    of_tensors = np.zeros(0, np.uint64) if tensors is None else tensors.alignment
+    of_slots = np.zeros(0, np.uint64) if slots is None else slots.alignment
+    occurring = np.unique(np.concatenate([of_tensors, s.alignment, of_slots, arena_alignment]))
+
+    def with_alignment(i: int) -> Place:
+        value = occurring[i]
+        return Place(
+            np.flatnonzero(of_tensors == value)[:1].tolist(), np.flatnonzero(s.alignment == value)[:1].tolist()
+        )
+
+    yield from table("power_of_two", [occurring], with_alignment)
+    columns = [s.offset, s.alignment, s.alignment if slots is None else slots.alignment[slots.of]]
+    yield from distinct("storage_aligned", columns, lambda i: Place(storages=(i,)))
+    if tensors is not None:
+        home = tensors.storage
+        columns = [s.offset[home], tensors.window, tensors.alignment, s.alignment[home]]
+        yield from distinct("tensor_aligned", columns, lambda i: Place((i,)))
+    if slots is not None:
+        evidence = context.certificate
+        used = np.flatnonzero(np.diff(evidence.tenants_at))
+        first = evidence.tenants[evidence.tenants_at[used]]
+        # Where a slot has no address of its own, the arena's alignment is asked of each storage instead.
+        start = evidence.slot_offset[used] if context.by_slots else np.zeros(len(used), np.uint64)
+        columns = [start, slots.alignment[used], arena_alignment[slots.arena[used]]]
+        yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
+    if not context.by_slots:
+        columns = [s.offset, arena_alignment[s.arena]]
+        yield from distinct("aligned_in_arena", columns, lambda i: Place(storages=(i,)))

@@ -1,0 +1,209 @@
+"""What all obligations look at: a plan, what may share bytes in it, its accesses as columns, and its loops.
+
+Computed once, by NumPy, from columns that passed the gate. The loops are found from the steps alone, as brackets of
+enter and leave whose operator iterates by the checker's own table; what the plan declares of that does not count.
+spec: V2.1, V2.3, T8.1, T8.3, T8.4, X4.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from proofs.definition.checker.layouts import by_slots
+from proofs.proving.certificate.edges import Edges, edges
+from proofs.proving.certificate.slots import Certificate, certificate
+from proofs.proving.obligations.arms import Accesses, Mask, Rows, Ways, ways
+from proofs.readers.arms import Branches, branches, declared
+from proofs.readers.operators import iterates
+from proofs.readers.sharing import Permissions
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role
+from tmmu.plans.allocation import Placement
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
+from tmmu.plans.sections import BufferPlan, Claims, Plan
+
+CALLER = -1
+"""The writer of what is written before step 0."""
+
+
+class Loop(NamedTuple):
+    """A node that iterates: its enter and its leave."""
+
+    enter: int
+    leave: int
+
+
+@dataclass(frozen=True)
+class StorageContext:
+    """Storages in their arenas, with what is claimed of them: all that a plan of lifetimes alone has.
+
+    `by_slots` says whether each storage begins where its slot does; `last` is the last step.
+    """
+
+    placement: Placement
+    claims: Claims | None
+    by_slots: bool
+    certificate: Certificate
+    last: int
+
+    @cached_property
+    def edges(self) -> tuple[Edges, ...]:
+        """The edges of each arena, for rows and for the kernel, which both check them. O(storages log storages)."""
+        return tuple(edges(self.placement, a, not arena.reuse) for a, arena in enumerate(self.placement.arenas))
+
+
+class StepAccesses(NamedTuple):
+    """What one step accesses: its reads by storage, its writes, and the roots of what a leave takes at its end."""
+
+    reads: Mapping[int, set[int]]
+    writes: frozenset[int]
+    taken: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Context(StorageContext):
+    """A plan with steps as the obligations see it.
+
+    `writer` is each tensor's writing step, `CALLER` for what no step writes. `changes` marks the writes that the step
+    lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks what the caller reads
+    after the last step, `donated` what it gave up. `results` are the tensors that a loop's node itself returns, which
+    take their bytes from its enter on. `faults` are steps at which enters and leaves do not match. `branches` are the
+    nodes with exclusive arms; what their leaves take is in `ways` and not among the `reads`. `at_step` is what has been
+    gathered of single steps.
+    """
+
+    plan: Plan
+    permissions: Permissions
+    reads: Accesses
+    writes: Accesses
+    changes: Mask
+    writer: Rows
+    root: Rows
+    returned: Mask
+    donated: Mask
+    loops: tuple[Loop, ...]
+    results: dict[int, Rows]
+    faults: tuple[int, ...]
+    branches: list[Branches]
+    ways: Ways
+    at_step: dict[int, StepAccesses] = field(default_factory=dict, init=False)
+
+
+def storage_context(plan: BufferPlan) -> StorageContext:
+    """What the obligations about storages look at in a plan of lifetimes alone. O(storages log storages)."""
+    evidence = certificate(plan.buffers, plan.claims)
+    return StorageContext(plan.buffers, plan.claims, False, evidence, plan.buffers.last_step)
+
+
+def context_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
+    """Everything that the obligations share. O(plan × depth of bodies)."""
+    t = plan.allocation.tensors
+    reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
+    count = max(1, len(t))
+    changes = np.isin(writes.step * count + writes.tensor, mutations.step * count + mutations.tensor)
+    writer = np.where(t.writer == NONE, CALLER, t.writer.astype(np.int64))
+    names = t.name.list() if donated else []
+    given_up = np.fromiter((name in donated for name in names), np.bool_, len(names)) if donated else t.flags < 0
+    loops, faults = _loops(plan)
+    results = {loop.leave: _results(loop, reads, writes, changes) for loop in loops}
+    nodes, returned = branches(plan.allocation), _returned(plan, given_up)
+    on_ways = ways(plan.allocation, nodes, reads, writes, changes, writer, returned)
+    return Context(
+        placement=plan.allocation,
+        claims=plan.claims,
+        by_slots=by_slots(plan),
+        plan=plan,
+        permissions=permissions,
+        certificate=certificate(plan.allocation, plan.claims),
+        last=plan.allocation.last_step,
+        reads=on_ways.reads,
+        writes=writes,
+        changes=changes,
+        writer=writer,
+        root=_roots(plan, permissions),
+        returned=returned,
+        donated=given_up,
+        loops=loops,
+        results=results,
+        faults=faults,
+        branches=nodes,
+        ways=on_ways,
+    )
+
+
+def _accesses(plan: Plan, which: str) -> Accesses:
+    at, flat = (
+        getattr(plan.allocation.steps, f"{which}_at").astype(np.int64),
+        getattr(plan.allocation.steps, which).astype(np.int64),
+    )
+    return Accesses(np.repeat(np.arange(len(plan.allocation.steps)), np.diff(at)), flat)
+
+
+def span(accesses: Accesses, first: int, last: int) -> slice:
+    """The accesses of steps first to last, both included."""
+    lo, hi = np.searchsorted(accesses.step, [first, last + 1]).tolist()
+    return slice(lo, hi)
+
+
+def _returned(plan: Plan, given_up: Mask) -> Mask:
+    """What the caller reads at the end: what is returned, outputs, and the parameters and state that it keeps."""
+    t = plan.allocation.tensors
+    kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
+    returned: Mask = (t.flags & (IS_OUTPUT | IS_RETURNED) != 0) | (np.isin(t.role, kept) & ~given_up)
+    return returned
+
+
+def _roots(plan: Plan, permissions: Permissions) -> Rows:
+    """Follow view links to their end, all at once, doubling the distance in each round.
+
+    A circle of links has no end; what stands in one keeps a root that is a view, for which no obligation can hold.
+    """
+    root = np.arange(len(plan.allocation.tensors))
+    for view, (base, _) in permissions.views.items():
+        root[view] = base
+    for _ in range(max(1, len(permissions.views)).bit_length()):
+        root = root[root]
+    return root
+
+
+def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
+    """The nodes that iterate, inner ones before outer ones, and the steps at which brackets do not match.
+
+    A body whose range is no bracket is a fault too: steps and bodies must agree.
+    """
+    part, op = plan.allocation.steps.part, plan.allocation.steps.op
+    enter, leave = PARTS.index(NodePart.ENTER), PARTS.index(NodePart.LEAVE)
+    exclusive = declared(plan.allocation)
+    opened: list[int] = []
+    brackets: set[Loop] = set()
+    loops: list[Loop] = []
+    faults: list[int] = []
+    for step in np.flatnonzero((part == enter) | (part == leave)).tolist():
+        if part[step] == enter:
+            opened.append(step)
+            if len(opened) > MAX_BODY_DEPTH:
+                return (), (step,)
+        elif not opened or op[opened[-1]] != op[step]:
+            faults.append(step)
+        else:
+            bracket = Loop(opened.pop(), step)
+            brackets.add(bracket)
+            if iterates(*plan.allocation.ops[int(op[step])], bracket.enter in exclusive):
+                loops.append(bracket)
+    ranges = zip(plan.allocation.bodies.enter[1:].tolist(), plan.allocation.bodies.leave[1:].tolist(), strict=True)
+    faults += [min(first, plan.allocation.last_step) for first, last in ranges if (first, last) not in brackets]
+    return tuple(loops), (*faults, *opened)
+
+
+def _results(loop: Loop, reads: Accesses, writes: Accesses, changes: Mask) -> Rows:
+    """What a loop's node returns: what its leave writes and does not read, which its copies and scratch are."""
+    at = span(writes, loop.leave, loop.leave)
+    written = np.unique(writes.tensor[at][~changes[at]])
+    inner = writes.tensor[span(writes, loop.enter, loop.leave - 1)]
+    used = reads.tensor[span(reads, loop.leave, loop.leave)]
+    return written[~np.isin(written, used) & ~np.isin(written, inner)]

@@ -1,0 +1,153 @@
+"""Every access of every step and of the caller falls into the lifetime of its tensor, each read after its write.
+
+Lifetimes are not recomputed and compared: a row for each tensor asks whether the stated lifetime covers the first and
+the last of its reads, and so those between; one for each write whether it covers that; and of a tensor that is born at
+its one write, one for both. What a loop is given, captures or returns lives from its enter to its leave, since any
+iteration may touch it. The stated writer of a tensor is the step that writes it; what no step writes is the caller's.
+spec: V1.4, V1.7, V2.3, T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1,
+I1.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from proofs.proving.lemmas.plan import merged
+from proofs.proving.obligations.arms import Accesses, Mask, Rows
+from proofs.proving.obligations.context import CALLER, Context, Loop, span
+from proofs.proving.obligations.rows import Batch, Place, false, table
+from tmmu.core.vocabulary import Role
+from tmmu.plans.columns import IS_INPUT, ROLES
+
+SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."
+LEMMAS: tuple[str, ...] = ("what_is_used_is_written_and_read",)
+DEFINITIONS = f"""{merged.READS_AND_WRITES}{merged.USED}
+(define-fun uses ((birth Int) (death Int) (writer Int) (first Int) (last Int)) Bool
+  (and (<= birth first) (<= first last) (<= last death) (<= writer first)))
+(define-fun touches ((birth Int) (death Int) (first Int) (last Int)) Bool
+  (and (<= birth first) (<= first last) (<= last death)))
+(define-fun given ((birth Int) (entitled Int)) Bool (and (= 0 birth) (= 1 entitled)))
+(define-fun spans ((birth Int) (death Int) (enter Int) (leave Int)) Bool (and (<= birth enter) (<= leave death)))
+"""
+GIVEN = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
+"""The roles of what the caller writes before step 0."""
+
+
+def rows(context: Context) -> Iterator[Batch]:
+    """A row for what each tensor's reads span, for each write, for what the caller touches, and for what loops keep."""
+    yield from false(*(Place(step=step) for step in context.faults))
+    used = _used(context)
+    yield from _accesses(context, "used", used[context.reads.tensor], context.reads)
+    yield from _read(context, ~used[context.reads.tensor])
+    yield from _written(context, ~used[context.writes.tensor])
+    yield from _caller(context)
+    for loop in context.loops:
+        kept = _kept(context, loop)
+        t = context.plan.allocation.tensors
+        ends = [np.full(len(kept), step) for step in loop]
+        yield from table("spans", [t.birth[kept], t.death[kept], *ends], _at(Accesses(ends[0], kept)))
+
+
+def _used(context: Context) -> Mask:
+    """The tensors that are written once, by their stated writer at their birth, and are read after that one write."""
+    reads, writes, writer = context.reads, context.writes, context.writer
+    count, birth = len(writer), context.plan.allocation.tensors.birth
+    made = ~context.changes & (writes.step == writer[writes.tensor])
+    used: Mask = (writer == birth) & (np.bincount(reads.tensor, minlength=count) > 0)
+    used &= context.plan.allocation.tensors.role != ROLES.index(Role.SCRATCH)
+    used[writes.tensor[~made]] = False
+    used[reads.tensor[context.ways.source != writer[reads.tensor]]] = False
+    return used
+
+
+def _read(context: Context, others: Mask) -> Iterator[Batch]:
+    """Reads come after the write on every way; only of scratch is the step that reads it the one that writes it."""
+    tensor = context.reads.tensor
+    given = context.writer[tensor] == CALLER
+    scratch = context.plan.allocation.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
+    source = context.ways.source
+    yield from _accesses(context, "touches", given, context.reads)
+    yield from _accesses(context, "uses", ~given & scratch & others, context.reads, source)
+    yield from _accesses(context, "reads", ~given & ~scratch & others, context.reads, source)
+    taken, missing = context.ways.taken, context.ways.missing
+    yield from _accesses(context, "touches", np.ones(len(taken.step), np.bool_), taken)
+    yield from false(*map(_at(missing), range(len(missing.step))))
+
+
+def _written(context: Context, others: Mask) -> Iterator[Batch]:
+    """A tensor is written by its stated writer, later in other exclusive arms, and by steps that list it as mutated."""
+    writes, changes, further = context.writes, context.changes, context.ways.further
+    source = context.writer[writes.tensor]
+    given = context.writer[writes.tensor] == CALLER
+    yield from _accesses(context, "touches", given & changes, writes)
+    yield from _accesses(context, "reads", ~given & changes, writes, source)
+    first = ~given & ~changes & ~further & others
+    made, t = writes.chosen(first), context.plan.allocation.tensors
+    columns = [t.birth[made.tensor], t.death[made.tensor], source[first], made.step]
+    yield from table("writes", columns, _at(made))
+    yield from _accesses(context, "reads", further, writes, source)
+    overwritten = np.flatnonzero(given & ~changes)
+    again = Accesses(writes.step[overwritten], writes.tensor[overwritten])
+    yield from false(*map(_at(again), range(len(overwritten))))
+    listed = np.zeros(len(context.writer), np.bool_)
+    listed[writes.tensor[~changes]] = True
+    unwritten = np.flatnonzero(~listed & (context.writer != CALLER)).tolist()
+    yield from false(*(Place((tensor,), step=int(context.writer[tensor])) for tensor in unwritten))
+    if len(context.plan.allocation.steps.mutates) != np.count_nonzero(
+        changes
+    ):  # a mutation that is no write, or is listed twice
+        yield from false(Place())
+    changed, count = Accesses(writes.step[changes], writes.tensor[changes]), len(context.writer)
+    read = np.isin(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
+    yield from false(*map(_at(changed), np.flatnonzero(~read).tolist()))
+
+
+def _caller(context: Context) -> Iterator[Batch]:
+    """The caller writes inputs, parameters and optimizer state, alone, before step 0; and reads to the last step."""
+    t = context.plan.allocation.tensors
+    caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
+    caller_owned = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
+    entitled = (caller & role)[caller_owned].astype(np.uint8)
+    yield from table("given", [t.birth[caller_owned], entitled], lambda i: Place((int(caller_owned[i]),), step=0))
+    returned = np.flatnonzero(context.returned)
+    last = np.full(len(returned), context.last)
+    columns = [t.birth[returned], t.death[returned], last, last]
+    yield from table("touches", columns, lambda i: Place((int(returned[i]),), step=context.last))
+
+
+def _accesses(
+    context: Context, macro: str, which: Mask, accesses: Accesses, source: Rows | None = None
+) -> Iterator[Batch]:
+    """A row for all accesses that `which` marks of one tensor, and of one step that has written it where `source` is
+    given: birth, death, that step, and the first and the last access, which is named where it comes too late.
+    """
+    t, chosen = context.plan.allocation.tensors, accesses.chosen(which)
+    before = np.zeros(len(chosen.step), np.int64) if source is None else source[which]
+    order = np.lexsort((chosen.step, before, chosen.tensor))
+    step, tensor, before = chosen.step[order], chosen.tensor[order], before[order]
+    new = np.ones(len(step), np.bool_)
+    new[1:] = (tensor[1:] != tensor[:-1]) | (before[1:] != before[:-1])
+    begins = np.flatnonzero(new)
+    ends = np.append(begins[1:], len(step))[: len(begins)] - 1
+    tensor, first, last = tensor[begins], step[begins], step[ends]
+    birth, death, given = t.birth[tensor], t.death[tensor], [] if source is None else [before[begins]]
+
+    def place(i: int) -> Place:
+        return Place((int(tensor[i]),), step=int(last[i] if last[i] > death[i] else first[i]))
+
+    yield from table(macro, [birth, death, *given, first, last], place)
+
+
+def _at(accesses: Accesses) -> Callable[[int], Place]:
+    return lambda i: Place((int(accesses.tensor[i]),), step=int(accesses.step[i]))
+
+
+def _kept(context: Context, loop: Loop) -> Rows:
+    """What any iteration of a loop may touch: what it is given, captures, hands to its body, and returns."""
+    captured = []
+    for accesses in (context.reads, context.writes):
+        tensor = accesses.tensor[span(accesses, loop.enter, loop.leave)]
+        captured.append(tensor[context.writer[tensor] <= loop.enter])
+    return np.unique(np.concatenate([*captured, context.results[loop.leave]]))

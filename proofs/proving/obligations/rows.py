@@ -1,0 +1,183 @@
+"""Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of some thousands.
+
+A row is a call of a short function (a *macro*, or a chain of `proofs.proving.lemmas.plan.chains`) on numbers of the
+plan. Every number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch has which
+tensors, storages and step each of its rows is about, for the case that one is false. spec: V4.1
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.proving.lemmas.plan.chains import WIDTHS
+
+BATCH = 4000
+"""Rows, or cells of chains, in one query: fewer cost round trips, more cost the solver memory."""
+
+Column = NDArray[np.integer[Any]]
+"""Numbers of one kind, one for each row."""
+
+
+class Place(NamedTuple):
+    """What a row is about: rows of the plan's tables, and a step."""
+
+    tensors: Sequence[int] = ()
+    storages: Sequence[int] = ()
+    step: int | None = None
+
+
+class Batch(NamedTuple):
+    """Rows for one query; `place(i)` is what the i-th is about, `weight` is how many rows of the plan they are."""
+
+    rows: list[str]
+    place: Callable[[int], Place]
+    weight: int
+
+
+class Unprovable(Exception):
+    """There is no proof of this obligation for this plan; the message says why."""
+
+
+def calls(template: str, columns: Sequence[Column]) -> list[str]:
+    """The template filled with the numbers of each row, as Python ints.
+
+    >>> calls("(f %d %d)", [np.array([1, 2]), np.array([3, 4])])
+    ['(f 1 3)', '(f 2 4)']
+    """
+    return [template % numbers for numbers in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def number(value: int) -> str:
+    """An integer literal of SMT-LIB, which has no negative ones.
+
+    >>> number(7), number(-7)
+    ('7', '(- 7)')
+    """
+    return str(value) if value >= 0 else f"(- {-value})"
+
+
+def table(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
+    """One call of `macro` for each row of `columns`, none of whose numbers is negative."""
+    template = f"({macro}{' %d' * len(columns)})"
+    for first in range(0, len(columns[0]), BATCH):
+        rows = calls(template, [column[first : first + BATCH] for column in columns])
+        yield Batch(rows, _shifted(place, first), len(rows))
+
+
+def distinct(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
+    """One call of `macro` for each *different* row of `columns`: a call means the same wherever it stands."""
+    order = np.lexsort(columns)
+    new = np.ones(len(order), np.bool_)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    first = order[new]
+    yield from table(macro, [column[first] for column in columns], lambda i: place(int(first[i])))
+
+
+def _shifted(place: Callable[[int], Place], first: int) -> Callable[[int], Place]:
+    return lambda i: place(first + i)
+
+
+def listed(rows: Sequence[tuple[str, Place]]) -> Iterator[Batch]:
+    """Rows that are few, each with its place."""
+    for first in range(0, len(rows), BATCH):
+        part = rows[first : first + BATCH]
+        yield Batch([text for text, _ in part], _nth([place for _, place in part]), len(part))
+
+
+def _nth(places: Sequence[Place]) -> Callable[[int], Place]:
+    return lambda i: places[i]
+
+
+def false(*places: Place) -> Iterator[Batch]:
+    """Rows that cannot hold: what the plan lacks so plainly that there is no number to ask about."""
+    return listed([("false", place) for place in places])
+
+
+def gathered(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same rows in fewer batches: small ones are put together until they are worth a query."""
+    small: list[Batch] = []
+    for batch in batches:
+        small.append(batch)
+        if sum(one.weight for one in small) >= BATCH:
+            yield _joined(small)
+            small = []
+    if small:
+        yield _joined(small)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    ends = list(accumulate(len(batch.rows) for batch in batches))
+
+    def place(i: int) -> Place:
+        which = bisect_right(ends, i)
+        return batches[which].place(i - (ends[which - 1] if which else 0))
+
+    rows = [row for batch in batches for row in batch.rows]
+    return Batch(rows, place, sum(batch.weight for batch in batches))
+
+
+class Chain(NamedTuple):
+    """Lists of cells, one after the other in common columns, each to be walked by the function `call`.
+
+    List g is cells `bounds[g]` to `bounds[g + 1]`. `cells(lo, hi)` are the fields of cells lo to hi,
+    `states(positions)` the states after the cells at those positions, `initial(g)` the state before list g,
+    `constants(g)` what stays the same along it, each as text.
+    """
+
+    call: str
+    bounds: NDArray[np.int64]
+    cells: Callable[[int, int], list[str]]
+    states: Callable[[NDArray[np.int64]], list[str]]
+    initial: Callable[[int], str]
+    constants: Callable[[int], str]
+
+
+def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
+    """The lists of a chain in rows of `WIDE` cells, then of fewer, each from the state in which the last one ended.
+
+    `place(lo, hi)` is what cells lo to hi are about: those of a row, and the cell whose state it goes on from. Empty
+    lists ask nothing.
+    """
+    low, high, group = _pieces(chain.bounds)
+    starts = chain.bounds[group] == low
+    cuts = [*np.unique(low // BATCH, return_index=True)[1].tolist(), len(low)]
+    for first, last in pairwise(cuts):
+        part = slice(first, last)
+        lo, hi, groups = low[part].tolist(), high[part].tolist(), group[part].tolist()
+        cells = chain.cells(lo[0], hi[-1])
+        before = chain.states(np.where(starts[part], low[part], low[part] - 1))
+        after = chain.states(high[part] - 1)
+        rows = []
+        for a, b, g, begins, came, goes in zip(lo, hi, groups, starts[part].tolist(), before, after, strict=True):
+            state = chain.initial(g) if begins else came
+            inside = " ".join(cells[a - lo[0] : b - lo[0]])
+            rows.append(f"({chain.call}_of_{b - a} {state} {goes}{chain.constants(g)} {inside})")
+        since = (low[part] - ~starts[part]).tolist()
+        yield Batch(rows, _stretch(place, since, hi), hi[-1] - lo[0])
+
+
+def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -> Callable[[int], Place]:
+    return lambda i: place(lo[i], hi[i])
+
+
+def _pieces(bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then narrower ones.
+
+    Cells are counted from 0.
+    """
+    lengths = np.diff(bounds)
+    group = np.repeat(np.arange(len(lengths)), lengths)
+    nth = np.arange(len(group)) - bounds[group]
+    width = np.ones(len(nth), np.int64)
+    for wide in WIDTHS[1:]:
+        width[nth < (lengths // wide * wide)[group]] = wide
+    low = np.flatnonzero(nth % width == 0)
+    return low, low + width[low], group[low]

@@ -1,0 +1,100 @@
+"""No shape of the envelope gives a tensor more bytes than are planned for it: one query for each size, over integers.
+
+The size is taken from the plan's own rows, as an SMT term over constants that stand for dimensions; asked is a shape
+inside the envelope at which it is negative, larger than planned, or divides by less than one. The second answer, of the
+envelope alone, shows that the ranges are not empty. One more query is the reason why the largest sizes suffice: what
+lies disjoint, aligned and in bounds stays so when it shrinks. spec: R6.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from proofs.proving.lemmas.plan.shrinking import SMALLER_PARTS
+from proofs.proving.solvers import Solver
+from tmmu.core.dims.table import OPS, Row
+from tmmu.plans.sections import Plan
+
+SENTENCE = "For every shape inside the envelope, every tensor has at most the bytes that are planned for it."
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What came of all queries: how many were discharged, the seconds, and why one was not, with the tensor's name."""
+
+    queries: int
+    seconds: float
+    tensor: str = ""
+    failure: str = ""
+    counterexample: bool = False
+
+
+def query(rows: list[Row], row: int, most: int, ranges: list[tuple[int, int]]) -> str:
+    """The query that is discharged if `row` is from 0 to `most` for every shape of these ranges.
+
+    >>> print(query([Row(1, 0, 0, 0), Row(0, 0, 0, 4), Row(4, 1, 0, 0)], 2, 32, [(1, 8)]))
+    (push 1)(declare-const d0 Int)(assert (and (<= 1 d0)(<= d0 8)))
+    (push 1)(assert (not (let ((t0 d0))(let ((t1 4))(let ((t2 (* t1 t0)))
+    (and true (<= 0 t2)(<= t2 32)))))))(check-sat)(pop 1)(check-sat)(pop 1)
+    """
+    needed = _needed(rows, row)
+    lines = "".join(
+        f"(declare-const d{k} Int)(assert (and (<= {a} d{k})(<= d{k} {b})))" for k, (a, b) in enumerate(ranges)
+    )
+    terms = "".join(f"(let ((t{k} {_term(rows[k])}))" for k in needed)
+    divisors = "".join(f"(<= 1 t{rows[k].right})" for k in needed if OPS[rows[k].op] == "div")
+    claim = f"(and true {divisors}(<= 0 t{row})(<= t{row} {most}))"
+    closing = ")" * len(needed)
+    return f"(push 1){lines}\n(push 1)(assert (not {terms}\n{claim}{closing}))(check-sat)(pop 1)(check-sat)(pop 1)"
+
+
+def _needed(rows: list[Row], row: int) -> list[int]:
+    """The rows that a row is made of, itself included, in order."""
+    found, work = set[int](), [row]
+    while work:
+        k = work.pop()
+        if k not in found:
+            found.add(k)
+            if OPS[rows[k].op] not in ("number", "dim"):
+                work += [rows[k].left, rows[k].right]
+    return sorted(found)
+
+
+def _term(row: Row) -> str:
+    op, left, right, value = row
+    if OPS[op] == "number":
+        return str(value)
+    if OPS[op] == "dim":
+        return f"d{value}"
+    a, b = f"t{left}", f"t{right}"
+    if OPS[op] in ("min", "max"):
+        return f"(ite ({'<=' if OPS[op] == 'min' else '>='} {a} {b}) {a} {b})"
+    return f"({ {'add': '+', 'sub': '-', 'mul': '*', 'div': 'div'}[OPS[op]] } {a} {b})"
+
+
+def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
+    """That smaller parts stay apart, then each size with its planned bytes once: the first tensor of it, the query."""
+    assert plan.envelope is not None  # the caller has looked
+    rows, ranges = plan.envelope.terms.rows(), list(plan.ranges.values())
+    yield None, SMALLER_PARTS.query()
+    asked: set[tuple[int, int]] = set()
+    for t, claim in enumerate(zip(plan.envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), strict=True)):
+        if claim not in asked:
+            asked.add(claim)
+            yield t, query(rows, *claim, ranges)
+
+
+def ask(plan: Plan, solver: Solver, timeout_s: float) -> Shown:
+    """Ask every query; stop at the first that is not shown."""
+    count, seconds = 0, 0.0
+    for t, text in queries(plan):
+        answer = solver.evaluate(text, timeout_s)
+        seconds += answer.seconds
+        if not answer.proof:
+            why = answer.failure or f"the solver answers {answer.text[:200]!r}"
+            if t is None:
+                return Shown(0, seconds, failure=why)
+            return Shown(count + 1, seconds, plan.allocation.tensors.name[t], why, answer.counterexample)
+        count += 1
+    return Shown(count, seconds)

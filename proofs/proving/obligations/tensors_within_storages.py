@@ -1,0 +1,38 @@
+"""Each tensor lies within its storage, in bytes and in steps, and each storage within the steps of the plan.
+
+What is shown of storages (that they do not collide, that they are in bounds) then holds for the tensors in them.
+spec: T2.1, T2.2, T2.10, T2.11, T1.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from proofs.proving.lemmas.plan import merged
+from proofs.proving.obligations.context import Context
+from proofs.proving.obligations.rows import Batch, Column, Place, distinct, table
+
+SENTENCE = "Each tensor lies within its storage, in bytes and in steps."
+LEMMAS: tuple[str, ...] = ("what_is_its_storage_lies_inside",)
+DEFINITIONS = merged.INSIDE + merged.WITHIN_STEPS
+
+
+def rows(context: Context) -> Iterator[Batch]:
+    """A row for each tensor: with its storage, or, where it is all of that, alone. And one for each different lifetime
+    of storages without tensors.
+    """
+    t, s = context.plan.allocation.tensors, context.plan.allocation.storages
+    home = t.storage
+    is_all = (t.window == 0) & (t.bytes == s.bytes[home]) & (t.birth == s.birth[home]) & (t.death == s.death[home])
+    alone, some = np.flatnonzero(is_all), np.flatnonzero(~is_all)
+    steps: list[Column] = [t.birth[alone], t.death[alone], np.full(len(alone), context.last)]
+    yield from table("within_steps", steps, lambda i: Place((int(alone[i]),)))
+    home = home[some]
+    steps = [s.birth[home], t.birth[some], t.death[some], s.death[home], np.full(len(some), context.last)]
+    columns = [t.window[some], t.bytes[some], s.bytes[home], *steps]
+    yield from table("inside", columns, lambda i: Place((int(some[i]),)))
+    empty = np.setdiff1d(np.arange(len(s)), t.storage)
+    steps = [s.birth[empty], s.death[empty], np.full(len(empty), context.last)]
+    yield from distinct("within_steps", steps, lambda i: Place(storages=(int(empty[i]),)))

@@ -1,0 +1,30 @@
+"""`--solver` and `--timeout`, for the commands that ask one. spec: C1.1, V4.10"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from proofs.proving.solvers.process import SOLVERS
+
+
+def timeout_option(default: int) -> Callable[[Any], Any]:
+    """`--timeout SECONDS`, of one query."""
+    return click.option(
+        "--timeout", type=click.IntRange(1, 1_000_000), default=default, show_default=True,
+        help="Seconds that the solver may take for one query.",
+    )  # fmt: skip
+
+
+def solver_option(text: str) -> Callable[[Any], Any]:
+    """`--solver z3|cvc5|both`, which gives a command the names of the `solvers`. spec: C1.1, V4.10"""
+
+    def named(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
+        return tuple(SOLVERS) if given == "both" else (given,)
+
+    return click.option(
+        "--solver", "solvers", type=click.Choice([*SOLVERS, "both"]), callback=named, default="z3", show_default=True,
+        help=text,
+    )  # fmt: skip

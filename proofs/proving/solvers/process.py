@@ -1,0 +1,237 @@
+"""A solver in a child process that is replaced whenever anything about it is in doubt.
+
+A solver is a large program that may crash, hang or print nonsense; none of that may reach a verdict or this process.
+So it is spoken to through pipes with a deadline, and a child that died, raised, printed an error or answered too
+late is thrown away with its context. The next evaluation starts a new one, with the same prelude. spec: V4.6
+
+A child that is closed without any such doubt starts a new context and is kept for the next solver of its command,
+because a start (0.2 s) costs more than most proofs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+from proofs.proving.smt.unfold import Scope
+from proofs.proving.solvers import END, Answer
+from proofs.proving.solvers.child import RESET, read_frame, write_frame
+
+CHILD = Path(__file__).with_name("child.py")
+START_S = 60.0
+"""Seconds that a child may take to import its solver, on a slow disk."""
+KEPT = 4
+"""The most children that are kept, of some 60 MiB each; a verdict uses three at once."""
+_OF_THE_PROCESS = re.compile(r"\(\s*set-option\s+(?!:produce-models\s)")
+"""Options that outlast a context, such as seeds: a child that read one is not kept."""
+
+_kept: list[tuple[tuple[str, ...], subprocess.Popen[bytes]]] = []
+os.register_at_fork(after_in_child=_kept.clear)  # two processes that wrote to one child would read each other's answers
+
+
+def command_of(name: str) -> tuple[str, ...]:
+    """The command that runs the solver `name` ("z3" or "cvc5")."""
+    return (sys.executable, "-P", str(CHILD), name)
+
+
+class SolverProcess:
+    """A solver's child process that is started when first asked and evaluates `prelude` before anything else."""
+
+    def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("z3")) -> None:
+        self.prelude, self._command = prelude, command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._version = ""
+        self._can_be_kept = False
+
+    @property
+    def version(self) -> str:
+        """The solver's name and full version; "" where no child can be started."""
+        if not self._version:
+            self._start()
+        return self._version
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, None where none runs."""
+        return self._process.pid if self._process is not None else None
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        """Evaluate SMT-LIB commands; never raises for what the child does. Costs one round trip on a pipe."""
+        start = time.perf_counter()
+        failure = self._start() if self._process is None else None
+        answer, failure = ("", failure) if failure else self._ask(text, timeout_s)
+        if failure:
+            self.end()
+        return Answer(answer, failure, time.perf_counter() - start)
+
+    def close(self) -> None:
+        """Keep the child with a new context for the next solver of this command, or end it. Costs no round trip."""
+        if self._process is None or not self._can_be_kept or len(_kept) >= KEPT:
+            self.end()
+            return
+        process, self._process = self._process, None
+        try:
+            write_frame(process.stdin, RESET)  # type: ignore[arg-type]  # it was opened as a pipe
+        except OSError:
+            _end(process)
+        else:
+            _kept.append((self._command, process))
+
+    def end(self) -> None:
+        """End the child, if one runs, and wait for it."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> str | None:
+        """Take a kept child or start one, and let it read the prelude; the reason where that fails."""
+        self._process = _take(self._command)
+        version, failure = self._ask(None, START_S) if self._process is not None else ("", "none is kept")
+        if failure is not None:
+            self.end()
+            try:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+            except OSError as error:
+                return f"the solver cannot be started: {error}"
+            version, failure = self._ask(None, START_S)
+        if failure is None:
+            self._version, self._can_be_kept = version, True
+            printed, failure = self._ask(self.prelude, START_S)
+            if printed:
+                failure = f"the solver answers the definitions with {printed[:200]!r}"
+        if failure:
+            self.end()
+        return failure
+
+    def _ask(self, text: str | None, timeout_s: float) -> tuple[str, str | None]:
+        """Send a request (None: nothing, the child prints first) and return what it prints, or why it does not."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Event()
+        if text is not None and _OF_THE_PROCESS.search(text):
+            self._can_be_kept = False
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        # Reading and writing block; a child that is killed ends both, which needs nothing of the platform.
+        timer = threading.Timer(timeout_s, give_up)
+        timer.start()
+        try:
+            if text is not None:
+                write_frame(process.stdin, text.encode())
+            reply = read_frame(process.stdout)
+        except OSError:
+            reply = None
+        finally:
+            timer.cancel()
+            timer.join()
+        if late.is_set():
+            return "", f"the solver gave no answer within {timeout_s:g} s"
+        if reply is None:
+            return "", _death(process)
+        return _judge(reply.decode(errors="replace"))
+
+
+class Z3(SolverProcess):
+    """Z3, the solver that verdicts are made with."""
+
+
+class CVC5(SolverProcess):
+    """cvc5, the second solver: it shares no code with Z3.
+
+    It takes recursive functions as axioms with quantifiers, unfolds them slowly, and looks for models in vain. So
+    definitions are kept here. What can be unfolded in a refutation is; the definitions are given with it where calls
+    are left, inside its scope; and the canary is asked outside, in the same context.
+    """
+
+    def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("cvc5")) -> None:
+        options = prelude if prelude.startswith("(set-option") else ""
+        super().__init__(options, command)
+        self._definitions = prelude.removeprefix(options)
+        self._prepared: tuple[str, Scope] | None = None
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        """As Z3 does; text that is no refutations is kept for those that follow, and answered with nothing."""
+        if not text.startswith("(push)") or not text.endswith(END):
+            self._definitions += text
+            return Answer("", None, 0.0)
+        if self._prepared is None or self._prepared[0] != self._definitions:
+            self._prepared = self._definitions, Scope(self._definitions)
+        asked = []
+        for query in text.removesuffix(END).split(f"{END}(push)"):
+            commands = query.removeprefix("(push)").removesuffix("(check-sat)")
+            asked.append(f"(push){''.join(self._prepared[1].unfolded(commands))}(check-sat){END}")
+        return super().evaluate("".join(asked), timeout_s)
+
+
+SOLVERS: dict[str, type[SolverProcess]] = {"z3": Z3, "cvc5": CVC5}
+"""Every solver by its name."""
+
+
+def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
+    """A kept child of this command, which is no longer kept."""
+    for one in _kept:
+        if one[0] == command:
+            with contextlib.suppress(ValueError):  # another thread took it
+                _kept.remove(one)
+                return one[1]
+    return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a child and wait for it."""
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):  # what was still buffered for a dead child is lost, rightly
+            pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
+    process.wait()
+
+
+@atexit.register
+def end_kept() -> None:
+    """End the children that are kept when this process ends."""
+    while _kept:
+        _end(_kept.pop()[1])
+
+
+def _judge(reply: str) -> tuple[str, str | None]:
+    """The text of a reply, or the failure: some errors come as text, after any of which the context is unreliable."""
+    kind, text = reply[:1], reply[1:].strip()
+    if kind != "=":
+        return "", f"the solver raised: {text[:200]}"
+    if "(error" in text or "unsupported" in text:
+        return "", f"the solver reports {text[:200]}"
+    return text, None
+
+
+def _death(process: subprocess.Popen[bytes]) -> str:
+    """How a child ended that sent no frame."""
+    try:
+        code = process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return "the solver answers garbage"
+    if code >= 0:
+        return f"the solver ended with exit code {code}"
+    known = {s.value: s.name for s in signal.Signals}
+    return f"the solver died of {known.get(-code, f'signal {-code}')}"
