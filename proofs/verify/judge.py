@@ -76,7 +76,7 @@ def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
     if options.coq is not None:
         coq_file.clear(options.coq)
     try:
-        return plan_formats.load_any(path, options.capacity)
+        return plan_formats.load_any(path, options.capacity, options.dims)
     except ValueError as error:
         raise Disagreement(str(error)) from error
 

@@ -136,11 +136,12 @@ def model(subgraphs: Sequence[Fields], offsets: Sequence[int] | bytes | None, co
 
 
 def stored(size: int = 16, name: str = "", **more: Any) -> Fields:
-    """A tensor of bytes; `more` are fields of its table: `kind`, `shape`, `buffer`, `variable`."""
-    return {
+    """Return a tensor of bytes; `more` are fields of its table: `kind`, `shape`, `signature`, `buffer`, `variable`."""
+    fields = {
         0: ("i32", more.get("shape", [size])), 1: ("i8", more.get("kind", 3)), 2: ("u32", more.get("buffer", 0)),
         3: name, 5: ("u8", int(more.get("variable", False))),
     }  # fmt: skip
+    return fields | ({7: ("i32", more["signature"])} if "signature" in more else {})
 
 
 def node(code: int, reads: Sequence[int], writes: Sequence[int], **more: Any) -> Fields:

@@ -106,9 +106,9 @@ def test_what_the_runtime_has_of_its_own_is_left_to_it() -> None:
     assert [at == -1 for at in offsets(written(chain(node(CONV, [0], [3]))))] == [False, True, True, False]
 
 
-@pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18, 19, 20])
+@pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18])
 def test_sizes_are_those_that_the_verifier_works_out(kind: int) -> None:
-    """Two tables of element types agree, packed ones included: the capacity is the footprint. spec: FP11.2"""
+    """Two tables of element types agree: the capacity is the footprint. spec: FP11.2"""
     assert written(chain(node(CONV, [0], [3]), x=stored(7, "x", kind=kind)), alignment=1).footprint > 16
 
 

@@ -130,14 +130,53 @@ def test_constants_and_what_the_runtime_places_are_outside() -> None:
     assert {"constants", "tensors that the runtime places"} <= found.reading.outside.keys()
 
 
-@pytest.mark.parametrize(("kind", "bytes_", "offset"), [(3, 16, 16), (20, 8, 8), (17, 8, 8), (9, 16, 8)])
-def test_elements_narrower_than_a_byte_are_packed(kind: int, bytes_: int, offset: int) -> None:
-    """A plan that takes uint8 for uint4 has half the bytes. spec: FP6.3"""
+@pytest.mark.parametrize(
+    ("kind", "bytes_", "offset"), [(3, 16, 16), (17, 16, 16), (17, 16, 8), (9, 16, 8), (1, 32, 32)]
+)
+def test_the_runtime_has_a_byte_for_an_element_of_four_bits(kind: int, bytes_: int, offset: int) -> None:
+    """It unpacks them: a plan that packs int4 lets tensors overlap. spec: FP6.3"""
     tensors = {name: stored(16, name, kind=kind) for name in "xaby"}
     found = read(chain(*LINE, **tensors), [0, offset, 0, 2 * bytes_])
     assert isinstance(found.plan, Plan)
     assert found.plan.allocation.tensors.bytes.tolist() == [bytes_] * 4
     assert (wrong(found) == set()) is (offset == bytes_)
+
+
+@pytest.mark.parametrize("kind", [19, 20, 13])
+def test_an_element_type_that_the_runtime_does_not_know_is_refused(kind: int) -> None:
+    """int2, uint4 and resources. spec: FP6.3"""
+    with pytest.raises(TmmuError, match=f"a tensor of type {kind} "):
+        read(chain(*LINE, b=stored(16, "b", kind=kind)), [0, 16, 0, 32])
+
+
+OPEN = {"x": stored(shape=[1, 16], name="x", signature=[-1, 16])}
+
+
+def of_open(dims: dict[str, int], **tensors: Any) -> ForeignPlan:
+    source = Source("m.tflite", model(chain(*LINE, **tensors), [0, 16, 0, 32], CODES), dims=dims)
+    return tflite.read(source)
+
+
+def test_an_open_dimension_is_read_only_at_the_size_of_the_file_and_if_the_user_says_so() -> None:
+    """The sizes of all tensors are those at the placeholder, at which such a model may not even run. spec: FP6.16"""
+    with pytest.raises(TmmuError, match="placeholders: x:0") as refused:
+        of_open({}, **OPEN)
+    assert refused.value.fix is not None
+    assert "add --dim x:0=1" in refused.value.fix
+    assert of_open({"x:0": 1}, **OPEN).reading.assumptions == ("the open dimension x:0 is 1, as in the file",)
+    with pytest.raises(TmmuError, match="--dim x:0=8: the sizes in the file are those at 1"):
+        of_open({"x:0": 8}, **OPEN)
+    with pytest.raises(TmmuError, match="--dim x:1=16: its open dimensions are x:0"):
+        of_open({"x:0": 1, "x:1": 16}, **OPEN)
+    with pytest.raises(TmmuError, match="--dim n=1: its open dimensions are none"):
+        of_open({"n": 1})
+
+
+@pytest.mark.parametrize("signature", [[1, 17], [16], [-1, -1, -1]])
+def test_a_signature_that_is_not_of_the_shape_is_refused(signature: list[int]) -> None:
+    """spec: FP6.16"""
+    with pytest.raises(TmmuError, match=r"its shape is \[1, 16\] and its signature"):
+        of_open({}, a=stored(shape=[1, 16], name="a", signature=signature))
 
 
 def test_a_reshape_in_the_bytes_of_its_operand_is_a_view_and_elsewhere_a_copy() -> None:

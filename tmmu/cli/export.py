@@ -9,7 +9,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import File, MemorySize, examples
+from tmmu.core.flags import File, MemorySize, bound, examples, sizes
 from tmmu.core.output import did_you_mean, print_lines
 from tmmu.core.vocabulary import EFFORT_END
 
@@ -43,7 +43,11 @@ KINDS = ("tflite", "minimalloc")
     help="Search for a lower footprint: N looks, a thousand million are some seconds with the extra fast.",
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="Of buffers: the bytes in which they must fit.")
-def export(kind: str, source: str, output: str, alignment: int | None, effort: int | None, capacity: int | None) -> int:
+@bound("--dim", "The size of an open dimension of a TensorFlow Lite model's input, as the file has it: input:0=1.")
+def export(
+    kind: str, source: str, output: str, alignment: int | None, effort: int | None, capacity: int | None,
+    dim: dict[str, str],
+) -> int:  # fmt: skip
     """Plan the memory of SRC, and write SRC with the plan in it.
 
     KIND is tflite: a TensorFlow Lite model, which gets the metadata OfflineMemoryAllocation. TensorFlow Lite Micro
@@ -64,15 +68,17 @@ def export(kind: str, source: str, output: str, alignment: int | None, effort: i
     if alignment is not None and alignment & (alignment - 1):
         raise click.BadParameter(f"{alignment} is no power of two", param_hint="--alignment")
     try:
-        opened = Source.opened(source)
+        opened = Source.opened(source, dims=sizes("--dim", dim))
     except OSError as error:
         raise TmmuError("INVALID_PLAN", f"it cannot be read ({error.strerror})", file=source) from error
     if kind == "minimalloc":
+        if dim:
+            raise click.UsageError("--dim goes with the kind tflite")
         return _buffers(opened, output, alignment or 1, effort, capacity)
     if capacity is not None:
         raise click.UsageError("--capacity goes with the kind minimalloc")
     found = tflite.planned(opened, alignment or 16, effort or 0)
-    stated = gated(BY_KIND[kind], Source(output, found.data, capacity=found.footprint))
+    stated = gated(BY_KIND[kind], Source(output, found.data, capacity=found.footprint, dims=opened.dims))
     assert isinstance(stated, Stated)  # the reader works accesses out
     assert stated.reading is not None
     _refuse_any(violations(Subject(stated, None, frozenset(stated.reading.donated))))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
@@ -25,6 +27,8 @@ NAME_PER_VISIT = 32
 """Characters of a name that count as a visit: names grow with what they are in, and are copied."""
 MAX_DEPTH = MAX_BODY_DEPTH
 """How deep programs call and types nest."""
+NO_DIMS: Mapping[str, int] = MappingProxyType({})
+"""No sizes of open dimensions."""
 PIPE = "-"
 """The name of standard input on a command line."""
 
@@ -33,14 +37,15 @@ PIPE = "-"
 class Source:
     """A file that is read: its bytes, its name in messages, and where it stands, if it is no pipe.
 
-    `capacity` are the bytes of the memory, where the user gives them; only formats without capacities read it. `spent`
-    counts the visits to it and to the files beside it.
+    `capacity` is the bytes of the memory if the user gives them; only formats without capacities read it. `dims` are
+    the sizes that the user gives to open dimensions. `spent` counts the visits to it and to the files beside it.
     """
 
     name: str
     data: bytes
     path: Path | None = None
     capacity: int | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
     spent: list[int] = field(default_factory=lambda: [0], repr=False)
 
     @property
@@ -49,12 +54,14 @@ class Source:
         return self.spent[0]
 
     @classmethod
-    def opened(cls, path: str | os.PathLike[str], capacity: int | None = None) -> Source:
+    def opened(
+        cls, path: str | os.PathLike[str], capacity: int | None = None, dims: Mapping[str, int] = NO_DIMS
+    ) -> Source:
         """The file at `path`, `-` for standard input. Raises OSError, and INVALID_PLAN for more than `MAX_BYTES`."""
         name = os.fspath(path)
         if name != PIPE:
-            return cls(name, canonical.read_bounded(path, MAX_BYTES), Path(path), capacity)
-        return cls(name, _piped(), None, capacity)
+            return cls(name, canonical.read_bounded(path, MAX_BYTES), Path(path), capacity, dims)
+        return cls(name, _piped(), None, capacity, dims)
 
     def refuse(self, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
         """The error that a reader raises; `place` is `line N`, `byte N`, or the name of a thing in the file."""

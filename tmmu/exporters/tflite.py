@@ -26,10 +26,12 @@ IDENTIFIER, METADATA = b"TFL3", b"OfflineMemoryAllocation"
 ALIGNMENT = 16
 """Where TensorFlow Lite Micro places what it places itself."""
 BITS = {
-    0: 32, 1: 16, 2: 32, 3: 8, 4: 64, 6: 8, 7: 16, 8: 64, 9: 8, 10: 64, 11: 128, 12: 64, 15: 32, 16: 16, 17: 4, 18: 16,
-    19: 2, 20: 4,
+    0: 32, 1: 16, 2: 32, 3: 8, 4: 64, 6: 8, 7: 16, 8: 64, 9: 8, 10: 64, 11: 128, 12: 64, 15: 32, 16: 16, 17: 8, 18: 16,
 }  # fmt: skip
-"""The bits of an element, by the number of its type in the schema."""
+"""The bits of an element in TensorFlow Lite Micro's memory, by the number of its type in the schema.
+
+It unpacks elements of 4 bits to a byte each, and knows no others below a byte.
+"""
 CUSTOM, IF, WHILE, CALL_ONCE = 32, 118, 119, 129
 VIEWS = frozenset({22, 43, 70})
 """Reshape, Squeeze and ExpandDims."""
@@ -55,11 +57,11 @@ class OfflinePlan(NamedTuple):
 
 
 def planned(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> OfflinePlan:
-    """The model with an offline plan of ours in place of any that it has.
+    """Return the model with an offline plan of ours in place of any that it has.
 
-    `alignment` is that of each tensor, in bytes; `effort` are looks that a search may spend. Raises INVALID_PLAN for
-    what is no such model, was made by Vela, or states places in the file, which this would move; O(n log n) for n
-    tensors and operators, within the bounds of readers. spec: FP11.2
+    `alignment` is that of each tensor, in bytes; `effort` is how many looks a search may spend. Raises INVALID_PLAN if
+    the bytes are not such a model, if Vela planned it, or if it states places in the file, which this would move.
+    O(n log n) for n tensors and operators, within the bounds of readers. spec: FP11.2
     """
     if source.data[4:8] != IDENTIFIER:
         raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4")

@@ -220,7 +220,8 @@ class MethodWalk:
             self.source.spend(len(before) + len(self.written))
             self.moved, known = dict(before), dict(self.written)
             self.block(first, stop)
-            taken = {row for v in joined for row in self.moved.get(v) or () if self.written.get(row, -1) > k}
+            results = (self.moved[v] if v in self.moved else self.own(v) for v in joined)
+            taken = {row for rows in results for row in rows or () if self.written.get(row, -1) > k}
             self.step(k, f"end of arm {n}", sorted(taken), ())
             ends.append(self.moved)
             for v in self.moved:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from proofs.readers.plans.foreign_plan import ForeignPlan
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import PLAN_SUFFIXES
-from tmmu.core.source import PIPE, Source
+from tmmu.core.source import NO_DIMS, PIPE, Source
 from tmmu.plans import file
 from tmmu.plans.gate import Stated, StatedBuffers
 
@@ -136,8 +136,12 @@ def read_with(path: str) -> tuple[str, ...]:
     return (path, beside) if path.endswith(xla.SUFFIX) and os.path.exists(beside) else (path,)
 
 
-def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> Stated | StatedBuffers:
-    """The plan at `path`, ours or of another producer, `-` for standard input; through the gate either way.
+def load_any(
+    path: str | os.PathLike[str], capacity: int | None = None, dims: Mapping[str, int] = NO_DIMS
+) -> Stated | StatedBuffers:
+    """Return the plan at `path`, ours or of another producer, `-` for standard input; through the gate either way.
+
+    `dims` are sizes of open dimensions, which TensorFlow Lite models may have.
 
     Raises OSError where it cannot be read, INVALID_PLAN where it is no plan, ValueError where a `capacity` is given of
     a format that states its own.
@@ -149,8 +153,8 @@ def load_any(path: str | os.PathLike[str], capacity: int | None = None) -> State
             _needs_none(capacity, "it")
             _check_known(name, _head(name))
             return file.load_any(path)
-        return gated(form, Source.opened(path, capacity))
-    source = Source.opened(path, capacity)
+        return gated(form, Source.opened(path, capacity, dims))
+    source = Source.opened(path, capacity, dims)
     form = recognised(name, source.data[:HEAD])
     if form is None:
         _needs_none(capacity, "it")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, elements_of
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.flatbuffer import Flatbuffer, TableAt
+from tmmu.core.output import listed
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
@@ -27,15 +28,14 @@ METADATA = "OfflineMemoryAllocation"
 STALE = "plan the model again after it is changed (Vela keeps a list that it reads: give it a model without a plan)"
 HEADER = 3
 """Words before the offsets: a version, the number of subgraphs, and the number of offsets, which alone is read."""
-RUNTIME = -1
-"""The offset of a tensor that the runtime places."""
+RUNTIME = OPEN = -1
+"""The offset of a tensor that the runtime places, and the size of an open dimension in a signature."""
 DOMAIN = "tflite"
 TYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
-    10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16", 19: "int2",
-    20: "uint4",
+    10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16", 17: "int8", 18: "bfloat16",
 }  # fmt: skip
-"""The element types of the schema that have a size: strings, resources and variants have none."""
+"""The element types of which TensorFlow Lite Micro knows the size. It unpacks elements of 4 bits to a byte each."""
 _OPERATORS = """
 ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
 FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC LSH_PROJECTION
@@ -133,6 +133,7 @@ class _Reading:
         self.offsets = self._offsets(model, sum(counts))
         if not tables:
             raise source.refuse("it has no subgraph", METADATA)
+        self._check_open(tables[0])
         self.graphs, at = list[StoredSubgraph](), 0
         for table, count in zip(tables, counts, strict=True):
             self.graphs.append(self._subgraph(table, self.offsets[at : at + count], codes, len(self.graphs)))
@@ -141,7 +142,8 @@ class _Reading:
         self.rows: dict[tuple[str, int, int], int] = {}
         self.written: set[int] = set()
         self.donated: dict[str, None] = {}
-        self.assumed: dict[str, None] = {}
+        given = (f"{name} is {size}" for name, size in self.open_dims.items())
+        self.assumed = dict.fromkeys(f"the open dimension {each}, as in the file" for each in given)
         self.called = {0}
 
     def plan(self) -> ForeignPlan:
@@ -238,13 +240,50 @@ class _Reading:
             return StoredTensor(name, "uint8", 0, None, False, "constants")
         if offset == RUNTIME:
             return StoredTensor(name, "uint8", 0, None, False, "tensors that the runtime places")
-        code, shape = table.number(1, "i8"), table.numbers(0, "i32")
+        code, shape = table.number(1, "i8"), self._shape(table, place)
         if code not in TYPES or min(shape, default=0) < 0:
             raise self.source.refuse(f"a tensor of type {code} and shape {shape[:8]} has no size", place)
         size = nbytes((elements_of(shape),), TYPES[code])
         if offset + size >= UINT64_END:
             raise self.source.refuse("it ends beyond 64 bits", place)
         return StoredTensor(name, TYPES[code], size, offset, is_variable)
+
+    def _shape(self, table: TableAt, place: str) -> list[int]:
+        """The sizes of a tensor. Its signature may leave some of them open, and states no others."""
+        shape, signature = table.numbers(0, "i32"), table.numbers(7, "i32")
+        if signature and (
+            len(signature) != len(shape) or any(a not in (OPEN, b) for a, b in zip(signature, shape, strict=True))
+        ):
+            raise self.source.refuse(f"its shape is {shape[:8]} and its signature {signature[:8]}", place)
+        return shape
+
+    def _check_open(self, table: TableAt) -> None:
+        """Check that each open dimension of the main subgraph's inputs has the size of the file, as the user says.
+
+        All other sizes in the file follow from these. spec: FP6.16
+        """
+        tensors, open_dims = table.tables(0), dict[str, int]()
+        for t in dict.fromkeys(table.numbers(1, "i32")):
+            if 0 <= t < len(tensors):
+                name = tensors[t].text(3) or f"tensor {t} of subgraph 0"
+                signature, shape = tensors[t].numbers(7, "i32"), tensors[t].numbers(0, "i32")
+                sizes = enumerate(zip(signature, shape, strict=False))
+                open_dims |= {f"{name}:{axis}": size for axis, (stated, size) in sizes if stated == OPEN}
+        for name, size in self.source.dims.items():
+            if open_dims.get(name) != size:
+                what = f"--dim {name}={size}: " + (
+                    f"the sizes in the file are those at {open_dims[name]}" if name in open_dims
+                    else f"its open dimensions are {listed(list(open_dims)) or 'none'}"
+                )  # fmt: skip
+                raise self.source.refuse(what, None, "convert the model anew at the sizes that it will run at")
+        if left := [name for name in open_dims if name not in self.source.dims]:
+            flags = " ".join(f"--dim {name}={open_dims[name]}" for name in left[:4])
+            raise self.source.refuse(
+                f"dimensions of its inputs are open, and its sizes are placeholders: {listed(left)}",
+                None,
+                f"convert the model at the sizes that it will run at, or, if those of the file are meant, add {flags}",
+            )
+        self.open_dims = open_dims
 
     # Tensors
 
