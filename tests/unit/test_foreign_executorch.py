@@ -120,6 +120,20 @@ def test_the_bytes_of_either_arm_are_kept_while_the_result_is_read(
     assert found.reading.approximations
 
 
+@pytest.mark.parametrize(("second", "is_right"), [(64, True), (32, False)])
+def test_what_an_arm_writes_itself_is_held_to_its_end(second: int, is_right: bool) -> None:
+    """Values: 0 False, 1 condition, 2 x, 3 made by the first arm, 4 and 5 results, 6 sum. The second arm writes both
+    results without a move. spec: FP5.6
+    """
+    flag = {0: ("u8", 3), 1: {0: ("u8", 1)}}
+    values = [FALSE, flag, planned(0), planned(16), planned(32), planned(second), planned(96)]
+    calls: list[Call] = [
+        ("jump", 1, 5), (RELU, 2, 3, 3), ("move", 3, 4), ("move", 3, 5), ("jump", 0, 7), (RELU, 2, 4, 4),
+        (RELU, 2, 5, 5), (ADD, 4, 5, 6, 6),
+    ]  # fmt: skip
+    assert (wrong(read(values, calls, [2], [6])) == set()) is is_right
+
+
 def test_what_was_made_outside_of_the_arms_is_used_as_itself() -> None:
     """spec: FP5.6"""
     calls = [*COND]

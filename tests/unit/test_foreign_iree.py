@@ -529,6 +529,28 @@ def test_what_touches_memory_in_ways_that_are_not_read_is_refused(close: str, wh
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        f"%z = arith.constant 5 : i32 stream.cmd.fill %z, %r[%o1 for %c64] : i32 -> {T}{{%s}}",
+        "%z = arith.addi %c64, %c64 : index util.return %r",
+        f'%z = stream.timepoint.await %e => %0 : {T}{{%c64}} "stream.cmd.fill"() : () -> ()',
+    ],
+)
+def test_two_operations_on_a_line_are_refused(line: str) -> None:
+    """spec: FP1.15"""
+    with pytest.raises(TmmuError, match="are on one line"):
+        read(function(*CHAIN, close=line))
+
+
+def test_an_operand_with_another_behind_it_is_refused() -> None:
+    """spec: FP1.15"""
+    text = function(*CHAIN)
+    line = next(line for line in text.split("\n") if line.strip().startswith("ro "))
+    with pytest.raises(TmmuError, match="the command ro is not read"):
+        read(text.replace(line, f"{line} wo %a[%o1 for %c64]"))
+
+
+@pytest.mark.parametrize(
     ("commands", "ret", "broken"),
     [
         ((CHAIN[0],), "%r", set()),

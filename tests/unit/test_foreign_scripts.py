@@ -69,6 +69,36 @@ def steps(found: ForeignPlan) -> list[tuple[str, list[str], list[str], list[str]
     return list(zip(allocation.steps.node, *rows, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("cls.copy(a, B=b)", "cls.copy has the keyword B, which is not read"),
+        ("cls.copy(**t)", r"cls.copy has operands by \*\*"),
+        ('v: R.Tensor((4,), dtype="float32") = R.call_packed("f", a, out=b)', "R.call_packed has the keyword out"),
+        (
+            'v: R.Tensor((4,), dtype="float32") = R.call_packed("f", a, ty_args=(b,))',
+            "R.call_packed has the keyword ty_args",
+        ),
+        ("with T.attr(a, 1):\n    cls.copy(a, b)", "expected a block of I.vdevice, R.dataflow, R.prim_func"),
+        ("a[0] = b", "a statement of Relax was expected, got Assign"),
+        ("del a", "a statement of Relax was expected, got Delete"),
+        ("cls.copy(a, *t)", "an expression of Relax was expected, got Starred"),
+    ],
+)
+def test_what_is_not_accounted_for_in_a_line_is_refused(line: str, what: str) -> None:
+    """spec: FP1.15"""
+    with pytest.raises(TmmuError, match=what) as refused:
+        read(module(f"cls.copy(x, a)\n{line}\nreturn a"))
+    assert str(refused.value.place).startswith("line ")
+
+
+def test_a_buffer_that_a_kernel_hands_to_any_call_may_be_written() -> None:
+    """Also by keyword. spec: FP1.15, FP7.4"""
+    for call in ("T.evaluate(T.call_extern(B))", "T.store(A, buffer=B)"):
+        kernel = KERNEL.format(name="copy", n=4, body=call)
+        assert "copy" in str(read(module("cls.copy(x, a)\nreturn a", kernel)).reading.assumptions)
+
+
 META = 'metadata["ir.GenericConst"][0]'
 CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn d"
 

@@ -13,7 +13,11 @@ from proofs.readers.plans.iree_slices import DOMAIN, DumpState, FunctionMemory
 from proofs.readers.plans.iree_text import SSA
 from proofs.readers.plans.iree_values import NEVER, EndedExecutes, RegionPath, SliceAccess, at_once, in_order
 
-OPERAND = re.compile(r"\s*+(ro|wo|rw) (%[\w$.#-]++)\[(%[\w$.#-]++) for (%[\w$.#-]++)\]", re.ASCII)
+OPERAND = re.compile(
+    r"\s*+(ro|wo|rw) (%[\w$.#-]++)\[(%[\w$.#-]++) for (%[\w$.#-]++)\]"
+    r"(?: : !stream\.resource<[^>]*+>(?:\{%[\w$.#-]++\})?)?,?", re.ASCII,
+)  # fmt: skip
+"""A whole line of a dispatch."""
 WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re.ASCII)
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 ELEMENT = re.compile(r": (?:i|f|bf|u|si|ui)(\d{1,3})\b|-> (?:i|f|bf|u|si|ui)(\d{1,3})\b", re.ASCII)
@@ -93,8 +97,8 @@ class FunctionCommands(FunctionMemory):
 
     def command(self, text: str, old: str) -> None:
         """A line in an execute."""
-        access = OPERAND.match(text)
-        earlier = OPERAND.match(old)
+        access = OPERAND.fullmatch(text)
+        earlier = OPERAND.fullmatch(old)
         region = self.open[-1]
         if access is not None and earlier is not None:
             if region.kind != "dispatch":

@@ -14,8 +14,14 @@ from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
-CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : ", re.ASCII)
-SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index", re.ASCII)
+CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : \w++\s*+", re.ASCII)
+SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index\s*+", re.ASCII)
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"(?!\()')
+OPERATION = re.compile(
+    r"(?<![\w!#@%$.\"])(?:(?:arith|cf|flow|func|hal|memref|scf|stream|tensor|util|vm)\.[a-z_]\w*+(?:\.\w++)*+|\"[\w.]++\"(?=\())"
+    r"(?!\s*+=[^=]|\s*+:)", re.ASCII,
+)  # fmt: skip
+"""The name of an operation, which is neither a type, nor an attribute, nor the key of one."""
 PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
 SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
 RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
@@ -75,7 +81,10 @@ class FunctionText:
         found, noted, packing, at = list[DumpLine](), list[Noted](), "", 0
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.spend(1 + len(line) // 64)
-            constant, total = CONSTANT.match(line), SUM.match(line)
+            if len(operations := OPERATION.findall(STRING.sub("", line))) > 1:
+                what = f"{operations[0]} and {operations[1]} are on one line"
+                raise self.source.refuse(what, f"line {number}", "print the dump again: it has one operation a line")
+            constant, total = CONSTANT.fullmatch(line), SUM.fullmatch(line)
             pack = PACK.match(line)
             if constant is not None:
                 noted.append(Noted(constant[1], "", int(constant[2]) if len(constant[2]) <= 20 else UINT64_END))

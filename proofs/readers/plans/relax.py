@@ -41,6 +41,12 @@ KILLS = frozenset(("R.memory.kill_tensor", "R.memory.kill_storage", "R.vm.kill_o
 IGNORED = frozenset(("R.func_attr", "R.output", "R.assert_op", "R.print", "R.vm.check_tensor_info"))
 UNPLANNED = frozenset(("R.call_tir", "R.call_dps_packed"))
 """Calls that make a tensor of their own, which no plan places."""
+OF_TYPES = frozenset(("ty_args", "sinfo_args", "out_sinfo", "out_ty", "dtype", "ndim", "vdevice"))
+"""Keywords of calls that state types: no operand is given by one."""
+SCOPES = frozenset(("R.dataflow", "R.prim_func", "I.vdevice"))
+"""The calls that open a block."""
+NO_ACCESS = frozenset(("T.match_buffer", "T.reads", "T.writes"))
+"""Calls in a kernel that name buffers and hand none to other code."""
 
 
 @dataclass
@@ -126,7 +132,10 @@ class _Module:
                 elif callee.endswith(".vstore") and isinstance(part.func, ast.Attribute):
                     base = part.func.value
                     found.writes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
-                elif callee == "T.address_of":
+                elif callee not in NO_ACCESS:
+                    handed = [*part.args, *(keyword.value for keyword in part.keywords)]
+                    found.passes |= {of[each.id] for each in handed if isinstance(each, ast.Name) and each.id in of}
+                if callee == "T.address_of":
                     for item in part.args:
                         base = item.value if isinstance(item, ast.Subscript) else item
                         found.passes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
@@ -220,7 +229,11 @@ class _Module:
                 self.memory.returns(p.cell for p in found.every(self.source))
             case ast.If():
                 self.arms(node, names, depth)
-            case ast.With():
+            case ast.With(items=items):
+                for item in items:
+                    opened = dotted(item.context_expr.func) if isinstance(item.context_expr, ast.Call) else ""
+                    if opened not in SCOPES or item.optional_vars is not None:
+                        raise self.refuse(node, f"expected a block of {', '.join(sorted(SCOPES))}")
                 self.block(node.body, names, depth + 1)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
@@ -285,6 +298,11 @@ class _Module:
         callee = dotted(node.func)
         if callee in IGNORED:
             return ScriptValue()
+        for keyword in node.keywords:
+            given = (part.id for part in ast.walk(keyword.value) if isinstance(part, ast.Name))
+            if keyword.arg not in OF_TYPES or any(names[each].every(self.source) for each in given if each in names):
+                what = "operands by **" if keyword.arg is None else f"the keyword {keyword.arg}"
+                raise self.refuse(node, f"{callee or 'a call'} has {what}, which is not read", "give operands in order")
         if callee in KILLS:
             for arg in node.args:
                 if not isinstance(arg, ast.Name) or arg.id not in names or arg.id in self.killed:
