@@ -1,7 +1,7 @@
 """The file that a reader reads, and the bounds of all readers: memory, work and depth. A file may be hostile.
 
 A reader takes bytes from a `Source`, counts its work there, and raises what `refuse` makes: one error with file and
-place, INVALID_PLAN, exit 4. spec: FP2.1, FP2.2, FP2.3, FP2.4
+place, INVALID_PLAN, exit 4; it refuses what it does not account for. spec: FP1.15, FP2.1, FP2.2, FP2.3, FP2.4
 """
 
 from __future__ import annotations
