@@ -16,7 +16,7 @@ import click
 from proofs.proving.kernel import installed
 from proofs.proving.solvers.option import solver_option, timeout_option
 from proofs.readers.plans.formats import is_plan
-from proofs.verify import formats, picture, ranks
+from proofs.verify import formats, picture, ranks, text
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
@@ -263,9 +263,9 @@ def command(
             raise click.UsageError(one_line(f"{error.filename or path}: {error.strerror}")) from error
         verdicts.append(verdict)
         if report is not None:
-            drawn.append((verdict, list(formats.text(verdict)), plan))
+            drawn.append((verdict, list(text.lines(verdict)), plan))
         if style == "text":
-            lines = islice(formats.text(verdict, verbose), 1 if quiet else None)
+            lines = islice(text.lines(verdict, verbose), 1 if quiet else None)
             print_lines(*lines, err=verdict.verdict == "ERROR")
     _together(verdicts, members, donate, options, style, quiet)
     if report is not None:
@@ -289,7 +289,7 @@ def _together(
     for verdict in ranks.verdicts(members, options):
         verdicts.append(verdict)
         if style == "text":
-            print_lines(*islice(formats.text(verdict), 1 if quiet else None))
+            print_lines(*islice(text.lines(verdict), 1 if quiet else None))
 
 
 def _ended(verdicts: list[Verdict], style: str) -> int:
@@ -326,7 +326,7 @@ def _fleet(
                     verdict = came[len(verdicts)].verdict
                     verdicts.append(verdict)
                     if style == "text":
-                        lines = islice(formats.text(verdict, verbose), 1 if quiet else None)
+                        lines = islice(text.lines(verdict, verbose), 1 if quiet else None)
                         print_lines(*lines, err=verdict.verdict == "ERROR")
     except KeyboardInterrupt:
         kept = "kept nowhere: --resume DIR keeps them" if resume is None else f"kept in {resume}: --resume goes on"

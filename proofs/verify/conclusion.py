@@ -16,10 +16,20 @@ from proofs.proving.obligations import MODULES, VIOLATED, Outcome
 from proofs.proving.optimum import veripb
 from proofs.verify import export
 from proofs.verify.options import Options
-from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, absent, entry_of, obligations_of
+from proofs.verify.verdict import (
+    EXITS,
+    NO_ROWS,
+    NOTHING_SHARED,
+    PROVED,
+    UNKNOWN,
+    Verdict,
+    absent,
+    entry_of,
+    obligations_of,
+)
 from tmmu.plans.sections import BufferPlan, Plan, Usage
 
-NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: "no two tensors share bytes"}
+NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: NOTHING_SHARED}
 """Why an obligation has no rows."""
 
 
@@ -62,7 +72,7 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
     result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
     result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
     result.not_looked_at = absent(plan, options)
-    result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], "no rows") for e in holding if e.get("rows") == 0}
+    result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], NO_ROWS) for e in holding if e.get("rows") == 0}
     if len(plan.placement.storages) > options.definition_limit:
         limit = f"{len(plan.placement.storages)} storages, --definition-limit {options.definition_limit}"
         result.not_looked_at[promises.NAME] = limit

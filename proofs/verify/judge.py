@@ -40,7 +40,7 @@ from proofs.verify.options import (
     ranges_text,
 )
 from proofs.verify.sources import ANEW, Answers, Sources
-from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
+from proofs.verify.verdict import COMPUTED, EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing, unseen
@@ -209,7 +209,7 @@ def _of_text(result: Verdict, has_steps: bool) -> None:
     result.compared = [name for name in result.compared if name != Obligation.HASHES]
     result.not_looked_at[Obligation.HASHES] = "a text states none" if result.reading is None else "the file states none"
     if has_steps:
-        result.notes.append("lifetimes and storages were computed from the steps and from what shares with what")
+        result.notes.append(COMPUTED)
 
 
 def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], options: Options) -> None:
@@ -269,6 +269,7 @@ def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> 
     bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "steps", "shapes", "values", "defaults")},
+        "execution": EXECUTION,
         "donated": sorted(options.donated),
         "trusted_shapes": options.trust_shapes,
         "believed_operators": [],

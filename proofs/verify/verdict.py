@@ -26,6 +26,18 @@ UNUSED = ("model", "layout", "order", "replay_token", "ir_hash")
 """What every provenance states and its hashes cover, and is compared with nothing."""
 OF_MODELS = ("mode", "source_digest")
 """What provenance states of a model, and is used where there is one."""
+EXECUTION = "steps run one after another"
+"""How the steps of a plan are taken to run. spec: V5.9"""
+COMPUTED = "lifetimes and storages were computed from the steps and from what shares with what"
+"""The note on a plan that states neither; text output has it with `-v`."""
+NO_PAIRS, NO_SLOTS, NO_PEAK, NO_CONFIGURATION = (
+    "no pairs are stated", "no slots are claimed", "no peak is claimed", "no configuration is claimed",
+)  # fmt: skip
+NOTHING_SHARED, NO_ROWS = "no two tensors share bytes", "no rows"
+NOT_CLAIMED = frozenset({NO_SLOTS, NO_PEAK, NO_CONFIGURATION})
+"""The reasons of obligations about claims that a plan does not make."""
+NOTHING_TO_CHECK = frozenset({NO_PAIRS, NOTHING_SHARED, NO_ROWS})
+"""The reasons of obligations that a plan gives no occasion for."""
 
 
 @dataclass
@@ -50,6 +62,8 @@ class Verdict:
     model: str | None = None
     reading: dict[str, Any] | None = None
     """Of a plan of another producer: format, extent, assumptions, what is outside, approximations (FP1.4)."""
+    taken_from: str | None = None
+    """The folder of `--resume` from which the verdict of an earlier run was taken."""
     kernel: dict[str, Any] = field(default_factory=dict)
     """The result of the checker that Coq has proved, as `proofs.proving.kernel.answer` gives it."""
 
@@ -61,7 +75,8 @@ class Verdict:
         against = f"against {self.model}" if self.model is not None else self.scope
         rank, ranks = self.assumptions.get("rank"), self.assumptions.get("world_size")
         part = f" (rank {rank} of {ranks})" if rank is not None else ""
-        return f"{self.verdict} {self.file}{part} {against}"
+        taken = f" (taken from {self.taken_from})" if self.taken_from is not None else ""
+        return f"{self.verdict} {self.file}{part} {against}{taken}"
 
 
 def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
@@ -77,16 +92,16 @@ def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
     elif options.model is None:
         found |= dict.fromkeys((Obligation.STEPS_ARE_THE_MODEL, TYPES), "no model is given")
     if isinstance(plan, Plan) and (plan.claims is None or plan.claims.configuration is None):
-        found[Obligation.ROLES_HAVE_ARENAS] = "no configuration is claimed"
+        found[Obligation.ROLES_HAVE_ARENAS] = NO_CONFIGURATION
     usage = () if plan.claims is None else plan.claims.usage
     if all(used.slots is None and used.max_live is None for used in usage):
-        found[Obligation.SLOT_COUNT] = "no slots are claimed"
+        found[Obligation.SLOT_COUNT] = NO_SLOTS
     if all(used.peak_live_bytes is None for used in usage):
-        found[Obligation.PEAK] = "no peak is claimed"
+        found[Obligation.PEAK] = NO_PEAK
     if isinstance(plan, Plan):
         found |= _unused(plan, options.model is not None)
     if not plan.placement.must_not_alias:
-        found[Obligation.MUST_NOT_ALIAS] = "no pairs are stated"
+        found[Obligation.MUST_NOT_ALIAS] = NO_PAIRS
     return found
 
 

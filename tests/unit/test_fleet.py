@@ -247,11 +247,10 @@ def test_a_run_that_goes_on_judges_only_the_rest(folder: Path, asked: list[bytes
     again = Fleet(paths(folder), options(folder), pool, kept)
     found = {done.verdict.file: done for done in again.judged()}
     assert (again.taken, again.proofs) == (3, 1)  # the stage of rank 3 is not known to this run
-    note = f"taken from {folder / 'kept'}, where an earlier run has left it"
     for path, verdict in first.items():
-        assert found[path].verdict == replace(verdict, notes=[*verdict.notes, note])
+        assert found[path].verdict == replace(verdict, taken_from=str(folder / "kept"))
         assert found[path].member is not None
-    assert found[paths(folder)[3]].verdict.notes[-1:] != [note]
+    assert found[paths(folder)[3]].verdict.taken_from is None
 
 
 def test_what_is_open_or_no_plan_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,7 +363,7 @@ def test_a_forged_record_is_never_taken_in_silence(folder: Path, monkeypatch: py
     assert ran(str(wrong), *line, "--jobs", "1")[0] == 1
     code, out = ran(str(wrong), *line, "--resume", str(folder / "kept"))
     assert code == 0
-    assert f"note: taken from {folder}/kept" in out
+    assert f"(taken from {folder}/kept)" in out.splitlines()[0]
     assert f", 1 taken from {folder}/kept" in out.splitlines()[-1]
 
 

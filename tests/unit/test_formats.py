@@ -6,18 +6,19 @@ spec: C1.3, C1.4, C1.5, C1.7, C1.8, V5.2, V5.3
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
 
-from proofs.verify import formats
-from proofs.verify.verdict import Verdict
+from proofs.verify import formats, text
+from proofs.verify.verdict import COMPUTED, EXECUTION, Verdict
 from tmmu.core.output import print_lines
 
 NOTHING: dict[str, Any] = {
     "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
-    "believed_operators": [], "stated_sizes": {}, "assumed_sizes": {}, "steps": {},
+    "believed_operators": [], "stated_sizes": {}, "assumed_sizes": {}, "steps": {}, "execution": EXECUTION,
     "arenas": [], "devices": [], "rules": [],
 }  # fmt: skip
 
@@ -27,7 +28,7 @@ def proved(file: str = "a.cbor") -> Verdict:
         "dims": {"n": 4}, "ranges": {"m": [1, 8]}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"},
         "defaults": {"k": "3"}, "donated": ["x"], "trusted_shapes": True, "believed_operators": ["own::Op"],
         "assumed_sizes": {"own::Op": "it has no rule"}, "stated_sizes": {}, "steps": {},
-        "arenas": [
+        "execution": EXECUTION, "arenas": [
             {"name": "one", "capacity": 2**64 - 1, "alignment": 128}, {"name": "two", "capacity": 64, "alignment": 1},
             {"name": "three", "capacity": 2**64 - 1, "alignment": 128},
         ],
@@ -103,41 +104,117 @@ ALL = [proved(), refuted(), false_hash(), unknown(), unread()]
 
 
 def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
-    assert list(formats.text(proved())) == [
+    assert list(text.lines(proved())) == [
         "PROVED a.cbor against m.onnx",
-        "  proved: peak",
-        "  compared: hashes",
-        "  not looked at: kernel (not installed)",
-        "  bindings: m=1..8, n=4, rate=16, x=1x3",
-        "  defaults: k=3",
-        "  donated: x",
-        "  assumed operators: own::Op",
-        "  assumed sizes of results: own::Op (it has no rule)",
-        "  assumed arenas: one three (capacity unlimited, alignment 128), two (capacity 64, alignment 1), 1 device",
-        "  trusted: the shapes that the model file states",
+        "  proved: peak; compared: hashes",
+        "  assumed: steps run one after another; m=1..8, n=4, rate=16, x=1x3; defaults k=3; donated: x; operators as "
+        "the file states them: own::Op; sizes of results: own::Op (it has no rule); shapes as the model file states "
+        "them; 3 arenas with the stated capacities, alignments 1 to 128",
+        "  not checked: kernel (not installed)",
     ]
+
+
+def test_the_details_are_printed_when_they_are_asked_for() -> None:
+    """Each obligation, the arenas by what is stated of them, and each reason."""
+    found = proved()
+    found.not_looked_at |= {"provenance.layout": "nothing to compare it with"}
+    found.reading = {
+        "format": "own", "extent": "as stated", "assumptions": [f"a{k}" for k in range(6)],
+        "approximations": ["a region is one step"], "outside": {"constants": "they are in the file"},
+    }  # fmt: skip
+    short, whole = list(text.lines(found)), list(text.lines(found, verbose=True))
+    assert whole[: len(short)] == short
+    assert short[2].endswith("; a0; a1; a2; a3; 2 more (-v)")
+    assert whole[len(short) :] == [
+        "  hashes: PROVED (by comparison)",
+        "  peak: PROVED, 3 rows",
+        "  read as: own, as stated",
+        *(f"  assumed in reading: a{k}" for k in range(6)),
+        "  stricter than the file: a region is one step",
+        "  outside of the plan: constants (they are in the file)",
+        "  arenas as the plan states them: one three (capacity unlimited, alignment 128), two (capacity 64, alignment "
+        "1), 1 device",
+        "  not looked at: kernel (not installed)",
+        "  not looked at: provenance.layout (nothing to compare it with)",
+    ]
+
+
+def test_an_approximation_is_printed_unless_the_plan_is_proved() -> None:
+    """It is stricter than the file, so that it can be at fault for a refutation only. spec: FP1.5"""
+    reading = {"format": "own", "extent": "e", "assumptions": [], "approximations": ["one step"], "outside": {}}
+    for verdict, expected in ((proved(), False), (refuted(), True), (unknown(), True)):
+        verdict.reading = reading
+        assert ("stricter than the file: one step" in "\n".join(text.lines(verdict))) == expected
+
+
+@pytest.mark.parametrize(
+    ("arenas", "expected"),
+    [
+        ([(2**64 - 1, 8)], "1 arena of unlimited capacity, alignment 8"),
+        ([(64, 8), (64, 8)], "2 arenas of 64 bytes, alignment 8"),
+        ([(64, 8), (2**64 - 1, 16)], "2 arenas with the stated capacities, alignments 8 to 16"),
+    ],
+)
+def test_arenas_are_counted_with_their_limits(arenas: list[tuple[int, int]], expected: str) -> None:
+    found = proved()
+    found.assumptions["arenas"] = [{"name": "m", "capacity": c, "alignment": a} for c, a in arenas]
+    assert f"; {expected}" in list(text.lines(found))[2]
+
+
+def test_what_a_plan_gives_no_occasion_for_is_in_the_details_only() -> None:
+    """Of a plan without claims it is said once that there are none. spec: P2.5"""
+    found = proved()
+    found.not_looked_at = {
+        "steps_are_the_model": "no model is given", "types": "no model is given",
+        "arenas_are_configured": "no configuration is given", "must_not_alias": "no pairs are stated",
+        "sharing_is_sound": "no two tensors share bytes", "slot_count": "no slots are claimed",
+        "provenance.order": "nothing to compare it with", "claims": "the plan states none",
+    }  # fmt: skip
+    last = "  not checked: the model (--model), arena configuration (--arenas)"
+    assert list(text.lines(found))[-1] == f"{last}, claims (the plan states none)"
+    del found.not_looked_at["claims"]
+    assert list(text.lines(found))[-1] == f"{last}, slot count (no slots are claimed)"
+
+
+def test_how_lifetimes_were_computed_is_a_detail() -> None:
+    found = proved()
+    found.notes = [COMPUTED, "own"]
+    assert [line for line in text.lines(found) if "note" in line] == ["  note: own"]
+    assert [line for line in text.lines(found, verbose=True) if "note" in line] == [
+        f"  note: {COMPUTED}",
+        "  note: own",
+    ]
+
+
+def test_the_first_line_says_that_a_verdict_was_taken_from_an_earlier_run() -> None:
+    """spec: V7.7"""
+    found = proved()
+    found.taken_from = "kept"
+    assert next(text.lines(found)) == "PROVED a.cbor against m.onnx (taken from kept)"
 
 
 def test_of_many_donated_tensors_the_first_are_named() -> None:
     found = proved()
     found.assumptions["donated"] = [f"w{k}" for k in range(9)]
-    assert "  donated: w0, w1, w2, w3, w4, w5, w6, w7 and 1 more" in formats.text(found)
+    assert "; donated: w0, w1, w2, w3, w4, w5, w6, w7 and 1 more;" in list(text.lines(found))[2]
 
 
 def test_a_refuted_plan_is_one_line_and_its_witness() -> None:
-    assert list(formats.text(refuted())) == [
+    assert list(text.lines(refuted())) == [
         "REFUTED b.cbor for the steps it states",
         "  sharing_is_sound: step 2 (add) reads a, whose bytes hold b",
         "  tensors: a, b",
         "  step: 2",
         "  bytes: 64 to 127 of activations",
+        "  assumed: steps run one after another",
         "  note: one more",
     ]
-    assert list(formats.text(false_hash())) == [
+    assert list(text.lines(false_hash())) == [
         "REFUTED h.cbor for the steps it states",
         "  hashes: plan_hash is stated as 00; it is 11",
         "  stated: 00",
         "  recomputed: nothing",
+        "  assumed: steps run one after another",
     ]
 
 
@@ -147,7 +224,7 @@ def test_a_witness_names_the_ranks_the_element_and_the_shape() -> None:
         "obligation": "shards_cover", "text": "nobody holds it", "tensors": ["w"], "ranks": [0, 1], "element": [3, 0],
         "steps": [], "shape": {"m": 1, "n": 64},
     }  # fmt: skip
-    assert list(formats.text(verdict))[2:] == [
+    assert list(text.lines(verdict))[2:-1] == [
         "  tensors: w", "  ranks: 0, 1", "  element: 3, 0", "  shape: m=1, n=64",
     ]  # fmt: skip
 
@@ -157,7 +234,7 @@ def test_every_binding_is_shown() -> None:
     verdict = proved()
     for which in ("dims", "values", "defaults"):
         verdict.assumptions[which] = {f"{which}{k}": str(k) for k in range(40)}
-    printed = "\n".join(formats.text(verdict))
+    printed = "\n".join(text.lines(verdict))
     assert all(f"{which}{k}={k}" in printed for which in ("dims", "values", "defaults") for k in range(40))
 
 
@@ -165,19 +242,20 @@ def test_what_the_plan_or_the_model_lacks_is_called_nothing() -> None:
     verdict = false_hash()
     assert verdict.witness is not None
     verdict.witness |= {"stated": "", "recomputed": "relu"}
-    assert list(formats.text(verdict))[-2:] == ["  stated: nothing", "  recomputed: relu"]
+    assert list(text.lines(verdict))[-3:-1] == ["  stated: nothing", "  recomputed: relu"]
 
 
 def test_an_open_question_is_one_line_and_its_reasons() -> None:
-    assert list(formats.text(unknown())) == [
+    assert list(text.lines(unknown())) == [
         "UNKNOWN c.cbor for the steps it states",
         "  compared: hashes",
+        "  assumed: steps run one after another",
         "  note: peak: the solver gave no answer (timeout)",
     ]
 
 
 def test_what_could_not_be_read_has_no_line_that_begins_like_a_verdict() -> None:
-    assert list(formats.text(unread())) == ["error: d.cbor: not a canonical CBOR plan [INVALID_PLAN]"]
+    assert list(text.lines(unread())) == ["error: d.cbor: not a canonical CBOR plan [INVALID_PLAN]"]
 
 
 HOSTILE = "a\nPROVED b.cbor against m.onnx\r\x1b[2J\u2028"
@@ -185,7 +263,7 @@ HOSTILE = "a\nPROVED b.cbor against m.onnx\r\x1b[2J\u2028"
 
 def test_a_hostile_name_begins_no_line_and_clears_no_screen(capsys: pytest.CaptureFixture[str]) -> None:
     for verdict in (refuted(HOSTILE, HOSTILE, "b"), unread(HOSTILE)):
-        print_lines(*formats.text(verdict))
+        print_lines(*text.lines(verdict))
         printed = capsys.readouterr().out.splitlines()
         assert all(line.isprintable() for line in printed)
         assert not any(line.startswith("PROVED") for line in printed)
@@ -260,6 +338,22 @@ def test_junit_gives_the_verdict_and_the_witness_of_json() -> None:
         said = {str(p.get("name")): p.get("value") for p in suite.iter("property")}
         assert said["verdict"] == verdict.verdict
         assert json.loads(str(said["witness"])) == verdict.witness
+
+
+@pytest.mark.parametrize("verdict", ALL, ids=lambda verdict: verdict.verdict)
+def test_junit_and_sarif_state_what_a_verdict_is_about_and_rests_on(verdict: Verdict) -> None:
+    """spec: C1.8, V5.2, V5.3"""
+    verdict = replace(verdict, reading={"format": "own"}, taken_from="kept")
+    [artifact] = sarif(verdict)["artifacts"]
+    facts = artifact["properties"]
+    assert facts["assumptions"] == verdict.assumptions
+    assert (facts["scope"], facts["reading"], facts["taken_from"]) == (verdict.scope, {"format": "own"}, "kept")
+    [suite] = Xml.fromstring(formats.as_junit([verdict]))
+    stated = {str(p.get("name")): str(p.get("value")) for p in suite.iter("property")}
+    assert {name: json.loads(stated[name]) for name in facts.keys() - {"verdict", "scope"}} == {
+        name: value for name, value in facts.items() if name not in ("verdict", "scope")
+    }
+    assert (stated["verdict"], stated["scope"]) == (verdict.verdict, verdict.scope)
 
 
 def test_junit_of_hostile_names_is_xml() -> None:

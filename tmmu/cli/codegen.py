@@ -56,7 +56,8 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     Exit codes: 0 written, 1 REFUTED, 3 UNKNOWN, 4 no plan, no model, or what has no kernel or weights,
     2 command line, 70 internal error.
     """
-    from proofs.verify import formats, judge
+    from proofs.verify import judge
+    from proofs.verify import text as verdict_text
     from proofs.verify.options import Disagreement, Options
     from tmmu.mico import PlanNotProved, generate
     from tmmu.mico.generate import check_name
@@ -87,7 +88,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
                 stated.plan, model, output, prove=prove, weights=weights, static=static, name=name, bindings=own
             )
     except PlanNotProved:
-        print_lines(*formats.text(answers[-1]), f"nothing was written to {output}")
+        print_lines(*verdict_text.lines(answers[-1]), f"nothing was written to {output}")
         return answers[-1].exit
     except Disagreement as error:
         raise click.UsageError(one_line(f"{plan}: {error}")) from error

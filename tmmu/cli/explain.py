@@ -1,4 +1,7 @@
-"""`tmmu explain`: why a plan needs its memory, or what a failure code means. spec: RP3.1 to RP3.5"""
+"""`tmmu explain`: why a plan needs its memory, or what a failure code or a name in a verdict means.
+
+spec: RP3.1 to RP3.5, V9.1
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from click.shell_completion import CompletionItem
 from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.flags import examples, model_file, plan_file
 from tmmu.core.output import counted, did_you_mean, print_lines, size
+from tmmu.core.pages import failure_page, verdict_page
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings, Model
 from tmmu.tasks.training import TrainingOptions
@@ -32,21 +36,23 @@ MOST_NODES = 20_000
 
 
 def _completed(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Codes, and files of plans."""
+    """Complete failure codes, names of obligations, and files of plans."""
     codes = [CompletionItem(code) for code in REGISTRY if begun and code.startswith(begun.upper())]
-    return codes or plan_file.shell_complete(context, parameter, begun)
+    names = [CompletionItem(name) for name in verdict_page() if begun and name.startswith(begun) and " " not in name]
+    return codes + names or plan_file.shell_complete(context, parameter, begun)
 
 
 @click.command(
     epilog=examples(
         "tmmu explain unet.plan.cbor --model unet.onnx",
         "tmmu explain ARENA_TOO_SMALL",
+        "tmmu explain sharing_is_sound",
     )
 )
-@click.argument("what", metavar="PLAN|CODE", shell_complete=_completed)
+@click.argument("what", metavar="PLAN|CODE|NAME", shell_complete=_completed)
 @click.option("--model", type=model_file, help="The plan's model: try what would save.")
 def explain(what: str, model: str | None) -> int:
-    """Say why a plan needs its memory, or what a failure code means and how to fix it.
+    """Say why a plan needs its memory, or what a failure code or a name in a verdict means.
 
     Of a plan: the peak of each arena, what is live there, and which tensors' absence would lower it most. With its
     model also what other orders and layouts would need, no in-place reuse, inputs that are given up and, in training,
@@ -75,18 +81,23 @@ def explain(what: str, model: str | None) -> int:
 
 
 def _code(code: str) -> int:
-    """What `spec/errors.md` has of a code."""
-    from tmmu.core.pages import failure_page
-
-    known = failure_page()
-    if code.upper() not in known:
-        hint = did_you_mean(code.upper(), REGISTRY, f"the codes are {', '.join(REGISTRY)}")
-        raise click.UsageError(f"{code!r} is no file and no failure code; {hint}")
-    entry, registered = known[code.upper()], REGISTRY[code.upper()]
-    print_lines(
-        f"{code.upper()} ({registered.numeric}, {registered.severity}): {registered.message}",
-        f"  {entry.meaning}", f"  To fix it: {entry.fix}",
-    )  # fmt: skip
+    """Print the row of `spec/errors.md` for a failure code, or that of `spec/verdicts.md` for a name in a verdict."""
+    names = {name.replace("_", " ").lower(): name for name in verdict_page()}
+    if code.upper() in (known := failure_page()):
+        entry, registered = known[code.upper()], REGISTRY[code.upper()]
+        print_lines(
+            f"{code.upper()} ({registered.numeric}, {registered.severity}): {registered.message}",
+            f"  {entry.meaning}", f"  To fix it: {entry.fix}",
+        )  # fmt: skip
+        return 0
+    asked = code.replace("_", " ").lower()
+    name = names.get(asked) or names.get(asked.partition(".")[0])
+    if name is None:
+        hint = did_you_mean(code, [*REGISTRY, *names.values()], f"the codes are {', '.join(REGISTRY)}")
+        raise click.UsageError(f"{code!r} is no file, failure code or name in a verdict; {hint}")
+    entry_of_name = verdict_page()[name]
+    advice = [f"  What to do: {entry_of_name.advice}"] if entry_of_name.advice else []
+    print_lines(f"{name}: {entry_of_name.meaning}", *advice)
     return 0
 
 

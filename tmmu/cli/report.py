@@ -57,14 +57,14 @@ def report(
     stated, lines = plan_formats.load_any(plan), list[str]()
     maps, title = arena_maps(stated.plan), os.path.basename(plan)
     if kind == "html":
-        from proofs.verify import formats
+        from proofs.verify import text as verdict_text
         from proofs.verify.judge import judge
         from proofs.verify.options import Disagreement, Options
         from tmmu.report.page import page
 
         if verdict:
             try:
-                lines = list(formats.text(judge(plan, stated, Options(model=model, donated=frozenset(donate)))))
+                lines = list(verdict_text.lines(judge(plan, stated, Options(model=model, donated=frozenset(donate)))))
             except Disagreement as error:
                 raise click.UsageError(one_line(str(error))) from error
         drawn = [(title, maps, step_names(stated.plan))]

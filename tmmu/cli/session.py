@@ -91,7 +91,7 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no model that can be run, 2 command line or environment.
     """
-    from proofs.verify import formats
+    from proofs.verify import text as verdict_text
     from tmmu.cli.session_report import facts, lines
     from tmmu.ir import files
     from tmmu.plans import file
@@ -109,7 +109,7 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     if style == "json":
         print_text(json_text({**found, "verdict": verdict.verdict, "proved": list(verdict.proved)}))
     else:
-        print_lines(*lines(found), *formats.text(verdict))
+        print_lines(*lines(found), *verdict_text.lines(verdict))
     if output is not None:
         file.save(made, output)
         files.save(prepared.forward, f"{output}.ir.cbor")

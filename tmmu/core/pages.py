@@ -1,7 +1,8 @@
-"""The folders that commands read, in a checkout beside the package, in a wheel inside it; the table of failures."""
+"""The folders that commands read, and the tables of failures and of names that verdicts print."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,13 @@ class FailureEntry(NamedTuple):
     fix: str
 
 
+class VerdictName(NamedTuple):
+    """A row of `spec/verdicts.md`: what a name in a verdict says, and what to do; "" for nothing."""
+
+    meaning: str
+    advice: str
+
+
 def data_folder(name: str) -> Path:
     """The folder `spec` or `tla`: of the checkout that the package is in, else of the wheel that it came with."""
     package = Path(__file__).resolve().parents[1]
@@ -21,10 +29,18 @@ def data_folder(name: str) -> Path:
 
 
 def failure_page() -> dict[str, FailureEntry]:
-    """Each failure code with its meaning and its fix, as the table of `errors.md` has them."""
-    found = {}
-    for line in (data_folder("spec") / "errors.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| ") and len(cells) == 8 and cells[1].isdigit():
-            found[cells[0]] = FailureEntry(cells[6], cells[7])
-    return found
+    """Return each failure code with its meaning and its fix, from the table of `errors.md`."""
+    return {cells[0]: FailureEntry(cells[6], cells[7]) for cells in _rows("errors.md", 8) if cells[1].isdigit()}
+
+
+def verdict_page() -> dict[str, VerdictName]:
+    """Return each name that verdicts print with what it says, from the tables of `verdicts.md`."""
+    return {cells[0]: VerdictName(*cells[1:]) for cells in _rows("verdicts.md", 3) if cells[0] != "name"}
+
+
+def _rows(page: str, width: int) -> Iterator[list[str]]:
+    """Yield the cells of the table rows of a page that have `width` of them."""
+    for line in (data_folder("spec") / page).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+        if line.startswith("| ") and len(cells) == width:
+            yield cells

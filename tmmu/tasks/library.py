@@ -14,8 +14,9 @@ from operator import index
 from typing import Any
 
 from proofs.readers.plans import formats as plan_formats
-from proofs.verify import formats, picture
 from proofs.verify import judge as verify_plan
+from proofs.verify import picture
+from proofs.verify import text as verdict_text
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tmmu.core import canonical
@@ -206,11 +207,11 @@ class VerificationResult:
             raise NotProved(self)
 
     def __str__(self) -> str:
-        return "\n".join(formats.text(self.verdict))
+        return "\n".join(verdict_text.lines(self.verdict))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, and the picture of a refutation. spec: LIB5.2"""
-        return picture.part(self.verdict, list(map(one_line, formats.text(self.verdict))), self.plan)
+        return picture.part(self.verdict, list(map(one_line, verdict_text.lines(self.verdict))), self.plan)
 
 
 def plan(

@@ -104,8 +104,7 @@ class Results:
             return None
         if not right or verdict.verdict not in (PROVED, REFUTED) or verdict.exit != EXITS[verdict.verdict]:
             return None
-        note = f"taken from {self.folder}, where an earlier run has left it"
-        return replace(verdict, file=path, model=options.model, notes=[*verdict.notes, note])
+        return replace(verdict, file=path, model=options.model, taken_from=self.folder)
 
     def keep(self, key: str, verdict: Verdict) -> None:
         """Write the record of a verdict: PROVED or REFUTED, as any other may come out otherwise the next time."""

@@ -20,7 +20,7 @@ from proofs.verify.fleet import results
 from proofs.verify.fleet.words import PlanWords
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.sources import Answers, KeptSources, ask
-from proofs.verify.verdict import EXITS, NO_PLAN, UNKNOWN, Verdict
+from proofs.verify.verdict import EXECUTION, EXITS, NO_PLAN, UNKNOWN, Verdict
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
 from tmmu.core.vocabulary import Bindings
@@ -151,7 +151,7 @@ def unjudged(name: str, options: Options, reason: str) -> Verdict:
     assumptions: dict[str, Any] = {
         **{what: {} for what in ("dims", "ranges", "steps", "shapes", "values", "defaults", "stated_sizes")},
         **{what: [] for what in ("believed_operators", "arenas", "devices", "rules")},
-        "donated": [], "trusted_shapes": options.trust_shapes, "assumed_sizes": {},
+        "execution": EXECUTION, "donated": [], "trusted_shapes": options.trust_shapes, "assumed_sizes": {},
     }  # fmt: skip
     scope = "against the model" if options.model is not None else "for the steps it states"
     return replace(
