@@ -1,6 +1,6 @@
 """Verdicts as text, JSON, JUnit and SARIF: the same facts, and no name that could pass for a verdict.
 
-spec: C1.3, C1.4, C1.5, C1.7, C1.8, V5.2, V5.3
+spec: C1.3, C1.4, C1.5, C1.7, C1.8, V5.2, V5.3, V5.9
 """
 
 from __future__ import annotations
