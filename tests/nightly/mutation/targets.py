@@ -161,7 +161,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
     "tmmu/tasks/library.py": (f"{UNIT}library.py",),
     "tmmu/ir/graph.py": (f"{UNIT}library.py",),
-    "proofs/verify/formats.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py"),
+    **{f"proofs/verify/{name}.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py")
+       for name in ("formats", "text")},
     "tmmu/core/flags.py": (f"{UNIT}flags.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}cli_plan.py"),
     "proofs/verify/command.py": (*VERIFY, f"{COMMANDS}second_opinion.py", f"{COMMANDS}sharding_commands.py"),
     "tmmu/core/process.py": (f"{COMMANDS}verify_command.py", f"{COMMANDS}prove_lemmas.py"),
