@@ -1,6 +1,6 @@
 """`make mutation` names changes that no test notices and counts those that one does, in a project of two functions.
 
-What the command says of this repository rests on that: it once ran no change, and was silent (spec/findings.md, 204).
+What the command reports of this repository rests on that: it once ran no change, and was silent (finding 204).
 """
 
 from __future__ import annotations

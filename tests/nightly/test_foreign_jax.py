@@ -1,6 +1,6 @@
 """Random JAX programs, compiled now by the jax that is installed: XLA's plan of each is found right.
 
-A refutation here is XLA's fault or the reader's; either is a line in `spec/findings.md`. spec: FP4.3 to FP4.10
+A refutation here is XLA's fault or the reader's; either is a line in `spec/findings-archive.md`. spec: FP4.3 to FP4.10
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`spec/findings.md` names, for each row of `spec/decisions.md`, a test that cites the sentence which settles it."""
+"""For each row of `spec/decisions.md`, the table of `spec/findings-archive.md` names a test that cites the sentence."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def objections(decisions: str, findings: str) -> list[str]:
 
 
 def pages() -> tuple[str, str]:
-    return (ROOT / "spec/decisions.md").read_text(), (ROOT / "spec/findings.md").read_text()
+    return (ROOT / "spec/decisions.md").read_text(), (ROOT / "spec/findings-archive.md").read_text()
 
 
 def test_every_contradiction_has_a_test_that_pins_the_answer() -> None:

@@ -1,6 +1,7 @@
-"""Where onnx's shape inference and reference evaluator contradict the operators' texts: lines of `spec/findings.md`.
+"""Contradictions between onnx's shape inference or reference evaluator and the operators' texts.
 
-Each is a node whose results' sizes the verifier works out otherwise; a new version of onnx that mends one fails here.
+Each is a line of `spec/findings-archive.md`, and here a node whose result sizes the verifier computes differently.
+A new version of onnx that fixes one makes its test fail.
 """
 
 from __future__ import annotations
