@@ -219,6 +219,20 @@ def test_every_finding_names_a_test_that_exists() -> None:
     assert len(lines(page)) >= 271
 
 
+def cited(page: str) -> set[int]:
+    """Return the numbers that the tables of the short page have in their third or fourth column, ranges written out."""
+    cells = re.findall(r"^\|(?: [^|]* \|){2,3}? ((?:\d+(?:, | to )?)+) \|", page, re.MULTILINE)
+    ranges = [found for cell in cells for found in re.findall(r"(\d+)(?: to (\d+))?", cell)]
+    return {number for first, last in ranges for number in range(int(first), int(last or first) + 1)}
+
+
+def test_every_number_on_the_page_of_today_is_a_line_of_the_archive() -> None:
+    today = cited((ROOT / "spec/findings.md").read_text())
+    assert {20, 82, 267} <= today
+    assert max(today) <= len(lines(ARCHIVE.read_text().partition("\n## ")[0]))
+    assert cited("| a | b | 7, 9 to 11 | | |\n| a | b | none | 12 |\n") == {7, 9, 10, 11, 12}
+
+
 def test_a_finding_without_a_test_is_noticed() -> None:
     here = "tests/unit/test_findings.py"
     good = f"1. It is so. *`{here}::test_a_finding_without_a_test_is_noticed`*"
