@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def rows(page: str) -> list[list[str]]:
     """The cells of every row of three cells, heads left out."""
-    lines = [line.strip() for line in page.splitlines() if line.startswith("| ") and not line.startswith("| what the")]
+    lines = [line.strip() for line in page.splitlines() if line.startswith("| ")]
+    lines = [line for line in lines if not line.startswith("| documents |")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if len(row) == 3]
 
