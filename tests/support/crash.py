@@ -33,7 +33,7 @@ WRITERS = {
     ("journal.py", "append"),
     ("journal.py", "open"),
     ("journal.py", "_begun"),
-    *(("sealed_log.py", name) for name in ("open", "append", "_begun", "_write", "sync", "close", "abandon")),
+    *(("sealed_log.py", name) for name in ("open", "append", "_begin_segment", "_write", "sync", "close", "abandon")),
 }
 """The functions whose calls are points to be killed at."""
 

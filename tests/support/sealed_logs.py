@@ -60,8 +60,8 @@ from tmmu.runtime.events import EventLog
 folder, count, end = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 log = SealedLog.open(folder / "log", key(), folder / "anchor", events=EventLog(folder / "run.events"))
 if end == "renamed":
-    say = log._of_anchor
-    log._of_anchor = lambda what: os.kill(os.getpid(), signal.SIGKILL) if what == end else say(what)
+    say = log._log_anchor
+    log._log_anchor = lambda what: os.kill(os.getpid(), signal.SIGKILL) if what == end else say(what)
 if end == "discards":
     log.discard(log.records - 1)
 for number in range(count):

@@ -35,7 +35,7 @@ def test_entropy_falls_exactly_above_the_threshold() -> None:
     assert changes == sorted(changes, reverse=True)
     assert (changes[0], changes[3], changes[6]) == (1, 0, -inf)
     for wrong in (-1.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="is no correlation"):
+        with pytest.raises(ValueError, match="expected a correlation"):
             figures.entropy_change(wrong)
 
 

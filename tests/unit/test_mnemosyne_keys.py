@@ -41,16 +41,16 @@ def test_a_file_that_is_no_key_is_refused_and_never_quoted(tmp_path: Path) -> No
     path.write_bytes(sealed_logs.SECRET)
     os.chmod(path, 0o600)
     MasterKey.load(path)
-    with pytest.raises(InvalidKey, match="cannot be made"):
+    with pytest.raises(InvalidKey, match="cannot be created"):
         MasterKey.create(path)
     for mode in (0o604, 0o620, 0o640, 0o601):
         os.chmod(path, mode)
-        with pytest.raises(InvalidKey, match=rf"others may use it \(mode {mode:04o}\)"):
+        with pytest.raises(InvalidKey, match=rf"other users have access to it \(mode {mode:04o}\)"):
             MasterKey.load(path)
     os.chmod(path, 0o600)
     for wrong in (b"", sealed_logs.SECRET[:31], sealed_logs.SECRET + b"\n", sealed_logs.SECRET.hex().encode()):
         path.write_bytes(wrong)
-        with pytest.raises(InvalidKey, match="not a file of 32 bytes") as refused:
+        with pytest.raises(InvalidKey, match="expected a regular file of 32 bytes") as refused:
             MasterKey.load(path)
         assert not wrong or wrong.decode("latin-1") not in str(refused.value)
     os.mkfifo(tmp_path / "pipe", 0o600)
@@ -58,7 +58,7 @@ def test_a_file_that_is_no_key_is_refused_and_never_quoted(tmp_path: Path) -> No
         with pytest.raises(InvalidKey, match="cannot be read"):
             MasterKey.load(tmp_path / name)
     for wrong_key in (b"short", bytearray(32), "0" * 32):
-        with pytest.raises(InvalidKey, match="not 32 bytes"):
+        with pytest.raises(InvalidKey, match="expected 32 bytes"):
             MasterKey(wrong_key)  # type: ignore[arg-type]
 
 
@@ -97,7 +97,7 @@ def test_no_text_log_error_or_pickle_has_a_key(tmp_path: Path, caplog: pytest.Lo
     for secret in (sealed_logs.SECRET, *derived):
         assert not [text for text in texts if any(form in text for form in forms(secret))]
     for each in (key, key.segment(bytes(32))):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(each)
 
 

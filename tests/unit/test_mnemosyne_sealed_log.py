@@ -83,16 +83,16 @@ def damaged(what: str, parts: list[Part], log: bytes, other: bytes) -> bytes:
 
 ATTACKS = {
     "flipped": ("record 1", "changed"),
-    "replayed": ("record 2", "record 1 stands in place of record 2: replayed"),
-    "repeated at the end": ("record 5", "record 4 stands in place of record 5: replayed"),
-    "reordered": ("record 0", "record 1 stands in place of record 0: reordered"),
-    "taken out": ("record 1", "record 2 stands in place of record 1: reordered, or a record was taken out"),
-    "the last cut out": ("record 2", "there are 2 of 3 records: some were cut out"),
-    "moved from a file": ("record 1", "of another session: moved"),
-    "moved from a segment": ("record 3", "of another session: moved"),
-    "a segment taken out": ("record 0", "moved, repeated, or one was taken out"),
-    "a segment repeated": ("record 5", "moved, repeated, or one was taken out"),
-    "behind the trailer": ("record 5", "behind the end of its segment"),
+    "replayed": ("record 2", "expected record 2, got record 1: replayed"),
+    "repeated at the end": ("record 5", "expected record 5, got record 4: replayed"),
+    "reordered": ("record 0", "expected record 0, got record 1: reordered"),
+    "taken out": ("record 1", "expected record 1, got record 2: reordered, or a record was removed"),
+    "the last cut out": ("record 2", "expected 3 records, got 2: some were removed"),
+    "moved from a file": ("record 1", "belongs to another session: it was moved"),
+    "moved from a segment": ("record 3", "belongs to another session: it was moved"),
+    "a segment taken out": ("record 0", "moved or repeated, or another was removed"),
+    "a segment repeated": ("record 5", "moved or repeated, or another was removed"),
+    "behind the trailer": ("record 5", "after the end of its segment"),
     "token changed": ("record 1", "changed"),
     "salt changed": ("record 3", "its header was changed"),
 }
@@ -230,7 +230,7 @@ def test_what_is_no_record_is_refused_and_the_log_goes_on(tmp_path: Path, monkey
     monkeypatch.setattr(sealed_format, "LARGEST", 8)
     with SealedLog.open(tmp_path / "log", key()) as log:
         for token, data in ((-1, b""), (1 << 64, b""), (0, b"too large")):
-            with pytest.raises(ValueError, match="a record of token"):
+            with pytest.raises(ValueError, match="expected a token of 64 bits"):
                 log.append(token, data)
         assert log.append((1 << 64) - 1, b"as large") == 0
     assert read(tmp_path / "log") == [(0, (1 << 64) - 1, b"as large")]
@@ -328,7 +328,7 @@ def test_an_older_log_is_refused_where_the_anchor_is_there(tmp_path: Path, caplo
     cut_between, cut_within = new[: parts[6].stop], new[: parts[7].stop - 1]
     for content, records in ((old, 3), (cut_between, 4), (cut_within, 4), (b"", 0), (None, 0)):
         path.write_bytes(content) if content is not None else path.unlink()
-        code, message = ("ROLLED_BACK", "rolled back") if content in (old, None) else ("LOG_TRUNCATED", "it is cut off")
+        code, message = ("ROLLED_BACK", "rolled back") if content in (old, None) else ("LOG_TRUNCATED", "is cut off")
         for opening in (SealedReader.open, SealedLog.open):
             with pytest.raises(TmmuError, match=message) as refused:
                 opening(path, key(), anchor)
@@ -371,7 +371,7 @@ def test_a_segment_that_went_on_from_another_is_refused(tmp_path: Path) -> None:
     last = second_reader(fork.read_bytes())[-3]
     assert last.kind == "header"
     path.write_bytes(path.read_bytes() + fork.read_bytes()[last.start :])
-    with pytest.raises(TmmuError, match="a segment stands where it was not written") as refused:
+    with pytest.raises(TmmuError, match="a segment is not where it was written") as refused:
         read(path)
     assert refused.value.code_id == "NOT_AUTHENTIC"
 
@@ -406,7 +406,7 @@ def test_an_anchor_that_is_wrong_is_refused(what: str, tmp_path: Path) -> None:
         anchors.store(str(anchor), anchors.sealed(MasterKey(bytes(32)), anchors.Anchor(*[bytes(32)] * 2, 5)))
     elif what == "log":
         anchor.write_bytes(other.read_bytes())
-        message = "the anchor is of another log"
+        message = "the anchor belongs to another log"
     elif what == "short":
         anchor.write_bytes(good[:-1])
         code, message = "NOT_AUTHENTIC", "not an anchor"
@@ -415,7 +415,7 @@ def test_an_anchor_that_is_wrong_is_refused(what: str, tmp_path: Path) -> None:
         code, message = "NOT_AUTHENTIC", "not an anchor"
     elif what == "version":
         anchor.write_bytes(good[:9] + b"\x02" + good[10:])
-        code, message = "INVALID_LOG", "version 2"
+        code, message = "INVALID_LOG", "expected version 1 of an anchor, got 2"
     else:
         anchor.unlink()
         anchor.mkdir()
@@ -493,12 +493,12 @@ def test_records_of_a_writer_that_did_not_end_are_discarded(tmp_path: Path) -> N
         log.append(103, DATA[3])
     with SealedLog.open(path, key(), anchor) as log:
         for count in (1, 5):
-            with pytest.raises(ValueError, match="of which 2 are acknowledged"):
+            with pytest.raises(ValueError, match="between 2 and 4"):
                 log.discard(count)
         log.discard(3)
         assert log.records == 3
         log.append(103, b"new")
-        with pytest.raises(ValueError, match="of which 2"):
+        with pytest.raises(ValueError, match="and no new ones"):
             log.discard(3)
     assert read(path, anchor) == [*expected(DATA)[:3], (3, 103, b"new")]
     assert [part.kind[0] for part in second_reader(path.read_bytes())] == list("hrrthrhrt")

@@ -1,8 +1,8 @@
-"""Ranges of the address space, by the calls of the system itself: what Python's `mmap` has not is `MAP_FIXED`.
+"""Ranges of the address space, by system calls: Python's `mmap` does not offer `MAP_FIXED`.
 
-A range is reserved first (no access, no memory), one tile longer than is needed, and cut to whole tiles. Files are
-mapped over it, and nothing is ever unmapped inside of it: a tile is released by mapping no access over it, so that
-no other mapping of the process can come to lie there. Linux, 64 bits.
+A range is reserved first (no access, no memory). The reservation is one tile longer than needed and is then cut to
+whole tiles. Files are mapped over it. A tile is released by mapping "no access" over it, and nothing inside the range
+is ever unmapped, so that no other mapping of the process can be placed there. Linux, 64 bits.
 spec: MN1.1, MN1.2, MN2.7, MN2.8
 """
 
@@ -40,15 +40,18 @@ libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 
 def protection(is_writable: bool) -> int:
-    """The protection of a mapping that is read, or read and written."""
+    """Return the protection flags of a mapping that is read, or read and written."""
     return mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
 
 
 class AddressSpace:
-    """The calls, each an error of its own where the system refuses it. Sizes and addresses in bytes."""
+    """The memory calls of the system.
+
+    Each raises `NoAddressSpace` if the system refuses it. Sizes and addresses in bytes.
+    """
 
     def reserve(self, size: int) -> int:
-        """The address, a multiple of `TILE`, of as many whole tiles as hold `size` bytes; they cannot be accessed."""
+        """Reserve enough whole tiles for `size` bytes, without access; return their address, a multiple of `TILE`."""
         size = align_up(size, TILE)
         start = self._mmap(None, size + TILE, PROT_NONE, NOTHING, -1, 0)
         base = align_up(start, TILE)
@@ -58,7 +61,10 @@ class AddressSpace:
         return base
 
     def map_file(self, address: int, size: int, is_writable: bool, descriptor: int, offset: int) -> None:
-        """Map bytes of a file over a reserved range, shared with all that map it. A failure leaves it reserved."""
+        """Map bytes of a file over a reserved range, shared with every other mapping of it.
+
+        On failure it stays reserved.
+        """
         try:
             found = self._mmap(address, size, protection(is_writable), mmap.MAP_SHARED | MAP_FIXED, descriptor, offset)
         except NoAddressSpace:
@@ -66,28 +72,31 @@ class AddressSpace:
             raise
         if found != address:
             self.unmap(found, size)
-            raise NoAddressSpace(f"the mapping lies at {found:#x} in place of {address:#x}")
+            raise NoAddressSpace(f"expected the mapping at {address:#x}, got {found:#x}")
 
     def blank(self, address: int, size: int) -> None:
-        """Map no access over a range: its pages are given back, its addresses are not."""
+        """Map "no access" over a range: its pages are returned to the system, its addresses stay reserved."""
         self._mmap(address, size, PROT_NONE, NOTHING | MAP_FIXED, -1, 0)
 
     def unmap(self, address: int, size: int) -> None:
-        """Give a range back to the process."""
+        """Return a range of addresses to the process."""
         if libc.munmap(address, size):
             raise NoAddressSpace(f"munmap: {os.strerror(ctypes.get_errno())}")
 
     def resident(self, address: int, size: int) -> NDArray[np.bool_]:
-        """Which pages of a mapped range are in memory. For a file that the user may not write it is all of them."""
+        """Return which pages of a mapped range are in memory, [pages].
+
+        If the user may not write the file, all are reported.
+        """
         pages = np.zeros(-(-size // PAGE), np.uint8)
         if libc.mincore(address, size, pages.ctypes.data):
             raise NoAddressSpace(f"mincore: {os.strerror(ctypes.get_errno())}")
         return np.asarray(pages & 1, np.bool_)
 
     def mapped(self, address: int, size: int) -> tuple[int, int, int]:
-        """What the system has mapped of a file in a range: begin, end and the byte of the file; zeros for nothing.
+        """Return the part of a range that a file is mapped to: begin, end, and the byte of the file; zeros if none.
 
-        It ends at the first byte that is of no file, or not of the byte of the file that comes next.
+        The part ends before the first byte that is not mapped to a file, or not to the next byte of the same file.
         """
         found = (0, 0, 0)
         for begin, end, access, offset, file in _mappings():
@@ -101,7 +110,7 @@ class AddressSpace:
         return found
 
     def is_blank(self, address: int, size: int) -> bool:
-        """Does the system have all of a range as mapped, without access?"""
+        """Return whether the system has all of a range mapped without access."""
         inside = (
             min(end, address + align_up(size, PAGE)) - max(begin, address)
             for begin, end, access, _, _ in _mappings()
@@ -117,7 +126,7 @@ class AddressSpace:
 
 
 def _mappings() -> Iterator[tuple[int, int, str, int, int]]:
-    """What this process has mapped: begin, end, access, byte of the file, number of the file."""
+    """Yield the mappings of this process: begin, end, access, byte of the file, inode of the file."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, access, offset, _, file, *_ = line.split(maxsplit=5)
         begin, _, end = addresses.partition("-")
@@ -125,7 +134,7 @@ def _mappings() -> Iterator[tuple[int, int, str, int, int]]:
 
 
 def resident_bytes(ranges: Iterable[tuple[int, int]]) -> int:
-    """The bytes in memory that this process has mapped in ranges of addresses (begin, end), by the system's count."""
+    """Return the bytes in memory of the mappings that begin in `ranges` (begin, end), by the system's count."""
     ranges, total, counts = list(ranges), 0, False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         first = line.split(maxsplit=1)[0]

@@ -1,9 +1,9 @@
 """The anchor of a sealed log: how many records were acknowledged, kept outside of the log.
 
-AES-GCM cannot notice that a whole file was replaced by an older copy of itself; this small file can, as long as it is
-not replaced together with the log. It states the log (its first salt), the number of records, and the salt of the
-segment that has the last of them, all under a code of the master key. While keys are rotated it has two statements,
-under the key before and under the next one, so that the log may be replaced in between. spec: MN5.12 to MN5.14
+AES-GCM cannot detect that a whole file was replaced by an older copy of itself. This small file can, if it is not
+replaced together with the log. It states the log (its first salt), the number of records, and the salt of the segment
+that has the last of them, authenticated by a code of the master key. While keys are rotated it has two statements, one
+under the old key and one under the new, so that the log may be replaced in between. spec: MN5.12 to MN5.14
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZE = FIELDS.size + CODE
 
 
 class Anchor(NamedTuple):
-    """What was acknowledged: of which log, by which segment's writer last, and how many records."""
+    """What was acknowledged: the log, the segment of the last record, and the number of records."""
 
     log: bytes
     segment: bytes
@@ -35,23 +35,23 @@ class Anchor(NamedTuple):
 
 
 def sealed(key: MasterKey, anchor: Anchor) -> bytes:
-    """The bytes of a statement."""
+    """Return the encoded statement of an anchor, with its code under `key`."""
     fields = FIELDS.pack(MAGIC, 1, 0, *anchor)
     return fields + key.code(anchor.log, fields)
 
 
 def store(path: str, *statements: bytes, observe: Callable[[str], None] | None = None) -> None:
-    """Write them beside `path`, sync them, rename, sync the folder. TMMU_ALLOCATION_FAILURE where that fails.
+    """Write the statements atomically to `path`. Raises TMMU_ALLOCATION_FAILURE if that fails.
 
-    `observe` is called as by `write_atomically`.
+    `observe` is passed to `write_atomically`.
     """
     write_atomically(path, b"".join(statements), observe)
 
 
 def read(path: str | None) -> bytes | None:
-    """The bytes of the anchor at `path`; None where there is no such file.
+    """Read the bytes of the anchor at `path`; None if there is no such file.
 
-    `NotAuthentic` for what is no anchor, `InvalidLog` for one of another version or that cannot be read.
+    Raises `NotAuthentic` if the file is not an anchor, and `InvalidLog` if it has another version or cannot be read.
     """
     if path is None:
         return None
@@ -63,20 +63,20 @@ def read(path: str | None) -> bytes | None:
     except OSError as error:
         raise InvalidLog(f"the anchor cannot be read ({error.strerror})", os.fspath(path), "anchor") from error
     if len(data) not in (SIZE, 2 * SIZE) or not all(each.startswith(MAGIC) for each in statements(data)):
-        raise NotAuthentic("it is not an anchor, or one that was changed", path, "anchor", FIX)
+        raise NotAuthentic("the file is not an anchor, or was changed", path, "anchor", FIX)
     version = max(FIELDS.unpack_from(each)[1] for each in statements(data))
     if version != 1:
-        raise InvalidLog(f"version {version} of an anchor is not known, only 1", path, "anchor")
+        raise InvalidLog(f"expected version 1 of an anchor, got {version}", path, "anchor")
     return data
 
 
 def statements(data: bytes) -> list[bytes]:
-    """The one statement of an anchor, or the two of a rotation, that under the key before first."""
+    """Split an anchor into its statements: one, or the two of a rotation, the one under the old key first."""
     return [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
 
 
 def under(key: MasterKey, data: bytes) -> list[Anchor | None]:
-    """What each statement says; None for one that was not made under this key."""
+    """Decode each statement. None replaces a statement that was not made under this key."""
     found: list[Anchor | None] = []
     for each in statements(data):
         fields, code = each[: FIELDS.size], each[FIELDS.size :]
@@ -86,9 +86,12 @@ def under(key: MasterKey, data: bytes) -> list[Anchor | None]:
 
 
 def compare(anchor: Anchor, found: LogScan, name: str) -> None:
-    """`RolledBack`, `LogTruncated` or `NotAuthentic`, unless the log has what the anchor states."""
+    """Check that the log has the records that the anchor states.
+
+    Raises `NotAuthentic`, `LogTruncated` or `RolledBack` otherwise.
+    """
     if found.segments and found.segments[0].header.salt != anchor.log:
-        raise NotAuthentic("the anchor is of another log", name, "anchor", "name the anchor of this log")
+        raise NotAuthentic("the anchor belongs to another log", name, "anchor", "name the anchor of this log")
     count, place = len(found.records), f"record {len(found.records)} at byte {found.end}"
     if count < anchor.records:
         if found.damage not in ("", CUT_OFF):
@@ -96,7 +99,7 @@ def compare(anchor: Anchor, found: LogScan, name: str) -> None:
         if found.damage or not found.is_closed:
             raise LogTruncated(name, place, anchor.records, count)
         raise RolledBack(
-            f"rolled back: {count} records, of which {anchor.records} were acknowledged", name, anchor.records, count
+            f"rolled back: expected at least {anchor.records} records, got {count}", name, anchor.records, count
         )
     if anchor.records and found.writer_of(anchor.records - 1) != anchor.segment:
         raise RolledBack(

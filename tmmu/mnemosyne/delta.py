@@ -1,12 +1,12 @@
-"""δ: vectors stored as differences from the one before, in blocks that are decoded by themselves.
+"""δ: vectors stored as differences from the vector before, in blocks that are decoded independently.
 
-Three modes. *Lossless* subtracts patterns of bits as integers of their width, modulo 2 to the width: every vector comes
-back bit for bit, whatever it holds. *Float subtraction* is the document's V_i - V_{i-1} in float32; sums round, and the
-error has a bound that grows with the length of a block. *INT8* rounds each difference to 8 bits and takes it from what
-a reader rebuilds, so that its error stays within about half a step for ever.
+There are three modes. *Lossless* subtracts bit patterns as integers of their width, modulo 2 to the width: every vector
+is decoded bit for bit, whatever it contains. *Float subtraction* is the document's V_i - V_{i-1} in float32. Sums
+round, and the error has a bound that grows with the length of a block. *INT8* rounds each difference to 8 bits. It
+takes the difference from the reader's reconstruction, so that the error stays within about half a step at any length.
 
-The first vector of each block is stored as it is. `tla/mnemosyne/DeltaEncoding.tla` is the model, where a block is all
-there is. spec: MN4.1 to MN4.9
+The first vector of each block is stored unchanged. `tla/mnemosyne/DeltaEncoding.tla` models one block.
+spec: MN4.1 to MN4.9
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from tmmu.mnemosyne.failures import InvalidVectors
 
 BLOCK = 64
-"""How many vectors a block has where nothing else is asked for."""
+"""The default number of vectors in a block."""
 
 LARGEST = 2.0**96
-"""The largest magnitude that float subtraction and INT8 take: no sum of such differences overflows float32."""
+"""The largest magnitude that float subtraction and INT8 accept: no sum of such differences overflows float32."""
 
 LONGEST = 1 << 22
-"""The longest block of float subtraction, a fourth of 2^24: its bound is a third of all that was added, at most."""
+"""The longest block of float subtraction, 2^22: its error bound is at most a third of the magnitudes added."""
 
 UNIT = 2.0**-24
 """The unit roundoff of float32."""
@@ -39,7 +39,7 @@ Vectors: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True)
 class LosslessDeltas:
-    """Patterns of bits [n, d], unsigned and as wide as an element of `dtype`: firsts of blocks, then differences."""
+    """Bit patterns [n, d], unsigned and as wide as an element of `dtype`: firsts of blocks, then differences."""
 
     dtype: np.dtype[Any]
     block: int
@@ -47,18 +47,18 @@ class LosslessDeltas:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the records: as many as of the vectors."""
+        """Size of the records in bytes, equal to that of the vectors."""
         return self.records.nbytes
 
     def decode(self, start: int = 0, stop: int | None = None) -> Vectors:
-        """Vectors `start` to `stop`, bit for bit. O(what is asked for, and a block)."""
+        """Decode vectors `start` to `stop`, bit for bit. O(stop - start + block) vectors."""
         begin, start, stop = _range(len(self.records), self.block, start, stop)
         rows = np.empty((stop - begin, self.records.shape[1]), self.records.dtype)
         self._add_up(self.records[begin:stop], rows)
         return rows[start - begin :].view(self.dtype)
 
     def decode_into(self, out: Vectors) -> None:
-        """All vectors into the rows of `out`, which has their shape and type."""
+        """Decode all vectors into `out`, which has their shape and type."""
         self._add_up(self.records, out.view(self.records.dtype))
 
     def _add_up(self, records: NDArray[Any], out: NDArray[Any]) -> None:
@@ -75,18 +75,18 @@ class LosslessDeltas:
 
 @dataclass(frozen=True)
 class FloatDeltas:
-    """Float32 [n, d]: firsts of blocks, then differences as float32 rounds them."""
+    """Float32 records [n, d]: firsts of blocks, then differences as float32 rounds them."""
 
     block: int
     records: NDArray[np.float32]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the records: as many as of the vectors."""
+        """Size of the records in bytes, equal to that of the vectors."""
         return self.records.nbytes
 
     def decode(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """Vectors `start` to `stop`, each element within `bound` of what it was."""
+        """Decode vectors `start` to `stop`, each element within `bound` of its original."""
         begin, start, stop = _range(len(self.records), self.block, start, stop)
         rows = self.records[begin:stop].copy()
         for before, now in _steps(rows, self.block):
@@ -94,9 +94,10 @@ class FloatDeltas:
         return rows[start - begin :]
 
     def bound(self) -> NDArray[np.float64]:
-        """How far an element may be from what it was, [n, d]: γ(k + 1) of all that was added, k places into a block.
+        """Return the largest error of each element, [n, d]: γ(k + 1) of the magnitudes added, k places into a block.
 
-        γ(m) = m·u / (1 - m·u) with u = 2^-24: k sums round, and each difference has once. 0 for firsts of blocks.
+        γ(m) = m·u / (1 - m·u) with u = 2^-24: k sums round, and each difference has rounded once. It is 0 for firsts of
+        blocks.
         """
         added = np.abs(self.records, dtype=np.float64)
         for before, now in _steps(added, self.block):
@@ -108,9 +109,9 @@ class FloatDeltas:
 
 @dataclass(frozen=True)
 class Int8Deltas:
-    """Firsts of blocks as they are; of each other vector a scale, float32, and d codes from -127 to 127.
+    """Firsts of blocks unchanged; for each other vector a float32 scale and d codes from -127 to 127.
 
-    `firsts` are patterns of bits [blocks, d] of `dtype`; `scales` [n] and `codes` [n, d] are 0 at them.
+    `firsts` are bit patterns [blocks, d] of `dtype`. `scales` [n] and `codes` [n, d] are 0 for the firsts.
     """
 
     dtype: np.dtype[Any]
@@ -121,11 +122,11 @@ class Int8Deltas:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are stored: the firsts, and of each other vector its scale and its codes."""
+        """Size in bytes as stored: the firsts, and for each other vector its scale and its codes."""
         return int(self.firsts.nbytes + (len(self.codes) - len(self.firsts)) * (4 + self.codes.shape[1]))
 
     def decode(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """Vectors `start` to `stop` as float32, each element within `bound` of what it was."""
+        """Decode vectors `start` to `stop` as float32, each element within `bound` of its original."""
         begin, start, stop = _range(len(self.codes), self.block, start, stop)
         rows = np.zeros((stop - begin, self.codes.shape[1]), np.float32)
         firsts = self.firsts[begin // self.block : -(-stop // self.block)]
@@ -140,7 +141,7 @@ class Int8Deltas:
         return rows[start - begin :]
 
     def bound(self) -> NDArray[np.float64]:
-        """How far an element may be from what it was, [n, d]: half a step, and the rounding of the sum to float32."""
+        """Return the largest error of each element, [n, d]: half a step, plus the rounding of the sum to float32."""
         rebuilt = np.abs(self.decode(), dtype=np.float64)
         scales = self.scales.astype(np.float64)[:, None]
         bound = scales * (0.5 + 2.0**-40) + rebuilt * (UNIT + 2.0**-40) + 2.0**-150
@@ -149,10 +150,10 @@ class Int8Deltas:
 
 
 def encode_lossless(vectors: Vectors, block: int = BLOCK, out: NDArray[Any] | None = None) -> LosslessDeltas:
-    """The patterns of `vectors` [n, d] as differences modulo 2 to the width of an element. spec: MN4.2, MN4.3
+    """Encode bit patterns of `vectors` [n, d] as differences modulo 2 to the width of an element. spec: MN4.2, MN4.3
 
-    They are written into `out`, if it is given: [n, d] unsigned integers of that width. Elements are integers, float16,
-    bfloat16, float32 or float64, in the machine's order of bytes. O(n·d).
+    If `out` is given ([n, d] unsigned integers of that width), the differences are written into it. Elements are
+    integers, float16, bfloat16, float32 or float64, in the machine's byte order. O(n·d).
 
     >>> deltas = encode_lossless(np.array([[7], [5], [200]], np.uint8))
     >>> deltas.records.ravel().tolist(), deltas.decode(2).tolist()
@@ -166,10 +167,10 @@ def encode_lossless(vectors: Vectors, block: int = BLOCK, out: NDArray[Any] | No
 
 
 def encode_float(vectors: NDArray[np.float32], block: int = BLOCK, first: int = 0) -> FloatDeltas:
-    """V_i - V_{i-1} of float32 `vectors` [n, d], the document's δ. spec: MN4.4, MN4.5
+    """Encode float32 `vectors` [n, d] as V_i - V_{i-1}, the document's δ. spec: MN4.4, MN4.5
 
-    A refusal counts vectors from `first` on. `InvalidVectors` for another type, NaN, infinities and magnitudes beyond
-    `LARGEST`. O(n·d).
+    Raises `InvalidVectors` for another type, NaN, infinities and magnitudes beyond `LARGEST`. The message counts
+    vectors from `first`. O(n·d).
     """
     _patterns(vectors, block)
     if vectors.dtype != np.float32 or block > LONGEST:
@@ -185,11 +186,11 @@ def encode_float(vectors: NDArray[np.float32], block: int = BLOCK, first: int = 
 
 
 def encode_int8(vectors: Vectors, block: int = BLOCK, first: int = 0) -> Int8Deltas:
-    """Differences of `vectors` [n, d] from what a reader rebuilds, rounded to 8 bits. spec: MN4.6, MN4.7, MN4.8
+    """Encode differences of `vectors` [n, d] from the reader's reconstruction in 8 bits. spec: MN4.6, MN4.7, MN4.8
 
-    A vector's scale is the 127th part of its largest difference, rounded up to a float32, so that no code is cut off;
-    codes are rounded half to even. Elements are float16, bfloat16 or float32. A refusal counts vectors from `first` on.
-    `InvalidVectors` for another type, NaN, infinities and magnitudes beyond `LARGEST`. O(n·d).
+    The scale of a vector is 1/127 of its largest difference, rounded up to a float32, so that no code is cut off. Codes
+    are rounded half to even. Elements are float16, bfloat16 or float32. Raises `InvalidVectors` for another type, NaN,
+    infinities and magnitudes beyond `LARGEST`. The message counts vectors from `first`. O(n·d).
     """
     patterns = _patterns(vectors, block)
     if vectors.dtype.name not in ("float16", "bfloat16", "float32"):
@@ -206,17 +207,20 @@ def encode_int8(vectors: Vectors, block: int = BLOCK, first: int = 0) -> Int8Del
 
 
 AT_A_TIME = 1 << 15
-"""As many elements, of blocks beside each other, are rounded at a time, so that what is computed stays in a cache."""
+"""How many elements of neighbouring blocks are rounded at a time, so that intermediate results stay in a cache."""
 
 
 def _groups(rows: NDArray[Any], block: int) -> Iterator[slice]:
-    """The rows of so many whole blocks that about `AT_A_TIME` elements stand beside each other."""
+    """Yield slices of whole blocks, so that one place of all blocks of a slice has about `AT_A_TIME` elements."""
     step = block * max(1, AT_A_TIME // max(1, rows.shape[1]))
     return (slice(start, start + step) for start in range(0, len(rows), step))
 
 
 def _quantise(values: NDArray[np.float32], block: int, scales: NDArray[np.float32], codes: NDArray[np.int8]) -> None:
-    """Scales [n] and codes [n, d] of whole blocks of vectors [n, d]; those of the first vectors are left alone."""
+    """Write scales [n] and codes [n, d] of whole blocks of vectors [n, d].
+
+    Those of the first vectors are not written.
+    """
     rebuilt = values[::block].copy()
     exact, other = np.empty(rebuilt.shape), np.empty(rebuilt.shape)
     for place in range(1, min(block, len(values))):
@@ -237,36 +241,41 @@ def _quantise(values: NDArray[np.float32], block: int, scales: NDArray[np.float3
 def _rebuild(
     before: NDArray[np.float32], scales: NDArray[np.float32], codes: NDArray[Any], room: NDArray[np.float64]
 ) -> None:
-    """The next vectors as a reader has them, in place: the product is exact in float64, the sum rounded to float32."""
+    """Compute in place the next vectors as a reader has them: product exact in float64, sum rounded to float32."""
     np.multiply(codes, scales.astype(np.float64)[:, None], out=room)
     np.add(before, room, out=room)
     before[...] = room
 
 
 def _patterns(vectors: Vectors, block: int) -> NDArray[Any]:
-    """The patterns of bits, as unsigned integers. Refuses what is no matrix of numbers of a known width."""
+    """Return the bit patterns as unsigned integers.
+
+    Raises `InvalidVectors` if it is not a matrix of a supported type.
+    """
     kind = vectors.dtype
     if vectors.ndim != 2 or block < 1:
         raise InvalidVectors(
-            f"{vectors.ndim} dimensions in blocks of {block}", "vectors", "give a matrix [vectors, elements]"
+            f"expected 2 dimensions and blocks of at least 1, got {vectors.ndim} dimensions in blocks of {block}",
+            "vectors",
+            "give a matrix [vectors, elements]",
         )
     if not (kind.kind in "iuf" or kind.name == "bfloat16") or kind.itemsize > 8 or not kind.isnative:
         raise InvalidVectors(
-            f"elements {kind!r} are not encoded", "vectors",
+            f"elements of type {kind!r} cannot be encoded", "vectors",
             "convert them to integers, float16, bfloat16, float32 or float64 in this machine's order of bytes",
         )  # fmt: skip
     return np.ascontiguousarray(vectors).view(f"u{kind.itemsize}")
 
 
 def _as_float32(vectors: Vectors) -> NDArray[np.float32]:
-    """The same numbers as float32, exactly; of bfloat16 the patterns are the upper halves."""
+    """Convert to float32, exactly. A bfloat16 pattern is the upper half of a float32 pattern."""
     if vectors.dtype.name == "bfloat16":
         return (np.ascontiguousarray(vectors).view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return vectors.astype(np.float32)
 
 
 def as_float64(vectors: Vectors) -> NDArray[np.float64]:
-    """The same numbers as float64: exact but for integers beyond 2^53."""
+    """Convert to float64: exact except for integers beyond 2^53."""
     return (_as_float32(vectors) if vectors.dtype.name == "bfloat16" else vectors).astype(np.float64)
 
 
@@ -275,24 +284,31 @@ def _refuse_not_finite(values: NDArray[np.float32], first: int) -> None:
     if not fits.all():
         row, column = np.argwhere(~fits)[0]
         raise InvalidVectors(
-            f"{values[row, column]} is not finite, or its magnitude beyond 2**96",
+            f"{values[row, column]} is not finite or exceeds 2**96 in magnitude",
             f"vector {first + row} element {column}",
             "encode such vectors in the lossless mode",
         )
 
 
 def _range(length: int, block: int, start: int, stop: int | None) -> tuple[int, int, int]:
-    """The beginning of the block of `start`, and both ends of what is asked for."""
+    """Return the beginning of the block of `start`, and the requested range.
+
+    Raises `InvalidVectors` if out of range.
+    """
     end = length if stop is None else stop
     if not 0 <= start <= end <= length:
-        raise InvalidVectors(f"{start} to {end} of {length} vectors", "range", "ask for vectors that there are")
+        raise InvalidVectors(
+            f"vectors {start} to {end} were requested, there are {length}",
+            "range",
+            "request a range within the vectors",
+        )
     return start // block * block, start, end
 
 
 def _add_up(records: NDArray[Any], out: NDArray[Any]) -> None:
-    """The sums of all rows up to each, modulo 2 to the width: in groups at once, then the groups to each other.
+    """Write running sums of the rows, modulo 2 to the width: within all groups at once, then from group to group.
 
-    Sums within groups go to an array of their own: NumPy copies what lies between the rows of its result.
+    Sums within groups go to a separate array, because NumPy would copy the bytes between the rows of a strided result.
     """
     size, width = math.isqrt(len(records)), records.shape[1]
     if not size:
@@ -312,6 +328,6 @@ def _add_up(records: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 def _steps(rows: NDArray[Any], block: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """For each place of a block but the first: the rows before it and at it, of all blocks at once."""
+    """Return, for each place of a block but the first, the rows before it and the rows at it, of all blocks at once."""
     places = [rows[place::block] for place in range(min(block, len(rows)))]
     return [(before[: len(now)], now) for before, now in pairwise(places)]

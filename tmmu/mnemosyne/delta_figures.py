@@ -1,7 +1,7 @@
-"""The document's figures about δ, computed: what Theorem 5.1 states, what is stored, and what a bound is worth.
+"""The document's figures about δ, computed: Theorem 5.1, stored sizes, and the error bound.
 
-The document's 10.88 % and 0.024 % are an estimate of entropy and a bound of rounding in float32. Neither is what its
-pipeline stores or loses: see `spec/mnemosyne.md`. spec: MN4.10 to MN4.12
+The document's 10.88 % is an estimate of entropy, and its 0.024 % is a bound of rounding in float32. Its pipeline
+neither stores nor loses these amounts: see `spec/mnemosyne.md`. spec: MN4.10 to MN4.12
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ THRESHOLD = 0.5
 
 
 def entropy_change(correlation: float) -> float:
-    """Bits an element by which differences have more entropy than vectors: log2(2(1 - ρ)) / 2.
+    """Return by how many bits an element the entropy of differences exceeds that of vectors: log2(2(1 - ρ)) / 2.
 
-    Exact where neighbours are jointly Gaussian with one covariance and the cross covariance is ρ times it. ValueError
-    for what is no correlation.
+    Exact if neighbours are jointly Gaussian with one covariance and the cross covariance is ρ times it. Raises
+    ValueError if ρ is not in [-1, 1].
 
     >>> [round(entropy_change(rho), 3) for rho in (0.5, 0.7, 0.85, 0.9, 0.95)]
     [0.0, -0.368, -0.868, -1.161, -1.661]
     """
     if not -1 <= correlation <= 1:
-        raise ValueError(f"{correlation} is no correlation")
+        raise ValueError(f"expected a correlation between -1 and 1, got {correlation}")
     return log2(2 * (1 - correlation)) / 2 if correlation < 1 else -inf
 
 
 def correlation_of_gain(gain: float, bits: int = 16) -> float:
-    """The correlation at which `entropy_change` is `gain` of an element of `bits` bits.
+    """Return the correlation at which differences save the part `gain` of an element of `bits` bits.
 
     >>> round(correlation_of_gain(0.1088), 4), round(correlation_of_gain(0.1088, bits=8), 4)
     (0.9552, 0.8504)
@@ -40,7 +40,10 @@ def correlation_of_gain(gain: float, bits: int = 16) -> float:
 
 
 def correlations(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Pearson's coefficient of each vector and the one before, [n - 1]; NaN where one of them is constant. O(n·d)."""
+    """Return Pearson's coefficient of each vector and the one before, [n - 1]; NaN if one of them is constant.
+
+    O(n·d).
+    """
     centred = vectors.astype(np.float64)
     centred -= centred.mean(axis=1, keepdims=True)
     norms = np.sqrt(np.einsum("ij,ij->i", centred, centred))
@@ -52,7 +55,7 @@ def correlations(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def int8_saving(vectors: int, elements: int, first_bits: int = 16) -> float:
-    """The part of `vectors` float16 vectors that one block of INT8 saves, whose first has `first_bits` an element.
+    """Return the part that INT8 saves of one block of `vectors` float16 vectors; the first has `first_bits` an element.
 
     >>> [round(int8_saving(n, 4096), 3) for n in (2, 10, 1000)]
     [0.25, 0.45, 0.499]
@@ -62,7 +65,7 @@ def int8_saving(vectors: int, elements: int, first_bits: int = 16) -> float:
 
 
 def summation_bound(differences: int, unit: float = 2.0**-24) -> float:
-    """γ(n + 1): the error of float subtraction after n differences, relative to the sum of magnitudes; inf from 1/u on.
+    """Return γ(n + 1), the error of n float differences relative to the sum of magnitudes; inf from n + 1 = 1/u on.
 
     >>> f"{summation_bound(4000):.4%}", summation_bound(4024) < 0.00024 < summation_bound(4026)
     ('0.0239%', True)

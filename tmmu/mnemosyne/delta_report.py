@@ -1,4 +1,4 @@
-"""What δ does to given vectors: correlation, entropy by Theorem 5.1, bytes in each mode, error beside its bound.
+"""Measure δ on given vectors: correlation, entropy by Theorem 5.1, bytes in each mode, error beside its bound.
 
 Vectors are read some blocks at a time, so that a file may be larger than memory. spec: MN4.10 to MN4.14
 """
@@ -18,18 +18,18 @@ from tmmu.mnemosyne.delta_figures import THRESHOLD, correlation_of_gain, correla
 from tmmu.mnemosyne.failures import InvalidVectors
 
 CHUNK = 1 << 22
-"""Elements that are worked on at a time."""
+"""How many elements are processed at a time."""
 
 ESTIMATE = 0.1088
-"""The part of 16 bits that the document estimates to be gained."""
+"""The saving that the document estimates, as a part of 16 bits."""
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's coefficients of neighbours: of those that are defined, and how many are not.
+    """Statistics of Pearson's coefficients of neighbours. `undefined` counts the neighbours that have no coefficient.
 
-    `formula` is what Theorem 5.1 states at the mean, in bits an element, and `variance` half the logarithm of the
-    variance of differences over that of vectors: equal where vectors are as the theorem assumes them.
+    `formula` is the value of Theorem 5.1 at the mean, in bits an element. `variance` is half the logarithm of the
+    variance of differences over that of vectors. The two are equal if the vectors satisfy the theorem's assumptions.
     """
 
     mean: float
@@ -45,10 +45,11 @@ class Correlation:
 
 @dataclass(frozen=True)
 class ModeReport:
-    """A mode: bytes with and without zstd, what they save of float16, and the error of what is decoded.
+    """The result of one mode: bytes with and without zstd, their saving over float16, and the error of decoded vectors.
 
-    `error` is the largest of a vector relative to its norm, `bound` the largest that the mode permits; `changed` the
-    part of elements that differ. `refused` is why a mode takes no such vectors; then there is nothing else.
+    `error` is the largest error of a vector relative to its norm, and `bound` the largest that the mode permits.
+    `changed` is the part of elements that differ. `refused` is the reason why a mode does not accept these vectors; the
+    other fields are then unset.
     """
 
     mode: str
@@ -64,7 +65,10 @@ class ModeReport:
 
 @dataclass(frozen=True)
 class DeltaReport:
-    """All that is reported of a matrix of vectors, and what INT8 saves of 2, 10 and 1000 of that many elements."""
+    """The report of a matrix of vectors.
+
+    `int8_savings` is the saving of INT8 for 2, 10 and 1000 vectors of that width.
+    """
 
     vectors: int
     elements: int
@@ -76,13 +80,17 @@ class DeltaReport:
 
 
 def report(vectors: NDArray[Any], block: int = delta.BLOCK) -> DeltaReport:
-    """The report of `vectors` [n, d], which may be mapped from a file. O(n·d).
+    """Measure `vectors` [n, d], which may be mapped from a file. O(n·d).
 
-    `InvalidVectors` for what no mode takes. No correlation for less than two vectors.
+    Raises `InvalidVectors` if no mode accepts the vectors. With fewer than two vectors `correlation` is None.
     """
     if vectors.ndim != 2 or not vectors.size:
-        raise InvalidVectors(f"an array of shape {vectors.shape}", "vectors", "give a matrix [vectors, elements]")
-    delta.encode_lossless(vectors[:1], block)  # refuses what no mode takes
+        raise InvalidVectors(
+            f"expected a matrix with elements, got an array of shape {vectors.shape}",
+            "vectors",
+            "give a matrix [vectors, elements]",
+        )
+    delta.encode_lossless(vectors[:1], block)  # raises if no mode accepts the vectors
     modes = [
         _mode("as they are", vectors, block, _as_they_are), _mode("lossless", vectors, block, _lossless),
         _mode("float subtraction", vectors, block, _float), _mode("INT8", vectors, block, _int8),
@@ -93,7 +101,7 @@ def report(vectors: NDArray[Any], block: int = delta.BLOCK) -> DeltaReport:
 
 
 def _chunks(vectors: NDArray[Any], block: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Whole blocks of vectors, with the number of the first."""
+    """Yield whole blocks of vectors, with the number of the first vector."""
     step = max(CHUNK // max(vectors.shape[1], 1) // block, 1) * block
     for start in range(0, len(vectors), step):
         yield start, np.ascontiguousarray(vectors[start : start + step])
@@ -129,7 +137,7 @@ def _correlation(vectors: NDArray[Any], block: int) -> Correlation | None:
 
 
 Encoded = tuple[list[NDArray[Any]], NDArray[Any], NDArray[np.float64] | None]
-"""What is stored, what is decoded from it, and the bound of each element where there is one."""
+"""The stored arrays, the vectors decoded from them, and the error bound of each element if there is one."""
 
 
 def _as_they_are(rows: NDArray[Any], block: int) -> Encoded:
@@ -153,7 +161,7 @@ def _int8(rows: NDArray[Any], block: int) -> Encoded:
 
 
 def _mode(name: str, vectors: NDArray[Any], block: int, encode: Callable[[NDArray[Any], int], Encoded]) -> ModeReport:
-    squeezed = _Squeezed()
+    squeezed = _CompressedStream()
     stored = changed = 0
     error = bound = 0.0
     for _, rows in _chunks(vectors, block):
@@ -180,8 +188,8 @@ def _mode(name: str, vectors: NDArray[Any], block: int, encode: Callable[[NDArra
     return ModeReport(name, None, stored, 1 - stored / halves, size, less, error, bound, changed / vectors.size)
 
 
-class _Squeezed:
-    """The bytes that zstd makes of parts one after the other, at its default level; none without the package."""
+class _CompressedStream:
+    """A zstd stream at the default level. `size` is None if the package is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -193,19 +201,19 @@ class _Squeezed:
         self._size = 0
 
     def add(self, part: NDArray[Any]) -> None:
-        """Compress one more."""
+        """Compress one more array."""
         if self._pieces is not None:
             self._size += len(self._pieces.compress(np.ascontiguousarray(part).tobytes()))
 
     def size(self) -> int | None:
-        """All bytes."""
+        """Return the compressed size in bytes, or None without zstd. Closes the stream: call it once."""
         if self._pieces is None:
             return None
         return self._size + len(self._pieces.flush())
 
 
 def finite(value: Any) -> Any:
-    """The same for JSON, which has no number for NaN and infinities."""
+    """Replace NaN and infinities by None, recursively: JSON has no numbers for them."""
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list):

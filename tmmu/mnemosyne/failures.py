@@ -1,4 +1,4 @@
-"""What Mnemosyne refuses, each with its code (`spec/errors.md`): regions, vectors, keys and sealed logs."""
+"""The errors that Mnemosyne raises, each with its code (`spec/errors.md`): regions, vectors, keys and sealed logs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ OPERATOR = "Mnemosyne"
 
 
 class RegionRefused(TmmuError):
-    """A region that cannot be: its offset, size or file are not those of one."""
+    """A region whose offset, size or file is not valid."""
 
     def __init__(self, what: str, file: str, fix: str) -> None:
         super().__init__("REGION_REFUSED", what, file=file, fix=fix, operator=OPERATOR, region=file)
 
 
 class MemoryBound(TmmuError):
-    """With it more than 7/10 of memory would be mapped, and what may be released is not enough. Nothing has changed."""
+    """The region would bring mapped bytes above 7/10 of memory, and too few can be released. Nothing has changed."""
 
     def __init__(self, file: str, requested: int, bound: int, pinned: int) -> None:
         super().__init__(
             "MEMORY_BOUND",
-            f"{requested} bytes of tiles do not fit: {bound} may be mapped, of which {pinned} are in use",
+            f"{requested} bytes of tiles do not fit: {bound} may be mapped, and {pinned} of these are in use",
             file=file,
             fix="release views, map smaller regions, or give the process more memory",
             operator=OPERATOR,
@@ -47,7 +47,7 @@ class RegionClosed(TmmuError):
 
 
 class RegionInUse(TmmuError):
-    """A region or store is to be closed while arrays of its bytes are held."""
+    """A region or store cannot be closed while arrays of its bytes are held."""
 
     def __init__(self, file: str, tiles: int) -> None:
         super().__init__(
@@ -61,29 +61,29 @@ class RegionInUse(TmmuError):
 
 
 class NoAddressSpace(TmmuError):
-    """The system refuses a file, or a range of addresses."""
+    """The system refused to open a file or to map a range of addresses."""
 
     def __init__(self, what: str, file: str | None = None) -> None:
-        fix = "see that the file may be opened as is asked, and that limits of memory, mappings and open files allow it"
+        fix = "check the permissions of the file, and the limits of memory, mappings and open files"
         super().__init__("TMMU_ALLOCATION_FAILURE", what, file=file, fix=fix, operator=OPERATOR)
 
 
 class InvalidVectors(TmmuError):
-    """Vectors, or differences of them, that a mode of encoding does not take."""
+    """Vectors, or differences of vectors, that a mode of encoding does not accept."""
 
     def __init__(self, what: str, place: str, fix: str) -> None:
         super().__init__("INVALID_VECTORS", what, place=place, fix=fix, operator="Mnemosyne.delta")
 
 
 class InvalidKey(TmmuError):
-    """A file that is no key, or that others may read; its bytes are never quoted."""
+    """A file that is not a key, or that other users may read. Its bytes are never quoted."""
 
     def __init__(self, what: str, file: str | None, fix: str) -> None:
         super().__init__("INVALID_KEY", what, file=file, fix=fix, operator="Mnemosyne.E", place="key")
 
 
 class InvalidLog(TmmuError):
-    """A file that is no sealed log or anchor, or of a version that is not known."""
+    """A file that is not a sealed log or anchor, or whose version is unknown."""
 
     def __init__(self, what: str, file: str, place: str) -> None:
         super().__init__(
@@ -93,7 +93,7 @@ class InvalidLog(TmmuError):
 
 
 class NotAuthentic(TmmuError):
-    """Something that was not sealed under this key, or not for where it stands."""
+    """Data that was not sealed under this key, or that was sealed for another place."""
 
     def __init__(self, what: str, file: str, place: str, fix: str = "restore the log from a copy") -> None:
         super().__init__("NOT_AUTHENTIC", what, file=file, place=place, fix=fix, operator="Mnemosyne.E")
@@ -111,14 +111,14 @@ class LogTruncated(TmmuError):
 
     def __init__(self, file: str, place: str, expected: int, found: int) -> None:
         super().__init__(
-            "LOG_TRUNCATED", f"it is cut off: {found} records, of which {expected} were acknowledged", file=file,
+            "LOG_TRUNCATED", f"the log is cut off: expected at least {expected} records, got {found}", file=file,
             place=place, fix="restore a newer copy; deleting the anchor accepts what is lost", operator="Mnemosyne.E",
             expected=expected, found=found,
         )  # fmt: skip
 
 
 class RolledBack(TmmuError):
-    """An older log than its anchor states was acknowledged, one that went on from an older one, or none at all."""
+    """The log is older than its anchor states, continues an older copy, or is missing."""
 
     def __init__(self, what: str, file: str, expected: int, found: int) -> None:
         super().__init__(

@@ -1,13 +1,13 @@
-"""A file that is truncated under a mapping: the access that would end the process reads zeros, and the region is lost.
+"""Survive the truncation of a mapped file: the access reads zeros instead of ending the process; the region is lost.
 
-The system answers an access beyond the end of the file with SIGBUS, in the thread and at the instruction of the
-access. A handler of Python's `signal` runs later, between two instructions of Python, so the access is repeated for
-ever. This one is called by the system itself. It marks the region, maps zeros from the page of the access to the end
-of the region, and returns: the access is repeated and succeeds. Code that uses the bytes checks the mark afterwards.
+The system answers an access beyond the end of the file with SIGBUS, in the thread and at the instruction of the access.
+A handler of Python's `signal` runs later, between two instructions of Python, so that the access would be repeated for
+ever. The system calls this handler directly. It marks the region, maps zeros from the page of the access to the end of
+the region, and returns: the access is repeated and succeeds. Code that uses the bytes checks the mark afterwards.
 
-The access is synchronous (a loop of NumPy, a copy of bytes), so no lock of the memory allocator is held, and the
-thread takes the interpreter's lock as in every callback. What is no access of a region goes to the handler that was
-installed before. spec: MN2.5
+The access is synchronous (a loop of NumPy, a copy of bytes), so no lock of the memory allocator is held, and the thread
+takes the interpreter's lock as in every callback. Signals that are not caused by an access to a region go to the
+handler that was installed before. spec: MN2.5
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SA_NODEFER = 0x40000000
 
 @dataclass(eq=False)
 class WatchedRange:
-    """Addresses from `begin` to `end` that files are mapped to, and whether an access to them has failed."""
+    """Addresses from `begin` to `end` that files are mapped to. `is_lost` is set when an access to them fails."""
 
     begin: int
     end: int
@@ -36,7 +36,7 @@ class WatchedRange:
 
 
 class _Information(ctypes.Structure):
-    """`siginfo_t` of Linux, of 64 bits, as far as it is read."""
+    """The fields of `siginfo_t` that are read. Linux, 64 bits."""
 
     _fields_ = (
         ("number", ctypes.c_int),
@@ -47,7 +47,7 @@ class _Information(ctypes.Structure):
 
 
 class _Action(ctypes.Structure):
-    """`struct sigaction` of the C library."""
+    """The C library's `struct sigaction`."""
 
     _fields_ = (
         ("handler", ctypes.c_void_p),
@@ -65,7 +65,7 @@ _previous = _Action()
 
 
 def watch(watched: WatchedRange) -> None:
-    """Mark it from now on when an access within it fails. Makes the handler the process's, if it is not."""
+    """Mark this range from now on when an access to it fails. Installs the process's handler if needed."""
     global _watched
     with _lock:
         _install()
@@ -73,7 +73,7 @@ def watch(watched: WatchedRange) -> None:
 
 
 def unwatch(watched: WatchedRange) -> None:
-    """Watch it no longer; nothing may access it any more. It takes no lock: a region may be collected at any moment."""
+    """Stop watching; nothing may access the range any more. Takes no lock: a region may be collected at any moment."""
     watched.end = watched.begin
 
 
@@ -90,7 +90,7 @@ def _install() -> None:
 
 
 def _on_bus_error(number: int, information: int, context: int | None) -> None:
-    """Called by the system in the thread of the access, and must not raise: the access would be repeated for ever."""
+    """Handle SIGBUS in the thread of the access. It must not raise, or the access would be repeated for ever."""
     found = _Information.from_address(information)
     if found.code > 0:  # by an access, not by another process
         address = found.address or 0

@@ -1,8 +1,8 @@
-"""τ: the document's minimum of a machine, line by line, against this one.
+"""τ: compare this machine with the document's minimum, line by line.
 
-Each line passes, falls short, or is unknown: what a machine does not show is neither. A virtual disk hides its medium,
-a virtual card its speed, and the tables of the firmware are root's. Linux; everything is read below one root, `/proc`
-and `/sys` of another machine included. spec: MN6.1 to MN6.6
+Each line passes, falls short, or is unknown because the machine does not show the value. A virtual disk hides its
+medium, and a virtual card its speed; the tables of the firmware are readable by root only. All files are read below one
+root, so that copies of `/proc` and `/sys` of another machine can be checked. Linux. spec: MN6.1 to MN6.6
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORTFALL: Final = "shortfall"
 UNKNOWN: Final = "unknown"
 
 GB = 10**9
-"""002's GB and MB/s are decimal."""
+"""The document's GB and MB/s are decimal."""
 
 CORES = 4
 RAM = 8 * GB
@@ -36,7 +36,7 @@ READ_SPEED = 500 * 10**6
 NETWORK = 1000
 CORTEX_A76 = 0xD0B
 AT_LEAST_LPDDR4 = {0x1E: "LPDDR4", 0x23: "LPDDR5"}
-"""The types of SMBIOS (type 17, offset 0x12) that the minimum takes."""
+"""The memory types of SMBIOS (type 17, offset 0x12) that satisfy the minimum."""
 MEMORY_TYPES = {
     0x18: "DDR3",
     0x1A: "DDR4",
@@ -49,7 +49,7 @@ MEMORY_TYPES = {
 
 @dataclass(frozen=True)
 class HardwareCheck:
-    """One line of the minimum: what is required, what was found, and whether that is enough."""
+    """One line of the minimum: the requirement, the value found, and whether that is enough."""
 
     name: str
     required: str
@@ -58,16 +58,16 @@ class HardwareCheck:
 
 
 def check(folder: Path, root: Path = Path("/"), read_speed: float | None = None) -> list[HardwareCheck]:
-    """The lines of the minimum, for a store in `folder`.
+    """Compare the machine with each line of the minimum, for a store in `folder`.
 
     Parameters
     ----------
     folder
-        Where vectors are kept: its disk is looked at.
+        Where vectors are kept: its disk is checked.
     root
-        Under which `proc` and `sys` are found.
+        The folder that contains `proc` and `sys`.
     read_speed
-        Bytes a second that were measured there; without it that line is unknown.
+        The measured bytes a second of that disk; without it that line is unknown.
     """
     machine = _Machine(root)
     disk = machine.disk(os.stat(folder).st_dev)
@@ -78,7 +78,7 @@ def check(folder: Path, root: Path = Path("/"), read_speed: float | None = None)
 
 
 def read_ahead(folder: Path, root: Path = Path("/")) -> str | None:
-    """What the system reads of the folder's disk beyond a page that is absent, as in 128 KiB: a cold read takes it."""
+    """Return the read-ahead of the folder's disk, such as "128 KiB", which each cold read costs; None if not shown."""
     disk = _Machine(root).disk(os.stat(folder).st_dev)
     text = text_of(disk.folder / "queue/read_ahead_kb").strip() if disk.folder is not None else ""
     return f"{text} KiB" if text.isdigit() else None
@@ -95,21 +95,24 @@ def _at_least(found: float | None, required: float) -> Verdict:
 
 @dataclass(frozen=True)
 class _Disk:
-    """A block device as /sys has it; without a folder where a file system has none that is seen."""
+    """A block device of /sys. `folder` is None if the file system shows no device."""
 
     name: str
     folder: Path | None = None
 
 
 class _Machine:
-    """What `/proc` and `/sys` below a root show."""
+    """The properties of a machine that `/proc` and `/sys` below a root show."""
 
     def __init__(self, root: Path) -> None:
         self.proc, self.sys = root / "proc", root / "sys"
         self.processors = [_fields(part) for part in text_of(self.proc / "cpuinfo").split("\n\n")]
 
     def cores(self) -> HardwareCheck:
-        """Cores that this process may use: not threads of one core, and no more than its control groups let run."""
+        """Check the cores that this process may use.
+
+        Threads of a core count once; control groups may limit the number.
+        """
         allowed = _numbers(_fields(text_of(self.proc / "self/status")).get("Cpus_allowed_list", ""))
         here = [each for each in self.processors if each.get("processor", "").isdigit()]
         usable = [each for each in here if not allowed or int(each["processor"]) in allowed]
@@ -120,7 +123,7 @@ class _Machine:
         return HardwareCheck("cores", "4 cores", found, _at_least(cores, CORES))
 
     def _quota(self) -> Iterator[float]:
-        """Processors that control groups let run at a time, where they limit them."""
+        """Yield the processors that each limiting control group lets run at a time."""
         for folder, version in control_groups("cpu", self.sys / "fs/cgroup", self.proc / "self/cgroup"):
             names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
             numbers = " ".join(text_of(folder / name) for name in names).split()
@@ -128,7 +131,10 @@ class _Machine:
                 yield int(numbers[0]) / int(numbers[1])
 
     def core_type(self) -> HardwareCheck:
-        """A Cortex-A76 is one; which other cores are equivalent the document leaves open."""
+        """Check the type of the cores.
+
+        Only Cortex-A76 passes: the document does not define which cores are equivalent.
+        """
         parts = {each["CPU part"] for each in self.processors if "CPU part" in each}
         names = sorted({each["model name"] for each in self.processors if "model name" in each})
         verdict: Verdict = PASS if parts == {hex(CORTEX_A76)} else UNKNOWN
@@ -136,7 +142,7 @@ class _Machine:
         return HardwareCheck("core type", "Cortex-A76 or equivalent", found, verdict)
 
     def simd(self) -> HardwareCheck:
-        """All processors have AVX2, or NEON, which is `asimd` on 64 bits."""
+        """Check that all processors have AVX2 or NEON (`asimd` on 64 bits)."""
         flags = [(each.get("flags") or each.get("Features") or "").split() for each in self.processors]
         flags = [each for each in flags if each]
         shared = [name for name in ("avx2", "asimd", "neon") if flags and all(name in each for each in flags)]
@@ -145,7 +151,7 @@ class _Machine:
         return HardwareCheck("SIMD", "NEON or AVX2", found, verdict)
 
     def ram(self) -> Iterator[HardwareCheck]:
-        """What this process may use, beside 8 GB and beside what the working set of LLaMA-2-7B needs."""
+        """Check the memory that this process may use: against 8 GB, and against the working set of LLaMA-2-7B."""
         total = re.search(r"^MemTotal:\s+(\d+) kB$", text_of(self.proc / "meminfo"), re.MULTILINE)
         size = None
         if total is not None:
@@ -153,13 +159,13 @@ class _Machine:
         found = "not shown" if size is None else _decimal(size)
         need = required_ram(WORKING_SET)
         yield HardwareCheck("RAM", _decimal(RAM), found, _at_least(size, RAM))
-        required = f"{_decimal(need)}, of which {_decimal(WORKING_SET)} are 7/10"
+        required = f"{_decimal(need)}: 7/10 of it are {_decimal(WORKING_SET)}"
         yield HardwareCheck("RAM for the working set", required, found, _at_least(size, need))
 
     def memory_rate(self) -> HardwareCheck:
-        """The slowest module by the tables of the firmware (SMBIOS, type 17), which root alone may read.
+        """Check the slowest memory module of the firmware's tables (SMBIOS, type 17), which only root may read.
 
-        Its rate is that of transfers: LPDDR4-3200 has a clock of 1600 MHz.
+        The rate counts transfers: LPDDR4-3200 has a clock of 1600 MHz.
         """
         found = []
         for path in sorted((self.sys / "firmware/dmi/entries").glob("17-*/raw")):
@@ -178,11 +184,11 @@ class _Machine:
         name = MEMORY_TYPES.get(kind, f"type {kind:#x}")
         verdict = _at_least(rate, MEMORY_RATE)
         if verdict == PASS and kind not in AT_LEAST_LPDDR4:
-            verdict = UNKNOWN  # other memory at this rate: the document compares it with none
+            verdict = UNKNOWN  # the document does not compare other memory types
         return HardwareCheck("memory rate", required, f"{name} at {rate} MT/s", verdict)
 
     def disk(self, device: int) -> _Disk:
-        """The whole disk of a device number, or of the device that its file system is mounted from."""
+        """Return the whole disk of a device number, or of the device that its file system is mounted from."""
         number = f"{os.major(device)}:{os.minor(device)}"
         at = self.sys / "dev/block" / number
         if not at.exists():
@@ -198,19 +204,22 @@ class _Machine:
         return _whole(at)
 
     def storage(self, disk: _Disk) -> HardwareCheck:
-        """The size of the whole disk, in sectors of 512 bytes."""
+        """Check the size of the whole disk, which /sys counts in sectors of 512 bytes."""
         text = text_of(disk.folder / "size").strip() if disk.folder is not None else ""
         size = int(text) * 512 if text.isdigit() else None
         found = f"{disk.name}: {'size not shown' if size is None else _decimal(size)}"
         return HardwareCheck("storage", _decimal(STORAGE), found, _at_least(size, STORAGE))
 
     def medium(self, disk: _Disk) -> HardwareCheck:
-        """NVMe passes whatever its speed; eMMC is not known to be 5.1; other media fall short, however fast."""
+        """Check the storage medium.
+
+        NVMe passes at any speed, eMMC is unknown (its version is not shown), others fall short.
+        """
         verdict, found = _medium(disk)
         return HardwareCheck("medium", "NVMe SSD or eMMC 5.1", found, verdict)
 
     def network(self) -> HardwareCheck:
-        """The best of the cards that are devices: bridges, loops and pairs of containers are none."""
+        """Check the best of the network cards that are devices: bridges, loopbacks and virtual pairs do not count."""
         found: list[tuple[Verdict, str]] = []
         for card in sorted((self.sys / "class/net").glob("*")):
             if not (card / "device").exists():
@@ -227,13 +236,13 @@ class _Machine:
             found.append((_at_least(speed, NETWORK), f"{card.name}: {shown}"))
         if not found:
             shown = "none that is a device" if (self.sys / "class/net").is_dir() else "not shown"
-            found = [(UNKNOWN, shown)]  # a container sees the cards of its host no more than their speed
+            found = [(UNKNOWN, shown)]  # a container sees neither the host's cards nor their speed
         verdict, best = min(found, key=lambda each: (PASS, UNKNOWN, SHORTFALL).index(each[0]))
         return HardwareCheck("network", "1 Gbit/s Ethernet or Wi-Fi 6", best, verdict)
 
 
 def _whole(at: Path) -> _Disk:
-    """The disk that a partition is of, and below a mapped device the one disk that it is on."""
+    """Return the disk of a partition. Below a mapped device, return the one disk that it is on."""
     if (at / "partition").exists():
         at = at.parent
     below = sorted((at / "slaves").glob("*"))
@@ -243,11 +252,11 @@ def _whole(at: Path) -> _Disk:
 def _medium(disk: _Disk) -> tuple[Verdict, str]:
     name, at = disk.name, disk.folder
     if at is None:
-        return (SHORTFALL, f"{name}: memory, no storage") if name in ("tmpfs", "ramfs") else (UNKNOWN, name)
+        return (SHORTFALL, f"{name}: memory, not storage") if name in ("tmpfs", "ramfs") else (UNKNOWN, name)
     if name.startswith("nvme"):
         return PASS, f"{name}: NVMe SSD"
     if name.startswith(("zram", "ram")):
-        return SHORTFALL, f"{name}: memory, no storage"
+        return SHORTFALL, f"{name}: memory, not storage"
     if name.startswith("mmcblk"):
         kind = text_of(at / "device/type").strip()
         if kind == "SD":
@@ -261,13 +270,13 @@ def _medium(disk: _Disk) -> tuple[Verdict, str]:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Lines `name : value`."""
+    """Parse lines `name : value`."""
     pairs = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
 
 
 def _numbers(text: str) -> set[int]:
-    """Numbers and ranges as in 0-3,8."""
+    """Parse numbers and ranges, such as "0-3,8"."""
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

@@ -1,4 +1,4 @@
-"""How often a tile that is asked for is there, by each way to choose the one that goes.
+"""Count cache hits on a trace of tiles under each replacement policy.
 
 A trace is a sequence of tiles, each with the weight that its tokens have at that access. LRU, LFU, ARC and Bélády's
 optimum, which is given the whole trace, are those of libCacheSim. spec: MN3.7
@@ -16,9 +16,9 @@ NEVER = 1 << 62
 
 
 def semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, factor: Fraction = LAMBDA) -> int:
-    """How many accesses of a trace find their tile among the `room` that are resident, by `SemanticReplacement`.
+    """Return how many accesses find their tile resident, with room for `room` tiles, under `SemanticReplacement`.
 
-    `weights` has the weight that the tile has from each access on, 0 to 2^16. O(n log room).
+    `weights` has the weight of the accessed tile from that access on, 0 to 2^16. O(n log room).
     """
     resident, hits = SemanticReplacement(factor), 0
     for tile, weight in zip(trace, weights, strict=True):
@@ -29,14 +29,14 @@ def semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, facto
             continue
         if len(resident) == room:
             victim = resident.victim()
-            assert victim is not None  # none is held
+            assert victim is not None  # no tile is held
             resident.remove(victim)
         resident.insert(tile, weight)
     return hits
 
 
 def hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> dict[str, int]:
-    """The hits of our policy (`semantic`) and, over the same trace and room, of `LRU`, `LFU`, `ARC` and `Belady`.
+    """Return the hits of our policy (`semantic`) and of `LRU`, `LFU`, `ARC` and `Belady` on the same trace and room.
 
     A process that has loaded libCacheSim 0.3.5 can no longer export a module of torch 2.15 to ONNX.
     """

@@ -1,8 +1,8 @@
-"""Where keys come from: a file that its owner alone may read, and HKDF-SHA256 for everything that is sealed.
+"""Keys: read from a file that only its owner may read, and derived by HKDF-SHA256 for everything that is sealed.
 
-A master key seals nothing itself. Each opening of a log for writing derives its own key from a random salt, so that a
-pair of key and initialization vector comes again only where 32 random bytes do. No key appears in a text, a log or an
-error, nor can one be pickled. spec: MN5.1 to MN5.4
+A master key seals nothing itself. Each opening of a log for writing derives a new key from a random salt, so that a
+pair of key and initialization vector repeats only if 32 random bytes do. No key appears in a text, a log or an error,
+and no key can be pickled. spec: MN5.1 to MN5.4
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TAG = 16
 
 
 class _Secret:
-    """Bytes that no text, error or pickle shows."""
+    """Secret bytes that no text, error or pickle shows."""
 
     __slots__ = ("_bytes",)
 
@@ -31,22 +31,24 @@ class _Secret:
         return f"<{type(self).__name__}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a key is not pickled")
+        raise TypeError("a key cannot be pickled")
 
 
 class MasterKey(_Secret):
-    """256 bits from which all others are derived. Equal to another by its identity alone."""
+    """256 bits from which all other keys are derived. Compares equal only to itself; `is_same` compares the bits."""
 
     __slots__ = ()
 
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes) or len(secret) != BYTES:
-            raise InvalidKey("it is not 32 bytes", None, "make one with MasterKey.create")
+            raise InvalidKey("expected 32 bytes", None, "make one with MasterKey.create")
         super().__init__(secret)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> MasterKey:
-        """A new key of the system's random numbers in a new file, readable by its owner alone, synced."""
+        """Create a key from the system's random numbers in a new file, readable only by its owner, and sync the
+        file.
+        """
         secret, name = os.urandom(BYTES), os.fspath(path)
         try:
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -57,41 +59,44 @@ class MasterKey(_Secret):
             sync_folder(name)
         except OSError as error:
             fix = "choose a new name in a folder that you may write to"
-            raise InvalidKey(f"it cannot be made ({error.strerror})", name, fix) from None
+            raise InvalidKey(f"the file cannot be created ({error.strerror})", name, fix) from None
         return cls(secret)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MasterKey:
-        """The key in a file of exactly 32 bytes. `InvalidKey` where others than its owner may read or write it."""
+        """Read a key from a file of exactly 32 bytes.
+
+        Raises `InvalidKey` if users other than the owner have access to it.
+        """
         name = os.fspath(path)
         try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # what is no file may never answer
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe or device could block
             with open(descriptor, "rb", buffering=0) as file:
                 status = os.fstat(file.fileno())
                 secret = file.read(BYTES + 1) if stat.S_ISREG(status.st_mode) else b""
         except OSError as error:
-            raise InvalidKey(f"it cannot be read ({error.strerror})", name, "name the file of the key") from None
+            raise InvalidKey(f"the file cannot be read ({error.strerror})", name, "name the file of the key") from None
         if status.st_mode & 0o077:
             raise InvalidKey(
-                f"others may use it (mode {stat.S_IMODE(status.st_mode):04o})",
+                f"other users have access to it (mode {stat.S_IMODE(status.st_mode):04o})",
                 name,
                 f"chmod 600 {name}, or make a new key",
             )
         if len(secret) != BYTES:
-            raise InvalidKey("it is not a file of 32 bytes", name, "name the file of the key")
+            raise InvalidKey("expected a regular file of 32 bytes", name, "name the file of the key")
         return cls(secret)
 
     def is_same(self, other: MasterKey) -> bool:
-        """Has the other the same bytes?"""
+        """Return whether the other key has the same bytes, in constant time."""
         return hmac.compare_digest(self._bytes, other._bytes)
 
     def segment(self, salt: bytes) -> SegmentKey:
-        """The key of the segment with this salt."""
-        return SegmentKey(_derived(self._bytes, salt, b"tmmu mnemosyne segment 1"))
+        """Derive the key of the segment with this salt."""
+        return SegmentKey(_derive(self._bytes, salt, b"tmmu mnemosyne segment 1"))
 
     def code(self, salt: bytes, message: bytes) -> bytes:
-        """The authentication code (HMAC-SHA256) of an anchor of the log whose first salt this is."""
-        return hmac.digest(_derived(self._bytes, salt, b"tmmu mnemosyne anchor 1"), message, "sha256")
+        """Return the authentication code (HMAC-SHA256) of an anchor; `salt` is the first salt of its log."""
+        return hmac.digest(_derive(self._bytes, salt, b"tmmu mnemosyne anchor 1"), message, "sha256")
 
 
 class SegmentKey(_Secret):
@@ -106,11 +111,11 @@ class SegmentKey(_Secret):
         self._cipher: Any = AESGCM(secret)
 
     def seal(self, vector: bytes, data: bytes | memoryview, bound: bytes) -> bytes:
-        """Ciphertext and tag of `data` under the 96 bits of `vector`, with what is `bound` to it."""
+        """Encrypt `data` under the 96 bits of `vector` and authenticate `bound` with it. Returns ciphertext and tag."""
         return bytes(self._cipher.encrypt(vector, data, bound))
 
     def open(self, vector: bytes, sealed: bytes | memoryview, bound: bytes) -> bytes | None:
-        """What was sealed; None (the document's ⊥) where the tag is another."""
+        """Decrypt and authenticate. Returns None (the document's ⊥) if the tag does not match."""
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -119,7 +124,7 @@ class SegmentKey(_Secret):
             return None
 
 
-def _derived(secret: bytes, salt: bytes, use: bytes) -> bytes:
+def _derive(secret: bytes, salt: bytes, use: bytes) -> bytes:
     with needed("cryptography", "a sealed log", "INVALID_KEY", "mnemosyne"):
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -127,7 +132,7 @@ def _derived(secret: bytes, salt: bytes, use: bytes) -> bytes:
 
 
 def sync_folder(path: str) -> None:
-    """Sync the folder of a file, so that its name survives as well."""
+    """Sync the folder of a file, so that its name survives a crash as well."""
     folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

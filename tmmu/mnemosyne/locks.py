@@ -1,15 +1,16 @@
-"""Locks whose sections are checked for data races: what the document calls lock sets, and its Inv_3, at run time.
+"""Locks whose sections are checked for data races at run time: the document's lock sets and its Inv_3.
 
 Each access to bytes is recorded with its thread, its line of code and the locks that were held. Two accesses to one
-byte race where two threads make them, one of them writes, no lock was held at both (at one of them not as a reader),
-and neither came before the other because a thread was started or joined in between. That is asked of every pair,
-whenever the two were made: so a race is found in whatever order the threads happened to run. Of the algorithm of Eraser
-this keeps the lock sets; its states, by which a thread may initialize bytes without a lock, hide races in some orders,
-and a single candidate set for each byte accuses sets of which any two meet, {a, b}, {b, c} and {a, c}. Here starts and
-joins order initialization, and sets are compared in pairs.
+byte race if different threads make them, one of them writes, no lock was held at both (shared locks of two readers do
+not count), and no start or join of a thread orders one before the other. Every pair of accesses is checked, whenever
+the two were made. So a race is found in whatever order the threads happened to run.
 
-A section takes all its locks at once, in ascending order, and each lock is given in the order in which it was asked
-for: no circle of waiting threads can close. `tla/mnemosyne/WriteLocks.tla` is the model. spec: MN7.2 to MN7.8
+Of Eraser's algorithm this keeps the lock sets. Eraser's states let a thread initialize bytes without a lock, which
+hides races in some orders. Its single candidate set for each byte also reports lock sets that intersect pairwise, such
+as {a, b}, {b, c} and {a, c}. Here starts and joins order initialization, and lock sets are compared in pairs.
+
+A section takes all its locks at once, in ascending order, and each lock is granted in the order of requests. So no
+circle of waiting threads can form. `tla/mnemosyne/WriteLocks.tla` is the model. spec: MN7.2 to MN7.8
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class ByteAccess(NamedTuple):
-    """An access to bytes: by which thread, at which time of its, how, under which locks, and where in the code."""
+    """An access to bytes: its thread, the thread's time, whether it writes, the locks held, and its line of code."""
 
     thread: int
     time: int
@@ -50,7 +51,10 @@ class ByteAccess(NamedTuple):
 
 
 class DataRace(TmmuError):
-    """Two threads access one byte, one of them writes, and nothing keeps the two apart. `first` was made before."""
+    """Two threads access one byte, one of them writes, and neither a lock nor a start or join orders them.
+
+    `first` is the access that was made earlier.
+    """
 
     def __init__(self, subject: str, start: int, stop: int, first: ByteAccess, second: ByteAccess) -> None:
         self.first, self.second = first, second
@@ -60,13 +64,13 @@ class DataRace(TmmuError):
         )  # fmt: skip
 
 
-def _apart(one: ByteAccess, other: ByteAccess) -> bool:
-    """Is there a lock that keeps them apart?"""
+def _are_excluded(one: ByteAccess, other: ByteAccess) -> bool:
+    """Return whether a lock excludes the two accesses from overlapping."""
     return not one.owned.isdisjoint(other.owned | other.shared) or not one.shared.isdisjoint(other.owned)
 
 
-def _stands_for(one: ByteAccess, other: ByteAccess) -> bool:
-    """Whatever races with `other` races with `one`, which is made at the same time of the thread or after it."""
+def _subsumes(one: ByteAccess, other: ByteAccess) -> bool:
+    """Return whether every access that races with `other` also races with `one`, made at the same time or later."""
     return (
         one.is_write >= other.is_write
         and one.owned <= other.owned
@@ -75,7 +79,7 @@ def _stands_for(one: ByteAccess, other: ByteAccess) -> bool:
 
 
 class Lock:
-    """A lock of a `RaceDetector`, by its name; with a file it excludes other processes as well."""
+    """A named lock of a `RaceDetector`. With a file it excludes other processes as well."""
 
     def __init__(self, name: str, file: str | None) -> None:
         self.name, self.file = name, file
@@ -89,7 +93,10 @@ class Lock:
 
 @dataclass
 class _Thread:
-    """A thread: its number, what it holds, and of each thread the last time of which all comes before what it does."""
+    """The state of a thread: its number, its locks, and its vector clock.
+
+    `clock` maps each thread to the last of its times that happens before the current action of this thread.
+    """
 
     number: int
     clock: dict[int, int]
@@ -98,19 +105,19 @@ class _Thread:
 
     @property
     def time(self) -> int:
-        """Its own time, which begins anew at each thread that it starts."""
+        """The thread's own time. It advances at each start of another thread."""
         return self.clock[self.number]
 
 
 @dataclass
 class _Bytes:
-    """The bytes of one subject in ranges, each with its accesses; the last range has no end."""
+    """The bytes of one subject, split into ranges with equal accesses; the last range has no end."""
 
     starts: list[int] = field(default_factory=lambda: [0])
     accesses: list[tuple[ByteAccess, ...]] = field(default_factory=lambda: [()])
 
     def split(self, at: int) -> int:
-        """The range that begins at this byte."""
+        """Split the range that contains byte `at`, and return the index of the range that begins there."""
         i = bisect_right(self.starts, at) - 1
         if self.starts[i] < at:
             i += 1
@@ -120,9 +127,9 @@ class _Bytes:
 
 
 class RaceDetector:
-    """Locks, threads and accesses of a program, among which it looks for data races.
+    """The locks, threads and accesses of a program, which it checks for data races.
 
-    Every thread may use it. Threads that were not made by `thread` are taken for ones that run beside all others.
+    Every thread may use it. A thread that was not created by `thread` counts as concurrent with all others.
 
     Parameters
     ----------
@@ -132,7 +139,7 @@ class RaceDetector:
     Attributes
     ----------
     races
-        What was refused so far.
+        The data races found so far.
     """
 
     def __init__(self, events: EventLog | None = None) -> None:
@@ -145,25 +152,29 @@ class RaceDetector:
         self._threads = 0
 
     def lock(self, name: str, file: str | os.PathLike[str] | None = None) -> Lock:
-        """The lock of that name; those of a section are taken in the order of their names.
+        """Return the lock of that name, created at the first call.
 
-        With a `file`, which is made, it excludes every process that names the same file, until the process has ended.
+        A section takes its locks in the order of their names.
+
+        With a `file`, which is created, the lock excludes every process that names the same file. The system releases
+        it when the process ends. Raises ValueError if the name was used with another file.
         """
         with self._state:
             lock = self._locks.setdefault(name, Lock(name, None if file is None else os.fspath(file)))
             if file is not None and lock.file != os.fspath(file):
-                raise ValueError(f"the lock {name!r} was made with another file")
+                raise ValueError(f"the lock {name!r} was created with another file")
             return lock
 
     @contextmanager
     def holding(self, *locks: Lock, as_reader: bool = False) -> Iterator[None]:
-        """Hold locks, together with other readers or alone. All of a section's at once: ValueError inside another one.
+        """Hold locks exclusively, or shared with other readers. A section takes all its locks at once.
 
-        `NoAddressSpace` where the file of a lock cannot be opened.
+        Raises ValueError inside another section or without locks, and `NoAddressSpace` if the file of a lock cannot be
+        opened.
         """
         me, taken = self._me(), list[tuple[Lock, int | None]]()
         if me.locks or not locks:
-            raise ValueError("a section holds locks, and takes all of them at once")
+            raise ValueError("expected one call of `holding` with all locks of the section")
         ordered = sorted(set(locks), key=lambda lock: lock.name)
         self._log("lock section", me, locks=[lock.name for lock in ordered], as_reader=as_reader)
         try:
@@ -177,13 +188,13 @@ class RaceDetector:
                 self._release(me, lock, descriptor)
 
     def access(self, subject: str, start: int, stop: int, *, is_write: bool) -> None:
-        """The bytes from `start` to `stop` of `subject` are about to be read, or written.
+        """Record that bytes `start` to `stop` of `subject` are about to be read or written.
 
-        `DataRace` where another thread accesses one of them so that no lock keeps the two apart; it is in `races` as
-        well. O(log n) and the ranges of bytes that were distinguished so far within these.
+        Raises `DataRace` if another thread accesses one of these bytes and nothing orders the two accesses; the race is
+        added to `races` as well. O(log n) plus the recorded ranges within these bytes.
         """
         if not 0 <= start <= stop:
-            raise ValueError(f"bytes {start} to {stop} of {subject}")
+            raise ValueError(f"expected 0 <= start <= stop, got bytes {start} to {stop} of {subject}")
         me = self._me()
         held, none = frozenset(me.locks), frozenset[str]()
         owned, shared = (none, held) if me.is_reader else (held, none)
@@ -197,49 +208,55 @@ class RaceDetector:
                         old.thread != new.thread
                         and (old.is_write or new.is_write)
                         and me.clock.get(old.thread, 0) < old.time
-                        and not _apart(old, new)
+                        and not _are_excluded(old, new)
                     ):
                         end = of.starts[i + 1]
                         race = DataRace(subject, max(start, of.starts[i]), min(stop, end), old, new)
                         self.races.append(race)
                         raise race
             for i in ranges:
-                of.accesses[i] = _with(of.accesses[i], new, me.clock)
+                of.accesses[i] = _add_access(of.accesses[i], new, me.clock)
             self._log("access", me, subject=subject, start=start, stop=stop, is_write=is_write)
 
     def thread(self, target: Callable[..., object], *args: Any, name: str | None = None) -> threading.Thread:
-        """A thread, to be started and joined: what is before its start comes before it, and it before what is after."""
-        return _Watched(self, target, args, name)
+        """Create a thread to start and join.
 
-    # Of threads.
+        Its actions are ordered after its start and before the return of its join.
+        """
+        return _OrderedThread(self, target, args, name)
+
+    # Threads.
 
     def _me(self) -> _Thread:
         me: _Thread | None = getattr(self._local, "thread", None)
-        return self._began({}) if me is None else me
+        return self._register({}) if me is None else me
 
-    def _began(self, clock: dict[int, int]) -> _Thread:
-        """This thread begins after all that is in `clock`."""
+    def _register(self, clock: dict[int, int]) -> _Thread:
+        """Register the current thread; it begins after all that is in `clock`."""
         with self._state:
             self._threads += 1
             self._local.thread = me = _Thread(self._threads, {**clock, self._threads: 1})
         return me
 
-    def _starts(self) -> dict[int, int]:
-        """What is before a thread that this one starts."""
+    def _fork_clock(self) -> dict[int, int]:
+        """Return the clock that a thread started now begins with, and advance this thread's time."""
         me = self._me()
         before = dict(me.clock)
         me.clock[me.number] += 1
         return before
 
-    def _joined(self, clock: dict[int, int]) -> None:
+    def _merge_clock(self, clock: dict[int, int]) -> None:
         mine = self._me().clock
         for number, time in clock.items():
             mine[number] = max(mine.get(number, 0), time)
 
-    # Of locks.
+    # Locks.
 
     def _take(self, me: _Thread, lock: Lock, as_reader: bool) -> int | None:
-        """Wait for the lock, first among the threads of this process; the descriptor of its file, if it has one."""
+        """Acquire the lock in the order of requests within this process.
+
+        Returns the descriptor of its file, or None.
+        """
         ticket = object()
         with self._state:
             if lock.file is None:
@@ -262,7 +279,7 @@ class RaceDetector:
             with self._state:
                 self._log("lock taken", me, lock=lock.name, as_reader=as_reader)
         except BaseException:
-            self._give_back(lock, descriptor)
+            self._drop(lock, descriptor)
             raise
         return descriptor
 
@@ -271,9 +288,9 @@ class RaceDetector:
             try:
                 self._log("lock released", me, lock=lock.name)
             finally:
-                self._give_back(lock, descriptor)
+                self._drop(lock, descriptor)
 
-    def _give_back(self, lock: Lock, descriptor: int | None) -> None:
+    def _drop(self, lock: Lock, descriptor: int | None) -> None:
         with self._state:
             if descriptor is not None:
                 os.close(descriptor)
@@ -285,8 +302,8 @@ class RaceDetector:
             self._events(event, process=os.getpid(), thread=me.number, **fields)
 
 
-class _Watched(threading.Thread):
-    """A thread whose start and end order what is before and after it."""
+class _OrderedThread(threading.Thread):
+    """A thread whose start and join order its actions with those of the other thread."""
 
     def __init__(
         self, detector: RaceDetector, target: Callable[..., object], args: tuple[Any, ...], name: str | None
@@ -297,35 +314,35 @@ class _Watched(threading.Thread):
         self._after: dict[int, int] = {}
 
     def start(self) -> None:
-        """As of any thread."""
-        self._before = self._detector._starts()
+        """Start the thread, after everything that the caller has done."""
+        self._before = self._detector._fork_clock()
         super().start()
 
     def run(self) -> None:
-        """Do what it was made for."""
-        me = self._detector._began(self._before)
+        """Run the target."""
+        me = self._detector._register(self._before)
         try:
             self._does(*self._with)
         finally:
             self._after = me.clock
 
     def join(self, timeout: float | None = None) -> None:
-        """As of any thread; one that has not ended in time orders nothing."""
+        """Join the thread. If it has not ended within the timeout, nothing is ordered."""
         super().join(timeout)
-        self._detector._joined(self._after)
+        self._detector._merge_clock(self._after)
 
 
-def _with(accesses: tuple[ByteAccess, ...], new: ByteAccess, clock: dict[int, int]) -> tuple[ByteAccess, ...]:
-    """The accesses to a byte and a new one, without those that another stands for."""
+def _add_access(accesses: tuple[ByteAccess, ...], new: ByteAccess, clock: dict[int, int]) -> tuple[ByteAccess, ...]:
+    """Return the accesses to a byte with a new one, without accesses that another subsumes."""
     for old in accesses:
-        if (old.thread, old.time) == (new.thread, new.time) and _stands_for(old, new):
+        if (old.thread, old.time) == (new.thread, new.time) and _subsumes(old, new):
             return accesses
-    kept = (old for old in accesses if not (clock.get(old.thread, 0) >= old.time and _stands_for(new, old)))
+    kept = (old for old in accesses if not (clock.get(old.thread, 0) >= old.time and _subsumes(new, old)))
     return (*kept, new)
 
 
 def _site() -> str:
-    """The line of code that is outside of this package."""
+    """Return the calling line of code outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and (
         os.path.dirname(frame.f_code.co_filename) == _HERE or frame.f_code.co_filename.endswith("contextlib.py")
@@ -335,7 +352,7 @@ def _site() -> str:
 
 
 def _file_lock(file: str, as_reader: bool) -> int:
-    """Wait for the lock of a file; its descriptor holds it."""
+    """Wait for the lock of a file, and return the descriptor that holds it."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:

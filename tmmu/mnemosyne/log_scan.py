@@ -1,9 +1,9 @@
-"""What a sealed log holds: its longest prefix in which all is authentic and in its place, and why it ends there.
+"""Scan a sealed log: find its longest prefix in which every record is authentic and in its place, and why it ends.
 
-A crash leaves an end that is cut off or in which some sectors are missing. So the scan distinguishes two kinds of
-ends: one that a crash explains, behind which nothing shows that the log once went on, and one that it does not
-(a record that is authentic, but not here; a segment that does not follow; damage before a trailer or a later header).
-The first is dropped where the anchor allows it, the second is always refused. spec: MN5.7 to MN5.11
+A crash leaves an end that is cut off, or in which some sectors are missing. So the scan distinguishes two kinds of
+ends. The first is explained by a crash: nothing after it shows that the log once continued. The second is not: an
+authentic record in the wrong place, a segment that does not follow, or damage before a trailer or a later header. The
+first kind is dropped if the anchor permits it. The second is always refused. spec: MN5.7 to MN5.11
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tmmu.mnemosyne.sealed_format import Frame, Header
 PIECE = 1 << 20
 
 Visit = Callable[[Frame, bytes], None]
-"""What is called with each record that is authentic and in its place, in order, before the whole log is known to be."""
+"""Called with each record that is authentic and in its place, in order, before the whole log is known to be good."""
 
 
 class LogBytes(Protocol):
@@ -29,12 +29,12 @@ class LogBytes(Protocol):
     size: int
 
     def read(self, offset: int, length: int) -> bytes | memoryview:
-        """Bytes from `offset` on: `length` of them, or as many as there are."""
+        """Return `length` bytes from `offset` on, or fewer at the end of the file."""
 
 
 @dataclass
 class Segment:
-    """A segment that was found: its header and its key."""
+    """A segment of the log: its header and its key."""
 
     header: Header
     key: SegmentKey
@@ -42,20 +42,20 @@ class Segment:
 
 @dataclass
 class LogScan:
-    """A log that was read through.
+    """The result of a scan.
 
     Attributes
     ----------
     segments
-        In their order.
+        The segments in their order.
     records
-        Of each record the segment, the offset of its frame, and the frame.
+        For each record the index of its segment, the offset of its frame, and the frame.
     end
-        The bytes of the longest good prefix; `size` are those of the file.
+        The length of the longest good prefix in bytes; `size` is that of the file.
     is_closed
         Whether that prefix ends with a trailer.
     damage
-        What is wrong after `end`, where the file goes on; a crash explains it.
+        The damage after `end` if the file continues there; a crash explains it.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -66,7 +66,7 @@ class LogScan:
     damage: str = ""
 
     def writer_of(self, record: int) -> bytes:
-        """The salt of the segment that has the record."""
+        """Return the salt of the segment that has the record."""
         return self.segments[self.records[record][0]].header.salt
 
 
@@ -75,13 +75,13 @@ CUT_OFF = "it is cut off"
 
 
 class _Torn(Exception):
-    """The good prefix ends here, and a crash may be why."""
+    """The good prefix ends here, and a crash may be the reason."""
 
 
 def scan(file: LogBytes, name: str, key: MasterKey, visit: Visit | None = None) -> LogScan:
-    """Read a log through. O(file) time, and memory for its records' frames and one record.
+    """Scan a log from its beginning. O(file) time, and memory for the frames of its records and one record.
 
-    `InvalidLog` for what is no log, `WrongKey`, `NotAuthentic` for what no crash explains.
+    Raises `InvalidLog` if the file is not a log, `WrongKey`, and `NotAuthentic` for damage that no crash explains.
     """
     found = LogScan(size=file.size)
     try:
@@ -92,9 +92,9 @@ def scan(file: LogBytes, name: str, key: MasterKey, visit: Visit | None = None) 
                 _frame(file, name, found, visit)
     except _Torn as torn:
         found.damage = str(torn)
-        if _went_on(file, found):
+        if _continues(file, found):
             raise NotAuthentic(
-                f"{found.damage}, and the log goes on after it: it was changed", name, _at(found)
+                f"{found.damage}, but the log continues after it: it was changed", name, _at(found)
             ) from None
     return found
 
@@ -112,7 +112,7 @@ def _read(file: LogBytes, found: LogScan, offset: int, length: int) -> bytes | m
 def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
     start = bytes(file.read(found.end, len(form.MAGIC) + 2))
     if not found.segments and not form.MAGIC.startswith(start[: len(form.MAGIC)]) and any(start):
-        raise InvalidLog("it is not a sealed log", name, "byte 0")
+        raise InvalidLog("the file is not a sealed log", name, "byte 0")
     version = int.from_bytes(start[len(form.MAGIC) :], "big")
     if (
         start.startswith(form.MAGIC)
@@ -120,7 +120,7 @@ def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
         and version != form.VERSION
         and not found.segments
     ):
-        raise InvalidLog(f"version {version} is not known, only {form.VERSION}", name, "byte 8")
+        raise InvalidLog(f"expected version {form.VERSION}, got {version}", name, "byte 8")
     data = bytes(_read(file, found, found.end, form.HEADER))
     header = form.parsed_header(data)
     if header is None and not found.segments and found.size > form.HEADER:
@@ -130,12 +130,12 @@ def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
     segment = Segment(header, key.segment(header.salt))
     if not form.opens(segment.key, header, data):
         if not found.segments:
-            raise WrongKey("it was sealed under another key", name, "header at byte 0")
+            raise WrongKey("the log was sealed under another key", name, "header at byte 0")
         raise NotAuthentic("its header was changed", name, _at(found))
     before = found.segments[-1].header.salt if found.segments else bytes(form.SALT)
     if (header.before, header.first) != (before, len(found.records)):
         raise NotAuthentic(
-            "a segment stands where it was not written: moved, repeated, or one was taken out", name, _at(found)
+            "a segment is not where it was written: it was moved or repeated, or another was removed", name, _at(found)
         )
     found.segments.append(segment)
     found.end, found.is_closed = found.end + form.HEADER, False
@@ -145,23 +145,25 @@ def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> No
     segment, expected = found.segments[-1], len(found.records)
     frame = form.parsed_frame(bytes(_read(file, found, found.end, form.FRAME)))
     if frame is None or frame.length > form.LARGEST or frame.kind != form.kind_of(frame.sequence):
-        raise _Torn("it is damaged")
+        raise _Torn("the record is damaged")
     if frame.prefix != segment.header.prefix:
-        raise NotAuthentic("it is of another session: moved from another file or place", name, _at(found))
+        raise NotAuthentic(
+            "the record belongs to another session: it was moved from another file or place", name, _at(found)
+        )
     size = frame.length + TAG
     data = form.opened(segment.key, segment.header, frame, _read(file, found, found.end + form.FRAME, size))
     if data is None:
-        raise _Torn("it is damaged, or was changed")
+        raise _Torn("the record is damaged, or was changed")
     if found.is_closed:
-        raise NotAuthentic("it stands behind the end of its segment", name, _at(found))
+        raise NotAuthentic("the record is after the end of its segment", name, _at(found))
     if frame.sequence == form.OF_TRAILER:
         count = int.from_bytes(data, "big")
         if count != expected:
-            raise NotAuthentic(f"there are {expected} of {count} records: some were cut out", name, _at(found))
+            raise NotAuthentic(f"expected {count} records, got {expected}: some were removed", name, _at(found))
         found.is_closed = True
     elif frame.sequence != expected:
-        how = "replayed" if frame.sequence < expected else "reordered, or a record was taken out"
-        raise NotAuthentic(f"record {frame.sequence} stands in place of record {expected}: {how}", name, _at(found))
+        how = "replayed" if frame.sequence < expected else "reordered, or a record was removed"
+        raise NotAuthentic(f"expected record {expected}, got record {frame.sequence}: {how}", name, _at(found))
     else:
         if visit is not None:
             visit(frame, data)
@@ -169,10 +171,10 @@ def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> No
     found.end += form.FRAME + size
 
 
-def _went_on(file: LogBytes, found: LogScan) -> bool:
-    """Is there a trailer at the end of the file, or a later segment's header? Then no crash has cut it off here.
+def _continues(file: LogBytes, found: LogScan) -> bool:
+    """Return whether the file ends with a trailer, or has a later segment's header: then no crash has cut it off here.
 
-    A writer syncs all that is before it writes either.
+    A writer syncs everything before it writes either.
     """
     if found.size - form.TRAILER_SIZE > found.end:
         frame = form.parsed_frame(bytes(file.read(found.size - form.TRAILER_SIZE, form.FRAME)))

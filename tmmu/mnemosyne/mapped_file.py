@@ -1,4 +1,4 @@
-"""A file that is read through as it is mapped, a window of it at a time. spec: MN2.5, MN2.6, MN8.3"""
+"""Read a file from beginning to end through mapped windows. spec: MN2.5, MN2.6, MN8.3"""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tmmu.mnemosyne.failures import RegionInUse
 from tmmu.mnemosyne.regions import MappedRegion, RegionStore
 
 WINDOW = 1 << 25
-"""The bytes of a window, where one read does not need more."""
+"""The bytes of a window, unless one read needs more."""
 
 
 class MappedFile:
     """The bytes of a file of `size` bytes, straight from the page cache.
 
-    A window is given up once no array or view of it is held. Where the file was truncated or replaced meanwhile, what
-    was read may be zeros, and `RegionLost` comes at the end.
+    A window is unmapped once no array or view of it is held. If the file was truncated or replaced during the reading,
+    the bytes read may be zeros; `check` then raises `RegionLost` at the end.
     """
 
     def __init__(self, regions: RegionStore, path: str, size: int) -> None:
@@ -28,7 +28,10 @@ class MappedFile:
         self._mapped: list[MappedRegion] = []
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Bytes from `offset` on, not copied: `length` of them, or as many as there are. `RegionLost`."""
+        """Return `length` bytes from `offset` on, or fewer at the end of the file, without a copy.
+
+        May raise `RegionLost`.
+        """
         stop = min(offset + length, self.size)
         if offset >= stop:
             return memoryview(b"")
@@ -37,7 +40,7 @@ class MappedFile:
         return self._bytes[offset - self._start : stop - self._start]
 
     def check(self) -> None:
-        """`RegionLost` where what is mapped now was truncated or replaced."""
+        """Raise `RegionLost` if a file mapped now was truncated or replaced."""
         for region in self._mapped:
             region.check()
 
@@ -49,7 +52,7 @@ class MappedFile:
         self._start, self._bytes = start, memoryview(region.view())
 
     def release(self) -> None:
-        """Unmap the windows of which no view is held."""
+        """Unmap the windows that no view is held of."""
         self._bytes = memoryview(b"")
         for region in tuple(self._mapped):
             with contextlib.suppress(RegionInUse):
@@ -59,7 +62,10 @@ class MappedFile:
 
 @contextlib.contextmanager
 def mapped_file(regions: RegionStore, path: str, descriptor: int) -> Iterator[MappedFile]:
-    """The open file at `path`. An error while it is read is `RegionLost` if that is why."""
+    """Open a `MappedFile` on a descriptor.
+
+    If the file was lost meanwhile, `RegionLost` replaces the error that followed.
+    """
     file = MappedFile(regions, path, os.fstat(descriptor).st_size)
     try:
         yield file

@@ -1,8 +1,8 @@
-"""What an access takes on this machine, beside the document's latency model: caches, page faults, the disk, one vector.
+"""Measure access times on this machine beside the document's latency model: caches, page faults, the disk, one vector.
 
-Levels of memory are measured by a chase of pointers in C (`pointer_chase.c`), since a loop of Python takes longer than
-a load from DRAM. A vector is read through a mapped region and through a sealed log, as a user reads it; a cold read is
-one of which mincore reported the pages as absent just before. Nanoseconds. spec: MN6.10 to MN6.13
+Levels of memory are measured by a pointer chase in C (`pointer_chase.c`), since a loop of Python takes longer than a
+load from DRAM. A vector is read through a mapped region and through a sealed log, as a user reads it. Before a cold
+read, mincore has just reported its pages as absent. Times are nanoseconds. spec: MN6.10 to MN6.13
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHASE = Path(__file__).with_name("pointer_chase.c")
 
 @dataclass(frozen=True)
 class MeasurementSizes:
-    """How much is measured: bytes of the file, and how many reads of each kind."""
+    """How much is measured: bytes of the file, and the number of reads of each kind."""
 
     file: int = 256 * MIB
     reads: int = 1000
@@ -49,9 +49,9 @@ class MeasurementSizes:
 
 @dataclass(frozen=True)
 class Measured:
-    """A line: what was measured, the median and the 99th of 100, and what the document has there, in nanoseconds.
+    """One line of the measurement: name, median, 99th percentile, and the document's figure, in nanoseconds.
 
-    Of loads there is the mean of many alone, which stands for the median.
+    For loads, `p50` is the mean of many loads and `p99` is None.
     """
 
     name: str
@@ -62,16 +62,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Measurement:
-    """All lines, and the bytes a second of a read of the disk from end to end."""
+    """All lines, and the bytes a second of a sequential read of the disk."""
 
     lines: list[Measured]
     read_speed: float
 
 
 def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
-    """Measure levels of memory, and page faults, reads and vectors of files that are made in `folder` and removed.
+    """Measure levels of memory, page faults, reads and vectors. Files are created in `folder` and removed.
 
-    Errors: INVALID_SETTING without a C compiler, and where the folder's pages cannot be dropped from memory.
+    Raises INVALID_SETTING without a C compiler, and if the folder's pages cannot be dropped from memory.
     """
     sizes = sizes or MeasurementSizes()
     with tempfile.TemporaryDirectory(prefix="tmmu-measure-", dir=folder) as name:
@@ -93,15 +93,15 @@ def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
 
 
 def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterator[Measured]:
-    """A load from each level of memory: half of each cache, and four times the largest for DRAM.
+    """Measure a load from each level of memory: half the size of each cache, and four times the largest for DRAM.
 
-    `caches` are names and bytes, the fastest first; those of /sys if not given, the document's where it has none.
+    `caches` are names and bytes, the fastest first. The default is those of /sys, or the document's if /sys lists none.
     """
     caches = caches or data_caches() or [(name, size) for name, (size, _) in LEVELS.items() if size]
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise TmmuError(
-            "INVALID_SETTING", "measuring levels of memory needs a C compiler, and there is no cc",
+            "INVALID_SETTING", "measuring levels of memory needs a C compiler, and cc was not found",
             fix="install gcc or clang, or name the compiler in CC", operator="Mnemosyne.tau", setting="CC",
         )  # fmt: skip
     program = folder / "pointer_chase"
@@ -110,7 +110,7 @@ def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterato
     )
     if done.returncode:
         raise TmmuError(
-            "INVALID_SETTING", f"{compiler} does not compile {CHASE.name}: {done.stderr}",
+            "INVALID_SETTING", f"{compiler} cannot compile {CHASE.name}: {done.stderr}",
             fix="install gcc or clang with the headers of the C library", operator="Mnemosyne.tau", setting="CC",
         )  # fmt: skip
     places = [*((name, size // 2) for name, size in caches), ("DRAM", 4 * caches[-1][1])]
@@ -121,7 +121,7 @@ def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterato
 
 
 def data_caches(system: Path = Path("/sys")) -> list[tuple[str, int]]:
-    """The caches of data of the first processor, by name and bytes, the fastest first."""
+    """Return the name and bytes of the first processor's data caches, the fastest first."""
     found = []
     for index in sorted((system / "devices/system/cpu/cpu0/cache").glob("index*")):
         level, size = text_of(index / "level").strip(), text_of(index / "size").strip()
@@ -132,9 +132,9 @@ def data_caches(system: Path = Path("/sys")) -> list[tuple[str, int]]:
 
 
 def page_faults(path: Path, pages: int = 4096) -> NDArray[np.float64]:
-    """Nanoseconds of a fault on a page that is in memory and not yet mapped, the mean of each of 16 regions.
+    """Measure faults on pages that are in memory and not yet mapped: nanoseconds, the mean of each of 16 regions.
 
-    The system maps neighbours along with a page: what counts is the number of faults that it reports.
+    The system maps neighbours along with a page. So the time is divided by the number of faults that it reports.
     """
     found = []
     size = min(pages * PAGE, path.stat().st_size) // 16 // TILE * TILE
@@ -144,25 +144,25 @@ def page_faults(path: Path, pages: int = 4096) -> NDArray[np.float64]:
         with RegionStore() as store:
             bytes_ = store.map(path, offset=k * size, size=size).view()
             before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-            taken = _swept(bytes_)
+            taken = _time_sweep(bytes_)
             faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
             # The quickest of some sweeps without faults: a slower one was interrupted.
-            found.append((taken - min(_swept(bytes_) for _ in range(5))) / max(faults, 1))
+            found.append((taken - min(_time_sweep(bytes_) for _ in range(5))) / max(faults, 1))
             del bytes_
     return np.array(found)
 
 
-def _swept(bytes_: NDArray[np.uint8]) -> int:
-    """Nanoseconds in which a byte of each page is read."""
+def _time_sweep(bytes_: NDArray[np.uint8]) -> int:
+    """Return the nanoseconds of reading one byte of each page."""
     begin = perf_counter_ns()
     int(bytes_[::PAGE].sum())
     return perf_counter_ns() - begin
 
 
 def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
-    """Bytes a second from end to end, and nanoseconds of reads of 4 KiB in random places, past the page cache.
+    """Measure the disk past the page cache: sequential bytes a second, and nanoseconds of random reads of 4 KiB.
 
-    `O_DIRECT` where the file system has it; elsewhere the cache is dropped before each read.
+    Uses `O_DIRECT` if the file system has it; otherwise the cache is dropped before each read.
     """
     size = path.stat().st_size
     direct = True
@@ -171,7 +171,7 @@ def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
     except OSError:
         descriptor, direct = os.open(path, os.O_RDONLY), False
     try:
-        with mmap.mmap(-1, MIB) as buffer:  # its address is that of a page, as O_DIRECT asks for
+        with mmap.mmap(-1, MIB) as buffer:  # O_DIRECT requires a page-aligned address
             drop(path)
             begin = perf_counter_ns()
             for offset in range(0, size, MIB):
@@ -191,7 +191,7 @@ def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
 
 
 def drop(path: Path) -> None:
-    """Drop the pages of a file from memory, as far as no process has mapped them."""
+    """Drop the pages of a file from memory, except those that a process has mapped."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -200,7 +200,7 @@ def drop(path: Path) -> None:
 
 
 def vectors(path: Path, sizes: MeasurementSizes) -> Iterator[Measured]:
-    """One vector of 8 KiB into an array of its own: warm, cold, decrypted, and decoded from a block of 64."""
+    """Measure copying one vector of 8 KiB into an array: warm, cold, decrypted, and decoded from a block of 64."""
     target = f"P50 {TARGETS['P50'] / 1000:g} µs, P99 {TARGETS['P99'] / 1000:g} µs"
     there = path.stat().st_size // VECTOR
     places = np.random.default_rng(3).integers(0, there, sizes.reads).tolist()
@@ -245,7 +245,10 @@ def vectors(path: Path, sizes: MeasurementSizes) -> Iterator[Measured]:
 
 
 def cold(path: Path, places: list[int], into: NDArray[np.float16]) -> NDArray[np.float64]:
-    """Nanoseconds of reads through a region of which no page was in memory. INVALID_SETTING where pages stay there."""
+    """Measure reads through a region none of whose pages was in memory, in nanoseconds.
+
+    Raises INVALID_SETTING if the pages stay in memory.
+    """
     found = []
     for at in places:
         offset = at * VECTOR // TILE * TILE
@@ -260,14 +263,14 @@ def cold(path: Path, places: list[int], into: NDArray[np.float16]) -> NDArray[np
             found.append(perf_counter_ns() - begin)
     if not found:
         raise TmmuError(
-            "INVALID_SETTING", f"the pages of {path.parent.parent} stay in memory: no read of it is cold",
+            "INVALID_SETTING", f"the pages of {path.parent.parent} stay in memory, so that no read is cold",
             fix="name a folder on a disk", operator="Mnemosyne.tau", setting="folder",
         )  # fmt: skip
     return np.array(found, np.float64)
 
 
 def timed(read: Callable[[int], None], places: list[int]) -> NDArray[np.float64]:
-    """Nanoseconds of each read."""
+    """Return the nanoseconds of each read."""
     times = np.empty(len(places))
     for k, at in enumerate(places):
         begin = perf_counter_ns()

@@ -1,6 +1,6 @@
-"""Vectors in NumPy's files (.npy): read as they are mapped, a block at a time, and written as they come.
+"""Vectors in NumPy's files (.npy): read through a mapping, a block at a time, and written in order.
 
-A matrix of bfloat16 is in such a file as two bytes an element, without a name (`V2`). spec: MN8.3, MN8.6
+Such a file stores a matrix of bfloat16 as two bytes an element, without a name of the type (`V2`). spec: MN8.3, MN8.6
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIX = "save a matrix [vectors, elements] of numbers with numpy.save"
 
 
 class VectorSource(Protocol):
-    """Vectors that are read a block at a time: `count` of `width` elements of the type `kind`."""
+    """Vectors that are read a block at a time: `count` vectors of `width` elements of type `kind`."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class VectorSource(Protocol):
     count: int
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Vectors `start` to `stop`; of bfloat16 the patterns."""
+        """Return vectors `start` to `stop`; bfloat16 as its bit patterns."""
 
 
 class ArrayVectors:
@@ -43,17 +43,19 @@ class ArrayVectors:
 
     def __init__(self, vectors: NDArray[Any]) -> None:
         if vectors.ndim != 2 or vectors.dtype.name not in KINDS or not vectors.dtype.isnative:
-            raise InvalidVectors(f"{vectors.ndim} dimensions of {vectors.dtype!r}", "vectors", FIX)
+            raise InvalidVectors(
+                f"expected 2 dimensions of a supported type, got {vectors.ndim} of {vectors.dtype!r}", "vectors", FIX
+            )
         self.name, self.kind, (self.count, self.width) = "vectors", vectors.dtype.name, vectors.shape
         self._vectors = vectors.view(np.uint16) if self.kind == "bfloat16" else vectors
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """See `VectorSource`."""
+        """Return vectors `start` to `stop`; see `VectorSource`."""
         return self._vectors[start:stop]
 
 
 class NpyVectors:
-    """Vectors in a file, which is mapped."""
+    """Vectors in a mapped file."""
 
     def __init__(self, name: str, file: MappedFile) -> None:
         self.name, self._file = name, file
@@ -63,37 +65,39 @@ class NpyVectors:
             shape, is_fortran, kind = read(head)
             self._start = head.seek(0, io.SEEK_CUR)
         except ValueError as error:
-            raise self._refused("it is not a file of NumPy", FIX) from error
+            raise self._refusal("it is not a NumPy file", FIX) from error
         if len(shape) != 2:
-            raise self._refused(f"it has {len(shape)} dimensions, and vectors have 2", FIX)
+            raise self._refusal(f"expected 2 dimensions, got {len(shape)}", FIX)
         if is_fortran:
-            raise self._refused("its columns are stored one after the other", "save it in the order C")
+            raise self._refusal("it is stored by columns (Fortran order)", "save it in the order C")
         self.kind = "bfloat16" if kind.kind == "V" and kind.itemsize == 2 and not kind.fields else kind.name
         if self.kind not in KINDS or not kind.isnative:
-            raise self._refused(f"elements {kind!r} are not stored", "convert them to a type of this machine")
+            raise self._refusal(
+                f"elements of type {kind!r} are not supported", "convert them to a type of this machine"
+            )
         if not all(type(size) is int and size >= 0 for size in shape) or not shape[1]:
-            raise self._refused(f"the shape {shape} is not of vectors that have elements", FIX)
+            raise self._refusal(f"expected vectors with elements, got the shape {shape}", FIX)
         self.count, self.width = shape
         self._type = np.dtype("uint16") if self.kind == "bfloat16" else kind
         self._row = self.width * kind.itemsize
         if self._start + self.count * self._row > file.size:
-            raise self._refused("it is cut off", "save it again")
+            raise self._refusal("it is cut off", "save it again")
         if (more := file.size - self._start - self.count * self._row) > 0:
-            raise self._refused(f"{more} bytes follow after its vectors", "save what is meant as one array")
+            raise self._refusal(f"{more} bytes follow after its vectors", "save the vectors as one array")
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """See `VectorSource`; they lie in the mapping."""
+        """Return vectors `start` to `stop` without a copy: the array refers to the mapping. See `VectorSource`."""
         size = (stop - start) * self._row
         content = self._file.read(self._start + start * self._row, size)
         return np.frombuffer(content, self._type).reshape(stop - start, self.width)
 
-    def _refused(self, what: str, fix: str) -> TmmuError:
+    def _refusal(self, what: str, fix: str) -> TmmuError:
         return InvalidVectors(what, "vectors", fix).in_file(self.name)
 
 
 @contextlib.contextmanager
 def npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
-    """The vectors of a file. `InvalidVectors` for what has none, `RegionLost` where it is truncated meanwhile."""
+    """Open the vectors of a file. Raises `InvalidVectors` if it has none, `RegionLost` if it is truncated meanwhile."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -108,14 +112,14 @@ def npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
 
 
 class NpyWriter:
-    """A file of vectors whose number is known at its end."""
+    """Writes a file of vectors whose number is known only at the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._start = 0
 
     def write(self, first: int, rows: NDArray[Any], kind: str) -> None:
-        """Vectors [k, width] from number `first` on, at their place."""
+        """Write vectors [k, width] at their place, from number `first` on."""
         if not self._start:
             self._start = len(_header(0, rows.shape[1], kind))
         row = rows.shape[1] * rows.itemsize
@@ -123,7 +127,10 @@ class NpyWriter:
         self._file.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
 
     def end(self, count: int, width: int | None, kind: str) -> None:
-        """The header of `count` vectors; what was written after them is cut off. One dimension without `width`."""
+        """Write the header for `count` vectors, and cut off the file after them.
+
+        Without `width` the array has one dimension.
+        """
         header = _header(count, width, kind)
         assert self._start in (0, len(header)), "NumPy leaves room in a header for any number of vectors"
         item = 2 if kind == "bfloat16" else np.dtype(kind).itemsize
@@ -134,7 +141,7 @@ class NpyWriter:
 
 @contextlib.contextmanager
 def npy_writer(path: str) -> Iterator[NpyWriter]:
-    """A new file that takes the place of the one at `path` at the end; see `written_atomically`."""
+    """Write a new file that replaces the one at `path` at the end; see `written_atomically`."""
     with written_atomically(path) as file:
         yield NpyWriter(file)
 

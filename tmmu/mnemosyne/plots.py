@@ -1,4 +1,4 @@
-"""Pictures of what was measured: hit rates over room, and latencies beside the document's. spec: MN3.7, MN6.13"""
+"""Plot measurements: hit rates over room, and latencies beside the document's. spec: MN3.7, MN6.13"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tmmu.mnemosyne.measured import Measured
 
 
 def plot_latencies(lines: Sequence[Measured], path: Path) -> None:
-    """P50 and P99 of each line as bars over logarithmic nanoseconds, with the document's figures.
+    """Plot P50 and P99 of each line as bars over logarithmic nanoseconds, with the document's figures.
 
-    INVALID_SETTING without matplotlib, and for a file that is no SVG, PNG or PDF.
+    Raises INVALID_SETTING without matplotlib, and for a file other than SVG, PNG or PDF.
     """
     figure, axes = _figure(path)
     names = [line.name for line in lines]
-    axes.barh(names, [line.p50 for line in lines], alpha=0)  # the order of names
+    axes.barh(names, [line.p50 for line in lines], alpha=0)  # fixes the order of the names
     both = [line for line in lines if line.p99 is not None]
     axes.barh([line.name for line in both], [line.p99 for line in both], color="#c6d8ea", label="P99")
     axes.barh(names, [line.p50 for line in lines], color="#2f6690", height=0.5, label="P50, or the mean of loads")
@@ -38,7 +38,7 @@ def plot_latencies(lines: Sequence[Measured], path: Path) -> None:
 
 
 def plot_hit_rates(traces: Mapping[str, Mapping[str, Mapping[int, float]]], path: Path) -> None:
-    """Of each trace a picture with a line for each policy: the rate of hits by the number of tiles that have room."""
+    """Plot each trace in its own picture, with a line for each policy: hit rate by the number of tiles with room."""
     figure, axes = _figure(path, len(traces))
     for at, (trace, policies) in zip(axes if len(traces) > 1 else [axes], traces.items(), strict=True):
         for policy, rates in policies.items():
@@ -55,10 +55,10 @@ def plot_hit_rates(traces: Mapping[str, Mapping[str, Mapping[int, float]]], path
 
 
 def _figure(path: Path, pictures: int = 1) -> tuple[Any, Any]:
-    """A figure and its axes, of a kind of file that matplotlib writes."""
+    """Create a figure and its axes. Raises INVALID_SETTING for a kind of file that is not supported."""
     if path.suffix not in (".svg", ".png", ".pdf"):
         raise TmmuError(
-            "INVALID_SETTING", f"no picture is written as {path.suffix or 'a file without suffix'}", file=str(path),
+            "INVALID_SETTING", f"cannot write a picture as {path.suffix or 'a file without suffix'}", file=str(path),
             fix="name a file that ends with .svg, .png or .pdf", setting="plot",
         )  # fmt: skip
     with needed("matplotlib", "a picture", "INVALID_SETTING", "report"):

@@ -1,14 +1,14 @@
 """Regions of files in memory, and the store that keeps them within 7/10 of it.
 
-A region is a range of a file mapped to addresses that begin at a multiple of 16384. It is mapped and released by
-tiles. Arrays of it (`view`) lie straight on the file; while one is held its tiles are pinned. What is mapped
-never exceeds 7/10 of the memory that this process may use: before it would, tiles that count least (`replacement`)
-are released, and what does not fit beside pinned ones is refused. Where memory has shrunk under what is mapped, the
-least weighted tiles go before anything else is admitted. The models are `tla/mnemosyne/MappedRegions.tla` and
-`Eviction.tla`, through which the event log of a store is followed.
+A region is a range of a file mapped to addresses that begin at a multiple of 16384. It is mapped and released by tiles.
+Arrays of it (`view`) refer straight to the file; while one is held, its tiles are pinned. Mapped tiles never exceed
+7/10 of the memory that this process may use: before they would, the tiles with the least value (`replacement`) are
+released, and a request that does not fit beside pinned tiles is refused. If memory has shrunk below what is mapped, the
+tiles of least weight are released before anything else is admitted. The models are `tla/mnemosyne/MappedRegions.tla`
+and `Eviction.tla`; the event log of a store is validated against them.
 
-One lock guards a store. Arrays may end while a thread is inside of it, even that very thread (they are collected at
-any moment): their tiles go to a queue, which is worked off under the lock.
+One lock guards a store. Arrays are collected at any moment, even in a thread that is inside the store. So their tiles
+go to a queue, which is processed under the lock.
 spec: MN1.1 to MN1.8, MN2.1 to MN2.9, MN3.3, MN3.5, MN3.6, MN9.1, MN9.3, MN9.4
 """
 
@@ -45,13 +45,13 @@ from tmmu.runtime.leases import leased
 from tmmu.runtime.ram import total_ram
 
 MAX_REGION_SIZE = 1 << 30
-"""Bytes of the largest region where nothing else is asked for."""
+"""The default size of the largest region in bytes."""
 
 _stores = itertools.count(1)
 
 
 class TileState(Enum):
-    """σ of a tile: not mapped; mapped; mapped, with all its pages in memory."""
+    """σ of a tile: not mapped; mapped; mapped with all its pages in memory."""
 
     UNMAPPED = "Unmapped"
     MAPPED = "Mapped"
@@ -60,10 +60,10 @@ class TileState(Enum):
 
 @dataclass(frozen=True)
 class Relief:
-    """What a store released because memory had shrunk.
+    """The tiles that a store released because memory had shrunk.
 
-    `excess` is the number of tiles that were too many, `released` those that went, `skipped` those that would have
-    gone but are pinned; `resident_before` and `resident_after` are the bytes of the store in memory, as measured.
+    `excess` is the number of tiles above the bound. `released` were unmapped; `skipped` would have been, but are
+    pinned. `resident_before` and `resident_after` are the measured bytes of the store in memory.
     """
 
     excess: int
@@ -75,7 +75,7 @@ class Relief:
 
 @dataclass(eq=False)
 class _Bytes:
-    """Bytes at an address, as NumPy reads them."""
+    """Bytes at an address, in NumPy's array interface."""
 
     address: int
     size: int
@@ -88,7 +88,7 @@ class _Bytes:
 
 
 class MappedRegion:
-    """`size` bytes of a file from byte `offset` on, at the address `base`; made by `RegionStore.map`.
+    """`size` bytes of a file from byte `offset` on, at the address `base`; created by `RegionStore.map`.
 
     Tiles are numbered from 0; the last one may be shorter.
     """
@@ -109,14 +109,14 @@ class MappedRegion:
         return f"MappedRegion({str(self.path)!r}, {self.offset}, {self.size}, base={self.base:#x})"
 
     def view(self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8) -> Any:
-        """An array of the bytes from `start` to `stop` (the end), straight on the file; writable if the region is.
+        """Return an array of bytes `start` to `stop` (default: the end), without a copy; writable if the region is.
 
-        It is an access to each of its tiles, and maps those that were released. The tiles are pinned until the last
-        array derived from it is collected. O(log n) a tile. To a detector of races it is an access to those bytes, and
-        writes them if the region may be written.
+        This accesses each of its tiles, and maps those that were released. The tiles are pinned until the last array
+        derived from it is collected. O(log n) a tile. A detector of races records an access to those bytes: a write if
+        the region is writable.
 
-        Errors: ValueError for bytes outside of the region and for what is no whole number of elements, `MemoryBound`,
-        `RegionLost`, `RegionClosed`.
+        Raises ValueError for bytes outside of the region or a fraction of an element, `MemoryBound`, `RegionLost` and
+        `RegionClosed`.
         """
         return self._array(start, stop, dtype, self.is_writable)
 
@@ -124,8 +124,8 @@ class MappedRegion:
         start, stop = self._range(start, stop)
         kind = np.dtype(dtype)
         if kind.hasobject or not kind.itemsize or (stop - start) % kind.itemsize:
-            raise ValueError(f"{stop - start} bytes are no whole number of elements of {kind}")
-        self._accessed(start, stop, is_write)
+            raise ValueError(f"{stop - start} bytes are not a whole number of elements of {kind}")
+        self._record_access(start, stop, is_write)
         self.store._pin(self, start, stop)
         tiles = _tiles(start, stop)
         array = leased(
@@ -138,30 +138,30 @@ class MappedRegion:
     def _range(self, start: int, stop: int | None) -> tuple[int, int]:
         start, stop = operator.index(start), self.size if stop is None else operator.index(stop)
         if not 0 <= start <= stop <= self.size:
-            raise ValueError(f"bytes {start} to {stop} of {self.path}, of which {self.size} are mapped")
+            raise ValueError(f"bytes {start} to {stop} were requested of {self.path}, {self.size} are mapped")
         return start, stop
 
-    def _accessed(self, start: int, stop: int, is_write: bool) -> None:
+    def _record_access(self, start: int, stop: int, is_write: bool) -> None:
         if self.store.races is not None:
             self.store.races.access(str(self.path), self.offset + start, self.offset + stop, is_write=is_write)
 
     def reading(
         self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8, unchanged: bool = False
     ) -> AbstractContextManager[Any]:
-        """`view` of what is only read, and `RegionLost` at the end of the `with` if the file is no longer there.
+        """Provide a read-only `view`, and raise `RegionLost` at the end of the `with` if the file is no longer there.
 
-        What was read of a lost file is zeros, so what was computed counts only if the `with` ends without an error.
-        Where no process is to write the file, `unchanged` makes it an error too that one did: that alone shows a file
-        that was truncated and extended again. To a detector of races it is an access at the beginning and at the end.
+        A lost file reads as zeros, so results count only if the `with` ends without an error. With `unchanged`, for a
+        file that no process may write, it is also an error if the file was written. Only this check detects a file that
+        was truncated and extended again. A detector of races records an access at the beginning and one at the end.
         """
         return self._during(start, stop, dtype, False, unchanged)
 
     def writing(
         self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8
     ) -> AbstractContextManager[Any]:
-        """As `reading`, of what is written. ValueError where the region is not to be written."""
+        """Provide a writable `view` with the checks of `reading`. Raises ValueError if the region is not writable."""
         if not self.is_writable:
-            raise ValueError(f"{self.path} was not mapped to be written")
+            raise ValueError(f"{self.path} was not mapped for writing")
         return self._during(start, stop, dtype, True, False)
 
     @contextmanager
@@ -172,28 +172,33 @@ class MappedRegion:
             yield array
         finally:
             del array
-        self._accessed(*self._range(start, stop), is_write)
+        self._record_access(*self._range(start, stop), is_write)
         self.check()
         after = os.fstat(self._descriptor)
         if unchanged and (before.st_ctime_ns, before.st_size) != (after.st_ctime_ns, after.st_size):
             raise RegionLost("the file was written while it was read", str(self.path))
 
     def check(self) -> None:
-        """`RegionLost` if the file is no longer there, not the one at its path, or too short; `RegionClosed`."""
+        """Raise `RegionLost` if the file is gone, replaced or too short, and `RegionClosed` if the region is closed."""
         with self.store._exclusive():
             self.store._check(self)
 
     def states(self) -> list[TileState]:
-        """σ of each tile, as the system answers now."""
+        """Return σ of each tile, as the system answers now."""
         with self.store._exclusive():
             self.store._check(self)
             return [self._state(tile) for tile in range(self.tiles)]
 
     def attend(self, weights: Iterable[int], first: int = 0) -> None:
-        """The weights of the tiles from `first` on, 0 to 2^16 (`replacement.tile_weights`). They outlast a release."""
+        """Set the weights of the tiles from `first` on, 0 to 2^16 (`replacement.tile_weights`).
+
+        They outlast a release.
+        """
         given = [operator.index(weight) for weight in weights]
         if not 0 <= first <= first + len(given) <= self.tiles or not all(0 <= weight <= ONE for weight in given):
-            raise ValueError(f"{len(given)} weights from tile {first} on, of {self.tiles} tiles, each 0 to {ONE}")
+            raise ValueError(
+                f"expected weights of 0 to {ONE} for {self.tiles} tiles, got {len(given)} from tile {first} on"
+            )
         with self.store._exclusive():
             self.store._check(self)
             self._weights[first : first + len(given)] = given
@@ -204,22 +209,22 @@ class MappedRegion:
 
     @property
     def pinned_tiles(self) -> int:
-        """The tiles of which arrays are held."""
+        """The number of tiles that arrays are held of."""
         with self.store._exclusive():
-            return self._pinned()
+            return self._count_pinned()
 
     def close(self) -> None:
-        """Unmap it. `RegionInUse` while arrays of it are held; a second call does nothing."""
+        """Unmap the region. Raises `RegionInUse` while arrays of it are held; a second call does nothing."""
         with self.store._exclusive():
             self.store._close(self)
 
     # Under the lock of the store.
 
-    def _pinned(self) -> int:
+    def _count_pinned(self) -> int:
         return sum(count > 0 for count in self._pins)
 
     def _place(self, tile: int) -> tuple[int, int]:
-        """Address and size of a tile."""
+        """Return the address and size of a tile."""
         return self.base + tile * TILE, min(TILE, self.size - tile * TILE)
 
     def _state(self, tile: int) -> TileState:
@@ -235,18 +240,18 @@ class RegionStore:
     Parameters
     ----------
     memory
-        The bytes of memory there are; called at each admission, since a limit may be lowered.
+        Returns the bytes of memory; called at each admission, since a limit may be lowered.
     max_region_size
         The bytes of the largest region.
     replacement
-        What chooses the tiles that go.
+        Chooses the tiles to evict.
     space
         The calls of the system.
     events
-        Where what the store does is logged, with what the system then has mapped; several stores and processes may
-        share a log. It costs two reads of `/proc/self/maps` for each tile that is mapped or released.
+        Log of the actions, with the mappings that the system then reports. Several stores and processes may share
+        a log. It costs two reads of `/proc/self/maps` for each tile that is mapped or released.
     races
-        Looks for data races among the accesses to the regions' bytes.
+        Detects data races among the accesses to the regions' bytes.
     """
 
     def __init__(
@@ -259,15 +264,15 @@ class RegionStore:
         races: RaceDetector | None = None,
     ) -> None:
         if sys.platform != "linux" or TILE % PAGE:
-            raise NoAddressSpace(f"regions need Linux, and pages of which a tile is a multiple, not {PAGE} bytes")
+            raise NoAddressSpace(f"regions need Linux, and a page size that divides {TILE} bytes, got {PAGE}")
         self.space = space or AddressSpace()
         self.max_region_size = operator.index(max_region_size)
         self.races = races
         self.is_closed = False
         self.evicted = 0
-        """The tiles released so far to make room."""
+        """The number of tiles released so far to make room."""
         self.reliefs: list[Relief] = []
-        """What was released because memory had shrunk."""
+        """The releases made because memory had shrunk."""
         self._memory = memory
         self._replacement = SemanticReplacement() if replacement is None else replacement
         self._regions: list[MappedRegion] = []
@@ -290,36 +295,36 @@ class RegionStore:
 
     @property
     def mapped_bytes(self) -> int:
-        """The document's working set: the bytes of all tiles that are mapped."""
+        """The document's working set: the bytes of all mapped tiles."""
         with self._exclusive():
             return len(self._replacement) * TILE
 
     @property
     def regions(self) -> tuple[MappedRegion, ...]:
-        """Those that are not closed, the oldest first."""
+        """The open regions, the oldest first."""
         with self._exclusive():
             return tuple(self._regions)
 
     def map(
         self, path: str | os.PathLike[str], offset: int = 0, size: int | None = None, is_writable: bool = False
     ) -> MappedRegion:
-        """Map `size` bytes of a file from byte `offset` on (to its end), shared with every process that maps it.
+        """Map `size` bytes of a file from byte `offset` on (default: to its end), shared with other processes.
 
-        The file is opened for reading alone unless the region is to be written.
+        The file is opened read-only unless the region is writable.
 
-        Errors: `RegionRefused` for an offset that is no multiple of the page, bytes that the file has not, none at
-        all or more than `max_region_size`, and what is no file; `MemoryBound`; `NoAddressSpace` where the system
-        refuses. Then no region is made, and tiles may have been released.
+        Raises `RegionRefused` for an offset that is not a multiple of the page, for bytes that the file does not have,
+        for no bytes or more than `max_region_size`, and if the path is not a regular file; `MemoryBound`;
+        `NoAddressSpace` if the system refuses. Then no region is created, but tiles may have been released.
         """
         file, offset = Path(os.path.abspath(path)), operator.index(offset)
         with contextlib.ExitStack() as undo, self._exclusive():
             if self.is_closed:
                 raise RegionClosed(str(file))
-            descriptor = _opened(file, is_writable)
+            descriptor = _open(file, is_writable)
             undo.callback(os.close, descriptor)
             there = os.fstat(descriptor).st_size
             size = there - offset if size is None else operator.index(size)
-            self._admissible(str(file), offset, size, there)
+            self._check_request(str(file), offset, size, there)
             region = MappedRegion(self, file, offset, size, is_writable, self._next)
             region._descriptor = descriptor
             self._admit(region, range(region.tiles))
@@ -331,14 +336,14 @@ class RegionStore:
             undo.callback(unwatch, region._watched)
             self.space.map_file(region.base, size, is_writable, descriptor, offset)
             if region.base % TILE:
-                raise NoAddressSpace(f"the region begins at {region.base:#x}, no multiple of {TILE}", str(file))
+                raise NoAddressSpace(f"expected a region at a multiple of {TILE}, got {region.base:#x}", str(file))
             for tile in range(region.tiles):
-                self._mapped(region, tile)
+                self._enter_tile(region, tile)
             self._next += region.tiles
             self._regions.append(region)
-            region._give_back = _given_back_at_last(region)
+            region._give_back = _register_release(region)
             undo.pop_all()
-            begin, end, found = self._found(region.base, size)
+            begin, end, found = self._query_mapping(region.base, size)
             self._log(
                 "region mapped", first=region._first, size=size, asked=offset, begin=begin, end=end, offset=found,
                 mapped=len(self._replacement), clock=self._replacement.clock,
@@ -346,15 +351,15 @@ class RegionStore:
             return region
 
     def relieve(self) -> Relief | None:
-        """Release the least weighted tiles if memory has shrunk under what is mapped; None where it has not."""
+        """Release the tiles of least weight if memory has shrunk below what is mapped; returns None if it has not."""
         with self._exclusive():
-            return self._relieve(self._look())
+            return self._relieve(self._read_memory())
 
     def close(self) -> None:
-        """Close all regions, or none: `RegionInUse` while arrays of one are held."""
+        """Close all regions, or none: raises `RegionInUse` while arrays of one are held."""
         with self._exclusive():
             for region in self._regions:
-                self._in_use(region)
+                self._check_unused(region)
             for region in tuple(self._regions):
                 self._close(region)
             if not self.is_closed:
@@ -368,19 +373,19 @@ class RegionStore:
         if kind is None:
             self.close()
 
-    # Under the lock, but for what takes it.
+    # These are called under the lock, except for those that take it.
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """The lock; the pins of arrays that have been collected are taken away first."""
+        """Take the lock, and first unpin the tiles of arrays that have been collected."""
         with self._lock:
             while self._ended:
                 region, tiles = self._ended.popleft()
                 self._unpin(region, tiles)
             yield
 
-    def _look(self) -> int:
-        """Memory as it is now."""
+    def _read_memory(self) -> int:
+        """Return the memory as it is now, and log a change."""
         memory = self._memory()
         if self._events is not None and memory != self._seen:
             self._seen = memory
@@ -388,24 +393,29 @@ class RegionStore:
         return memory
 
     def _log(self, event: str, **fields: Any) -> None:
-        """A line of the log, if there is one. A log that cannot be written is an error once; then there is none."""
+        """Write a line to the log, if there is one.
+
+        If the log cannot be written, the error is raised once; then there is none.
+        """
         if self._events is not None:
             log, self._events = self._events, None
             log(event, store=self._label, **fields)
             self._events = log
 
-    def _found(self, address: int, size: int) -> tuple[int, int, int]:
-        """What the system has mapped there, for the log."""
+    def _query_mapping(self, address: int, size: int) -> tuple[int, int, int]:
+        """Return what the system has mapped there, for the log."""
         return (0, 0, 0) if self._events is None else self.space.mapped(address, size)
 
-    def _admissible(self, file: str, offset: int, size: int, there: int) -> None:
+    def _check_request(self, file: str, offset: int, size: int, there: int) -> None:
         if offset < 0 or offset % PAGE:
-            raise RegionRefused(f"offset {offset} is no multiple of {PAGE}", file, "begin at a page of the file")
+            raise RegionRefused(
+                f"expected an offset that is a multiple of {PAGE}, got {offset}", file, "begin at a page of the file"
+            )
         if size < 1 or offset + size > there:
-            what = f"{size} bytes from byte {offset} on, of a file of {there}"
+            what = f"{size} bytes from byte {offset} on were requested, the file has {there}"
             raise RegionRefused(what, file, "map bytes that the file has")
         if size > self.max_region_size:
-            what = f"{size} bytes, and a region has at most {self.max_region_size}"
+            what = f"{size} bytes were requested, a region has at most {self.max_region_size}"
             raise RegionRefused(what, file, "map several regions, or raise max_region_size")
 
     def _check(self, region: MappedRegion) -> None:
@@ -427,7 +437,7 @@ class RegionStore:
                 self._hold(region, present, held)
                 if absent:
                     self._admit(region, absent)
-                    self._bring(region, absent)
+                    self._map_again(region, absent)
                     self._hold(region, absent, held)
                 for tile in tiles:
                     self._replacement.access(region._first + tile)
@@ -450,15 +460,15 @@ class RegionStore:
                 self._replacement.free(region._first + tile)
             self._log("tile unpinned", tile=region._first + tile, pins=region._pins[tile])
 
-    def _bring(self, region: MappedRegion, tiles: Iterable[int]) -> None:
+    def _map_again(self, region: MappedRegion, tiles: Iterable[int]) -> None:
         """Map tiles that were released."""
         try:
             for tile in tiles:
                 address, size = region._place(tile)
                 offset = region.offset + tile * TILE
                 self.space.map_file(address, size, region.is_writable, region._descriptor, offset)
-                self._mapped(region, tile)
-                begin, end, found = self._found(address, size)
+                self._enter_tile(region, tile)
+                begin, end, found = self._query_mapping(address, size)
                 self._log(
                     "tile mapped", tile=region._first + tile, weight=region._weights[tile], begin=begin, end=end,
                     offset=found, mapped=len(self._replacement), clock=self._replacement.clock,
@@ -467,13 +477,13 @@ class RegionStore:
             self._log("tiles failed")
             raise
 
-    def _mapped(self, region: MappedRegion, tile: int) -> None:
+    def _enter_tile(self, region: MappedRegion, tile: int) -> None:
         self._of_tile[region._first + tile] = region
         self._replacement.insert(region._first + tile, region._weights[tile])
 
     def _admit(self, region: MappedRegion, tiles: Sequence[int]) -> None:
-        """Room for some more tiles. What can be seen not to fit is refused before a tile goes."""
-        memory = self._look()
+        """Make room for more tiles. A request that cannot fit is refused before a tile is released."""
+        memory = self._read_memory()
         numbers = [region._first + tile for tile in tiles] if self._events is not None else []
         self._log("tiles wanted", tiles=numbers, mapped=len(self._replacement), pinned=self._replacement.held)
         self._relieve(memory)
@@ -519,15 +529,15 @@ class RegionStore:
         self.reliefs.append(relief)
         return relief
 
-    def _in_use(self, region: MappedRegion) -> None:
-        pinned = region._pinned()
+    def _check_unused(self, region: MappedRegion) -> None:
+        pinned = region._count_pinned()
         if pinned:
             raise RegionInUse(str(region.path), pinned)
 
     def _close(self, region: MappedRegion) -> None:
         if region.is_closed:
             return
-        self._in_use(region)
+        self._check_unused(region)
         region._give_back()
         gone = [tile for tile in range(region._first, region._first + region.tiles) if self._of_tile.pop(tile, None)]
         for tile in gone:
@@ -537,52 +547,52 @@ class RegionStore:
         self._log("region closed", first=region._first, tiles=gone, mapped=len(self._replacement))
 
 
-def _given_back_at_last(region: MappedRegion) -> Callable[[], object]:
-    """Gives the addresses and the file of a region back when it is called, or when no reference to it is left.
+def _register_release(region: MappedRegion) -> Callable[[], object]:
+    """Return a callback that frees the region's addresses and file, once: when called, or when the region is collected.
 
-    That may be at any moment. No array of the region is left then, since each keeps it.
+    Collection may happen at any moment. No array of the region is left then, since each array keeps the region.
     """
     given = region.store.space, region.base, region.tiles * TILE, region._descriptor, region._watched
-    last = weakref.finalize(region, _give_back, *given)
+    last = weakref.finalize(region, _free, *given)
     last.atexit = False
     return last
 
 
-def _give_back(space: AddressSpace, base: int, size: int, descriptor: int, watched: WatchedRange) -> None:
+def _free(space: AddressSpace, base: int, size: int, descriptor: int, watched: WatchedRange) -> None:
     unwatch(watched)
     space.unmap(base, size)
     os.close(descriptor)
 
 
 def _room(memory: int) -> int:
-    """The tiles that may be mapped."""
+    """Return the number of tiles that may be mapped."""
     return 7 * memory // (10 * TILE)
 
 
 def _tiles(start: int, stop: int) -> range:
-    """The tiles that have a byte from `start` to `stop`."""
+    """Return the tiles that have a byte between `start` and `stop`."""
     return range(start // TILE, -(-stop // TILE)) if stop > start else range(0)
 
 
-def _opened(file: Path, is_writable: bool) -> int:
+def _open(file: Path, is_writable: bool) -> int:
     try:
         flags = os.O_RDWR if is_writable else os.O_RDONLY
-        descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # or a pipe would wait for its other end
+        descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # without it, opening a pipe would block
     except (OSError, ValueError) as error:
         raise NoAddressSpace(getattr(error, "strerror", None) or str(error), str(file)) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise RegionRefused("it is no regular file", str(file), "map a file with bytes of its own")
+        raise RegionRefused("the path is not a regular file", str(file), "map a regular file")
     return descriptor
 
 
 def _lost(region: MappedRegion) -> str | None:
-    """What has become of the file of a region, if it is not the one that was mapped, whole."""
+    """Return why the file of a region is not the one that was mapped, whole; None if it is."""
     if region._watched.is_lost:
         return "an access to the mapped file has failed"
     opened = os.fstat(region._descriptor)
     if opened.st_size < region.offset + region.size:
-        return f"the file was truncated to {opened.st_size} bytes, of which {region.offset + region.size} are needed"
+        return f"the file was truncated to {opened.st_size} bytes, {region.offset + region.size} are needed"
     try:
         named = os.stat(region.path)
     except OSError as error:

@@ -1,13 +1,14 @@
-"""Which tile goes: the one that counts least, by its last access and the attention that its tokens get.
+"""Choose the tile to evict: the one of least value, by its last access and the attention that its tokens receive.
 
-A tile counts last access + λ · S · w, where S is the number of resident tiles and w the mean attention of its tokens,
-in [0, 1] as an integer over 2^16; λ is 1/2. Of equal ones the lowest goes. The document subtracts the attention, and
-evicts what is attended most.
+The value of a tile is last access + λ · S · w. S is the number of resident tiles, and w the mean attention of its
+tokens, in [0, 1] as an integer over 2^16; λ is 1/2. Among equal values the lowest tile goes. The document subtracts the
+attention instead, and so evicts the tiles with the most attention.
 
-For one S this is a number per tile, and a tournament tree has the least of them: an access changes one leaf, and the
-next choice plays the matches above it that the leaf had won, O(log n), none twice. S moves the numbers against each
-other. So each match has a range of S for which its winner is the least below it, and a choice at another S plays again
-those alone whose range it has left: none where one tile comes in for each that goes out. spec: MN3.1 to MN3.4
+For a fixed S each tile has one value, and a tournament tree yields the least. An access changes one leaf. The next
+choice replays only the matches above it that the leaf had won: O(log n), each at most once. A change of S changes the
+order of the values. So each match has a range of S in which its winner stays the least below it, and a choice at
+another S replays only the matches whose range it has left. If one tile comes in for each that goes out, it replays
+none. spec: MN3.1 to MN3.4
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class SemanticReplacement:
 
     def __init__(self, factor: Fraction = LAMBDA) -> None:
         if factor <= 0:
-            raise ValueError(f"λ is {factor}, and must be positive")
+            raise ValueError(f"expected a positive λ, got {factor}")
         self.clock = self.matches = 0
         self.factor = factor
         self._scale, self._factor = factor.denominator * ONE, factor.numerator
@@ -45,10 +46,10 @@ class SemanticReplacement:
         self._tiles: list[int] = []
         self._last: list[int] = []
         self._weight: list[int] = []
-        self._held: set[int] = set()  # slots that are no candidates
-        self._changed: set[int] = set()  # slots above which all matches are to be played before the next choice
-        self._accessed: set[int] = set()  # those that count more than they did: what they had lost stays lost
-        self._residents = 0  # at the last choice: what the tree is played for
+        self._held: set[int] = set()  # slots that cannot be chosen
+        self._changed: set[int] = set()  # all matches above these slots are replayed before the next choice
+        self._accessed: set[int] = set()  # slots whose value has grown: the matches that they had lost stay lost
+        self._residents = 0  # at the last choice: the S of the matches in the tree
         self._leaves = 0
         self._grow()
 
@@ -60,11 +61,11 @@ class SemanticReplacement:
 
     @property
     def held(self) -> int:
-        """How many residents are held."""
+        """The number of residents that are held."""
         return len(self._held)
 
     def insert(self, tile: int, weight: int = 0) -> None:
-        """A tile becomes resident, accessed now. O(log n), amortised, of which the next choice takes most."""
+        """Make a tile resident, accessed now. O(log n), amortised; most of it is spent at the next choice."""
         if not self._free:
             self._grow()
         slot = self._slots[tile] = self._free.pop()
@@ -73,32 +74,35 @@ class SemanticReplacement:
         self._changed.add(slot)
 
     def access(self, tile: int) -> None:
-        """A resident tile is accessed. O(log n), mostly less: it counts more, so what it had lost stays lost."""
+        """Record an access to a resident tile.
+
+        O(log n), mostly less: its value grows, so the matches that it lost stay lost.
+        """
         slot = self._slots[tile]
         self.clock += 1
         self._last[slot] = self.clock
         self._accessed.add(slot)
 
     def attend(self, tile: int, weight: int) -> None:
-        """The weight of a resident tile, 0 to `ONE`. O(log n)."""
+        """Set the weight of a resident tile, 0 to `ONE`. O(log n)."""
         slot = self._slots[tile]
         self._weight[slot] = weight
         self._changed.add(slot)
 
     def hold(self, tile: int) -> None:
-        """A resident tile is no candidate until `free`, and counts as resident. O(log n)."""
+        """Exclude a resident tile from the choice until `free`. It still counts as resident. O(log n)."""
         slot = self._slots[tile]
         self._held.add(slot)
         self._changed.add(slot)
 
     def free(self, tile: int) -> None:
-        """The end of `hold`. O(log n)."""
+        """End `hold`. O(log n)."""
         slot = self._slots[tile]
         self._held.discard(slot)
         self._changed.add(slot)
 
     def remove(self, tile: int) -> tuple[int, int]:
-        """A tile is resident no longer; gives its last access and its weight. O(log n)."""
+        """Remove a tile from the residents, and return its last access and its weight. O(log n)."""
         slot = self._slots.pop(tile)
         self._held.discard(slot)
         self._tiles[slot] = -1
@@ -107,9 +111,9 @@ class SemanticReplacement:
         return self._last[slot], self._weight[slot]
 
     def victim(self) -> int | None:
-        """The tile that counts least, the lowest of equal ones; None where all are held. It stays resident.
+        """Return the tile of least value, the lowest among equals, or None if all are held. It stays resident.
 
-        O(1) for as many residents as at the last choice; else also the matches that turn out otherwise now.
+        O(1) if there are as many residents as at the last choice; otherwise plus the matches whose result changes.
         """
         self._residents = len(self)
         self._play_above()
@@ -118,12 +122,12 @@ class SemanticReplacement:
         return None if slot < 0 else self._tiles[slot]
 
     def by_weight(self) -> Iterator[tuple[int, bool]]:
-        """The residents by weight and, of equal ones, last access, each with: is it held? O(n log n)."""
+        """Yield the residents by weight, then by last access, each with whether it is held. O(n log n)."""
         for slot in sorted(self._slots.values(), key=lambda slot: (self._weight[slot], self._last[slot])):
             yield self._tiles[slot], slot in self._held
 
     def _grow(self) -> None:
-        """Twice as many leaves, and all matches anew."""
+        """Double the leaves, and play all matches again."""
         old, self._leaves = self._leaves, max(2 * self._leaves, 8)
         more = self._leaves - old
         self._tiles += [-1] * more
@@ -138,7 +142,7 @@ class SemanticReplacement:
             self._play(node)
 
     def _play_above(self) -> None:
-        """The matches that changed since the last choice, level by level: each once."""
+        """Replay the matches that changed since the last choice, level by level, each once."""
         for slot in self._changed:
             self._winner[self._leaves + slot] = -1 if self._tiles[slot] < 0 or slot in self._held else slot
         changed = {(self._leaves + slot) // 2 for slot in self._changed}
@@ -152,14 +156,17 @@ class SemanticReplacement:
         self._changed, self._accessed = set(), set()
 
     def _play_again(self, node: int) -> None:
-        """The matches at and below `node` whose range has been left; the depth is that of the tree."""
+        """Replay the matches at and below `node` whose range does not contain the current S.
+
+        Recursion is as deep as the tree.
+        """
         if not self._from[node] <= self._residents <= self._to[node]:
             self._play_again(2 * node)
             self._play_again(2 * node + 1)
             self._play(node)
 
     def _play(self, node: int) -> None:
-        """The winner of `node`, and for which numbers of residents the matches at and below it are as they are."""
+        """Decide the match at `node`, and compute the range of S in which the matches from it down stay as they are."""
         one, other = self._winner[2 * node], self._winner[2 * node + 1]
         least = max(self._from[2 * node], self._from[2 * node + 1])
         most = min(self._to[2 * node], self._to[2 * node + 1])
@@ -169,7 +176,7 @@ class SemanticReplacement:
         else:
             if self._count(other) < self._count(one):
                 one, other = other, one
-            # `one` counts less for all S with recency + S · attention < 0, or = 0 where it is the lower tile
+            # `one` has less value for all S with recency + S · attention < 0, or = 0 if it is the lower tile
             recency = self._scale * (self._last[one] - self._last[other])
             attention = self._factor * (self._weight[one] - self._weight[other])
             room = -recency - (self._tiles[one] > self._tiles[other])
@@ -188,12 +195,12 @@ class SemanticReplacement:
 
 
 def tile_weights(attention: NDArray[np.floating], token_bytes: int, tile_bytes: int, offset: int = 0) -> list[int]:
-    """The weight of each tile: the mean attention of its tokens, over 2^16.
+    """Compute the weight of each tile: the mean attention of its tokens, over 2^16.
 
     Parameters
     ----------
     attention
-        [tokens], each in [0, 1]; ValueError else.
+        [tokens], each in [0, 1]; otherwise ValueError.
     token_bytes, tile_bytes
         The bytes of a token and of a tile, positive. A token belongs to every tile that has a byte of it.
     offset
@@ -201,9 +208,9 @@ def tile_weights(attention: NDArray[np.floating], token_bytes: int, tile_bytes: 
     """
     scores = np.asarray(attention, np.float64)
     if scores.ndim != 1 or not bool(((scores >= 0) & (scores <= 1)).all()):
-        raise ValueError("attention is one number in [0, 1] for each token")
+        raise ValueError("expected attention as one number in [0, 1] for each token")
     if min(token_bytes, tile_bytes) < 1 or offset < 0:
-        raise ValueError("the bytes of tokens and tiles are positive, and the offset is not negative")
+        raise ValueError("expected positive bytes of tokens and tiles and an offset of at least 0")
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     weights = []
     for begin in range(0, offset + len(scores) * token_bytes, tile_bytes):

@@ -1,9 +1,9 @@
-"""A log under another key: written anew beside its name, and put in its place.
+"""Rotate the key of a log: write it under another key beside the old file, then replace the file.
 
-A log and its anchor are two files, which no system replaces at once. So the anchor first gets a second statement, of
-the new log under the new key; then the new log takes the name; then the anchor keeps the new statement alone. Wherever
-that stops, the log opens under one of the two keys with the anchor that there is, and a refusal of the other key says
-so. A rotation that is asked for again goes on from there. `tla/mnemosyne/KeyRotation.tla` is the model.
+A log and its anchor are two files, which no system replaces at once. So the anchor first gets a second statement, about
+the new log under the new key. Then the new log takes the name. Then the anchor keeps only the new statement. Wherever
+this is interrupted, the log opens under one of the two keys with the anchor as it is, and the refusal of the other key
+names that key. A repeated rotation continues from there. `tla/mnemosyne/KeyRotation.tla` is the model.
 spec: MN8.9, MN8.10
 """
 
@@ -22,19 +22,20 @@ from tmmu.mnemosyne.sealed_format import Frame
 from tmmu.mnemosyne.sealed_log import SealedLog, SealedReader, log_failure
 
 Open = Callable[[MasterKey], SealedLog]
-"""Opens the log under a key, for writing, without records that did not come to their end."""
+"""Opens the log under a key, for writing, without the records of an unfinished put."""
 
 
 def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open) -> int:
-    """Seal the log at `path` under `new`, and return how many records it has; `key` opens it no more.
+    """Seal the log at `path` under `new`, and return how many records it has. `key` no longer opens it.
 
-    Where an earlier call was interrupted once the log had the new key, what was left of it is done. O(log) time, and
-    room for a second log beside the first.
+    If an earlier call was interrupted after the log had the new key, this finishes it. O(log) time, and room for a
+    second log beside the first.
 
-    Errors: those of `opened`; `InvalidKey` for one key twice; `InvalidLog` for a log without records.
+    Raises the errors of `opened`, `InvalidKey` if the two keys are the same, and `InvalidLog` for a log without
+    records.
     """
     if key.is_same(new):
-        raise InvalidKey("the new key is the one before", None, "make another")
+        raise InvalidKey("the new key is the same as the old one", None, "make another")
     try:
         old = opened(key)
     except WrongKey:
@@ -44,9 +45,9 @@ def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open)
         raise
     with old:
         if not old.records:
-            raise InvalidLog("it has no records, and so no key", path, "byte 0")
+            raise InvalidLog("the log has no records, and so no key", path, "byte 0")
         old.sync()
-        with _copied(path, key, new, anchor) as (log, beside):
+        with _copy_beside(path, key, new, anchor) as (log, beside):
             anchors.store(anchor, old.statement(), log.statement())
             old.replaced_by(log)
             try:
@@ -61,11 +62,11 @@ def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open)
 
 
 @contextlib.contextmanager
-def _copied(path: str, key: MasterKey, new: MasterKey, anchor: str) -> Iterator[tuple[SealedLog, str]]:
-    """The same records under the new key in a file beside the log, synced and locked, and its name."""
+def _copy_beside(path: str, key: MasterKey, new: MasterKey, anchor: str) -> Iterator[tuple[SealedLog, str]]:
+    """Copy the records under the new key to a file beside the log, synced and locked. Yields the copy and its name."""
     target = os.path.realpath(path)
     beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.rotated")
-    remove(beside)  # what an interrupted rotation has left; the lock of the log is held
+    remove(beside)  # left by an interrupted rotation; the lock of the log is held
     try:
         with SealedLog.open(beside, new) as log:
 

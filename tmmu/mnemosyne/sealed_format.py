@@ -1,14 +1,14 @@
-"""The bytes of a sealed log: segments of a header, records and, where it was closed, a trailer. All is big-endian.
+"""The bytes of a sealed log: segments of a header, records and, if it was closed, a trailer. All is big-endian.
 
     header   magic 8 · version 2 · zero 2 · salt 32 · salt before 32 · first record 8 · prefix 4 · tag 16 · CRC-32 4
     record   "R" · length 4 · prefix 4 · sequence number 8 · token id 8 · CRC-32 of these 4 · ciphertext · tag 16
-    trailer  "E", with the fields of a record, of which the plaintext is the number of records in the log
+    trailer  "E", with the fields of a record; its plaintext is the number of records in the log
 
-Each opening for writing that appends begins a segment with a salt of its own. A record is sealed under the segment's
-prefix and its sequence number, which goes on through all segments; the header and the trailer have the two last
-numbers. A header binds itself and the salt of the segment before, a record the version, its salt, its token and its
-number. CRCs keep nothing secure: they distinguish damage from a wrong key and from a record of another file.
-spec: MN5.4 to MN5.7
+Each opening for writing that appends begins a segment with a new salt. A record is sealed under the segment's prefix
+and its sequence number, which continues through all segments; the header and the trailer have the two last numbers. A
+header authenticates its fields, among them the salt of the segment before. A record authenticates the version, its
+salt, its token and its number. CRCs secure nothing: they distinguish damage from a wrong key and from a record of
+another file. spec: MN5.4 to MN5.7
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LARGEST = 1 << 30
 
 
 class Header(NamedTuple):
-    """What a segment begins with: its salt, the salt of the one before (zeros in the first), and its first record."""
+    """The header of a segment: its salt, the salt of the one before (zeros in the first), and its first record."""
 
     salt: bytes
     before: bytes
@@ -48,7 +48,7 @@ class Header(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What stands before a ciphertext."""
+    """The fields before a ciphertext."""
 
     kind: bytes
     length: int
@@ -58,50 +58,50 @@ class Frame(NamedTuple):
 
 
 def kind_of(sequence: int) -> bytes:
-    """The kind of what is sealed under this number."""
+    """Return the kind of record that is sealed under this number."""
     return TRAILER if sequence == OF_TRAILER else RECORD
 
 
 def vector(prefix: bytes, sequence: int) -> bytes:
-    """The initialization vector: the session's 32 random bits and a counter of 64."""
+    """Return the initialization vector: the session's 32 random bits and a counter of 64."""
     return prefix + COUNT.pack(sequence)
 
 
 def packed_header(key: SegmentKey, header: Header) -> bytes:
-    """The bytes of a header, authenticated under its segment's key."""
+    """Encode a header, authenticated under its segment's key."""
     fields = FIELDS.pack(MAGIC, VERSION, 0, *header)
     return _with_crc(fields + key.seal(vector(header.prefix, OF_HEADER), b"", fields))
 
 
 def packed(key: SegmentKey, header: Header, frame: Frame, data: bytes | memoryview) -> tuple[bytes, bytes]:
-    """The bytes of a record or trailer: the frame, and what is sealed."""
+    """Encode a record or trailer: returns the frame and the sealed bytes."""
     bound = BOUND.pack(VERSION, header.salt, frame.token, frame.sequence)
     sealed = key.seal(vector(header.prefix, frame.sequence), data, bound)
     return _with_crc(FRAME_FIELDS.pack(*frame)), sealed
 
 
 def parsed_header(data: bytes) -> Header | None:
-    """The header in its bytes; None where they are damaged. Whether it is authentic is for `opens` to answer."""
+    """Decode a header; None if it is damaged. `opens` checks whether it is authentic."""
     if len(data) != HEADER or not _crc_fits(data):
         return None
     return Header(*FIELDS.unpack_from(data)[3:])
 
 
 def opens(key: SegmentKey, header: Header, data: bytes) -> bool:
-    """Was this header sealed under this key?"""
+    """Return whether this header was sealed under this key."""
     fields, tag = data[: FIELDS.size], data[FIELDS.size : -4]
     return key.open(vector(header.prefix, OF_HEADER), tag, fields) is not None
 
 
 def parsed_frame(data: bytes) -> Frame | None:
-    """The frame in its bytes; None where they are damaged."""
+    """Decode a frame; None if it is damaged."""
     if len(data) != FRAME or not _crc_fits(data):
         return None
     return Frame(*FRAME_FIELDS.unpack_from(data))
 
 
 def opened(key: SegmentKey, header: Header, frame: Frame, sealed: bytes | memoryview) -> bytes | None:
-    """What a record or trailer holds, as sealed under its own number; None where it is not authentic."""
+    """Decrypt a record or trailer under its own number; None if it is not authentic."""
     bound = BOUND.pack(VERSION, header.salt, frame.token, frame.sequence)
     return key.open(vector(header.prefix, frame.sequence), sealed, bound)
 

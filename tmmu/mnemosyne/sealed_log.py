@@ -1,9 +1,10 @@
-"""A file of records under AES-256-GCM that is appended to, and what was acknowledged of it is there after a crash.
+"""An append-only file of records under AES-256-GCM. Acknowledged records survive a crash.
 
-`SealedLog` writes, `SealedReader` reads. A record is acknowledged when the log is synced, and after that its anchor,
-which is kept outside of it. Opening for writing drops what a crash has torn and syncs what is left; the first record
-then begins a segment of its own, so that no state of an earlier writer, and no copy of the file, can make a pair of key
-and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.6, MN5.9 to MN5.18, MN7.1
+`SealedLog` writes, `SealedReader` reads. A record is acknowledged once the log has been synced and then its anchor,
+which is kept outside of the log. Opening for writing drops the torn end that a crash has left, and syncs the rest. The
+first record then begins a new segment, so that no state of an earlier writer, and no copy of the file, can repeat a
+pair of key and initialization vector. `tla/mnemosyne/SealedLog.tla` is the model.
+spec: MN5.6, MN5.9 to MN5.18, MN7.1
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Record(NamedTuple):
 
 
 class LogState(NamedTuple):
-    """What was found in a log.
+    """The state of a log when it was opened.
 
-    `dropped` are bytes after the longest good prefix; `anchored` are the records that the anchor states. Without one
-    (None) a log that ends between two records, or is an older copy of itself, looks like one that a crash has left.
+    `dropped` are the bytes after the longest good prefix. `anchored` is the number of records that the anchor states.
+    Without an anchor (None), a log cut between two records, or an older copy, looks like one that a crash has left.
     """
 
     records: int
@@ -51,46 +52,46 @@ class LogState(NamedTuple):
     anchored: int | None
 
 
-def _named(salt: bytes) -> str:
-    """How a segment is named in an event log."""
+def _segment_name(salt: bytes) -> str:
+    """Return the name of a segment in an event log."""
     return salt[:8].hex()
 
 
 def log_failure(path: str, what: str, fix: str) -> TmmuError:
-    """The system refuses something of the log at `path`."""
+    """Return the error for a call on the log at `path` that the system refused."""
     return TmmuError(
         "TMMU_ALLOCATION_FAILURE", what, file=path, fix=fix, operator="Mnemosyne.E", arena="", peak_required_bytes=0
     )
 
 
 class _Preads:
-    """The bytes of an open file."""
+    """The bytes of an open file, read by `pread`."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.size = descriptor, os.fstat(descriptor).st_size
 
     def read(self, offset: int, length: int) -> bytes:
-        """See `LogBytes`."""
+        """Return bytes of the file; see `LogBytes`."""
         return os.pread(self.descriptor, length, offset)
 
 
 Opened = Callable[[str, int], contextlib.AbstractContextManager[LogBytes]]
-"""How the bytes of a log are had, of its name and its descriptor."""
+"""Provides the bytes of a log from its name and its descriptor."""
 
 
 def _by_reads(_: str, descriptor: int) -> contextlib.AbstractContextManager[LogBytes]:
     return contextlib.nullcontext(_Preads(descriptor))
 
 
-def _checked(
+def _scan_and_compare(
     descriptor: int, name: str, key: MasterKey, anchor: bytes | None, visit: Visit | None, opened: Opened
 ) -> tuple[LogScan, LogState]:
     with opened(name, descriptor) as file:
         try:
             found = log_scan.scan(file, name, key, visit)
         except WrongKey as wrong:
-            raise _of_a_rotation(wrong, name, key, anchor) from None
-    stated = _compared(found, name, key, anchor)
+            raise _explain_rotation(wrong, name, key, anchor) from None
+    stated = _check_anchor(found, name, key, anchor)
     dropped = found.size - found.end
     if dropped:
         _LOG.warning("%s: %d bytes after %d records are torn and not read", name, dropped, len(found.records))
@@ -99,8 +100,8 @@ def _checked(
     return found, LogState(len(found.records), len(found.segments), found.is_closed, dropped, stated)
 
 
-def _compared(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -> int | None:
-    """How many records the anchor states; None without one."""
+def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -> int | None:
+    """Check a scan against the anchor, and return how many records the anchor states; None without one."""
     if anchor is None:
         return None
     by_key = anchors.under(key, anchor)
@@ -108,7 +109,7 @@ def _compared(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -
     if not own:
         raise NotAuthentic("the anchor was changed, or made under another key", name, "anchor")
     if len(own) > 1:
-        what = "the anchor has two statements under one key, as no rotation writes them"
+        what = "the anchor has two statements under one key, which no rotation writes"
         raise NotAuthentic(what, name, "anchor", anchors.FIX)
     stated = own[-1]
     anchors.compare(stated, found, name)
@@ -120,21 +121,21 @@ def _compared(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -
     return stated.records
 
 
-def _of_a_rotation(wrong: WrongKey, name: str, key: MasterKey, anchor: bytes | None) -> WrongKey:
-    """The same refusal; where a rotation from or to this key was interrupted, it says which key opens the log."""
+def _explain_rotation(wrong: WrongKey, name: str, key: MasterKey, anchor: bytes | None) -> WrongKey:
+    """Return the same refusal, or one that names the key to use if a rotation from or to this key was interrupted."""
     by_key = anchors.under(key, anchor) if anchor is not None else []
     if len(by_key) < 2 or by_key == [None, None]:
         return wrong
     which = "after" if by_key[0] is not None else "before"
-    what = f"a rotation of keys was interrupted, and the log is under the key {which} it, not under this one"
+    what = f"a rotation of keys was interrupted: the log is under the key {which} it, not under this one"
     return WrongKey(what, name, "header at byte 0", f"name the key {which} the rotation, or rotate again to end it")
 
 
 Found = TypeVar("Found")
 
 
-def _unless_changed(anchor: str | None, look: Callable[[bytes | None], Found]) -> Found:
-    """Compare a log with its anchor; once more where the anchor was replaced meanwhile, by a writer or a rotation."""
+def _with_stable_anchor(anchor: str | None, look: Callable[[bytes | None], Found]) -> Found:
+    """Compare a log with its anchor; repeat it if a writer or a rotation replaced the anchor meanwhile."""
     while True:
         before = anchors.read(anchor)
         try:
@@ -150,7 +151,7 @@ class SealedLog:
     Attributes
     ----------
     found
-        What was there when it was opened.
+        The state when it was opened.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class SealedLog:
         self.path, self.found, self._events = path, found, events
         self._descriptor, self._master, self._anchor, self._is_new = descriptor, key, anchor, is_new
         self._scan, self._end, self._count = scan, scan.end, len(scan.records)
-        self._kept = scan.end  # what is left where what is appended has to be withdrawn
+        self._kept = scan.end  # the length that `withdraw` restores
         self._stated = anchors.read(anchor)
         self._acknowledged = self._count if anchor is None else found.anchored or 0
         self._first = scan.segments[0].header.salt if scan.segments else b""
@@ -187,24 +188,26 @@ class SealedLog:
     ) -> Self:
         """Open the log at `path`, or begin one. O(log) time.
 
-        What a crash has torn is cut off. `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack` and `InvalidLog`
-        leave the file as it is; TMMU_ALLOCATION_FAILURE where it cannot be written, or another process has it. `visit`
-        is called with each record that there is; `events` records what is done to the file.
+        A torn end that a crash has left is cut off. `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack` and
+        `InvalidLog` leave the file unchanged. Raises TMMU_ALLOCATION_FAILURE if the file cannot be written or another
+        process has it open. `visit` is called with each record; `events` records the changes of the file.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
         if not os.path.lexists(name):
-            _unless_changed(beside, lambda stated: _compared(_absent(), name, key, stated))
-        descriptor, is_new = _locked(name)
+            _with_stable_anchor(beside, lambda stated: _check_anchor(_absent(), name, key, stated))
+        descriptor, is_new = _open_and_lock(name)
         try:
-            _refuse_no_file(descriptor, name)
-            scan, found = _unless_changed(beside, lambda stated: _checked(descriptor, name, key, stated, visit, opened))
+            _check_is_file(descriptor, name)
+            scan, found = _with_stable_anchor(
+                beside, lambda stated: _scan_and_compare(descriptor, name, key, stated, visit, opened)
+            )
             try:
                 if found.dropped:
                     os.ftruncate(descriptor, scan.end)
                 os.fsync(descriptor)
                 sync_folder(name)
                 if beside is not None and found.anchored is not None and not _are_neighbours(name, beside):
-                    sync_folder(beside)  # or a loss of power could undo what a writer renamed before it was killed
+                    sync_folder(beside)  # a loss of power could undo the rename of a writer that was killed
             except OSError as error:
                 raise log_failure(
                     name, f"cannot be synced ({error.strerror})", "make room, then open it again"
@@ -213,7 +216,7 @@ class SealedLog:
             log._log(
                 "log opened", is_new=is_new, records=found.records, end=scan.end, dropped=found.dropped,
                 size=scan.size, anchored=found.anchored or 0, has_anchor=anchor is not None,
-                segment=_named(log._writer),
+                segment=_segment_name(log._writer),
             )  # fmt: skip
             return log
         except BaseException:
@@ -222,23 +225,24 @@ class SealedLog:
 
     @property
     def records(self) -> int:
-        """How many records there are, synced or not."""
+        """The number of records, synced or not."""
         return self._count
 
     def append(self, token: int, data: bytes | memoryview) -> int:
-        """Seal a record after the last, and return its number. It is acknowledged by the next `sync` alone.
+        """Seal a record after the last, and return its number. Only the next `sync` acknowledges it.
 
-        Where that fails the log is closed: its key seals nothing more. ValueError for a token id of more than 64 bits
-        and more than `sealed_format.LARGEST` bytes. O(data).
+        If this fails, the log is closed: its key seals nothing more. Raises ValueError for a token id of more than 64
+        bits and for more than `sealed_format.LARGEST` bytes. O(data).
         """
         if not 0 <= token < 1 << 64 or len(data) > form.LARGEST:
-            raise ValueError(f"a record of token {token} with {len(data)} bytes")
-        with self._closed_by_failure():
-            key, header = self._segment or self._begun()
+            limits = f"a token of 64 bits and at most {form.LARGEST} bytes"
+            raise ValueError(f"expected {limits}, got token {token} with {len(data)} bytes")
+        with self._withdraw_on_failure():
+            key, header = self._segment or self._begin_segment()
             frame = Frame(form.RECORD, len(data), header.prefix, self._count, token)
             sealed = form.packed(key, header, frame, data)
             self._log(
-                "log append", record=self._count, segment=_named(header.salt), offset=self._end,
+                "log append", record=self._count, segment=_segment_name(header.salt), offset=self._end,
                 length=sum(map(len, sealed)),
             )  # fmt: skip
             self._write(*sealed)
@@ -246,37 +250,39 @@ class SealedLog:
         return self._count - 1
 
     def sync(self) -> int:
-        """Sync the log, then its anchor, and acknowledge: how many records are there whatever happens."""
+        """Sync the log, then its anchor; return how many records are acknowledged and so survive a crash."""
         if self._acknowledged < self._count or self._descriptor < 0:
-            with self._closed_by_failure():
+            with self._withdraw_on_failure():
                 os.fsync(self._descriptor)
                 self._log("log synced", records=self._count)
                 if self._anchor is not None:
                     statement = self.statement()
-                    anchors.store(self._anchor, statement, observe=self._of_anchor)
+                    anchors.store(self._anchor, statement, observe=self._log_anchor)
                     self._stated = statement
                 self._acknowledged, self._kept = self._count, self._end
                 self._log("log acknowledged", records=self._count)
         return self._acknowledged
 
     def statement(self) -> bytes:
-        """What an anchor says of all records that there are."""
+        """Return the statement of an anchor about all records that the log has."""
         return anchors.sealed(self._master, anchors.Anchor(self._first, self._writer, self._count))
 
     def replaced_by(self, other: SealedLog) -> None:
         """Record that another log, with the same records, takes the name of this one next: when keys are rotated."""
-        self._log("log replaced", records=other._count, end=other._end, segment=_named(other._writer))
+        self._log("log replaced", records=other._count, end=other._end, segment=_segment_name(other._writer))
 
     def discard(self, count: int) -> None:
-        """Cut off the records from `count` on, which a writer has left that did not come to its end.
+        """Cut off the records from `count` on, which belong to an unfinished put.
 
-        ValueError for records that were acknowledged, and once there are new ones.
+        Raises ValueError for records that were acknowledged, and once there are new ones.
         """
         if not self._acknowledged <= count <= self._count or self._segment is not None:
-            raise ValueError(f"record {count} of {self._count}, of which {self._acknowledged} are acknowledged")
+            raise ValueError(
+                f"expected a record between {self._acknowledged} and {self._count}, and no new ones, got {count}"
+            )
         if count == self._count:
             return
-        with self._closed_by_failure():
+        with self._withdraw_on_failure():
             self._end = self._kept = self._scan.records[count][1]
             os.ftruncate(self._descriptor, self._end)
             os.fsync(self._descriptor)
@@ -285,11 +291,11 @@ class SealedLog:
         self._writer = self._scan.writer_of(count - 1) if count else b""
 
     def end(self) -> None:
-        """Acknowledge all records, and seal their number where there are new ones. The log stays locked."""
+        """Acknowledge all records, and seal their number if there are new ones. The log stays locked."""
         self.sync()
         if self._segment is not None:
             key, header = self._segment
-            with self._closed_by_failure():
+            with self._withdraw_on_failure():
                 frame = Frame(form.TRAILER, form.COUNT.size, header.prefix, form.OF_TRAILER, 0)
                 sealed = form.packed(key, header, frame, form.COUNT.pack(self._count))
                 self._log("log trailer", records=self._count, offset=self._end, length=sum(map(len, sealed)))
@@ -299,16 +305,16 @@ class SealedLog:
             self._kept = self._end
 
     def close(self) -> None:
-        """`end`, and give the file and its lock up. A second time does nothing."""
+        """Call `end`, then release the file and its lock. A second call does nothing."""
         if self._descriptor >= 0:
             self.end()
             self.abandon()
 
     def withdraw(self) -> None:
-        """Cut off what was appended since the last acknowledgement, and give the file and its lock up.
+        """Cut off the records since the last acknowledgement, and release the file and its lock.
 
-        A log that was new and has nothing is removed. Where it is not known whether the anchor was replaced, or the
-        system refuses, what was appended stays: whole records that were not acknowledged.
+        A new log without records is removed. If it is unknown whether the anchor was replaced, or the system refuses,
+        the records stay: whole records that were not acknowledged.
         """
         has_failed = True
         with contextlib.suppress(OSError, TmmuError):
@@ -323,16 +329,16 @@ class SealedLog:
                 self._end = self._kept
                 self._log("log withdrawn", end=self._end, is_removed=is_removed)
                 has_failed = False
-        self._give_up(has_failed)
+        self._release(has_failed)
 
     def abandon(self) -> None:
-        """Give the file and its lock up as they are, without a trailer."""
-        self._give_up()
+        """Release the file and its lock as they are, without a trailer."""
+        self._release()
 
-    def _give_up(self, has_failed: bool = False) -> None:
+    def _release(self, has_failed: bool = False) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            try:  # before the lock is given up
+            try:  # before the lock is released
                 self._log("log failed") if has_failed else self._log("log closed", end=self._end)
             finally:
                 os.close(descriptor)
@@ -341,15 +347,17 @@ class SealedLog:
         if self._events is not None:
             self._events(event, log=os.path.abspath(self.path), process=os.getpid(), **fields)
 
-    def _of_anchor(self, what: str) -> None:
-        self._log("log anchor", what=what, records=self._count, segment=_named(self._writer))
+    def _log_anchor(self, what: str) -> None:
+        self._log("log anchor", what=what, records=self._count, segment=_segment_name(self._writer))
 
-    def _begun(self) -> tuple[SegmentKey, Header]:
-        """A segment with a new salt, whose header is synced before there is anything in it."""
+    def _begin_segment(self) -> tuple[SegmentKey, Header]:
+        """Begin a segment with a new salt. Its header is synced before a record is written."""
         header = Header(os.urandom(form.SALT), self._before, self._count, os.urandom(4))
         key = self._master.segment(header.salt)
         sealed = form.packed_header(key, header)
-        self._log("log segment", segment=_named(header.salt), first=self._count, offset=self._end, length=len(sealed))
+        self._log(
+            "log segment", segment=_segment_name(header.salt), first=self._count, offset=self._end, length=len(sealed)
+        )
         self._write(sealed)
         os.fsync(self._descriptor)
         self._segment, self._writer, self._before = (key, header), header.salt, header.salt
@@ -366,7 +374,7 @@ class SealedLog:
             left = [left[0][written:], *left[1:]] if left else []
 
     @contextlib.contextmanager
-    def _closed_by_failure(self) -> Iterator[None]:
+    def _withdraw_on_failure(self) -> Iterator[None]:
         if self._descriptor < 0:
             raise log_failure(self.path, "the log is closed, or a write to it failed", "open it again")
         try:
@@ -394,14 +402,14 @@ def _are_neighbours(one: str, other: str) -> bool:
 
 
 def _absent() -> LogScan:
-    """What is found where there is no log: nothing, and no sign that it was cut off."""
+    """Return the scan of a log that does not exist: no records, and no sign that it was cut off."""
     return LogScan(is_closed=True)
 
 
-def _locked(name: str) -> tuple[int, bool]:
-    """The file at `name`, open for writing and locked, and whether it was made for that.
+def _open_and_lock(name: str) -> tuple[int, bool]:
+    """Open the file at `name` for writing and lock it. Returns the descriptor, and whether the file was created.
 
-    A rotation of keys puts another file in its place, and has both locked; so the name is looked up again.
+    A rotation of keys replaces the file while it has both locked; so the name is looked up again.
     """
     target, flags = os.path.realpath(name), os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK
     while True:
@@ -424,21 +432,21 @@ def _locked(name: str) -> tuple[int, bool]:
         except OSError as error:
             os.close(descriptor)
             if not isinstance(error, FileNotFoundError):
-                raise log_failure(name, "another process has it open", "wait for that process to end") from error
+                raise log_failure(name, "another process has the log open", "wait for that process to end") from error
 
 
-def _refuse_no_file(descriptor: int, name: str) -> None:
+def _check_is_file(descriptor: int, name: str) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise log_failure(name, "it is not a regular file", "choose another name")
+        raise log_failure(name, "the path is not a regular file", "choose another name")
 
 
 class SealedReader:
-    """A log that was read through and found good, whose records are opened one by one. A context manager.
+    """A log that was scanned and found good; its records are opened one by one. A context manager.
 
     Attributes
     ----------
     state
-        What was found.
+        The state found by the scan.
     """
 
     def __init__(self, path: str, descriptor: int, scan: LogScan, state: LogState) -> None:
@@ -454,10 +462,10 @@ class SealedReader:
         visit: Visit | None = None,
         opened: Opened = _by_reads,
     ) -> Self:
-        """Read the log at `path` through. O(log) time; nothing is changed.
+        """Scan the log at `path`. O(log) time; nothing is changed.
 
-        `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack`, `InvalidLog`; TMMU_ALLOCATION_FAILURE where it cannot
-        be read. With an anchor, a log that is missing is as one without records. `visit` is called with each record
+        Raises `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack`, `InvalidLog`, and TMMU_ALLOCATION_FAILURE if it
+        cannot be read. With an anchor, a missing log counts as one without records. `visit` is called with each record
         before the whole log is known to be good.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
@@ -467,33 +475,33 @@ class SealedReader:
                 descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             except OSError as error:
                 if isinstance(error, FileNotFoundError):
-                    _compared(_absent(), name, key, stated)
+                    _check_anchor(_absent(), name, key, stated)
                 what, fix = f"cannot be opened ({error.strerror})", "name the log that was meant"
                 raise log_failure(name, what, fix) from error
             try:
-                _refuse_no_file(descriptor, name)
-                return descriptor, *_checked(descriptor, name, key, stated, visit, opened)
+                _check_is_file(descriptor, name)
+                return descriptor, *_scan_and_compare(descriptor, name, key, stated, visit, opened)
             except BaseException:
                 os.close(descriptor)
                 raise
 
-        return cls(name, *_unless_changed(beside, look))
+        return cls(name, *_with_stable_anchor(beside, look))
 
     def __len__(self) -> int:
         return len(self._scan.records)
 
     def __getitem__(self, sequence: int) -> Record:
-        """A record, authenticated anew. IndexError where there is none, `NotAuthentic` where it changed since."""
+        """Return a record, authenticated again. IndexError if there is none, `NotAuthentic` if it has changed since."""
         at, offset, frame = self._scan.records[sequence]
         segment = self._scan.segments[at]
         sealed = os.pread(self._descriptor, frame.length + TAG, offset + form.FRAME)
         data = form.opened(segment.key, segment.header, frame, sealed)
         if data is None:
-            raise NotAuthentic("it was changed after the log was opened", self.path, f"record {frame.sequence}")
+            raise NotAuthentic("the record was changed after the log was opened", self.path, f"record {frame.sequence}")
         return Record(frame.sequence, frame.token, data)
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

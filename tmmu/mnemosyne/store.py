@@ -1,9 +1,8 @@
-"""The loop: vectors → differences → sealed records → a file → mapped → opened → the same vectors.
+"""The whole loop: vectors → differences → sealed records → a file → mapped → opened → the same vectors.
 
-A store is a sealed log whose records are blocks of vectors, and its anchor. A put is there as a whole or not at all:
-its blocks count once the last of them is there, and what a put has left that did not come to its end is cut off by
-the next. Nothing here keeps more than a block and a window of a file in memory, and a tuple for each block.
-spec: MN8.1 to MN8.8
+A store is a sealed log whose records are blocks of vectors, and its anchor. A put is stored as a whole or not at all:
+its blocks count once the last of them is there, and the next put cuts off the blocks of an unfinished one. No function
+keeps more in memory than a block, a window of a file, and a tuple for each block. spec: MN8.1 to MN8.8
 """
 
 from __future__ import annotations
@@ -33,29 +32,32 @@ from tmmu.runtime.events import EventLog
 from tmmu.runtime.ram import total_ram
 
 KEPT = (1 << 25) - (1 << 16)
-"""glibc gives blocks back to the system, which clears each page of the next one, unless a larger one was freed before:
-this is nearly the largest that it learns from. Without it a put takes twice as long."""
+"""The size of an array that is freed to raise glibc's trim threshold: nearly the largest size that it learns from.
+
+Otherwise glibc returns each freed block to the system, which then clears each page of the next one, and a put takes
+twice as long.
+"""
 
 Consume = Callable[[int, VectorBlock], None]
-"""What is called with each block and the number of its first vector."""
+"""Called with the number of a block's first vector, and the block."""
 
 
 @dataclass
 class StoreContents:
-    """What a store has.
+    """The contents of a store.
 
     Attributes
     ----------
     layout
-        None where there is no vector, nor was there an empty put.
+        None if there is neither a vector nor an empty put.
     vectors, blocks, puts
-        How many there are.
+        Their numbers.
     content
         The bytes of the differences of these vectors, as they are stored.
     compressed, with_ids
-        The blocks that are compressed, and those that state token ids.
+        The number of blocks that are compressed, and of those that state token ids.
     unfinished
-        The blocks of a put that did not come to its end, which are not read.
+        The number of blocks of an unfinished put, which are not read.
     """
 
     layout: VectorLayout | None = None
@@ -76,7 +78,7 @@ class StoreContents:
 
 @dataclass(frozen=True)
 class PutOptions:
-    """How vectors are stored: the mode (the store's, or lossless, if not given), the vectors of a block, Zstandard."""
+    """How vectors are stored: the mode (default: the store's, or lossless), the vectors of a block, Zstandard."""
 
     mode: str | None = None
     block: int | None = None
@@ -84,14 +86,14 @@ class PutOptions:
 
 
 def default_anchor(path: str) -> str:
-    """The anchor of a store where none is named: beside the file itself, under whatever name it was reached."""
+    """Return the default anchor of a store: beside the file itself, whatever name or link led to it."""
     return f"{os.path.realpath(path)}.anchor"
 
 
 class VectorStore:
     """The vectors in the log at `path`, under a key, with its anchor (`default_anchor`).
 
-    `events` is an event log, in which what is done to the log and to the regions through which it is read is written.
+    `events` is an event log of the operations on the log and on the regions through which it is read.
     """
 
     def __init__(
@@ -105,14 +107,15 @@ class VectorStore:
         self.anchor = default_anchor(self.path) if anchor is None else os.fspath(anchor)
 
     def read(self, consume: Consume | None = None) -> tuple[StoreContents, LogState]:
-        """What there is, once all of it was found authentic; O(store) time.
+        """Read the whole store and return its contents once all of it was found authentic. O(store) time.
 
-        `consume` is called with each block before that is known, and with those of a put that did not come to its end:
-        what it was given counts up to `vectors` alone. It is called from vector 0 on again where a writer came between.
-        The calls come one after the other, in another thread, while the next block is read and opened.
-        Errors: those of `SealedReader.open`, `InvalidLog` for a log that is no store, `RegionLost`.
+        `consume` is called with each block before that is known, and with the blocks of an unfinished put: only vectors
+        up to the returned `vectors` count. It starts again at vector 0 if a writer intervened. The calls are made one
+        after the other in another thread, while the next block is read and opened.
+
+        Raises the errors of `SealedReader.open`, `InvalidLog` for a log that is not a store, and `RegionLost`.
         """
-        with _behind(consume) as calls, self._regions() as regions:
+        with _call_in_thread(consume) as calls, self._regions() as regions:
             blocks, opened = _Blocks(self.path, calls), partial(mapped_file, regions)
             with SealedReader.open(self.path, self.key, self.anchor, blocks.visit, opened) as reader:
                 state = reader.state
@@ -127,25 +130,25 @@ class VectorStore:
         append: bool = True,
         acknowledged: Callable[[int], None] | None = None,
     ) -> StoreContents:
-        """Add vectors after those that there are, all of them or none, and return what there is then.
+        """Add vectors after the existing ones, all or none, and return the contents of the store.
 
         `acknowledged` is called with their number once they survive a loss of power. O(store + vectors) time.
 
-        Errors: those of `SealedLog.open`; `InvalidVectors` for vectors of another layout than the store's, which a mode
-        does not take, or with more or fewer ids than vectors, and for a store that has vectors where nothing is to be
-        appended; TMMU_ALLOCATION_FAILURE where it cannot be written. Then the store is as it was.
+        Raises the errors of `SealedLog.open`; `InvalidVectors` if the layout differs from the store's, if a mode does
+        not accept the vectors, if the number of ids differs from that of vectors, and for a store that has vectors if
+        `append` is False; TMMU_ALLOCATION_FAILURE if it cannot be written. Then the store is unchanged.
         """
         blocks = _Blocks(self.path, None)
-        with self._opened(self.key, blocks) as log:
+        with self._open(self.key, blocks) as log:
             there = blocks.found()
             if there.puts and not append:
-                what = f"it has {there.vectors} vectors already"
+                what = f"the store already has {there.vectors} vectors"
                 raise InvalidVectors(what, "store", "append to it, or choose another name").in_file(self.path)
-            layout = _same(there.layout, vectors, options.mode)
+            layout = _check_layout(there.layout, vectors, options.mode)
             block = options.block or default_block(layout)
             check_size(layout, block)
             if ids is not None and ids.shape != (vectors.count,):
-                what = f"{ids.shape} token ids of {vectors.count} vectors"
+                what = f"expected {vectors.count} token ids, got an array of shape {ids.shape}"
                 raise InvalidVectors(what, "token ids", "give one for each vector").in_file(vectors.name)
             for number, start in enumerate(range(0, max(vectors.count, 1), block)):
                 stop = min(start + block, vectors.count)
@@ -163,13 +166,16 @@ class VectorStore:
         return blocks.found()
 
     def rotate(self, new: MasterKey) -> int:
-        """Seal it under another key, under which it is opened from then on, and return its blocks. See `rotation`."""
-        count = rotate(self.path, self.key, new, self.anchor, lambda key: self._opened(key, _Blocks(self.path, None)))
+        """Seal the store under another key, which opens it from then on; return the number of blocks.
+
+        See `rotation`.
+        """
+        count = rotate(self.path, self.key, new, self.anchor, lambda key: self._open(key, _Blocks(self.path, None)))
         self.key = new
         return count
 
-    def _opened(self, key: MasterKey, blocks: _Blocks) -> SealedLog:
-        """The log, open for writing, without what a put has left that did not come to its end."""
+    def _open(self, key: MasterKey, blocks: _Blocks) -> SealedLog:
+        """Open the log for writing, without the blocks of an unfinished put."""
         with self._regions() as regions:
             opened = partial(mapped_file, regions)
             log = SealedLog.open(self.path, key, self.anchor, blocks.visit, opened, events=self.events)
@@ -182,15 +188,15 @@ class VectorStore:
         return log
 
     def _regions(self) -> RegionStore:
-        """A store of regions for one pass over a file, within the memory that there is as it begins."""
+        """Create a store of regions for one pass over a file, within the memory available as it begins."""
         np.empty(KEPT, np.uint8)
         memory = total_ram()
         return RegionStore(lambda: memory, events=self.events)
 
 
 @contextlib.contextmanager
-def _behind(consume: Consume | None) -> Iterator[Consume | None]:
-    """Calls that are made in a thread, in order, at most two behind; all of them once the `with` ends."""
+def _call_in_thread(consume: Consume | None) -> Iterator[Consume | None]:
+    """Make calls in a thread, in order, with at most two pending; all have returned once the `with` ends."""
     if consume is None:
         yield None
         return
@@ -207,8 +213,8 @@ def _behind(consume: Consume | None) -> Iterator[Consume | None]:
             each.result()
 
 
-def _same(there: VectorLayout | None, vectors: VectorSource, mode: str | None) -> VectorLayout:
-    """The layout of what is put, which must be that of the store."""
+def _check_layout(there: VectorLayout | None, vectors: VectorSource, mode: str | None) -> VectorLayout:
+    """Return the layout of the vectors to put; raises `InvalidVectors` if it is not that of the store."""
     given = VectorLayout(mode or (there.mode if there else "lossless"), vectors.kind, vectors.width)
     if there is not None and there != given:
         what = f"vectors of {given} do not fit into a store of {there}"
@@ -217,7 +223,7 @@ def _same(there: VectorLayout | None, vectors: VectorSource, mode: str | None) -
 
 
 class _Blocks:
-    """The records of a log as blocks of vectors, each checked against those before it."""
+    """The records of a log as blocks of vectors. Each is checked against those before it."""
 
     def __init__(self, name: str, consume: Consume | None) -> None:
         self._name, self._consume = name, consume
@@ -225,26 +231,26 @@ class _Blocks:
 
     def _begin(self) -> None:
         self._whole, self._put = StoreContents(), StoreContents()
-        self._left: int | None = None  # of the put that goes on; None between two
+        self._left: int | None = None  # vectors left of the put in progress; None between two puts
 
     def found(self) -> StoreContents:
-        """What there is by now."""
+        """Return the contents so far."""
         self._whole.unfinished = self._put.blocks
         return self._whole
 
     def discard(self) -> None:
-        """The blocks of a put that did not come to its end are gone."""
+        """Drop the blocks of an unfinished put."""
         self._put, self._left = StoreContents(), None
 
     def visit(self, frame: Frame, data: bytes | memoryview) -> None:
-        """The next record; number 0 begins anew."""
+        """Check and count the next record; number 0 starts again."""
         if frame.sequence == 0:
             self._begin()
         block, put = parsed(data, self._name, f"record {frame.sequence}"), self._put
         expected = (put.blocks, block.vectors + block.left if self._left is None else self._left)
         layout = self._whole.layout or put.layout or block.layout
         if (block.number, block.vectors + block.left, block.layout) != (*expected, layout):
-            raise InvalidLog("its blocks do not follow each other", self._name, f"record {frame.sequence}")
+            raise InvalidLog("the block does not follow the one before", self._name, f"record {frame.sequence}")
         if self._consume is not None:
             self._consume(self._whole.vectors + put.vectors, block)
         self._left = block.left
@@ -263,15 +269,18 @@ class _Blocks:
 
 
 def token_ids(block: VectorBlock, first: int) -> NDArray[np.uint64]:
-    """The token ids of a block: those that were put, or the numbers of its vectors."""
+    """Return the token ids of a block: those that were put, or the numbers of its vectors."""
     if block.ids is not None:
         return block.ids
     return np.arange(first, first + block.vectors, dtype=np.uint64)
 
 
 def decoded(block: VectorBlock, name: str, first: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """The vectors of a block, in `out` if it is given. `InvalidLog` where its bytes are not those of so many."""
+    """Decode the vectors of a block, into `out` if it is given.
+
+    Raises `InvalidLog` if its bytes do not match its size.
+    """
     try:
         return block.decoded(out)
     except ValueError as error:
-        raise InvalidLog(f"it is no block of vectors ({error})", name, f"vectors from {first} on") from error
+        raise InvalidLog(f"not a block of vectors ({error})", name, f"vectors from {first} on") from error

@@ -1,11 +1,11 @@
-"""The blocks of a store of vectors: what a record of its log holds. All is big-endian but what NumPy reads.
+"""The blocks of a store of vectors: the contents of its log's records. All is big-endian except what NumPy reads.
 
     head     version 1 · mode 1 · flags 1 · type 1 · width 4 · vectors 4 · number 4 · left 8
     then     the vectors' token ids, 8 bytes each, if the flags have `IDS`, and their differences (`delta`), as one
              frame of Zstandard if they have `COMPRESSED`
 
-A put writes its vectors as blocks numbered from 0; `left` are those of its vectors that come after the block. A put of
-which the block with none left is not there did not come to its end. spec: MN8.2, MN8.4, MN8.5, MN8.14
+A put writes its vectors as blocks numbered from 0; `left` is the number of its vectors that follow the block. A put
+without a block that has none left is unfinished. spec: MN8.2, MN8.4, MN8.5, MN8.14
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ KINDS = (
     "float64",
 )  # fmt: skip
 LEVEL = 3
-"""Zstandard's own default."""
+"""Zstandard's default level."""
 
 IN_A_BLOCK = 1 << 20
-"""The bytes of vectors that a block has at most, where its size is not asked for."""
+"""The most bytes of vectors in a block of default size."""
 
 MOST = 1024
-"""The vectors that it has at most then: a quarter of those for which the sums of float32 stay within 0.024 %."""
+"""The most vectors in a block of default size: a quarter of the number for which float32 sums stay within 0.024 %."""
 
 LARGEST = 1 << 28
 """The most bytes of a block."""
 
 
 class VectorLayout(NamedTuple):
-    """What all vectors of a store have in common: the mode of their differences, their type and their elements."""
+    """The properties that all vectors of a store share: the mode of their differences, their type and their width."""
 
     mode: str
     kind: str
@@ -50,12 +50,12 @@ class VectorLayout(NamedTuple):
 
     @property
     def given(self) -> np.dtype[Any]:
-        """The type of what is put, as NumPy has it without more packages: of bfloat16 the patterns."""
+        """The NumPy type of the vectors as they are put, without more packages: bfloat16 as its bit patterns."""
         return np.dtype("uint16" if self.kind == "bfloat16" else self.kind)
 
     @property
     def returned(self) -> str:
-        """The type of what is read: float32 in the modes that round."""
+        """The type of the vectors as they are read: float32 in the modes that round."""
         return self.kind if self.mode == "lossless" else "float32"
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class VectorLayout(NamedTuple):
 
 
 class VectorBlock(NamedTuple):
-    """A block as its record has it."""
+    """A block as it is in its record."""
 
     layout: VectorLayout
     vectors: int
@@ -74,16 +74,16 @@ class VectorBlock(NamedTuple):
     content: memoryview
 
     def decoded(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Its vectors [vectors, width], of the type that the layout returns; of bfloat16 the patterns.
+        """Decode its vectors [vectors, width], of the type that the layout returns; bfloat16 as its bit patterns.
 
-        They are written into `out`, if it is given. ValueError where the bytes are not those of so many vectors.
+        If `out` is given, they are written into it. Raises ValueError if the bytes do not match the number of vectors.
         """
         size = _size(self.layout, self.vectors)
         content: bytes | memoryview = self.content
         if self.is_compressed:
-            content = _inflated(self.content, size)
+            content = _decompress(self.content, size)
         if len(content) != size:
-            raise ValueError(f"{len(content)} bytes in place of {size}")
+            raise ValueError(f"expected {size} bytes, got {len(content)}")
         layout, shape, kind = self.layout, (self.vectors, self.layout.width), self.layout.given
         block = max(self.vectors, 1)
         if out is None:
@@ -99,7 +99,7 @@ class VectorBlock(NamedTuple):
 
 
 def default_block(layout: VectorLayout) -> int:
-    """How many vectors a block has where nothing else is asked for."""
+    """Return the default number of vectors in a block."""
     return max(1, min(MOST, IN_A_BLOCK // max(1, layout.width * layout.given.itemsize)))
 
 
@@ -113,16 +113,16 @@ def packed(
     compress: bool = False,
     first: int = 0,
 ) -> memoryview:
-    """The bytes of a block of `rows` [vectors, width], of which a refusal says that they begin with vector `first`.
+    """Encode a block of `rows` [vectors, width]. `first` is the number of its first vector in a refusal. O(rows).
 
-    `InvalidVectors` for rows that the mode does not take. O(rows).
+    Raises `InvalidVectors` for rows that the mode does not accept.
     """
     flags = (IDS if ids is not None else 0) | (COMPRESSED if compress else 0)
     mode, kind = MODES.index(layout.mode), KINDS.index(layout.kind)
     head = HEAD.pack(VERSION, mode, flags, kind, layout.width, len(rows), number, left)
     start = HEAD.size + (0 if ids is None else 8 * len(rows))
     if compress:
-        content = _deflated(b"".join(_encoded(layout, rows, first)))
+        content = _compress(b"".join(_encoded(layout, rows, first)))
         into = np.empty(start + len(content), np.uint8)
         into[start:] = np.frombuffer(content, np.uint8)
     elif layout.mode == "lossless":
@@ -138,9 +138,9 @@ def packed(
 
 
 def parsed(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
-    """The block in the bytes of a record. `InvalidLog` for what is none, or of another version."""
+    """Decode the block in a record. Raises `InvalidLog` if it is not a block, or of another version."""
     if not data or data[0] != VERSION:
-        what = f"version {data[0]} of a block is not known, only {VERSION}" if data else "it is no block of vectors"
+        what = f"expected version {VERSION} of a block, got {data[0]}" if data else "not a block of vectors"
         raise InvalidLog(what, file, place)
     try:
         _, mode, flags, kind, width, vectors, number, left = HEAD.unpack_from(data)
@@ -148,12 +148,12 @@ def parsed(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
         start = HEAD.size + (8 * vectors if flags & IDS else 0)
         ids = np.frombuffer(data, "<u8", vectors, HEAD.size).astype(np.uint64) if flags & IDS else None
     except (struct.error, IndexError, ValueError) as error:
-        raise InvalidLog("it is no block of vectors", file, place) from error
+        raise InvalidLog("not a block of vectors", file, place) from error
     return VectorBlock(layout, vectors, number, left, ids, bool(flags & COMPRESSED), memoryview(data)[start:])
 
 
 def check_size(layout: VectorLayout, block: int) -> None:
-    """`InvalidVectors` for a block whose vectors are more than `LARGEST` bytes."""
+    """Raise `InvalidVectors` if a block of that many vectors has more than `LARGEST` bytes."""
     if block * layout.width * layout.given.itemsize > LARGEST:
         raise InvalidVectors(
             f"a block of {block} vectors of {layout.width} {layout.kind} has more than {LARGEST} bytes", "--block",
@@ -165,7 +165,7 @@ def _encoded(layout: VectorLayout, rows: NDArray[Any], first: int) -> list[bytes
     block = max(len(rows), 1)
     if layout.mode == "lossless":
         return [_bytes(delta.encode_lossless(rows, block).records)]
-    if layout.kind == "bfloat16":  # its patterns are the upper halves of float32's
+    if layout.kind == "bfloat16":  # its bit patterns are the upper halves of those of float32
         rows = (rows.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if layout.mode == "float":
         return [_bytes(delta.encode_float(rows, block, first).records)]
@@ -185,7 +185,7 @@ def _int8(layout: VectorLayout, vectors: int, content: bytes | memoryview) -> de
 
 
 def _size(layout: VectorLayout, vectors: int) -> int:
-    """The bytes of the differences of so many vectors."""
+    """Return the bytes of the differences of that many vectors."""
     item = 4 if layout.kind == "bfloat16" and layout.mode != "lossless" else layout.given.itemsize
     if layout.mode != "int8":
         return vectors * layout.width * item
@@ -196,19 +196,19 @@ def _bytes(array: NDArray[Any]) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def _deflated(content: bytes) -> bytes:
+def _compress(content: bytes) -> bytes:
     with needed("zstandard", "--zstd", "INVALID_VECTORS", "mnemosyne"):
         import zstandard
     return bytes(zstandard.ZstdCompressor(LEVEL).compress(content))
 
 
-def _inflated(content: memoryview, size: int) -> bytes:
-    """What was compressed, which has `size` bytes; ValueError where it has not."""
+def _decompress(content: memoryview, size: int) -> bytes:
+    """Decompress `size` bytes. Raises ValueError if it has another size."""
     with needed("zstandard", "a store that was written with --zstd", "INVALID_LOG", "mnemosyne"):
         import zstandard
     try:
         if zstandard.frame_content_size(content) != size:
-            raise ValueError(f"a frame that does not state {size} bytes")
+            raise ValueError(f"expected a frame of {size} bytes, got another size")
         return bytes(zstandard.ZstdDecompressor().decompress(content)) if size else b""
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
