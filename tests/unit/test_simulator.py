@@ -266,7 +266,7 @@ def test_a_step_that_changes_what_it_does_not_read_and_write_is_no_program() -> 
     with pytest.raises(Corrupted, match="update changes x, which it does not"):
         PlanProgram(changed(plan, "steps", 0, mutates=plan.allocation.tensors.name.list().index("x")))
     scratch = planned(text_model("node matmul Matmul x -> y scratch 16"))
-    with pytest.raises(Corrupted, match="which is neither its scratch nor stated to be changed"):
+    with pytest.raises(Corrupted, match="which is neither its scratch nor declared as mutated"):
         PlanProgram(changed(scratch, "tensors", "matmul.scratch0", role=ROLES.index(Role.ACTIVATION)))
 
 
@@ -279,9 +279,9 @@ def test_steps_that_make_no_program_are_named() -> None:
         )
     )  # fmt: skip
     wrong = {
-        "stands in no body that is open": changed(plan, "steps", 3, body=1),
-        "is entered and not left": changed(plan, "bodies", 1, leave=3),
-        "leaves what it did not enter": changed(plan, "steps", 0, part=2),
+        "is in no open body": changed(plan, "steps", 3, body=1),
+        "is entered and never left": changed(plan, "bodies", 1, leave=3),
+        "leaves a node that was not entered": changed(plan, "steps", 0, part=2),
         "relu stands in no body": changed(plan, "steps", 1, body=0),
     }
     for text, each in wrong.items():

@@ -268,10 +268,10 @@ def test_what_is_drawn_follows_from_seed_and_name() -> None:
 
 
 BAD_INPUTS: Mapping[str, Mapping[str, object]] = {
-    "no input of the model has this name": {"w": np.zeros(3, np.float32)},
-    r"it is float64 \[3\], the input float32 \[3\]": {"x": np.zeros(3)},
-    r"it is float32 \[4\]": {"x": np.zeros(4, np.float32)},
-    "are more than an input of": {"x": np.zeros(1 << 16, np.float32)},
+    "the model has no input of this name": {"w": np.zeros(3, np.float32)},
+    r"expected float32 \[3\], got float64 \[3\]": {"x": np.zeros(3)},
+    r"got float32 \[4\]": {"x": np.zeros(4, np.float32)},
+    "bytes, which are more": {"x": np.zeros(1 << 16, np.float32)},
 }
 
 
@@ -340,11 +340,11 @@ def plan_of(model: onnx.ModelProto, folder: Path) -> Plan:
 def test_a_plan_of_another_model_is_not_run(tmp_path: Path) -> None:
     """spec: SIM5.6"""
     others = {
-        "it has no tensor second.bias": layers(bias=False),
-        "it has no step for the node|has no tensor|reads": layers(activation=None),
+        "the plan has no tensor second.bias": layers(bias=False),
+        "the plan has no step for the node|has no tensor|reads": layers(activation=None),
         "64 bytes|128 bytes": layers(dtype="float16"),
         "differ on whether the caller writes|no tensor": layers(weight_is_input=True),
-        "make_y reads x, second, in the model second, x": layers(subtract_input=False),
+        "make_y reads x, second, the model's node reads second, x": layers(subtract_input=False),
     }
     for text, other in others.items():
         plan = plan_of(other, tmp_path)

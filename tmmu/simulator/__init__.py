@@ -1,4 +1,4 @@
-"""Running a plan: its steps in its arenas beside the same steps in private memory, and a sanitizer for its bytes."""
+"""Run a plan: its steps in its arenas beside the same steps in private memory, with a sanitizer for its bytes."""
 
 from tmmu.simulator.hashed import HashKernels
 from tmmu.simulator.program import PlanProgram

@@ -1,7 +1,7 @@
 """The steps of a plan as a tree: bodies as lists of steps within the nodes that own them.
 
-Steps that make no program, a body that is entered and never left, a value that no body returns, end the run.
-spec: SIM1.6, T8.1, T8.9
+A run ends with `Corrupted` if the steps do not form a program: a body is entered and never left, or a value is returned
+by no body. spec: SIM1.6, T8.1, T8.9
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tmmu.simulator.operators import has_body_rule, iterates
 from tmmu.simulator.witness import malformed
 
 DEEPEST = 100
-"""How deeply bodies may nest."""
+"""The deepest nesting of bodies."""
 
 
 class PlanStep(NamedTuple):
-    """A step: `operands` and `results` are what it reads and writes without its own `scratch`."""
+    """A step. `operands` and `results` are its reads and writes without its own `scratch`."""
 
     node: str
     op: tuple[str, str]
@@ -44,7 +44,7 @@ class Inner:
 
     @property
     def sources(self) -> list[int]:
-        """The tensors from which what the body returns is taken."""
+        """The tensors that the returned values are taken from: the copies, or the values themselves."""
         return [value if copy is None else copy for value, copy in self.returns]
 
 
@@ -63,7 +63,7 @@ class Holder:
 
 
 def steps_of(plan: Plan) -> list[PlanStep]:
-    """The steps of a plan, each with its own scratch apart from what it reads and writes."""
+    """Build the steps of a plan. A step's own scratch is separated from its operands and results."""
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     scratch = ROLES.index(Role.SCRATCH)
     tensors = plan.allocation.tensors
@@ -91,25 +91,25 @@ def steps_of(plan: Plan) -> list[PlanStep]:
                 mutates[n], () if copies else tuple(own),
             )
         )  # fmt: skip
-        _check_changes(names, n, made[-1])
+        _check_mutates(names, n, made[-1])
     return made
 
 
-def _check_changes(names: Sequence[str], n: int, step: PlanStep) -> None:
-    """Raise `Corrupted` where a step changes what it does not read and write, or the other way round: a leave copies.
+def _check_mutates(names: Sequence[str], n: int, step: PlanStep) -> None:
+    """Raise `Corrupted` unless the tensors that a step changes are those that it both reads and writes; a leave copies.
 
     spec: SIM1.10
     """
     both = {*step.operands} & {*step.results}
     for t in sorted(set(step.mutates) - both):
-        raise malformed(f"{step.node} changes {names[t]}, which it does not read and write", names[t], step=n)
+        raise malformed(f"{step.node} mutates {names[t]}, which it does not both read and write", names[t], step=n)
     for t in sorted(both.difference(step.mutates)) if step.part is not NodePart.LEAVE else ():
-        what = f"{step.node} reads and writes {names[t]}, which is neither its scratch nor stated to be changed by it"
+        what = f"{step.node} reads and writes {names[t]}, which is neither its scratch nor declared as mutated"
         raise malformed(what, names[t], step=n)
 
 
 class Tree:
-    """The steps of a plan as a tree of bodies."""
+    """Builds the tree of bodies from the steps of a plan."""
 
     def __init__(self, plan: Plan, steps: Sequence[PlanStep]) -> None:
         self.steps, bodies = steps, plan.allocation.bodies
@@ -128,11 +128,14 @@ class Tree:
                 self.owned.setdefault(enter, []).append(b)
 
     def all(self) -> list[int | Holder]:
-        """What is run in the main graph."""
+        """Return the items of the main graph."""
         return self.sequence(0, len(self.steps), MAIN, 0)
 
     def sequence(self, lo: int, hi: int, body: int, depth: int) -> list[int | Holder]:
-        """What is run of the steps [lo, hi), all of one body."""
+        """Return the items of the steps [lo, hi), which all belong to one body.
+
+        Raises `Corrupted` for malformed steps.
+        """
         if depth > DEEPEST:
             raise malformed(f"bodies nest deeper than {DEEPEST}", step=lo)
         items: list[int | Holder] = []
@@ -140,7 +143,7 @@ class Tree:
         while n < hi:
             step = self.steps[n]
             if step.body != body or step.part is NodePart.LEAVE:
-                raise malformed(f"{step.node} stands in no body that is open, or leaves what it did not enter", step=n)
+                raise malformed(f"{step.node} is in no open body, or leaves a node that was not entered", step=n)
             if step.part is NodePart.WHOLE:
                 items.append(n)
             else:
@@ -150,7 +153,7 @@ class Tree:
         return items
 
     def holder(self, enter: int, hi: int, depth: int) -> Holder:
-        """A node with bodies. Its bodies stand one after the other between its enter and its leave."""
+        """Build a node with bodies. Its bodies follow one another between its enter and its leave."""
         step, owned = self.steps[enter], self.owned.get(enter, [])
         leaves = {self.leave[b] for b in owned}
         leave = leaves.pop() if len(leaves) == 1 else -1
@@ -159,7 +162,7 @@ class Tree:
             or self.steps[leave].part is not NodePart.LEAVE
             or self.steps[leave].node != step.node
         ):
-            raise malformed(f"{step.node} is entered and not left", step=enter)
+            raise malformed(f"{step.node} is entered and never left", step=enter)
         spans: dict[int, tuple[int, int]] = {}
         at = enter + 1
         for b in owned:
@@ -168,7 +171,7 @@ class Tree:
                 at += 1
             spans[b] = first, at
         if at != leave:
-            raise malformed(f"{self.steps[at].node} stands in no body that is open", step=at)
+            raise malformed(f"{self.steps[at].node} is in no open body", step=at)
         last = self.steps[leave]
         inner = {b: Inner(b, self.sequence(first, end, b, depth + 1), []) for b, (first, end) in spans.items()}
         for value, copy in self.returned(enter, leave):
@@ -184,7 +187,7 @@ class Tree:
         return Holder(enter, leave, list(inner.values()), step.results, results, again, exclusive)
 
     def inside(self, body: int, around: int) -> bool:
-        """Is a body another one, or within it?"""
+        """Return whether a body is `around`, or is nested within it."""
         for _ in range(DEEPEST + 1):
             if body in (around, NONE):
                 break
@@ -192,7 +195,7 @@ class Tree:
         return body == around
 
     def returned(self, enter: int, leave: int) -> Iterator[tuple[int, int | None]]:
-        """The values that a leave reads, each with the copy that follows it."""
+        """Yield the values that a leave reads, each with the copy that follows it, or None."""
         step = self.steps[leave]
         reads = [t for t in step.operands if t not in self.steps[enter].scratch]
         for t, following in zip(reads, [*reads[1:], NONE], strict=False):
@@ -200,7 +203,7 @@ class Tree:
                 yield t, following if following in step.results else None
 
     def returned_by(self, value: int, copy: int | None, owned: list[int], leave: int) -> list[int]:
-        """The bodies that return a value: in which it is made, or that of its copy's name, or the only one."""
+        """Return the bodies that return a value: those that make it, the one with its copy's name, or the only one."""
         made = [self.steps[n].body for n in self.writers.get(value, ())] if copy is None else []
         if makers := [b for b in owned if any(self.inside(body, b) for body in made)]:
             return makers

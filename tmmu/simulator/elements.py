@@ -1,6 +1,6 @@
-"""Tensors between bytes and arrays: whole elements are views of the bytes, narrower ones are unpacked and packed.
+"""Convert tensors between bytes and arrays: whole elements are views of the bytes, narrower ones are unpacked.
 
-Elements of 4 and 2 bits lie packed, the first in the lowest bits of the first byte, as ONNX stores them. spec: SIM5.2
+Elements of 4 and 2 bits are packed, the first in the lowest bits of the first byte, as ONNX stores them. spec: SIM5.2
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tmmu.simulator.memories import Raw
 
 Array = NDArray[Any]
 Size = tuple[tuple[int, ...], str]
-"""A shape and an element type of `tmmu.core.dtypes`."""
+"""A shape, and an element type of `tmmu.core.dtypes`."""
 
 
 @cache
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """The type that NumPy gives to elements of a type of `tmmu.core.dtypes`.
+    """Return NumPy's type for the elements of a type of `tmmu.core.dtypes`.
 
     >>> numpy_type("float32"), numpy_type("bfloat16").itemsize
     (dtype('float32'), 2)
@@ -32,7 +32,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def decode(raw: Raw, size: Size) -> Array:
-    """The array that bytes hold. A read-only view of them, but for elements narrower than a byte.
+    """Decode bytes into an array: a read-only view of them, except for elements narrower than a byte.
 
     >>> decode(np.array([0x21, 0x03], np.uint8), ((3,), "uint4")).astype(int).tolist()
     [1, 2, 3]
@@ -51,7 +51,7 @@ def decode(raw: Raw, size: Size) -> Array:
 
 
 def encode(array: Array, dtype: str) -> Raw:
-    """The bytes of an array, a view of them where it can be.
+    """Encode an array into bytes: a view of its bytes if possible.
 
     >>> encode(decode(np.array([0x21, 0x03], np.uint8), ((3,), "uint4")), "uint4").tolist()
     [33, 3]

@@ -1,9 +1,9 @@
-"""Stand-in kernels for every operator: results that follow from each byte of each operand, and from nothing else.
+"""Stand-in kernels for every operator: results that depend on each byte of each operand, and on nothing else.
 
-With them a plan runs without a model: training graphs, foreign plans, random ones. A result that depends on its
-operands element by element takes byte i from byte i of these and from all bytes of the others; a view shows its
-operand; every other result mixes all bytes of all operands into each of its own. Loops make 0 to 3 rounds and an If
-takes one of its branches, as seed and node decide: four seeds in a row show them all. spec: SIM4.1, SIM4.2, SIM4.3
+With them a plan runs without a model: training graphs, foreign plans, random ones. An elementwise result takes byte i
+from byte i of its elementwise operands and from all bytes of the others. A view shows its operand. Every other result
+mixes all bytes of all operands into each of its own. Loops run 0 to 3 rounds and an If takes one of its branches,
+determined by seed and node: four consecutive seeds cover them all. spec: SIM4.1, SIM4.2, SIM4.3
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tmmu.simulator.operators import bytewise, known, shows
 from tmmu.simulator.program import PlanProgram
 
 ROUNDS = 4
-"""A node that iterates makes fewer rounds than this."""
+"""A node that iterates runs fewer rounds than this."""
 
 
 LONG = 1 << 16
-"""From so many bytes on, a result is drawn from a generator that the digest seeds, which is faster."""
+"""From this size in bytes on, a result is drawn from a generator seeded by the digest, which is faster."""
 
 BLOCK = 1 << 18
-"""As many bytes of a long operand are worked on at one time: what is made on the way stays in the cache."""
+"""How many bytes of a long operand are processed at a time, so that intermediate results stay in the cache."""
 
 
 def _state(key: str, operands: Sequence[Raw]) -> Any:
-    """The hash of a key and of every byte of every operand, and of where one ends and the next begins.
+    """Hash a key, every byte of every operand, and the boundaries between operands.
 
-    A long operand counts with its SHA-256: that is three times as fast where processors have instructions for it.
+    A long operand is replaced by its SHA-256, which is three times as fast on processors with instructions for it.
     """
     state = hashlib.shake_128(key.encode())
     for operand in operands:
@@ -46,7 +46,7 @@ def _state(key: str, operands: Sequence[Raw]) -> Any:
 
 
 def mixed(key: str, operands: Sequence[Raw], size: int) -> Raw:
-    """`size` bytes that each depend on the key and on every byte of every operand."""
+    """Return `size` bytes that each depend on the key and on every byte of every operand."""
     state = _state(key, operands)
     if size < LONG:
         return np.frombuffer(bytearray(state.digest(size)), np.uint8)
@@ -56,7 +56,7 @@ def mixed(key: str, operands: Sequence[Raw], size: int) -> Raw:
 
 
 def _elementwise(key: str, columns: Sequence[Raw], others: Sequence[Raw], size: int) -> Raw:
-    """Byte i from byte i of each column and from all bytes of the others."""
+    """Compute byte i from byte i of each column and from all bytes of the others."""
     result = mixed(key, others, size)
     for k, column in enumerate(columns):
         length = min(size, len(column))
@@ -69,22 +69,22 @@ def _elementwise(key: str, columns: Sequence[Raw], others: Sequence[Raw], size: 
 
 
 class HashKernels:
-    """Kernels for every operator of a program; the seed chooses what the caller writes, branches and rounds."""
+    """Kernels for every operator of a program. The seed determines the caller's values, branches and rounds."""
 
     def __init__(self, program: PlanProgram, seed: int = 0) -> None:
         self.program, self.seed = program, seed
         self.times: dict[tuple[int, bytes], int] = {}
 
     def given(self, t: int) -> Raw:
-        """What the caller writes into a tensor: it follows from seed and name."""
+        """Return the caller's value of a tensor; it depends on seed and name."""
         return mixed(f"given {self.seed} {self.program.names[t]}", (), self.program.sizes[t])
 
     def scratch(self, t: int) -> Raw:
-        """What a step leaves in its scratch."""
+        """Return the bytes that a step leaves in its scratch."""
         return mixed(f"scratch {self.program.names[t]}", (), self.program.sizes[t])
 
     def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
-        """The results of a step; each operator is a function of its operands' bytes."""
+        """Compute the results of a step; each operator is a function of its operands' bytes."""
         step, program = self.program.steps[n], self.program
         columns = self._columns(step)
         over = [k for k, t in enumerate(step.results) if program.is_over(step, t)]
@@ -103,9 +103,9 @@ class HashKernels:
         return made
 
     def _columns(self, step: PlanStep) -> list[int]:
-        """The positions of operands that a result depends on element by element, each tensor once.
+        """Return the positions of the operands that a result depends on element by element, each tensor once.
 
-        Of operators that no table has these are the operands that the plan states as overwritten.
+        For operators in no table, these are the operands that the plan declares as overwritten.
         """
         program = self.program
         if known(step.op[0]) and not step.mutates:
@@ -116,7 +116,7 @@ class HashKernels:
         return [p for p, t in enumerate(step.operands) if t in taken]
 
     def _shown(self, step: PlanStep, k: int) -> tuple[int, int] | None:
-        """The position of the operand that result `k` shows, and the first byte of it; None for what is no view."""
+        """Return the position of the operand that result `k` is a view of, and its first byte; None if not a view."""
         program, t = self.program, step.results[k]
         if not known(step.op[0]):
             of, first = program.views.get(t, (-1, 0))
@@ -135,7 +135,7 @@ class HashKernels:
         digest: bytes = _state(f"{self.seed} {step.node}", operands).digest(32)
         turn = self.seed + zlib.crc32(step.node.encode())
         if self.program.steps[holder.enter].body:
-            turn += digest[0]  # within a body: another branch or number of rounds in each of its rounds
+            turn += digest[0]  # within a body, branch and number of rounds differ from round to round
         return HashRounds(self.program, holder, digest, turn)
 
 
@@ -148,7 +148,7 @@ class HashRounds:
         self.total = self.left
 
     def choose(self, sources: Sequence[Raw]) -> list[int]:
-        """All bodies of a node that iterates, as often as the seed decides; one body of an If."""
+        """Return all bodies of a node that iterates, as often as the seed determines; for an If, one body once."""
         if not self.left:
             return []
         self.left -= 1
@@ -156,7 +156,7 @@ class HashRounds:
         return list(range(len(self.holder.bodies))) if self.holder.iterates else [self.turn % len(self.holder.bodies)]
 
     def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
-        """At first from the node's operands, then copies of what the last round returned."""
+        """Compute formal inputs from the node's operands in the first round, then as copies of the returned values."""
         made: list[Raw | None] = []
         for k, t in enumerate(self.holder.formals):
             size = self.program.sizes[t]
@@ -168,7 +168,7 @@ class HashRounds:
         return made
 
     def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
-        """A slice of each result for each round."""
+        """Compute a slice of each result for each round."""
         if not self.holder.iterates:
             return []
         parts = []
@@ -179,7 +179,7 @@ class HashRounds:
         return parts
 
     def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
-        """From what the branch returned; of a node that iterates also from its operands and the slices."""
+        """Compute results from the values that the branch returned; for a loop also from its operands and slices."""
         return [
             mixed(
                 f"result {k}", [*operands, *sources, *own] if self.holder.iterates else sources, self.program.sizes[t]

@@ -1,8 +1,8 @@
-"""Running the steps of a program in a memory, and yielding at which moments which tensor must have its value.
+"""Run the steps of a program in a memory, and yield when each tensor must hold its value.
 
-`run` is a generator of looks: whenever a step has read, or has written, it yields which tensor. So a run in
-private memory and one in arenas go side by side, and their bytes are compared at every look, before anything is
-computed from them. spec: SIM1.1, SIM1.2, T8.1, T8.2, T8.9, V1.10
+`run` is a generator of looks: after each read or write of a step, it yields the tensor. So a run in private memory and
+one in arenas advance together. Their bytes are compared at every look, before anything is computed from them.
+spec: SIM1.1, SIM1.2, T8.1, T8.2, T8.9, V1.10
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from tmmu.simulator.witness import Corrupted, Corruption
 
 
 class Rounds(Protocol):
-    """One execution of a node with bodies: which bodies run, their inputs, where their results go."""
+    """One execution of a node with bodies: the bodies that run, their inputs, and their contribution to the results."""
 
     def choose(self, sources: Sequence[Raw]) -> list[int]:
-        """The bodies, by position in the node, that run next; none where the node is to be left."""
+        """Return the bodies, by position in the node, that run next; empty if the node is to be left."""
 
     def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
-        """What all formal inputs hold next; None leaves one as it is."""
+        """Return the next values of all formal inputs; None leaves one unchanged."""
 
     def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
-        """Parts of the node's results that are known after a round: position of the result, first byte, bytes."""
+        """Return the parts of the node's results known after a round: position of the result, first byte, bytes."""
 
     def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
-        """The node's results, from what the last round returned and from what was collected in them."""
+        """Return the node's results, from the values that the last round returned and the parts that were collected."""
 
 
 class Kernels(Protocol):
-    """What operators compute, from bytes to bytes; the same whenever it is asked with the same operands."""
+    """What operators compute, from bytes to bytes. Equal operands always give equal results."""
 
     def given(self, t: int) -> Raw:
-        """What the caller writes into a tensor."""
+        """Return the caller's value of a tensor."""
 
     def scratch(self, t: int) -> Raw:
-        """What a step leaves in its scratch."""
+        """Return the bytes that a step leaves in its scratch."""
 
     def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
-        """The results of a step without bodies."""
+        """Compute the results of a step without bodies."""
 
     def rounds(self, holder: Holder, operands: Sequence[Raw]) -> Rounds:
         """Begin to execute a node with bodies."""
 
 
 class Look(NamedTuple):
-    """A moment at which a tensor must hold what was written for it: at a step, or before and after all (None).
+    """A moment at which a tensor must hold its value: at a step, or before the first or after the last step (None).
 
-    `written`: the step, or the caller, has just written it; otherwise it is about to read it.
+    If `written`, the step or the caller has just written it; otherwise it is about to be read.
     """
 
     step: int | None
@@ -64,7 +64,7 @@ class Look(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """What is done to the tensor, for people."""
+        """The verb for messages: how the tensor is accessed."""
         if not self.written:
             return "reads"
         return "has written" if self.step is None else "writes"
@@ -79,12 +79,12 @@ def run(
 ) -> Iterator[Look]:
     """Run a program: the caller's writes, every step, the caller's reads.
 
-    What the caller writes is looked at when it has written all of it: in whatever order it writes, nothing may lie over
-    anything else. spec: SIM1.9
+    The caller's values are looked at once all of them are written: since the order of the writes is open, no two values
+    may overlap. spec: SIM1.9
 
-    `given` is what the caller writes, if not the kernels; what is `carried` over from the batch before stands there
-    already. Raises `Corrupted` where a step cannot be executed at all.
-    O(accesses) besides what kernels cost.
+    `given` returns the caller's values (default: the kernels'). Tensors that are `carried` over from the batch before
+    are not written again. Raises `Corrupted` if a step cannot be executed at all. O(accesses) plus the cost of the
+    kernels.
     """
     given = given or kernels.given
     for t in program.given:
@@ -98,14 +98,14 @@ def run(
 
 
 class _Machine:
-    """One run."""
+    """One run of a program."""
 
     def __init__(self, program: PlanProgram, memory: Store, kernels: Kernels) -> None:
         self.program, self.memory, self.kernels = program, memory, kernels
         self.executed: set[int] = set()
         self.missing: set[int] = set()
-        """Copies that no body, in the last round of its node, has returned."""
-        self.dies = _deaths(program)
+        """Copies that no body has returned in the last round of its node."""
+        self.dies = _last_uses(program)
         self.writers: dict[int, set[int]] = {}
         for n, step in enumerate(program.steps):
             for t in step.results:
@@ -118,7 +118,7 @@ class _Machine:
                 self.memory.release(t)
         writer = self.program.writer
         for t in self.program.returned:
-            # What is saved in a branch that is not taken is not written, and not looked at; nor is a copy of it.
+            # A tensor that is saved in a branch not taken is neither written nor looked at; nor is a copy of it.
             if t in self.missing:
                 continue
             if writer[t] == NONE or not self.executed.isdisjoint(self.writers.get(t, (writer[t],))):
@@ -131,7 +131,7 @@ class _Machine:
             yield from self.step(item)
 
     def step(self, n: int) -> Iterator[Look]:
-        """A step without bodies."""
+        """Run a step without bodies."""
         step, program = self.program.steps[n], self.program
         self.executed.add(n)
         self.memory.begin(n)
@@ -156,14 +156,15 @@ class _Machine:
             yield Look(n, t, written)
 
     def hold(self, tensors: Sequence[int]) -> list[Raw]:
-        """The bytes of tensors, before something else is prepared.
+        """Return the bytes of tensors, before other tensors are prepared.
 
-        In private memory they stay what they are; in an arena they are views, which show later changes of the bytes.
+        In private memory they do not change afterwards. In an arena they are views, which show later changes of the
+        bytes.
         """
         return [self.memory.hold(t) for t in tensors]
 
     def holder(self, holder: Holder) -> Iterator[Look]:
-        """A node with bodies: enter, as many rounds as it takes, leave."""
+        """Run a node with bodies: enter, its rounds, leave."""
         n, memory = holder.enter, self.memory
         step = self.program.steps[n]
         self.executed |= {n, holder.leave}
@@ -173,7 +174,7 @@ class _Machine:
         held = self.hold(step.operands)
         memory.prepare([*step.scratch, *holder.formals])
         growing = holder.results if holder.iterates else ()
-        for t in growing:  # which have these bytes from the enter on, whenever they are written. spec: T8.3, SIM1.11
+        for t in growing:  # they own their bytes from the enter on, whenever they are written. spec: T8.3, SIM1.11
             memory.store(t, np.full(self.program.sizes[t], PATTERN, np.uint8))
         for t in step.scratch:
             memory.store(t, self.kernels.scratch(t))
@@ -181,19 +182,20 @@ class _Machine:
         rounds = self.kernels.rounds(holder, held)
         contents = rounds.formals(held, ())
         self.hand(holder, contents)
-        # A scan over nothing has no element to give.
+        # A scan over an empty input has no element to pass.
         formals = [t for t, content in zip(holder.formals, contents, strict=True) if content is not None]
         sources: list[int] = []
         returned: list[Raw] = []
         again = False
         while chosen := rounds.choose(returned):
             if again:
-                held = self.hold(step.operands)  # which the bodies may have changed
+                held = self.hold(step.operands)  # the bodies may have changed them
                 memory.prepare(holder.formals)
                 yield from self.looks(holder.leave, (*(t for t in sources if t not in holder.formals), *step.operands))
                 self.hand(holder, rounds.formals(held, returned))
             again = True
-            # What the last round does not write, a branch that it does not take, is no value of that round.
+            # A value that the last round does not write, in a branch not taken, does not count as a value of that
+            # round.
             self.executed.difference_update(range(holder.enter + 1, holder.leave))
             self.missing |= copies
             bodies = [holder.bodies[k] for k in chosen]
@@ -220,7 +222,7 @@ class _Machine:
         yield from self.looks(holder.leave, holder.results, written=True)
 
     def beside(self, holder: Holder, sources: Sequence[int]) -> list[int]:
-        """The results of a node that do not lie on what becomes them: exclusive arms allow that. spec: X4.6"""
+        """Return the results without those placed on the value returned for them (exclusive branches). spec: X4.6"""
         program = self.program
         if not holder.exclusive or len(sources) != len(holder.results):
             return list(holder.results)
@@ -231,13 +233,13 @@ class _Machine:
         return [t for t, source in zip(holder.results, sources, strict=True) if place(t) != place(source)]
 
     def hand(self, holder: Holder, contents: Sequence[Raw | None]) -> None:
-        """Write what the formal inputs hold."""
+        """Write the values of the formal inputs."""
         for t, content in zip(holder.formals, contents, strict=True):
             if content is not None:
                 self.memory.store(t, content)
 
     def copy(self, n: int, bodies: Sequence[Inner]) -> Iterator[Look]:
-        """Bytes of their own for what bodies return but did not make."""
+        """Copy the values that bodies return but did not make."""
         pairs = [(value, copy) for inner in bodies for value, copy in inner.returns if copy is not None]
         held = self.hold([value for value, _ in pairs])
         self.memory.prepare([copy for _, copy in pairs])
@@ -245,13 +247,13 @@ class _Machine:
         for (value, copy), content in zip(pairs, held, strict=True):
             if self.program.sizes[value] != self.program.sizes[copy]:
                 names = self.program.names[value], self.program.names[copy]
-                raise Corrupted(Corruption(f"{names[1]} is not a copy of {names[0]}: it has another size", names, n))
+                raise Corrupted(Corruption(f"{names[1]} is not a copy of {names[0]}: their sizes differ", names, n))
             self.memory.store(copy, content)
             self.missing.discard(copy)
 
 
-def _deaths(program: PlanProgram) -> dict[int, list[int]]:
-    """The tensors last needed by each step of the main graph; what bodies touch is needed to their end."""
+def _last_uses(program: PlanProgram) -> dict[int, list[int]]:
+    """Return the tensors last used by each step of the main graph; a node's bodies use theirs until its leave."""
     last: dict[int, int] = {}
     for n, step in enumerate(program.steps):
         for t in (*step.operands, *step.results, *step.scratch):

@@ -1,8 +1,8 @@
-"""What a run needs of a memory, and the memory in which every tensor has bytes of its own.
+"""The memory interface of a run, and the memory in which every tensor has separate bytes.
 
-Both memories of a run, this one and the arenas (`placed`), do the same at the same moments, so that they can be
-compared as they go. Bytes that are about to be written are first overwritten with a pattern: a result that lies over
-something which is still needed shows at once. spec: SIM1.1, SIM1.3, SIM1.4, SIM1.8
+Both memories of a run, this one and the arenas (`placed`), perform the same operations at the same moments, so that
+they can be compared at each. Bytes that are about to be written are first overwritten with a pattern. So a result that
+overlaps bytes still needed shows at once. spec: SIM1.1, SIM1.3, SIM1.4, SIM1.8
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ Raw = NDArray[np.uint8]
 """The bytes of one tensor."""
 
 Kernel = Callable[[Sequence[Raw]], list[Raw]]
-"""The bytes of all results from those of all operands."""
+"""Computes the bytes of all results from those of all operands."""
 
 NOTHING: Raw = np.empty(0, np.uint8)
 
 PATTERN = 0xA5
-"""What bytes hold that are about to be written. As floats of any width: tiny, negative, and no NaN."""
+"""Fills bytes that are about to be written. As a float of any width it is tiny, negative, and not a NaN."""
 
 
 class Store(Protocol):
-    """A memory: `load` gives the bytes of a tensor that was written; the others write."""
+    """A memory. `hold` returns the bytes of a tensor; the other methods write."""
 
     def hold(self, t: int) -> Raw:
-        """The bytes of a tensor, to be used after other tensors were prepared; empty where nothing has written it."""
+        """Return the bytes of a tensor, for use after other tensors were prepared; empty if it was never written."""
 
     def begin(self, n: int) -> None:
-        """A step begins: what is born there is zeroed."""
+        """Begin a step: zero the storages born there."""
 
     def prepare(self, tensors: Sequence[int]) -> None:
         """Fill the bytes of tensors that a step is about to write with the pattern."""
 
     def probe(self, tensors: Sequence[int]) -> None:
-        """The same, until `unprobe` gives tensors back what they held."""
+        """Do the same as `prepare`, until `unprobe` restores the bytes."""
 
     def unprobe(self) -> None:
-        """The operands were looked at: take the pattern away from what was probed, so that kernels find zeros there."""
+        """End `probe`, once the operands were looked at: restore the bytes, so that kernels find zeros there."""
 
     def store(self, t: int, content: Raw) -> None:
         """Write all bytes of a tensor."""
@@ -61,16 +61,16 @@ class Store(Protocol):
         """Write the results of a step that was prepared, from operands that were held before."""
 
     def release(self, t: int) -> None:
-        """The tensor is needed no more."""
+        """Release a tensor that is no longer needed."""
 
 
 def physical_memory() -> int:
-    """The bytes of memory of this machine."""
+    """Return the bytes of physical memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class Private:
-    """Memory of its own for every tensor, views included: what the steps compute by definition.
+    """Memory in which every tensor, views included, has separate bytes: what the steps compute by definition.
 
     Raises TMMU_ALLOCATION_FAILURE before it would take more than `limit` bytes.
     """
@@ -82,7 +82,7 @@ class Private:
         self.unwritten: set[int] = set()
         """Tensors that were prepared and never written."""
         self.changed: set[int] = set()
-        """What the caller keeps and a step has written nevertheless."""
+        """Tensors that the caller keeps but a step has written."""
 
     def _take(self, t: int) -> None:
         self.release(t)
@@ -100,35 +100,35 @@ class Private:
         self.taken += size
 
     def carry(self, content: dict[int, Raw]) -> None:
-        """Take over what tensors hold, in a memory in which nothing was written."""
+        """Take over the contents of tensors, in a memory in which nothing was written."""
         self.content, self.taken = content, sum(map(len, content.values()))
 
     def restart(self, carried: frozenset[int]) -> None:
-        """Drop all but what is carried over into another batch."""
+        """Drop all tensors except those carried over into the next batch."""
         for t in [t for t in self.content if t not in carried]:
             self.release(t)
         self.unwritten.clear()
 
     def begin(self, n: int) -> None:
-        """Nothing is born here but in `prepare`."""
+        """Do nothing: only `prepare` creates tensors here."""
 
     def hold(self, t: int) -> Raw:
-        """The bytes of a tensor, which stay as they are when others are prepared."""
+        """Return the bytes of a tensor, which do not change when others are prepared."""
         return self.content.get(t, NOTHING)
 
     def prepare(self, tensors: Sequence[int]) -> None:
-        """Give tensors bytes of their own that hold the pattern."""
+        """Give tensors separate bytes that hold the pattern."""
         self.unwritten.update(t for t in tensors if t not in self.content)
         for t in tensors:
             self._take(t)
             self.content[t] = np.full(self.program.sizes[t], PATTERN, np.uint8)
 
     def probe(self, tensors: Sequence[int]) -> None:
-        """Give tensors bytes of their own, which nothing else can see."""
+        """Give tensors separate bytes, which no other tensor shares."""
         self.prepare(tensors)
 
     def unprobe(self) -> None:
-        """Forbid reads of these bytes before they are written."""
+        """Do nothing: `unwritten` already forbids reads before the write."""
 
     def store(self, t: int, content: Raw) -> None:
         """Give a tensor new bytes."""
@@ -143,7 +143,7 @@ class Private:
         self.content[t][first : first + len(content)] = content
 
     def show(self, t: int) -> None:
-        """Copy what a view shows of its base."""
+        """Copy the bytes of its base that a view shows."""
         base, offset = self.program.views[t]
         self.store(t, self.hold(base)[offset : offset + self.program.sizes[t]])
 
@@ -154,6 +154,6 @@ class Private:
             self.store(t, content)
 
     def release(self, t: int) -> None:
-        """Give the bytes of a tensor up."""
+        """Free the bytes of a tensor."""
         if self.content.pop(t, None) is not None:
             self.taken -= self.program.sizes[t]

@@ -1,4 +1,4 @@
-"""The kernels of an ONNX model: every node by onnx's reference evaluator, or by onnxruntime.
+"""Kernels for the nodes of an ONNX model: onnx's reference evaluator, or onnxruntime.
 
 spec: SIM5.1, SIM5.3, SIM5.4, SIM5.8
 """
@@ -32,11 +32,11 @@ class OnnxKernels:
     program, model
         After `model.bind(program)`.
     inputs
-        Arrays for graph inputs, of the planned shapes and types; what is missing is drawn from the seed.
+        Arrays for graph inputs, of the planned shapes and types; missing ones are drawn from the seed.
     seed
-        What inputs and weights that are not there are drawn from; of each batch its own.
+        The seed for missing inputs and weights; give each batch a different one.
     make
-        What computes a node, from its arguments those of `NodeKernel`.
+        Creates the kernel of a node; takes the arguments of `NodeKernel`.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class OnnxKernels:
             elif step.op[0] or step.op[1] not in ROUNDS:
                 raise unknown(step.node, step.op[1])
 
-        self.constants = self._evaluated(make)
+        self.constants = self._evaluate_constants(make)
 
     def _kernel(self, place: ScopedNode, make: Callable[..., NodeKernel]) -> NodeKernel:
         model = self.model
@@ -69,8 +69,8 @@ class OnnxKernels:
         results = [None if name is None else model.sizes[name] for name in model.writes(place)]
         return make(place.name, place.node, model.proto.opset_import, sizes, results)
 
-    def _evaluated(self, make: Callable[..., NodeKernel]) -> dict[str, Array]:
-        """The values of the constants that are tensors, computed by the nodes without a step. spec: T10.12"""
+    def _evaluate_constants(self, make: Callable[..., NodeKernel]) -> dict[str, Array]:
+        """Compute the constants that are tensors, by the nodes without a step. spec: T10.12"""
         wanted, chosen, found = set(self.model.constants), list[ScopedNode](), dict[str, Array]()
         for place in reversed(self.model.folded.values()):
             if not wanted.isdisjoint(self.model.writes(place)):
@@ -80,20 +80,20 @@ class OnnxKernels:
             operands = []
             for name in self.model.reads(place):
                 if name is not None:
-                    operands.append(found[name] if name in found else self._stored(name))
+                    operands.append(found[name] if name in found else self._read_stored(name))
             made = iter(self._kernel(place, make).run(operands))
             found.update((name, next(made)) for name in self.model.writes(place) if name is not None)
         return {name: found[name] for name in self.model.constants}
 
-    def _stored(self, name: str) -> Array:
-        """The elements of an initializer, drawn where they are not there."""
+    def _read_stored(self, name: str) -> Array:
+        """Return the elements of an initializer; draws them if they are missing."""
         tensor = self.model.stored[name]
         array = stored(tensor, self.model.folder) if isinstance(tensor, onnx.TensorProto) else _dense(tensor)
         size = self.model.sizes[name]
         return array if array is not None else decode(drawn(self.seed, name, size), size)
 
     def given(self, t: int) -> Raw:
-        """What the caller writes: an input, a bound value, a stored weight, or what is drawn for want of them."""
+        """Return the caller's value: an input, a bound value or a stored weight; otherwise a drawn value."""
         name, (shape, dtype) = self.program.names[t], self.model.size(self.program, t)
         array: Array | None = None
         tensor = self.model.stored.get(name)
@@ -114,17 +114,17 @@ class OnnxKernels:
             return drawn(self.seed, name, (shape, dtype))
         if (array.shape, array.dtype) != (shape, numpy_type(dtype)):
             raise TmmuError(
-                "INVALID_IR", f"its data are {array.dtype} {list(array.shape)}, planned was {dtype} {list(shape)}",
+                "INVALID_IR", f"expected data of {dtype} {list(shape)}, got {array.dtype} {list(array.shape)}",
                 place=f"tensor {name!r}", fix="write the model again", node_id=name,
             )  # fmt: skip
         return encode(array, dtype)
 
     def scratch(self, t: int) -> Raw:
-        """The kernels need none."""
+        """Return zeros: these kernels need no scratch."""
         return np.zeros(self.program.sizes[t], np.uint8)
 
     def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
-        """The results of a step."""
+        """Compute the results of a step."""
         kernel, step = self.kernels[n], self.program.steps[n]
         made = kernel.run([decode(operand, size) for operand, size in zip(operands, kernel.operands, strict=True)])
         return [encode(array, self.program.dtypes[t]) for array, t in zip(made, step.results, strict=True)]
@@ -134,13 +134,13 @@ class OnnxKernels:
         return ROUNDS[self.program.steps[holder.enter].op[1]](self.model.holder(holder, self.program), operands)
 
     def arrays(self, outputs: Mapping[int, Raw]) -> dict[str, Array]:
-        """What the caller reads, as arrays by name."""
+        """Return the values that the caller reads, as arrays by name."""
         names = self.program.names
         return {names[t]: decode(raw, self.model.sizes[names[t]]) for t, raw in outputs.items()}
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> Array:
-    """The elements of a sparse initializer, zeros included."""
+    """Return the elements of a sparse initializer, zeros included."""
     values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     array = np.zeros(tuple(sparse.dims), values.dtype)
     if indices.ndim == 1:

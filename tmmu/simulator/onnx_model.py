@@ -1,7 +1,7 @@
-"""A plan bound to the ONNX model that it is of: which node each step runs, and what the caller gives and takes.
+"""Bind a plan to the ONNX model that it was made from: the node of each step, and the caller's inputs and outputs.
 
-Names, captured values and bodies are read from the graph itself. A plan that has other steps, reads or sizes than the
-model is not run at all: the first difference is its corruption.
+Names, captured values and bodies are read from the graph itself. A plan whose steps, reads or sizes differ from the
+model's is not run at all: the first difference is reported as its corruption.
 spec: SIM5.1, SIM5.6, SIM5.7, SIM5.10, T10.12, T10.13, V3.1, V3.2
 """
 
@@ -31,7 +31,7 @@ from tmmu.simulator.witness import Corrupted, Corruption
 
 @dataclass(frozen=True)
 class ScopedNode:
-    """A node where it stands in the model."""
+    """A node and its place in the model."""
 
     scope: GraphScope
     position: int
@@ -43,12 +43,12 @@ class ScopedNode:
 
     @property
     def name(self) -> str:
-        """Its name as plans have it."""
+        """The node's name in plans."""
         return self.scope.ids[self.position]
 
 
 class OnnxModel:
-    """A model with its data, beside what was resolved of its shapes."""
+    """A model with its data and its resolved shapes."""
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
@@ -62,7 +62,7 @@ class OnnxModel:
         self.constant = constant_nodes(found, resolved.sizes, resolved.ruled_out)
         self.nodes: dict[str, ScopedNode] = {}
         self.folded: dict[str, ScopedNode] = {}
-        """The nodes that have no step, in an order in which each stands after those that it reads from."""
+        """The nodes that have no step, each after those that it reads from."""
         self.stored: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
         self._walk(found.scopes)
         self.constants = self._constants()
@@ -70,7 +70,7 @@ class OnnxModel:
         self.outputs = [self.value(self.main, self.main.end, name) for name in self.main.outputs]
 
     def _walk(self, scopes: list[GraphScope]) -> None:
-        """Take in every graph that has steps; `scopes` has outer ones first."""
+        """Collect every graph that has steps; `scopes` has outer ones first."""
         ran = {id(self.main)}
         for scope in scopes:
             if id(scope) not in ran:
@@ -85,7 +85,7 @@ class OnnxModel:
                 ran.update(map(id, self.bodies(place)))
 
     def _constants(self) -> frozenset[str]:
-        """The tensors that the caller writes because no step does: what is read of results of nodes without a step."""
+        """Return the tensors that the caller writes: results of nodes without a step that are read."""
         made = {name for place in self.folded.values() for name in self.writes(place) if name is not None}
         read = {name for place in self.nodes.values() for name in self.reads(place) if name is not None}
         graphs = {id(place.scope): place.scope for place in (*self.nodes.values(), *self.folded.values())}
@@ -94,51 +94,48 @@ class OnnxModel:
         return frozenset(made & read.union(*map(self.returned, graphs.values())))
 
     def check_weights(self, absent: str | None = None) -> None:
-        """Raise INVALID_IR with the first weight of which the file of its data is missing, unless it is `absent`.
-
-        spec: SIM5.10
-        """
+        """Raise INVALID_IR for the first weight whose data file is missing, except for `absent`. spec: SIM5.10"""
         for name, tensor in self.stored.items():
             if not isinstance(tensor, onnx.TensorProto):
                 continue
             if (location := missing(tensor, self.folder)) not in (None, absent):
                 raise TmmuError(
-                    "INVALID_IR", f"its data are not there: {location} does not exist", place=f"initializer {name!r}",
+                    "INVALID_IR", f"its data file {location} does not exist", place=f"initializer {name!r}",
                     fix="put the file beside the model (of an example: tmmu example NAME --weights SEED), or give "
                     "--random-weights", node_id=name,
                 )  # fmt: skip
 
     def bodies(self, place: ScopedNode) -> list[GraphScope]:
-        """The bodies of a node that have steps."""
+        """Return the bodies of a node that have steps."""
         held = place.scope.bodies.get(place.position, ())
         return [body for body in held if body.name not in self.resolved.ruled_out]
 
     @staticmethod
     def value(scope: GraphScope, position: int, name: str) -> str:
-        """The tensor that a node reads as `name`."""
+        """Return the tensor that a node reads as `name`."""
         home = scope.find(name, position)
         assert home is not None  # `structure` has resolved every name
         return home.scoped(name)
 
     def reads(self, place: ScopedNode) -> list[str | None]:
-        """The tensors that a node reads, None where an operand is absent."""
+        """Return the tensors that a node reads, None for an absent operand."""
         return [self.value(place.scope, place.position, name) if name else None for name in place.node.input]
 
     def writes(self, place: ScopedNode) -> list[str | None]:
-        """The tensors that a node writes, None where an output is absent or unproduced."""
+        """Return the tensors that a node writes, None for an absent or unproduced output."""
         names = [place.scope.scoped(name) if name else None for name in place.node.output]
         return [None if name in self.resolved.unproduced else name for name in names]
 
     def returned(self, scope: GraphScope) -> list[str]:
-        """The tensors that a body returns."""
+        """Return the tensors that a body returns."""
         return [self.value(scope, scope.end, name) for name in scope.outputs]
 
     def formals(self, scope: GraphScope) -> list[str]:
-        """The tensors that a body is given."""
+        """Return the tensors that are a body's formal inputs."""
         return [scope.scoped(name) for name in scope.inputs if name not in scope.initializers]
 
     def holder(self, holder: Holder, program: PlanProgram) -> Sizes:
-        """The sizes that a node with bodies works on."""
+        """Return the sizes of a node with bodies."""
         place = self.nodes[program.steps[holder.enter].node]
         bodies = self.bodies(place)
         outputs: list[int | None] = []
@@ -156,20 +153,20 @@ class OnnxModel:
         )
 
     def size(self, program: PlanProgram, t: int) -> Size:
-        """The size of a tensor of the model."""
+        """Return the size of a tensor of the model."""
         return self.sizes[program.names[t]]
 
     def bind(self, program: PlanProgram, saved: Collection[str] = ()) -> None:
-        """Check that a program is that of this model, and let its caller be the model's.
+        """Check that a program belongs to this model, and set the model's caller: what it keeps and reads.
 
-        `saved` are the tensors that a later backward half reads, by name. Raises `Corrupted` with the first difference.
+        `saved` names the tensors that a later backward half reads. Raises `Corrupted` for the first difference.
         """
         for step in program.steps:
             if step.op[0].startswith("tmmu.grad"):
                 raise _no_gradients(step.node)
         self._check_tensors(program, saved)
         self._check_steps(program)
-        self._check_bodies(program)
+        self._check_holders(program)
         rows = {name: t for t, name in enumerate(program.names)}
         kept = frozenset(rows[name] for name in (*self.stored, *self.constants) if name not in program.donated)
         program.with_caller(kept, sorted({*kept, *(rows[name] for name in (*self.outputs, *saved))}))
@@ -178,7 +175,7 @@ class OnnxModel:
         rows = {name: t for t, name in enumerate(program.names)}
         for name in (*self.inputs, *self.stored, *self.constants, *self.outputs, *saved):
             if name not in rows:
-                raise _other(f"it has no tensor {name}", name)
+                raise _other(f"the plan has no tensor {name}", name)
         copies = {copy for inner in _bodies(program.items) for _, copy in inner.returns}
         for t, name in enumerate(program.names):
             if t in copies:
@@ -188,7 +185,7 @@ class OnnxModel:
             shape, dtype = self.sizes[name]
             if (program.sizes[t], program.dtypes[t]) != (nbytes(shape, dtype), dtype):
                 stated = f"{program.sizes[t]} bytes of {program.dtypes[t]}"
-                raise _other(f"{name} has {stated}, in the model {nbytes(shape, dtype)} of {dtype}", name)
+                raise _other(f"{name} has {stated}, the model has {nbytes(shape, dtype)} of {dtype}", name)
         given = {program.names[t] for t in program.given}
         for name in sorted(given.symmetric_difference({*self.inputs, *self.stored, *self.constants})):
             raise _other(f"plan and model differ on whether the caller writes {name}", name)
@@ -200,47 +197,50 @@ class OnnxModel:
             if place is None:
                 raise _other(f"the model has no node {step.node}", step=n)
             if step.part is not NodePart.LEAVE and step.node in seen:
-                raise _other(f"{step.node} is run twice", step=n)
+                raise _other(f"{step.node} runs twice", step=n)
             seen.add(step.node)
             bodies = self.bodies(place)
             if (step.part is NodePart.WHOLE) != (not bodies):
-                raise _other(f"{step.node} has bodies on one side alone", step=n)
+                raise _other(f"{step.node} has bodies only in the plan or only in the model", step=n)
             if step.part is NodePart.LEAVE:
                 continue
             reads = [name for name in self.reads(place) if name is not None]
             found = [program.names[t] for t in step.operands]
             if found != reads:
-                raise _other(f"{step.node} reads {', '.join(found)}, in the model {', '.join(reads)}", step=n)
+                raise _other(f"{step.node} reads {', '.join(found)}, the model's node reads {', '.join(reads)}", step=n)
             writes = [name for name in self.writes(place) if name is not None]
             writes = [name for body in bodies for name in self.formals(body)] if bodies else writes
             found = [program.names[t] for t in step.results]
             if found != writes:
-                raise _other(f"{step.node} writes {', '.join(found)}, in the model {', '.join(writes)}", step=n)
+                raise _other(
+                    f"{step.node} writes {', '.join(found)}, the model's node writes {', '.join(writes)}", step=n
+                )
         for name in self.nodes:
             if name not in seen:
-                raise _other(f"it has no step for the node {name}")
+                raise _other(f"the plan has no step for the node {name}")
 
-    def _check_bodies(self, program: PlanProgram) -> None:
+    def _check_holders(self, program: PlanProgram) -> None:
         for holder in _holders(program.items):
             place = self.nodes[program.steps[holder.enter].node]
             bodies = self.bodies(place)
             if [body.name for body in bodies] != [
                 program.plan.allocation.bodies.name[inner.body] for inner in holder.bodies
             ]:
-                raise _other(f"{place.name} has other bodies", step=holder.enter)
+                raise _other(f"the bodies of {place.name} differ", step=holder.enter)
             for body, inner in zip(bodies, holder.bodies, strict=True):
                 found = [program.names[value] for value, _ in inner.returns]
                 if found != self.returned(body):
                     raise _other(
-                        f"{body.name} returns {', '.join(found)}, in the model {', '.join(self.returned(body))}"
+                        f"{body.name} returns {', '.join(found)}, the model's body returns "
+                        f"{', '.join(self.returned(body))}"
                     )
             writes = [name for name in self.writes(place) if name is not None]
             if [program.names[t] for t in holder.results] != writes:
-                raise _other(f"{place.name} writes something else than {', '.join(writes)}", step=holder.leave)
+                raise _other(f"expected {place.name} to write {', '.join(writes)}", step=holder.leave)
 
 
 def _holders(items: list[int | Holder]) -> list[Holder]:
-    """All nodes with bodies, outer before inner."""
+    """Return all nodes with bodies, outer before inner."""
     found = [item for item in items if isinstance(item, Holder)]
     for holder in found:  # grows
         found.extend(item for inner in holder.bodies for item in inner.items if isinstance(item, Holder))
@@ -252,7 +252,7 @@ def _bodies(items: list[int | Holder]) -> list[Inner]:
 
 
 def _other(text: str, *tensors: str, step: int | None = None) -> Corrupted:
-    return Corrupted(Corruption(f"the plan is not of this model: {text}", tensors, step))
+    return Corrupted(Corruption(f"the plan does not belong to this model: {text}", tensors, step))
 
 
 def _no_gradients(node: str) -> TmmuError:

@@ -1,4 +1,4 @@
-"""One ONNX node as a kernel: a model of this node alone, and the reference evaluator of the onnx package for it.
+"""A kernel for one ONNX node: a model of only this node, run by the reference evaluator of the onnx package.
 
 spec: SIM5.1, SIM5.5
 """
@@ -22,16 +22,16 @@ from tmmu.simulator.elements import Array, Size, numpy_type
 RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""Operators that draw numbers; without a seed of their own they get that of their node's name."""
+"""Operators that draw numbers. Without a seed attribute they get one derived from their node's name."""
 
 
 class GatherElements(OpRun):
-    """The operator as it is specified; onnx's own kernel fails where an axis has more than 32 elements."""
+    """GatherElements as specified: onnx's own kernel fails if an axis has more than 32 elements."""
 
     op_domain = ""
 
     def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
-        """Where `indices` is shorter along another axis, the rest of `data` is not looked at."""
+        """Gather along `axis`; data beyond the length of `indices` along other axes are ignored."""
         axis %= data.ndim
         near = tuple(slice(None) if k == axis else slice(size) for k, size in enumerate(indices.shape))
         within = np.where(indices < 0, indices + data.shape[axis], indices)
@@ -39,16 +39,16 @@ class GatherElements(OpRun):
 
 
 class KernelFailed(TmmuError):
-    """A kernel cannot compute on the operands that it is given."""
+    """A kernel cannot compute on the operands that it was given."""
 
 
 class NodeKernel:
-    """A node of ai.onnx, or of another domain that what computes it supports: here the reference evaluator.
+    """A node of ai.onnx, or of another domain that the backend supports. The backend here is the reference evaluator.
 
     Parameters
     ----------
     name
-        The node's name, for people and for the seeds of random operators.
+        The node's name, for messages and for the seeds of random operators.
     node
         The node itself, without bodies.
     opsets
@@ -61,11 +61,11 @@ class NodeKernel:
     Raises
     ------
     TmmuError
-        INVALID_IR where that has no kernel for it.
+        INVALID_IR if the backend has no kernel for the node.
     """
 
     judge = "onnx"
-    """What computes the node."""
+    """The name of the backend."""
 
     def __init__(
         self,
@@ -117,33 +117,36 @@ class NodeKernel:
             ) from error
 
     def load(self, model: onnx.ModelProto) -> None:
-        """Make ready to compute the model of the node; raises anything where there is no kernel."""
+        """Prepare to compute the node's model; may raise any exception if there is no kernel."""
         self.evaluator = ReferenceEvaluator(model, new_ops=[GatherElements])
 
     def compute(self, operands: Sequence[Array]) -> list[Array]:
-        """The results that are produced; raises anything where they cannot be computed."""
+        """Compute the produced results; may raise any exception if that fails."""
         return list(self.evaluator.run(self.outputs, {f"operand{k}": each for k, each in enumerate(operands)}))
 
     def run(self, operands: Sequence[Array]) -> list[Array]:
-        """The results that are produced, of the sizes that were planned; `KernelFailed` where it cannot."""
+        """Compute the produced results and check their planned sizes. Raises `KernelFailed` if that fails."""
         try:
             with np.errstate(all="ignore"):
                 made = self.compute(operands)
         except Exception as error:  # kernels raise exceptions of any kind
-            raise self._failed(f"its kernel fails ({_first_line(error)})") from error
+            raise self._failure(f"the kernel fails ({_first_line(error)})") from error
         sizes = [size for size in self.wanted if size is not None]
-        return [self._planned(array, size) for array, size in zip(made, sizes, strict=True)]
+        return [self._check_size(array, size) for array, size in zip(made, sizes, strict=True)]
 
-    def _planned(self, array: Array, size: Size) -> Array:
-        """A result of the planned size. The evaluator computes some operators in another type than it should."""
+    def _check_size(self, array: Array, size: Size) -> Array:
+        """Return a result of the planned type; raises `KernelFailed` for another shape.
+
+        The evaluator computes some operators in another type than it should.
+        """
         shape, dtype = size
         array = np.asarray(array)
         if array.shape != shape:
-            raise self._failed(f"its result is {list(array.shape)}, planned was {list(shape)}")
+            raise self._failure(f"expected a result of {list(shape)}, got {list(array.shape)}")
         with np.errstate(all="ignore"):
             return array if array.dtype == numpy_type(dtype) else array.astype(numpy_type(dtype))
 
-    def _failed(self, what: str) -> KernelFailed:
+    def _failure(self, what: str) -> KernelFailed:
         return KernelFailed(
             "CONTRACT_VIOLATION",
             what,
@@ -155,5 +158,5 @@ class NodeKernel:
 
 
 def _first_line(error: Exception) -> str:
-    """The message of an exception, in short."""
+    """Return the first line of an exception's message, or its type."""
     return next(iter(str(error).splitlines()), type(error).__name__)

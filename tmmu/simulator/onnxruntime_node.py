@@ -1,4 +1,4 @@
-"""One ONNX node as a kernel of onnxruntime: a session of a model of this node alone, nothing rewritten, one thread.
+"""A kernel of onnxruntime for one ONNX node: a session of only this node, without graph rewriting, in one thread.
 
 spec: SIM5.5, SIM5.9
 """
@@ -18,11 +18,11 @@ from tmmu.simulator.elements import Array, Size, decode, encode, numpy_type
 from tmmu.simulator.onnx_node import NodeKernel
 
 IR_VERSION = 10
-"""The version of the format of a node's own model, which every onnxruntime of the extra `judges` reads."""
+"""The format version of a node's model, which every onnxruntime of the extra `judges` reads."""
 
 
 def session(model: bytes) -> onnxruntime.InferenceSession:
-    """A session that computes a model as it stands."""
+    """Create a session that computes a model without optimizations."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -33,8 +33,8 @@ def session(model: bytes) -> onnxruntime.InferenceSession:
 class SessionKernel(NodeKernel):
     """A node as onnxruntime computes it.
 
-    Equal nodes on operands of equal sizes have one session. A node that draws has a new one each time: the numbers of
-    a session go on from where they were.
+    Equal nodes with operands of equal sizes share a session. A node that draws numbers gets a new one each time,
+    because a session continues its sequence of numbers.
     """
 
     judge = "onnxruntime"
@@ -53,16 +53,16 @@ class SessionKernel(NodeKernel):
         super().__init__(name, node, opsets, operands, results)
 
     def load(self, model: onnx.ModelProto) -> None:
-        """Make the session, unless there is one; raises what onnxruntime does where it has no kernel."""
+        """Create the session unless there is one; raises onnxruntime's exceptions if it has no kernel."""
         model.ir_version = IR_VERSION
         for result in model.graph.output:
-            result.type.tensor_type.ClearField("shape")  # what comes out is compared, and not assumed
+            result.type.tensor_type.ClearField("shape")  # the shape is checked afterwards, not assumed
         self.model = model.SerializeToString()
         if self.model not in self.sessions:
             self.sessions[self.model] = session(self.model)
 
     def compute(self, operands: Sequence[Array]) -> list[Array]:
-        """Operands that NumPy has a type for are read where they are, others are copied."""
+        """Compute the results. Operands of NumPy's own types are read in place, others are copied."""
         runs = session(self.model) if self.draws else self.sessions[self.model]
         feeds = {f"operand{k}": _value(*each) for k, each in enumerate(zip(operands, self.operands, strict=True))}
         made = runs.run_with_ort_values(self.outputs, feeds)

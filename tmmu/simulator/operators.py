@@ -1,28 +1,28 @@
-"""What operators mean to a run: which results show an operand, which depend on operands element by element.
+"""The simulator's table of operators: which results are views of an operand, and which are elementwise.
 
-The sharing that a plan states is executed where it can be: a result stated as a view is not written where its operator
-is one, and one stated as in place is computed piece by piece over its operand. So these tables decide little about real
-kernels; for stand-in kernels they are the meaning of the operators. They are kept as wide as the tables of the
-verifier, so that what is proved never fails here for want of an entry. spec: SIM2.1, SIM2.2
+A plan's declared sharing is executed if possible: a result declared as a view is not written if its operator is a view,
+and one declared in place is computed piece by piece over its operand. So these tables matter little for real kernels;
+for stand-in kernels they define the operators. They are as wide as the tables of the verifier, so that no proved plan
+fails here because an entry is missing. spec: SIM2.1, SIM2.2
 """
 
 from __future__ import annotations
 
 DOMAIN, ONNX = "tmmu.grad", ("", "ai.onnx")
-"""The domain of gradient steps, and the names of that of ONNX."""
+"""The domain of gradient steps, and the two names of ONNX's domain."""
 
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
-"""Result 0 has the elements of operand 0, in their order; of Dropout at inference."""
+"""Result 0 has the elements of operand 0, in their order; for Dropout only at inference."""
 
 PASSING = frozenset({"Add", "Sum"})
-"""The gradients of the operands are that of the result."""
+"""The gradients of the operands equal that of the result."""
 
 _ROUNDING = "Ceil Floor Round Sign Cast CastLike BitCast"
 _SMOOTH = "Exp Log Sqrt Reciprocal Erf Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Abs Neg"
 _TESTS = "Not BitwiseNot IsNaN IsInf ThresholdedRelu"
 _ACTIVATION = "Relu LeakyRelu Elu Celu Selu Gelu Mish Swish Sigmoid HardSigmoid HardSwish Softplus Softsign Shrink"
-_GIVEN = "Clip Dropout Identity Trilu"  # further operands are settings of the whole
-_FOLDED = "Max Min Mean Sum"  # a kernel may fold further operands into the result, which then must not be the first
+_GIVEN = "Clip Dropout Identity Trilu"  # further operands are settings, not elements
+_FOLDED = "Max Min Mean Sum"  # a kernel may fold further operands into the result, which then must not alias the first
 _TWO = (
     "Add Sub Mul Div Mod Pow PRelu SwiGLU And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift"
     " Equal Less LessOrEqual Greater GreaterOrEqual"
@@ -32,16 +32,16 @@ BYTEWISE: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(_TWO.split(), (0, 1)),
     "Where": (0, 1, 2),
 }
-"""The operands that result 0 of an ai.onnx operator depends on at the same element alone, if it is as large."""
+"""The operands that result 0 of an ai.onnx operator depends on only at the same element, if they have its size."""
 
 
 def known(domain: str) -> bool:
-    """Whether the tables have the operators of `domain`; of others the plan's statement is used."""
+    """Return whether the tables have the operators of `domain`. For other domains the plan's declaration is used."""
     return domain in ONNX or domain == DOMAIN
 
 
 def shows(domain: str, op: str, result: int) -> bool:
-    """Whether the operator's result of that number shows its first operand, if it is as large.
+    """Return whether that result of an operator is a view of its first operand, if both have the same size.
 
     >>> shows("", "Reshape", 0), shows("", "Transpose", 0), shows("tmmu.grad", "AddGrad", 1)
     (True, False, True)
@@ -52,7 +52,7 @@ def shows(domain: str, op: str, result: int) -> bool:
 
 
 def bytewise(domain: str, op: str) -> tuple[int, ...]:
-    """The positions of the operands that result 0 depends on element by element.
+    """Return the positions of the operands that result 0 depends on element by element.
 
     >>> bytewise("", "Add"), bytewise("", "MatMul"), bytewise("tmmu.grad", "ReluGrad")
     ((0, 1), (), (0,))
@@ -66,11 +66,11 @@ BRANCHES = frozenset({*((domain, "If") for domain in ONNX), ("jax.lax", "cond")}
 """The operators that run one of their bodies, once."""
 
 REPEATING = frozenset({("jax.lax", "scan"), ("jax.lax", "while")})
-"""Operators outside of the known domains that run their bodies again and again."""
+"""Operators outside of the known domains that run their bodies repeatedly."""
 
 
 def iterates(domain: str, op: str) -> bool:
-    """Whether a node may run its bodies more than once: every operator but those that branch.
+    """Return whether a node may run its bodies more than once: true of every operator except branches.
 
     >>> iterates("", "If"), iterates("", "Scan"), iterates("jax.lax", "cond"), iterates("com.example", "If")
     (False, True, False, True)
@@ -79,5 +79,5 @@ def iterates(domain: str, op: str) -> bool:
 
 
 def has_body_rule(domain: str, op: str) -> bool:
-    """Whether the tables have how often an operator runs its bodies; of others the plan's statement is used (X4)."""
+    """Return whether the tables define how often an operator runs its bodies; otherwise the plan declares it (X4)."""
     return known(domain) or (domain, op) in BRANCHES | REPEATING

@@ -1,6 +1,7 @@
-"""The owner of each byte of an arena: the value that was last written there, and which of its bytes it is.
+"""The owner of each byte of an arena: the value last written there, and which of the value's bytes it is.
 
-Neighbouring bytes of one value are one run, so that a tensor of a gigabyte costs as much as one of a byte. spec: SIM3.1
+Neighbouring bytes of one value form one run, so that a tensor of a gigabyte costs the same as one of a byte.
+spec: SIM3.1
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ NO_OWNER = -1
 
 
 class Owned(NamedTuple):
-    """A run of bytes [first, end) that hold a value whose byte 0 would lie at `origin`."""
+    """A run of bytes [first, end) that hold a value; byte 0 of the value would be at `origin`."""
 
     first: int
     end: int
@@ -35,7 +36,7 @@ class Owners:
         self._owner = [(NO_OWNER, 0)]
 
     def write(self, first: int, end: int, value: int) -> None:
-        """Bytes [first, end) now hold `value`, beginning with its byte 0."""
+        """Record that bytes [first, end) now hold `value`, beginning with its byte 0."""
         if first >= end:
             return
         i, j = bisect_left(self._start, first), bisect_left(self._start, end)
@@ -44,7 +45,7 @@ class Owners:
         self._start[i:j] = [first, end] if resumes else [first]
 
     def read(self, first: int, end: int) -> Iterator[Owned]:
-        """What bytes [first, end) hold, in order of address."""
+        """Yield the runs that bytes [first, end) hold, in order of address."""
         i = bisect_right(self._start, first) - 1
         while first < end:
             stop = min(self._start[i + 1], end) if i + 1 < len(self._start) else end

@@ -1,7 +1,7 @@
-"""The arenas of a plan as the memory of a run, with an account of the owner of each byte.
+"""The arenas of a plan as the memory of a run, with a record of the owner of each byte.
 
-An in-place result is written piece by piece while its operand is read, from either end; of a view nothing is written.
-What is born is zeroed, by the plan's lifetimes.
+An in-place result is written piece by piece while its operand is read, from both ends. A view is not written. Storages
+are zeroed at their births, by the plan's lifetimes.
 spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2, SIM8.1, SIM8.2
 """
 
@@ -24,24 +24,24 @@ from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
 ONE_BY_ONE = 32
-"""Up to so many elements an in-place result is computed one by one; larger ones in five unequal pieces."""
+"""In-place results of at most this many elements are computed one by one, larger ones in five unequal pieces."""
 
 
 class Placed:
-    """The arenas of a plan. Reads and writes are views of mapped memory; nothing is held anywhere else.
+    """The arenas of a plan. Reads and writes are views of mapped memory; no copy is kept.
 
     Parameters
     ----------
     program, memory
         A plan as a program, and its arenas in memory.
     sanitize
-        Keep account of the owner of each byte, for `check`, and let kernels find the pattern where they are to write.
+        Record the owner of each byte, for `check`, and let kernels find the pattern in bytes that they are to write.
     careful
         Compute in-place results piece by piece in both directions. Otherwise each is computed once and written whole.
     births, begun
-        What zeroes storages at their births, and what is called when a step begins. Without them nothing is zeroed.
+        Zeroes storages at their births, and is called when a step begins. Without them nothing is zeroed.
     held
-        Tensors that lie there already.
+        Tensors whose bytes are already there.
     """
 
     def __init__(
@@ -58,27 +58,27 @@ class Placed:
         self.program, self.memory, self.careful = program, memory, careful
         self.births, self.begun = births, begun
         self.owners = [Owners() for _ in program.plan.allocation.arenas] if sanitize else []
-        self.values: list[int] = []  # the tensor that each value is of
-        self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and its first byte of it
+        self.values: list[int] = []  # the tensor of each value
+        self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and the first byte shown
         self._view: dict[int, Raw] = {}
         self._probed: list[tuple[Raw, Raw]] = []
         for t in held:
             self._own(t)
 
     def begin(self, n: int) -> None:
-        """Zero what is born at a step, or `Corrupted` where a storage lies outside of its arena."""
+        """Zero the storages born at a step. Raises `Corrupted` if a storage is outside of its arena."""
         if self.births is not None and self.begun is not None:
             try:
                 self.begun(n)
             except TmmuError as error:
                 if error.code_id != "INVALID_ADDRESS":
                     raise
-                text = f"{self.program.at(n)} finds a storage to zero that lies outside of its arena ({error.what})"
+                text = f"{self.program.at(n)} zeroes a storage that is outside of its arena ({error.what})"
                 raise Corrupted(Corruption(text, (), n)) from error
             self.zeroed()
 
     def zeroed(self) -> None:
-        """Nothing owns the bytes of storages that were overwritten."""
+        """Record that the bytes of zeroed storages belong to no tensor."""
         if self.owners and self.births is not None:
             s = self.program.plan.allocation.storages
             for k in self.births.overwritten:
@@ -87,7 +87,7 @@ class Placed:
                 self.values.append(NONE)
 
     def hold(self, t: int) -> Raw:
-        """The bytes of a tensor as a view of its arena, or `Corrupted` where its arena has none."""
+        """Return the bytes of a tensor as a view of its arena. Raises `Corrupted` if they are outside of the arena."""
         view = self._view.get(t)
         if view is None:
             try:
@@ -104,13 +104,13 @@ class Placed:
             self._own(t)
 
     def probe(self, tensors: Sequence[int]) -> None:
-        """Fill the bytes of tensors with the pattern; but for the sanitizer, what they held can be put back."""
+        """Fill the bytes of tensors with the pattern. Without the sanitizer, `unprobe` can restore them."""
         if not self.owners:
             self._probed = [(view, np.array(view)) for view in map(self.hold, tensors)]
         self.prepare(tensors)
 
     def unprobe(self) -> None:
-        """Put back what was there, the last first."""
+        """Restore the probed bytes, the last first."""
         while self._probed:
             view, before = self._probed.pop()
             view[:] = before
@@ -125,10 +125,10 @@ class Placed:
         self.hold(t)[first : first + len(content)] = content
 
     def release(self, t: int) -> None:
-        """Nothing is given up: the plan decides which tensor takes the bytes next."""
+        """Do nothing: the plan determines which tensor takes the bytes next."""
 
     def compute(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> None:
-        """Results in place come last, as their kernels read the operand to the end."""
+        """Compute and write the results; in-place ones come last, because their kernels read the operand to the end."""
         made = kernel(operands)
         over = [k for k, t in enumerate(step.results) if self.program.is_over(step, t)]
         for k, t in enumerate(step.results):
@@ -149,7 +149,7 @@ class Placed:
     def _piecewise(
         self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw], first: list[Raw], over: list[int]
     ) -> None:
-        """Write results over their operands, reading these anew before each piece, from either end. spec: SIM2.3"""
+        """Write results over their operands from both ends, reading operands again before each piece. spec: SIM2.3"""
         targets = [self.hold(step.results[k]) for k in over]
         before = [np.array(target) for target in targets]
         cut = self._cuts([step.results[k] for k in over])
@@ -159,7 +159,7 @@ class Placed:
                 target[:] = content
             made = first
             for position, piece in enumerate(order):
-                made = made if position == 0 else self._again(n, step, kernel, operands)
+                made = made if position == 0 else self._recompute(n, step, kernel, operands)
                 for k, target in zip(over, targets, strict=True):
                     target[cut[piece] : cut[piece + 1]] = made[k][cut[piece] : cut[piece + 1]]
             ends.append([np.array(target) for target in targets])
@@ -167,8 +167,11 @@ class Placed:
             if not np.array_equal(one, other):
                 raise self._in_place(n, step, k, int(np.argmax(one != other)))
 
-    def _again(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
-        """Run a kernel on operands of which some elements are results already; what it cannot read, it cannot use."""
+    def _recompute(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
+        """Run a kernel on operands that are partly overwritten by results.
+
+        An error of the kernel counts as corruption.
+        """
         try:
             return kernel(operands)
         except TmmuError as error:
@@ -176,7 +179,7 @@ class Placed:
             raise self._in_place(n, step, k, 0) from error
 
     def _cuts(self, results: list[int]) -> list[int]:
-        """The bytes between which the pieces of results lie, each a whole number of elements of the widest."""
+        """Return the boundaries of the pieces in bytes, each a whole number of elements of the widest result."""
         size = max(self.program.sizes[t] for t in results)
         width = max(1, *(BITS[self.program.dtypes[t]] // 8 for t in results))
         count = -(-size // width)
@@ -184,14 +187,14 @@ class Placed:
         return [*(k * width for k in sorted(at)), size] if size else [0]
 
     def show(self, t: int) -> None:
-        """Make a tensor a view of what its base is now; nothing is written."""
+        """Make a tensor a view of its base's current value; nothing is written."""
         base, offset = self.program.views[t]
         if base in self.shown:
             value, first = self.shown[base]
             self.shown[t] = value, first + offset
 
     def _own(self, t: int) -> None:
-        """The bytes of a tensor are a new value of it."""
+        """Record that the bytes of a tensor hold a new value of it."""
         if self.owners:
             address = self.program.address[t]
             self.shown[t] = len(self.values), 0
@@ -199,19 +202,19 @@ class Placed:
             self.values.append(t)
 
     def check(self, look: Look) -> None:
-        """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: SIM3.1"""
+        """Raise `Corrupted` if a byte of a tensor belongs to another value, even an equal one. spec: SIM3.1"""
         n, t = look.step, look.tensor
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
         value, first_byte = self.shown.get(t, (NO_OWNER, 0))
         for run in self.owners[arena].read(address, address + self.program.sizes[t]):
             if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NO_OWNER:
                 continue
-            other = self._owner(run.value)
+            other = self._owner_name(run.value)
             what = "an earlier value of it" if other == name else other
             text = f"{self.program.at(n)} {look.verb} {name}, whose bytes hold {what}"
             raise self.program.corrupted(text, (name, other), n, t, run.first - address, run.end - 1 - address)
 
-    def _owner(self, value: int) -> str:
+    def _owner_name(self, value: int) -> str:
         if value == NO_OWNER:
             return "nothing"
         return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
@@ -221,5 +224,5 @@ class Placed:
         names = [self.program.names[t]]
         if t in self.program.in_place:
             names.append(self.program.names[self.program.in_place[t]])
-        text = f"{self.program.at(n)} computes {names[0]} over {names[-1]}, elements of which it reads again"
+        text = f"{self.program.at(n)} computes {names[0]} over {names[-1]}, but reads its elements again"
         return self.program.corrupted(text, tuple(names), n, t, at, at)

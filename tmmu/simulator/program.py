@@ -1,6 +1,6 @@
-"""A plan as a program that can be run: its steps, where its tensors are, and the stated sharing that a run executes.
+"""A plan as a program that can be run: its steps, its tensors' addresses, and the declared sharing that is executed.
 
-Lifetimes, storages and slots are not used: a run needs the steps, and where each tensor's bytes are.
+Lifetimes, storages and slots are not used: a run needs only the steps and the address of each tensor.
 spec: SIM1.2, SIM2.1, SIM2.2
 """
 
@@ -19,10 +19,10 @@ from tmmu.simulator.witness import Corrupted, Corruption, malformed
 
 @dataclass
 class PlanProgram:
-    """A plan to be run. `views` and `in_place` are the stated sharing that is executed (`spec/simulator.md`).
+    """A plan to be run. `views` and `in_place` are the declared sharing that is executed (`spec/simulator.md`).
 
-    `views` gives base and first byte, `in_place` the operand, `given` what the caller writes, `returned` what it reads
-    in the end, `kept` what must then be as it was.
+    `views` gives base and first byte, `in_place` the operand. `given` are the tensors that the caller writes,
+    `returned` those that it reads at the end, and `kept` those that must then be unchanged.
     """
 
     plan: Plan
@@ -37,9 +37,9 @@ class PlanProgram:
     returned: list[int] = field(init=False)
     kept: frozenset[int] = field(init=False)
     carried: frozenset[int] = field(init=False)
-    """What the caller writes once, before the first batch: what it keeps in persistent arenas, views apart."""
+    """The tensors that the caller writes once, before the first batch: kept ones in persistent arenas, except views."""
     tied: list[int] = field(init=False, default_factory=list)
-    """What the caller writes as a view of something else that it writes, bases first."""
+    """The tensors that the caller writes as views of others that it writes, bases first."""
 
     def __post_init__(self) -> None:
         t = self.plan.allocation.tensors
@@ -67,7 +67,7 @@ class PlanProgram:
         self.items = Tree(self.plan, self.steps).all()
 
     def with_caller(self, kept: frozenset[int], returned: list[int]) -> None:
-        """Let the caller keep and read what a model's does, whatever the plan states of roles and ties. spec: SIM5.7"""
+        """Set the tensors that the caller keeps and reads to a model's, and ignore the plan's ties. spec: SIM5.7"""
         self.kept, self.returned = kept, returned
         for t in self.tied:
             del self.views[t]
@@ -75,28 +75,28 @@ class PlanProgram:
         self._carry()
 
     def is_over(self, step: PlanStep, t: int) -> bool:
-        """Is a result written over what its step reads: in place, or as the change of an operand?"""
+        """Return whether a result overwrites an operand of the step: in place, or as a mutation."""
         return t in self.in_place or (t in step.mutates and t in step.operands)
 
     def at(self, n: int | None) -> str:
-        """How a step is named to people."""
+        """Return the name of a step for messages."""
         return f"step {n} ({self.steps[n].node})" if n is not None and n < len(self.steps) else "the caller"
 
     def corrupted(
         self, text: str, tensors: tuple[str, ...], step: int | None, t: int, first: int, last: int
     ) -> Corrupted:
-        """A corruption that showed at bytes `first` to `last` of the tensor `t`."""
+        """Return the corruption that showed at bytes `first` to `last` of the tensor `t`."""
         arena, address = self.plan.allocation.arenas[self.arena[t]].name, self.address[t]
         return Corrupted(Corruption(text, tensors, step, arena, address + first, address + last))
 
     def outside(self, t: int) -> Corrupted:
-        """The corruption of a tensor that lies outside of its arena."""
+        """Return the corruption of a tensor that is outside of its arena."""
         name, where = self.names[t], self.plan.allocation.arenas[self.arena[t]].name
         last = max(0, self.sizes[t] - 1)
-        return self.corrupted(f"{name} lies outside of the arena {where}", (name,), None, t, 0, last)
+        return self.corrupted(f"{name} is outside of the arena {where}", (name,), None, t, 0, last)
 
     def _share(self) -> None:
-        """Find the stated sharing that can be executed. spec: SIM2.1, SIM2.2"""
+        """Find the declared sharing that can be executed. spec: SIM2.1, SIM2.2"""
         t = self.plan.allocation.tensors
         for w, (word, of, n) in enumerate(zip(t.shares.tolist(), t.of.tolist(), self.writer, strict=True)):
             if of == NONE:
@@ -107,32 +107,32 @@ class PlanProgram:
             step = self.steps[n]
             if step.part is not NodePart.WHOLE or of not in step.operands or w not in step.results or w in step.mutates:
                 continue
-            if SHARES[word] is Shares.VIEW and (offset := self._shown(step, w, of)) is not None:
+            if SHARES[word] is Shares.VIEW and (offset := self._view_offset(step, w, of)) is not None:
                 self.views[w] = (of, offset)
             same = (self.arena[w], self.address[w], self.sizes[w]) == (self.arena[of], self.address[of], self.sizes[of])
             if SHARES[word] is Shares.IN_PLACE and same:
                 self.in_place[w] = of
 
-    def _shown(self, step: PlanStep, w: int, of: int) -> int | None:
-        """The byte of `of` at which its view `w` begins, or None where the operator is no view."""
+    def _view_offset(self, step: PlanStep, w: int, of: int) -> int | None:
+        """Return the byte of `of` at which its view `w` begins, or None if the operator is not a view."""
         if known(step.op[0]):
             whole = self.sizes[w] == self.sizes[of] and step.operands[0] == of
             return 0 if whole and shows(*step.op, step.results.index(w)) else None
         return self._window(w, of)
 
     def _carry(self) -> None:
-        """Find what the caller writes once for all batches. spec: SIM8.4"""
+        """Find the tensors that the caller writes once for all batches. spec: SIM8.4"""
         arenas = self.plan.allocation.arenas
         self.carried = frozenset(i for i in self.kept if i not in self.views and not arenas[self.arena[i]].reuse)
 
     def _caller_view(self, w: int, of: int, word: Shares) -> None:
-        """Tied weights: what the caller writes once under two names."""
+        """Record a tied weight: a value that the caller writes once under two names."""
         offset = self._window(w, of) if word is Shares.VIEW and {w, of} <= set(self.given) else None
         if offset is not None:
             self.views[w] = (of, offset)
 
     def _tie(self) -> None:
-        """Put the caller's views in an order in which bases come first."""
+        """Order the caller's views so that bases come first. Raises `Corrupted` for a circle."""
         waiting = [t for t in self.given if t in self.views]
         ready = {t for t in self.given if t not in self.views}
         while waiting:

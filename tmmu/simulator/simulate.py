@@ -1,4 +1,4 @@
-"""A plan's steps in its arenas beside the same steps in private memory: identical, or the first difference.
+"""Compare a plan's steps in its arenas with the same steps in private memory: identical, or the first difference.
 
 spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, SIM7.2, SIM8.1 to SIM8.5, V1.10
 """
@@ -24,9 +24,9 @@ from tmmu.simulator.witness import Corrupted, Corruption
 
 @dataclass
 class SimulationReport:
-    """What a run showed. `looks` counts the compared reads and results, `touched` the bytes used of each arena.
+    """The result of a run. `looks` counts the compared reads and results, `touched` the bytes used of each arena.
 
-    `outputs` are the bytes of what the caller reads, by row, as private memory has them.
+    `outputs` are the bytes of the tensors that the caller reads, by row, from private memory.
     """
 
     corruption: Corruption | None
@@ -37,21 +37,21 @@ class SimulationReport:
 
     @property
     def identical(self) -> bool:
-        """Was everything that was looked at the same, bit for bit?"""
+        """Whether every look was identical, bit for bit."""
         return self.corruption is None
 
 
 class Batches:
-    """Runs of a program one after the other in the same arenas, each compared with a run in private memory.
+    """Runs a program repeatedly in the same arenas, and compares each run with one in private memory.
 
     Parameters
     ----------
     program
-        The steps of a plan, of one for an envelope at one of its shapes.
+        The steps of a plan; of a plan for an envelope at one of its shapes.
     where
         The plan's arenas, all zero; or an execution of the plan, whose batches the runs become.
     sanitize
-        Report a read of bytes that another tensor has written since even where they are equal.
+        Report a read of bytes that another tensor has written since, even if they are equal.
     """
 
     def __init__(self, program: PlanProgram, where: MappedMemory | Execution, *, sanitize: bool = False) -> None:
@@ -59,7 +59,7 @@ class Batches:
         self._enter(program, where, {})
 
     def _enter(self, program: PlanProgram, where: MappedMemory | Execution, held: dict[int, Raw]) -> None:
-        """Run `program` from now on; `held` is what persistent tensors hold, in both memories."""
+        """Run `program` from now on. `held` are the contents of persistent tensors, in both memories."""
         self.program, self.where = program, where
         self.execution = where if isinstance(where, Execution) else None
         self.memory = where.memory if isinstance(where, Execution) else where
@@ -72,49 +72,49 @@ class Batches:
         )  # fmt: skip
 
     def go_on(self, program: PlanProgram, where: MappedMemory | Execution) -> None:
-        """Let the next batch be one of `program`: the same model at another shape, or under the plan of a safepoint.
+        """Switch the next batches to `program`: the same model at another shape, or under the plan of a safepoint.
 
-        What the caller keeps in persistent arenas is carried over by name: `where` holds it already. Raises `Corrupted`
-        where it has another size there.
+        Tensors that the caller keeps in persistent arenas are carried over by name: `where` holds them already. Raises
+        `Corrupted` if the size of one differs.
         """
         names = {name: t for t, name in enumerate(program.names)}
         held = {names[self.program.names[t]]: self.private.content[t] for t in sorted(self.program.carried)}
         for t, content in held.items():
             if program.sizes[t] != len(content):
                 name = program.names[t]
-                raise Corrupted(Corruption(f"the caller keeps {name}, which has another size at this shape", (name,)))
+                raise Corrupted(Corruption(f"the caller keeps {name}, whose size differs at this shape", (name,)))
         self._enter(program, where, held)
 
     def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> SimulationReport:
-        """Run the next batch; after a corruption there is no next one.
+        """Run the next batch. After a corruption there is no next one.
 
         Parameters
         ----------
         kernels
-            What operators compute, and what the caller writes. From the second batch on it writes no more what it
-            keeps in persistent arenas: that must have stayed what it was.
+            What operators compute, and the caller's values. From the second batch on, the values that the caller keeps
+            in persistent arenas are not written again: they must not have changed.
         progress
-            Called with the step that is run.
+            Called with the number of the current step.
 
         Raises
         ------
         TmmuError
-            Where private memory does not suffice, a kernel refuses, or the batch cannot be sealed.
+            If private memory does not suffice, a kernel refuses, or the batch cannot be sealed.
 
         Notes
         -----
-        Each step is computed twice, in-place steps up to eleven times (twice for each element where there are few).
+        Each step is computed twice, in-place steps up to eleven times (twice for each element if there are few).
         """
         looks, corruption = 0, None
         try:
-            _bounds(self.program)
+            _check_bounds(self.program)
             self._begin()
-            for look in self._both(kernels):
+            for look in self._looks(kernels):
                 looks += 1
                 if progress is not None:
                     progress(look.step if look.step is not None else 0 if look.written else len(self.program.steps))
-                self._check(look)
-            _unchanged(self.program, self.private)
+                self._check_look(look)
+            _check_unchanged(self.program, self.private)
         except Corrupted as error:
             corruption = error.corruption
         outputs = {t: self.private.content[t] for t in self.program.returned if t in self.private.content}
@@ -133,8 +133,8 @@ class Batches:
             self.births.begin(is_fresh=self.count == 0)
         self.placed.zeroed()
 
-    def _both(self, kernels: Kernels) -> Iterator[Look]:
-        """The looks of both runs, generators that go side by side: neither goes on before the other has come as far.
+    def _looks(self, kernels: Kernels) -> Iterator[Look]:
+        """Yield the looks of both runs, two generators in lockstep.
 
         The first has made the caller's writes by then, so that the second takes them from there.
         """
@@ -153,10 +153,10 @@ class Batches:
             assert look == other
             yield look
 
-    def _check(self, look: Look) -> None:
+    def _check_look(self, look: Look) -> None:
         private = self.private
         if look.tensor not in private.content or look.tensor in private.unwritten:
-            raise Corrupted(_unwritten(self.program, look))
+            raise Corrupted(_unwritten_corruption(self.program, look))
         if self.sanitize:
             self.placed.check(look)
         _compare(self.program, look, private.hold(look.tensor), self.placed.hold(look.tensor))
@@ -171,37 +171,37 @@ def simulate(
 ) -> SimulationReport:
     """Run a program once, in arenas that are mapped for it, as `Batches.run` does.
 
-    Raises also what `MappedMemory.map` raises.
+    Raises also the errors of `MappedMemory.map`.
     """
     with MappedMemory.map(program.plan) as memory:
         return Batches(program, memory, sanitize=sanitize).run(kernels, progress)
 
 
 def _compare(program: PlanProgram, look: Look, right: Raw, found: Raw) -> None:
-    """Raise `Corrupted` with the first byte that differs."""
+    """Raise `Corrupted` for the first byte that differs."""
     if np.array_equal(right, found):
         return
     k, name = int(np.argmax(right != found)), program.names[look.tensor]
-    byte = f"byte {k} is {found[k]:#04x} where {right[k]:#04x} belongs"
+    byte = f"byte {k} is {found[k]:#04x}, expected {right[k]:#04x}"
     text = f"{program.at(look.step)} {look.verb} {name}, whose {byte}"
     raise program.corrupted(text, (name,), look.step, look.tensor, k, k)
 
 
-def _unwritten(program: PlanProgram, look: Look) -> Corruption:
+def _unwritten_corruption(program: PlanProgram, look: Look) -> Corruption:
     name = program.names[look.tensor]
     return Corruption(f"{program.at(look.step)} reads {name}, which nothing has written", (name,), look.step)
 
 
-def _bounds(program: PlanProgram) -> None:
-    """Raise `Corrupted` where a tensor is larger than its whole arena, before anything of its size is made."""
+def _check_bounds(program: PlanProgram) -> None:
+    """Raise `Corrupted` if a tensor is larger than its whole arena, before memory of its size is allocated."""
     needed = metrics.needed_bytes(program.plan)
     for t, size in enumerate(program.sizes):
         if size > needed[program.arena[t]]:
             raise program.outside(t)
 
 
-def _unchanged(program: PlanProgram, private: Private) -> None:
-    """Raise `Corrupted` where a step has written what the caller keeps. spec: V1.10"""
+def _check_unchanged(program: PlanProgram, private: Private) -> None:
+    """Raise `Corrupted` if a step has written a tensor that the caller keeps. spec: V1.10"""
     for t in sorted(private.changed):
         name = program.names[t]
-        raise Corrupted(Corruption(f"the caller finds {name} changed, which it has not donated", (name,)))
+        raise Corrupted(Corruption(f"the caller finds {name} changed, but has not donated it", (name,)))

@@ -1,7 +1,7 @@
-"""What the caller writes: inputs from a file or a seed, weights from the model, its weight files, or a seed.
+"""The caller's values: inputs from a file or a seed, weights from the model, its weight files, or a seed.
 
-A value that is drawn follows from the seed, the tensor's name, shape and type alone. Floats are drawn so that numbers
-neither vanish nor explode on their way through a network; whole numbers are small, so that they serve as indices.
+A drawn value depends only on the seed and the tensor's name, shape and type. Floats are drawn so that numbers neither
+vanish nor explode on their way through a network. Integers are small, so that they can serve as indices.
 spec: SIM5.3, SIM5.4
 """
 
@@ -23,11 +23,11 @@ from tmmu.simulator.elements import Array, Size, encode, numpy_type
 from tmmu.simulator.memories import Raw
 
 MOST = 8
-"""Whole numbers that are drawn are below this."""
+"""Drawn integers are below this."""
 
 
 def drawn(seed: int, name: str, size: Size) -> Raw:
-    """The bytes of a tensor of that size, drawn from a seed."""
+    """Draw the bytes of a tensor of that size from a seed."""
     shape, dtype = size
     digest = hashlib.blake2b(f"{seed} {name}".encode(), digest_size=16).digest()
     random = np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
@@ -47,7 +47,7 @@ def drawn(seed: int, name: str, size: Size) -> Raw:
 
 
 def missing(tensor: onnx.TensorProto, folder: str) -> str | None:
-    """The name of the file in which a tensor's data should be, and which is not there; else None."""
+    """Return the name of the tensor's data file if it does not exist; None otherwise."""
     if not external_data_helper.uses_external_data(tensor):
         return None
     location: str = external_data_helper.ExternalDataInfo(tensor).location
@@ -55,7 +55,10 @@ def missing(tensor: onnx.TensorProto, folder: str) -> str | None:
 
 
 def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
-    """The elements of an initializer, read from its weight file where it names one; None where there are none."""
+    """Return the elements of an initializer, read from its weight file if it names one; None if that file is missing.
+
+    Raises INVALID_IR if the data cannot be read.
+    """
     place = f"initializer {tensor.name!r}"
     try:
         if missing(tensor, folder) is not None:
@@ -72,7 +75,9 @@ def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
 
 
 def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
-    """The arrays of an .npz file by name; INVALID_BINDING where one is no input or has another shape or type.
+    """Read the arrays of an .npz file by name.
+
+    Raises INVALID_BINDING if one is not an input or has another shape or type.
 
     No array is read before its size is known to be that of its input.
     """
@@ -87,22 +92,24 @@ def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
             for info in archive.infolist():
                 name = info.filename.removesuffix(".npy")
                 if name not in sizes:
-                    raise refuse(name, "no input of the model has this name")
+                    raise refuse(name, "the model has no input of this name")
                 shape, dtype = sizes[name]
                 if info.file_size > nbytes(shape, dtype) * max(1, 8 // BITS[dtype]) + (1 << 16):
-                    raise refuse(name, f"its {info.file_size} bytes are more than an input of {list(shape)} has")
+                    raise refuse(
+                        name, f"expected an input of {list(shape)}, got {info.file_size} bytes, which are more"
+                    )
         with np.load(path, allow_pickle=False) as arrays:
             for name in arrays.files:
                 array = arrays[name]
                 shape, dtype = sizes[name]
                 if array.dtype.kind == "V" and array.dtype.itemsize == numpy_type(dtype).itemsize:
-                    array = array.view(numpy_type(dtype))  # what is no type of NumPy's own is stored as bytes
+                    array = array.view(numpy_type(dtype))  # types that NumPy lacks are stored as bytes
                 if array.shape != shape or array.dtype != numpy_type(dtype):
-                    raise refuse(name, f"it is {array.dtype} {list(array.shape)}, the input {dtype} {list(shape)}")
+                    raise refuse(name, f"expected {dtype} {list(shape)}, got {array.dtype} {list(array.shape)}")
                 found[name] = array
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise TmmuError(
-            "INVALID_BINDING", f"it is not an .npz file of arrays ({error})", file=path,
+            "INVALID_BINDING", f"the file is not an .npz file of arrays ({error})", file=path,
             fix="write it with numpy.savez", binding="--inputs",
         ) from error  # fmt: skip
     return found

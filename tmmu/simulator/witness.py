@@ -1,4 +1,4 @@
-"""What a run shows to be wrong with a plan: one place at which a read does not find what was written for it."""
+"""The witness of a wrong plan from a run: one place at which a read does not find the value written for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Corruption:
-    """A corruption and where it showed: `text` is a sentence that names step and tensors.
+    """A corruption and the place where it showed: `text` is a sentence that names step and tensors.
 
     `step` is None before the first and after the last step; `first_byte` and `last_byte` are addresses in `arena`.
     """
@@ -29,5 +29,5 @@ class Corrupted(Exception):
 
 
 def malformed(text: str, *tensors: str, step: int | None = None) -> Corrupted:
-    """The witness of steps that no runtime could execute."""
-    return Corrupted(Corruption(f"the steps make no program: {text}", tensors, step))
+    """Return the corruption of steps that no runtime could execute."""
+    return Corrupted(Corruption(f"the steps are not a program: {text}", tensors, step))
