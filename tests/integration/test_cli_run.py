@@ -206,4 +206,4 @@ def test_a_wrong_size_inside_an_envelope_is_corrupted(folder: Path, capsys: Capt
     file.save(replace(plan, envelope=replace(plan.envelope, terms=numbers)), "wrong.cbor")
     assert ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor")[0] == 0
     code, out, _ = ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor", "--dim", "b=3")
-    assert (code, "128 bytes of float32, in the model 48" in out) == (1, True)
+    assert (code, "128 bytes of float32, the model has 48" in out) == (1, True)

@@ -231,7 +231,7 @@ def test_a_capacity_fits_or_does_not_or_it_is_unknown(buffers: str, tmp_path: Pa
     code, err = asked("--effort", "100", "--capacity", f"activations={usage.footprint}")
     assert (code, "whether a placement fits is unknown after this effort" in err) == (4, True)
     code, err = asked("--effort", "100", "--capacity", f"activations={usage.peak_live_bytes - 1}")
-    found = re.search(r"it does not fit: no placement is below (\d+) \(live at one step, padded", err)
+    found = re.search(r"no placement fits: none is below (\d+) \(live at one step, padded", err)
     assert code == 4
     assert found is not None
     assert usage.peak_live_bytes <= int(found[1]) <= usage.footprint

@@ -87,7 +87,7 @@ def test_stand_ins_run_at_every_shape_too(folder: Path, capsys: Captured) -> Non
 @pytest.mark.parametrize("wrong", ["n=4,,8", "n=4,", "n=1..3", "n=4,x"])
 def test_what_is_no_list_of_sizes_is_an_error_of_the_command_line(wrong: str, folder: Path, capsys: Captured) -> None:
     code, out, err = ran(capsys, *RUN, "--dim", wrong)
-    assert (code, out, "is not a size" in err) == (2, "", True)
+    assert (code, out, "expected a size" in err) == (2, "", True)
 
 
 def test_under_abort_a_shape_outside_ends_the_run(folder: Path, capsys: Captured) -> None:
@@ -243,7 +243,7 @@ def test_a_weight_that_changes_between_two_shapes_is_noticed(folder: Path) -> No
         assert corruption is not None
         assert corruption.tensors == ("w",)
         four.sizes[four.names.index("w")] += 4
-        with pytest.raises(Corrupted, match="the caller keeps w, which has another size at this shape"):
+        with pytest.raises(Corrupted, match="the caller keeps w, whose size differs at this shape"):
             batches.go_on(four, memory)
 
 

@@ -51,7 +51,7 @@ def test_a_state_that_can_do_no_more_than_another_is_forgotten() -> None:
         0b0111: (5, None), 0b0011: (5, None), 0b0001: (4, None), 0b0100: (6, None), 0b1000: (9, None),
         0b0110: (5, None),
     }  # fmt: skip
-    assert sorted(schedules._undominated(states)) == [0b0001, 0b0111, 0b1000]
+    assert sorted(schedules._drop_dominated(states)) == [0b0001, 0b0111, 0b1000]
 
 
 def test_what_is_searched_in_all_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -291,7 +291,7 @@ KEPT = (
 )  # fmt: skip
 REFUSALS = (
     "the node has bodies", "the result shares other bytes already", "the operand has another shape",
-    "the operand has another element width", "the operand lies in another arena",
+    "the operand has another element width", "the operand is in another arena",
     "the operand comes from outside the body", *(f"the operand is kept: {reason}" for reason in KEPT),
     "the operand's bytes are still needed", "another result of the step has the operand's bytes",
     "another operand shares bytes with it", "the operand's bytes are not aligned for the result",

@@ -16,7 +16,7 @@ from tmmu.planner.orders.exact import _bits, _Moves, search
 from tmmu.planner.orders.graph import Order, OrderGraph, loads, part, unavoidable
 from tmmu.planner.orders.greedy import backwards, from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
-from tmmu.planner.orders.portfolio import _heuristics, _live_before, _made, lowered
+from tmmu.planner.orders.portfolio import _added_before, _heuristics, _live_before, lowered
 from tmmu.planner.orders.segments import segments
 
 SIZES = (1, 2, 3, 5, 8, 13)
@@ -128,7 +128,7 @@ def test_what_is_alive_between_two_units_is_what_was_made_and_is_not_gone(graph:
         for k, users in enumerate(graph.users):
             made += graph.bytes[k] * (not graph.opened[k] and not done.isdisjoint(users))
             gone += graph.bytes[k] * (not graph.kept[k] and done.issuperset(users))
-        assert running[start] == graph.live + _made(graph, places, start) == graph.live + made - gone
+        assert running[start] == graph.live + _added_before(graph, places, start) == graph.live + made - gone
 
 
 @given(unit_graphs(5), st.data())
@@ -137,7 +137,7 @@ def test_a_part_of_an_order_needs_what_the_whole_needs_there(graph: OrderGraph, 
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(graph))] * 2)))
     places = Order.of(graph, order)
     window = part(graph, places, start, end)
-    window.live = graph.live + _made(graph, places, start)
+    window.live = graph.live + _added_before(graph, places, start)
     assert loads(window, range(end - start)) == loads(graph, order)[start:end]
     assert {(start + m, start + n) for n, waits in enumerate(window.before) for m in waits} == {
         (start + n, start + m) for n, follow in enumerate(window.after) for m in follow

@@ -224,7 +224,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("envelope.points", np.array([64, 65], np.uint64), "expected 'm' from 1 to 64, got 65"),
     ("envelope.points", np.array([64], np.uint64), "envelope.largest_at row 3: expected one of 1 rows"),
     ("envelope.largest_at", np.array([0, 0, 0, 2], np.uint32), "envelope.largest_at row 3: expected one of 2 rows"),
-    ("envelope.terms.op", np.array([9] * 3, np.uint8), "envelope.terms: term 0: operation 9 is not known"),
+    ("envelope.terms.op", np.array([9] * 3, np.uint8), "envelope.terms: term 0: unknown operation 9"),
     ("envelope.terms.value", np.array([0], np.uint64), "envelope.terms.value: expected"),
     ("envelope.ranges", {"m": [1, 64], "n": [2, 2]}, "envelope.ranges.n: the range is empty"),
     ("envelope.ranges", {"m": [1, 64], "n": [1, 9]}, "a shape has 'm' outside|shapes of 2 dimensions|expected one of"),

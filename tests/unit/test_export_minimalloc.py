@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_refused_with_what_shows_it() -> None:
     text = f"{HEAD}\na,0,4,8,,1,4\nb,2,6,8,,1,\n"
     with pytest.raises(TmmuError, match=r"whether|20 bytes are needed"):
         placed(text, capacity=19)
-    with pytest.raises(TmmuError, match=r"it does not fit: no placement is below 20 \(a complete search found none\)"):
+    with pytest.raises(TmmuError, match=r"no placement fits: none is below 20 \(a complete search found none\)"):
         placed(text, effort=10_000, capacity=19)
     assert placed(text, effort=10_000, capacity=20).footprint == 20
 

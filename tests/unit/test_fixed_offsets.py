@@ -164,8 +164,8 @@ def test_a_user_fixes_what_the_model_does_not_and_what_shares_bytes_follows() ->
 
 REFUSED = {
     "INVALID_BINDING no tensor has this name": {"q": 0},
-    "INVALID_BINDING byte 128 is asked for, the model fixes it at 0": {"x": 128},
-    "ALIGNMENT_VIOLATION byte 64 of arena 'activations', where it is fixed, is not aligned to 128": {"a": 64},
+    "INVALID_BINDING byte 128 is requested, the model fixes it at 0": {"x": 128},
+    "ALIGNMENT_VIOLATION its fixed byte 64 of arena 'activations' is not aligned to 128": {"a": 64},
     "ARENA_TOO_SMALL fixed at byte 3968 of arena 'activations', it ends at 4032, its capacity is 4000": {"a": 3968},
     "ALLOCATION_OVERFLOW fixed at byte 18446744073709551488 of arena": {"b": (1 << 64) - 128},
     "ADDRESS_COLLISION 'a' is fixed at bytes 128 to 191 and live from step 0 to 2, 'b' is fixed at bytes 128 to 255": {
@@ -188,7 +188,9 @@ def test_what_no_placement_can_keep_is_refused_with_the_names(why: str, effort: 
 
 def test_two_tensors_that_share_bytes_and_are_fixed_apart_are_refused_with_both_names() -> None:
     model = text_model("node a MatMul x -> a", "node b MatMul a -> b", "node y MatMul b -> y", "alias g a y")
-    with pytest.raises(TmmuError, match=r"'y': byte 128 is asked for; it shares bytes with 'a', which puts it at 0"):
+    with pytest.raises(
+        TmmuError, match=r"'y': byte 128 is requested, but it shares bytes with 'a', which puts it at 0"
+    ):
         plan(model, replace(PACKED, fixed={"a": 0, "y": 128}))
     shown = text_model(
         "tensor v u8 32 view a 16", "node a MatMul x -> a", "node v my::Cut a -> v", "node y Add a v -> y"
@@ -230,7 +232,7 @@ def test_a_result_is_in_place_where_both_are_fixed_alike_or_neither_is(fixed: di
     assert (found.refused == []) == granted
     assert all(at(found.plan)[name] == byte for name, byte in fixed.items())
     if not granted:
-        assert found.refused[0].reason == "one of the two has a fixed offset, and not the other the same"
+        assert found.refused[0].reason == "one of the two has a fixed offset, and the other does not have the same"
 
 
 def test_what_is_kept_lies_in_sequence_past_what_is_fixed() -> None:
@@ -263,7 +265,7 @@ def test_a_bound_counts_where_the_highest_fixed_one_ends_and_a_search_proves_wha
     tight = replace(PACKED, fixed={"a": 128}, effort=100_000)
     assert plan(text_model(*lines), tight, arenas).usage[2].footprint == 384
     short = tuple(replace(arena, capacity=383) for arena in arenas)
-    with pytest.raises(TmmuError, match=r"it does not fit: no placement is below 384 \(a complete search found none\)"):
+    with pytest.raises(TmmuError, match=r"no placement fits: none is below 384 \(a complete search found none\)"):
         plan(text_model(*lines), tight, short)
 
 

@@ -53,7 +53,7 @@ def test_a_pair_is_split_at_its_last_equals_sign() -> None:
 
 @pytest.mark.parametrize("text", ["", "n", "4", "=", "=4", "n="])
 def test_what_lacks_a_name_or_a_value_is_no_pair(text: str) -> None:
-    assert refusal(pairs, text) == f"Invalid value for --dim: {text!r} is not NAME=VALUE"
+    assert refusal(pairs, text) == f"Invalid value for --dim: expected NAME=VALUE, got {text!r}"
 
 
 def test_a_name_is_bound_once() -> None:
@@ -75,13 +75,14 @@ def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
-    assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: {text!r} is not a size"
+    assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: expected a size, got {text!r}"
     for value in (text, f"{text}x1", f"1x{text}"):
-        assert "write sizes with x between them" in refusal(shapes, {"x": value}, {})
+        assert "expected sizes with x between them" in refusal(shapes, {"x": value}, {})
     for value in (f"{text}..4", f"1..{text}", f"{text}..{text}"):
         said = refusal(dims, {"n": value})
         assert (
-            said == f"Invalid value for --dim: n={value}: write a range as in n=1..4096, or with a step n=320..640:32"
+            said
+            == f"Invalid value for --dim: n={value}: expected a range such as n=1..4096, or with a step n=320..640:32"
         )
 
 
@@ -92,7 +93,7 @@ def test_a_range_has_both_ends_and_one_of_one_number_is_that_size() -> None:
 
 @pytest.mark.parametrize("text", ["2..1", "..", "1...2", "1..2..3"])
 def test_a_range_that_ends_before_it_begins_or_has_other_than_two_ends_is_refused(text: str) -> None:
-    assert "write a range as in n=1..4096" in refusal(dims, {"n": text})
+    assert "expected a range such as n=1..4096" in refusal(dims, {"n": text})
 
 
 def test_a_shape_is_sizes_with_x_between_them_and_a_scalar_has_none() -> None:

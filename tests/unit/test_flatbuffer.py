@@ -17,7 +17,7 @@ def buffer(data: bytes, start: int = 0) -> Flatbuffer:
 
 def place_of(buffer: Flatbuffer, what: str, *arguments: object) -> str | None:
     """Where a part is refused."""
-    with pytest.raises(TmmuError, match="cut off, or damaged") as error:
+    with pytest.raises(TmmuError, match="cut off or damaged") as error:
         getattr(buffer, what)(*arguments)
     return error.value.place
 

@@ -83,7 +83,7 @@ def test_no_result_is_in_place_and_the_reason_is_the_layout() -> None:
     model = text_model("node relu1 Relu x -> a", "node relu2 Relu a -> y inplace y a")
     planned = plan_memory(model, options=PlanOptions(layout="pools"))
     assert (planned.plan.allocation.tensors.shares == SHARES.index(Shares.NONE)).all()
-    assert [refused.reason for refused in planned.refused] == ["layout: it gives every result bytes of its own"]
+    assert [refused.reason for refused in planned.refused] == ["the layout places every result separately"]
     assert plan_memory(model, options=PlanOptions(layout="packed")).refused == []
 
 

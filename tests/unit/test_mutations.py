@@ -76,7 +76,7 @@ def test_a_view_that_the_caller_reads_is_read_after_every_change() -> None:
         node v Reshape a -> v
         node change Relu a -> a changes a
     """)
-    with pytest.raises(TmmuError, match="a view made before 'a' was changed"):
+    with pytest.raises(TmmuError, match="a view made before 'a' was mutated"):
         plan_memory(made)
 
 

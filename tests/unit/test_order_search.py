@@ -477,8 +477,8 @@ def test_of_rules_that_lead_as_low_the_first_counts_and_one_that_reaches_the_flo
     graph = graph_of(BRANCHES)
     monkeypatch.setattr(portfolio, "_heuristics", lambda graph: [[0, 1, 3, 2, 4, 5], [0, 2, 4, 1, 3, 5]])
     for floor, order in ((1011, [0, 1, 3, 2, 4, 5]), (2010, [0, 1, 3, 2, 4, 5])):
-        assert portfolio._segment(graph, floor, 1000) == (order, 1011, 0)
-    assert portfolio._segment(graph, 0, 1000) == (order, 1011, search(graph, 0, 1011, 500).moves)
+        assert portfolio._order_segment(graph, floor, 1000) == (order, 1011, 0)
+    assert portfolio._order_segment(graph, 0, 1000) == (order, 1011, search(graph, 0, 1011, 500).moves)
 
 
 class Searches:
@@ -526,10 +526,10 @@ def test_a_window_reaches_as_far_before_the_peak_as_after_it(monkeypatch: pytest
             sizes={"t0": 100, f"t{place + 1}": 1000},
         ))  # fmt: skip
         searches = Searches(monkeypatch)
-        assert portfolio._windows(graph, list(range(9)), 0, 100) == (list(range(9)), 30)
+        assert portfolio._improve_windows(graph, list(range(9)), 0, 100) == (list(range(9)), 30)
         assert searches.asked == [(units, 0, 1064 if place else 1100, 25)]
         for floor, moves in ((1064 if place else 1100, 100), (0, 0)):
-            assert portfolio._windows(graph, list(range(9)), floor, moves) == (list(range(9)), 0)
+            assert portfolio._improve_windows(graph, list(range(9)), floor, moves) == (list(range(9)), 0)
         assert len(searches.asked) == 1
 
 
@@ -537,6 +537,6 @@ def test_a_search_that_ended_leaves_nothing_to_windows(monkeypatch: pytest.Monke
     graph = wide(4)
     moves = search(graph, 0, max(loads(graph, wide_best(4))), 1000).moves
     monkeypatch.setattr(portfolio, "_heuristics", lambda graph: [wide_best(4)])
-    assert portfolio._segment(graph, 0, 1000)[2] == moves
-    assert portfolio._segment(graph, 0, 2 * moves)[2] == moves
-    assert portfolio._segment(graph, 0, 2 * moves - 2)[2] > moves
+    assert portfolio._order_segment(graph, 0, 1000)[2] == moves
+    assert portfolio._order_segment(graph, 0, 2 * moves)[2] == moves
+    assert portfolio._order_segment(graph, 0, 2 * moves - 2)[2] > moves

@@ -164,31 +164,31 @@ def test_lifetimes_alone_are_buffers() -> None:
         ("arena m 18446744073709551616", "2:9", "got 18446744073709551616"),
         ("arena m 0x10", "2:9", "got 0x10"),
         ("arena m 64 align 12", "2:18", "power of two"),
-        ("arena m 64\narena m 64", "3:7", "arena 'm' twice"),
-        ("tensor x 8 m 0", "2:12", "no line states the arena 'm'; add one: arena m …"),
+        ("arena m 64\narena m 64", "3:7", "arena 'm' is declared twice"),
+        ("tensor x 8 m 0", "2:12", "no line declares the arena 'm'; add one: arena m …"),
         ("arena act 64\ntensor x 8 acts 0", "3:12", "did you mean act"),
         ("arena m 64\ntensor x 8 m", "3:13", "the end of the line"),
         ("arena m 64\ntensor x 8 m 0 view x", "3:22", "the end of the line"),
-        ("arena m 64\ntensor x 8 m 0 inplace y", "3:24", "no line states the tensor 'y'; add one: tensor y …"),
+        ("arena m 64\ntensor x 8 m 0 inplace y", "3:24", "no line declares the tensor 'y'; add one: tensor y …"),
         ("arena m 64\ntensor x 8 m 0 inplace x", "3:8", "shares with itself"),
         ("arena m 64\ntensor x 8 m 0 alias y\ntensor y 8 m 0 alias x", "3:8", "shares with itself"),
         ("arena m 64\ntensor x 8 m 0\ntensor y 8 m 0 alias x inplace x", "4:24", "shares with two"),
         ("arena m 64\ntensor x 8 m 0 type f33", "3:21", "expected an element type"),
-        ("arena m 64\ntensor x 8 m 0 parameter scratch", "3:26", "it is parameter already"),
+        ("arena m 64\ntensor x 8 m 0 parameter scratch", "3:26", "it already has the role parameter"),
         ("arena m 64\ntensor x 8 m 0\ntensor v 8 m 0 view x 18446744073709551615", "4:23", "beyond 64 bits"),
-        (PAIR + "tensor x 8 m 0", "6:8", "tensor 'x' twice"),
-        (PAIR + "step s Relu x -> y", "6:6", "step 's' twice"),
+        (PAIR + "tensor x 8 m 0", "6:8", "tensor 'x' is declared twice"),
+        (PAIR + "step s Relu x -> y", "6:6", "step 's' is declared twice"),
         (PAIR + "step t Relu x y", "6:16", "expected ->"),
-        (PAIR + "step t Relu z -> y", "6:13", "no line states the tensor 'z'"),
-        (PAIR + "step t Relu x -> y changes x", "6:28", "changes tensors that it writes"),
+        (PAIR + "step t Relu z -> y", "6:13", "no line declares the tensor 'z'"),
+        (PAIR + "step t Relu x -> y changes x", "6:28", "the changes of a step must be"),
         (PAIR + "step t Relu x -> y live", "6:20", "expected the end"),
         (PAIR + "arm", "6:1", "arm without begin"),
-        (PAIR + "begin i If x ->", "6:1", "it has no end"),
-        (PAIR + "begin i If x -> loop exclusive", "6:22", "are not exclusive"),
-        (PAIR + "begin i If x ->\nend s ->", "7:5", "'s' is ended"),
-        (PAIR + "begin i If x -> body i/1\narm\nend i ->", "7:1", "body 'i/1' twice"),
+        (PAIR + "begin i If x ->", "6:1", "begin without end"),
+        (PAIR + "begin i If x -> loop exclusive", "6:22", "cannot be exclusive"),
+        (PAIR + "begin i If x ->\nend s ->", "7:5", "got the end of 's'"),
+        (PAIR + "begin i If x -> body i/1\narm\nend i ->", "7:1", "body 'i/1' is declared twice"),
         (PAIR + "claim speed m 3", "6:7", "expected a claim"),
-        (PAIR + "claim peak m 3\nclaim peak m 3", "7:12", "claimed twice"),
+        (PAIR + "claim peak m 3\nclaim peak m 3", "7:12", "the claim occurs twice"),
         (PAIR + "buffer b 8 m 0 live 0 1", "3:1", "tensor beside buffer"),
         ("arena m 64\nbuffer b 8 m 0 live 2 1", "3:23", "from 2"),
         ("arena m 64\nbuffer b 8 m 0 0 1", "3:16", "expected live"),
@@ -227,12 +227,12 @@ def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
         ("tensors", "flags", 3, IS_OUTPUT, "tensors.flags row 3"),
         ("storages", "bytes", 1, 99, "storages.bytes row 1 is 99, and 64 follows"),
         ("storages", "birth", 3, 0, "storages.birth row 3"),
-        ("steps", "part", 0, 1, "it has no end"),
+        ("steps", "part", 0, 1, "begin without end"),
     ):
         rows = getattr(plan.allocation, table)
         values = getattr(rows, name).copy()
         values[row] = value
-        with pytest.raises(TmmuError, match=f"a text cannot state it: {what}") as refused:
+        with pytest.raises(TmmuError, match=f"a text cannot represent it: {what}") as refused:
             text_writer.write(amended(plan, **{table: replace(rows, **{name: values})}))
         assert refused.value.code_id == "INVALID_PLAN"
     nothing = text.read(f"{HEAD}arena m 9\nbuffer p 4 m 1 live 2 3\n".encode(), "p")
@@ -275,7 +275,7 @@ def test_a_node_has_only_so_many_exclusive_arms(many: int, tmp_path: Path) -> No
     if many == MAX_EXCLUSIVE_ARMS:
         assert len(file.load(path).plan.allocation.bodies) == 1 + many
     else:
-        with pytest.raises(TmmuError, match=r"bodies.exclusive: node 'n' has more than 64 exclusive arms"):
+        with pytest.raises(TmmuError, match=r"bodies.exclusive: node 'n' has more than 64 exclusive branches"):
             file.load(path)
 
 
@@ -291,6 +291,6 @@ def test_a_long_name_that_is_unknown_is_compared_with_none(monkeypatch: pytest.M
     for stated, asked, lengths in ((200, 200, [200, 1, 200]), (201, 1, [1, 1]), (1, 201, [])):
         compared.clear()
         lines = f"tensor x 8 a 0\ntensor {'t' * stated} 8 a 8\nstep s Relu {'u' * asked} ->\n"
-        with pytest.raises(TmmuError, match="no line states the tensor"):
+        with pytest.raises(TmmuError, match="no line declares the tensor"):
             text.read(f"tmmu-plan-text 1\narena a 64\n{lines}".encode(), "p.plan.txt")
         assert compared == lengths

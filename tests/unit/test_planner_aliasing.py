@@ -190,7 +190,7 @@ def test_a_donated_input_and_a_donated_parameter_are_taken() -> None:
         )
     )  # fmt: skip
     assert found.together() == {frozenset("xy")}  # a parameter lives to the end, donated or not
-    assert found.reasons() == ["relu2: z of w: the operand lies in another arena"]
+    assert found.reasons() == ["relu2: z of w: the operand is in another arena"]
     one = (ArenaConfiguration("all", tuple(Role)),)
     last = formed(
         text_model("node relu Relu x w -> y inplace y w", "tensor w u8 64 donated", parameters="w"), arenas=one
@@ -281,7 +281,7 @@ REFUSED: list[tuple[Model, str]] = [
         text_model(
             "node relu Relu x -> a", "node relu2 Relu a -> g inplace g a", "tensor g u8 64 gradient", outputs="g"
         ),
-        "the operand lies in another arena",
+        "the operand is in another arena",
     ),
     (
         text_model(
@@ -418,7 +418,7 @@ REFUSED: list[tuple[Model, str]] = [
     ),
     (
         text_model("tensor y u8 64 at 0", "node relu Relu x -> a", "node relu2 Relu a -> y inplace y a"),
-        "one of the two has a fixed offset, and not the other the same",
+        "one of the two has a fixed offset, and the other does not have the same",
     ),
 ]  # fmt: skip
 
@@ -457,7 +457,7 @@ def test_what_is_saved_is_kept_in_mode_forward_alone() -> None:
 
 def test_a_layout_that_gives_every_result_bytes_of_its_own_grants_nothing() -> None:
     found = formed(text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a"), in_place=False)
-    assert found.reasons() == ["relu2: y of a: layout: it gives every result bytes of its own"]
+    assert found.reasons() == ["relu2: y of a: the layout places every result separately"]
     assert found.together() == set()
 
 
@@ -465,6 +465,6 @@ def test_every_reason_has_a_model_that_meets_it() -> None:
     """The reasons are read from the module's text."""
     text = (Path(__file__).resolve().parents[2] / "tmmu/planner/aliasing.py").read_text()
     reasons = set(re.findall(r'reason = f?"([^"{]+)', text))
-    met = {reason for _, reason in REFUSED} | {"layout: it gives every result bytes of its own"}
+    met = {reason for _, reason in REFUSED} | {"the layout places every result separately"}
     assert len(reasons) >= 13
     assert {reason for reason in reasons if not any(other.startswith(reason) for other in met)} == set()

@@ -165,8 +165,8 @@ def test_what_does_not_fit_is_known_once_a_search_has_shown_it() -> None:
     model = text_model("node a MatMul x -> a", "node b MatMul a -> b", "node c MatMul b -> y", "apart x b")
     for capacity, effort, said in (
         (128, 0, "whether a placement fits is unknown after this effort"),
-        (128, 1 << 20, "no placement is below 192 (a complete search"),
-        (127, 0, "no placement is below 128 (live at one step"),
+        (128, 1 << 20, "none is below 192 (a complete search"),
+        (127, 0, "none is below 128 (live at one step"),
     ):  # fmt: skip
         arenas = (ArenaConfiguration("all", tuple(Role), capacity=capacity, alignment=1),)
         with pytest.raises(TmmuError) as refused:

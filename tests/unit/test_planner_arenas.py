@@ -87,7 +87,7 @@ WRONG_POLICIES: list[tuple[ArenaPolicy, str]] = [
     (ArenaPolicy((), (Rule(()),)), "rule 1: it lists no arena"),
     (ArenaPolicy((), (Rule(("a",)), Rule(("x",)))), "rule 2: unknown arena 'x'"),
     (ArenaPolicy((), (Rule(("a", "b", "a")),)), "rule 1: it lists the arena 'a' twice"),
-    (ArenaPolicy((), (Rule(("a", "kept")),)), "rule 1: of 'a' and 'kept' one reuses and one does not"),
+    (ArenaPolicy((), (Rule(("a", "kept")),)), "rule 1: one of 'a' and 'kept' reuses bytes and the other does not"),
     (ArenaPolicy((), (Rule(("a",), devices=("npu",)),)), "rule 1: unknown device 'npu'"),
     (ArenaPolicy((), (Rule(("a",), devices=("default",)),)), "rule 1: unknown device 'default'"),
 ]

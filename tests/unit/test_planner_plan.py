@@ -309,7 +309,7 @@ def test_a_view_is_not_read_in_the_step_that_changes_its_base_nor_made_there() -
     reads = ("node relu Relu x -> a", "node view1 View a -> v", "node change Change a v -> a changes a")
     makes = ("node relu Relu x -> a", "node both Both a -> v a changes a", "node add Add v a -> y")
     for lines in (reads, makes):
-        with pytest.raises(TmmuError, match="a view made before 'a' was changed") as refused:
+        with pytest.raises(TmmuError, match="a view made before 'a' was mutated") as refused:
             plan_memory(text_model(*lines, "tensor v u8 64 view a 0", outputs="a"))
         assert refused.value.code_id == "INVALID_IR"
     plan_memory(
@@ -327,7 +327,7 @@ def test_a_view_made_before_its_base_was_changed_is_no_graph_output_and_no_view_
         plan_memory(text_model(*lines, "tensor v u8 64 view a 0", outputs="a v"))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view1'")
     plan_memory(text_model(*lines, "tensor v u8 64 view a 0", outputs="a"))
-    with pytest.raises(TmmuError, match="it changes 'v', a view; change its base") as refused:
+    with pytest.raises(TmmuError, match="it mutates 'v', a view; mutate its base") as refused:
         plan_memory(
             text_model(*lines[:2], "node change Change v -> v changes v", "tensor v u8 64 view a 0", outputs="a")
         )

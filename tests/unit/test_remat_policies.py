@@ -135,7 +135,7 @@ def test_a_schedule_that_is_found_counts_only_where_its_plan_fits(monkeypatch: p
     assert unfit == none
     assert told == [repeated(joint, none)] * 2
     monkeypatch.setattr(schedules, "cheapest", search)
-    monkeypatch.setattr(choose._Search, "_by_policy", lambda _: None)
+    monkeypatch.setattr(choose._Search, "_best_policy", lambda _: None)
     found = rematerialise(joint, DEFAULT, budget)
     assert peak(found, DEFAULT) <= budget
     assert repeated(joint, found) == 320
@@ -214,7 +214,7 @@ def test_of_what_is_worth_dropping_the_fewest_that_fit_are_dropped_or_all(held: 
     peaks = [peak(rewrite(source, policy).model, DEFAULT) for policy in policies]
     for budget in {*peaks, min(peaks) - 1}:
         search = choose._Search(source, DEFAULT, budget)
-        search._by_worth()
+        search._drop_by_worth()
         fewest = next((n for n, found in enumerate(peaks) if found <= budget), len(order))
         assert policies[fewest] in search.tried
 

@@ -147,7 +147,7 @@ def test_all_searches_together_look_at_so_many_states(monkeypatch: pytest.Monkey
 
 
 def space_of(model: Model) -> schedules._Space:
-    found = schedules._space(joint_of(model), DEFAULT, ANYWHERE)
+    found = schedules._build_space(joint_of(model), DEFAULT, ANYWHERE)
     assert found is not None
     return found
 
@@ -255,12 +255,12 @@ def test_graphs_with_bodies_many_nodes_or_many_values_are_not_searched(monkeypat
         "node cos Cos x -> a", "begin if If a -> b", "arm then_branch -> d", "  node sin Sin a -> d", "end if",
         "node matmul MatMul a b -> y backward",
     )  # fmt: skip
-    assert schedules._space(joint_of(model), DEFAULT, ANYWHERE) is None
+    assert schedules._build_space(joint_of(model), DEFAULT, ANYWHERE) is None
     assert schedules.cheapest(joint_of(model), DEFAULT, 1 << 30) is None
     whole = joint_of(expand(chain([64] * 5)))
     for limit, exactly in (("NODES", 8), ("VALUES", 4)):  # x and the three values between
         with monkeypatch.context() as limits:
             limits.setattr(schedules, limit, exactly)
-            assert schedules._space(whole, DEFAULT, ANYWHERE) is not None
+            assert schedules._build_space(whole, DEFAULT, ANYWHERE) is not None
             limits.setattr(schedules, limit, exactly - 1)
-            assert schedules._space(whole, DEFAULT, ANYWHERE) is None
+            assert schedules._build_space(whole, DEFAULT, ANYWHERE) is None

@@ -131,7 +131,7 @@ def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
     with pytest.raises(TmmuError, match=r"'seq'; .* none"):
         outside(bound, {"seq": 1})
     old = plan(tmp_path)
-    with pytest.raises(TmmuError, match=r"nothing, .* batch=1\.\.4, seq=8\.\.48"):
+    with pytest.raises(TmmuError, match=r"batch=1\.\.4, seq=8\.\.48, got nothing"):
         replan(old, text_model("node relu Relu x -> y"), {"seq": 48})
 
 
@@ -139,8 +139,8 @@ def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
     ("shape", "message"),
     [
         ({"width": 3}, "'width'; .* 'batch', 'seq'"),
-        ({"seq": -1}, "no dimension can be -1"),
-        ({"seq": 1 << 64}, "no dimension can be 18446744073709551616"),
+        ({"seq": -1}, r"below 2\^64, got -1"),
+        ({"seq": 1 << 64}, r"below 2\^64, got 18446744073709551616"),
     ],
 )
 def test_a_shape_that_the_plan_does_not_know_is_refused(shape: dict[str, int], message: str, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_shape_that_the_plan_does_not_know_is_refused(shape: dict[str, int], m
 def test_a_model_that_is_not_the_planned_one_is_refused(tmp_path: Path) -> None:
     old = plan(tmp_path)
     wider = widened(old.bindings, {"seq": 48})
-    with pytest.raises(TmmuError, match=r"batch=1..4, seq=8..32, .* batch=1..4, seq=8..48"):
+    with pytest.raises(TmmuError, match=r"batch=1..4, seq=8..48, got batch=1..4, seq=8..32"):
         replan(old, model(tmp_path), {"seq": 48})
     with pytest.raises(TmmuError, match="it is not the model that was planned"):
         replan(old, model(tmp_path, wider, TEXT.replace("Tanh", "Sigmoid")), {"seq": 48})

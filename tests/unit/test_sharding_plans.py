@@ -218,18 +218,18 @@ def test_a_gradient_step_runs_on_its_forward_nodes_stage() -> None:
 
 REFUSED = {
     "out of order": (replace(LAYERS, nodes=LAYERS.nodes[::-1]), spec({"data": 2}), "it is read before it is written"),
-    "names no stage": (LAYERS, spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], []]}), "no stage names it"),
-    "too many dimensions": (LAYERS, spec({"data": 2}, ("x", ["", "", "data"])), "splits 3 dimensions where it has 2"),
+    "names no stage": (LAYERS, spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], []]}), "no stage has"),
+    "too many dimensions": (LAYERS, spec({"data": 2}, ("x", ["", "", "data"])), "splits 3 dimensions, it has 2"),
     "random": (
         model(["r RandomNormalLike: x -> y"], {"x": (4,), "y": (4,)}, "y"), spec({"data": 2}), "draws random numbers",
     ),
     "alias group": (
         replace(LAYERS, tensors=(replace(LAYERS.tensors[0], alias_group="g"), *LAYERS.tensors[1:])),
-        spec({"data": 2}), "an alias group is not sharded",
+        spec({"data": 2}), "an alias group cannot be sharded",
     ),
     "dynamic": (
         replace(LAYERS, tensors=(replace(LAYERS.tensors[0], shape=(symbol("n", 1, 4), 6)), *LAYERS.tensors[1:])),
-        spec({"data": 2}), "a dynamic shape is not sharded",
+        spec({"data": 2}), "a dynamic shape cannot be sharded",
     ),
     "window": (
         replace(LAYERS, tensors=tuple(replace(t, view=View(0, 0, 64)) if t.name == "a" else t for t in LAYERS.tensors)),
@@ -237,7 +237,7 @@ REFUSED = {
     ),
     "changed in two stages": (
         model(["a Neg: w -> y", "b com.example::Sgd: w y -> w"], {"w": (4,), "y": (4,)}, "y"),
-        spec({"p": 2}, pipeline={"axis": "p", "stages": [["a"], ["b"]]}), "it is changed, and used in two stages",
+        spec({"p": 2}, pipeline={"axis": "p", "stages": [["a"], ["b"]]}), "it is mutated, and used in two stages",
     ),
 }  # fmt: skip
 

@@ -127,10 +127,10 @@ def test_what_one_stage_changes_is_its_own() -> None:
     assert [own(local) for local in found] == ["a", "b u k"]
     assert held(found[1]) == "s t w"
     for where in (["a", "u"], ["k", "a"]):
-        with pytest.raises(TmmuError, match="it is changed, and used in two stages"):
+        with pytest.raises(TmmuError, match="it is mutated, and used in two stages"):
             staged(net(lines, "w"), [where, ["*"]])
     read_before = ["a Neg: w -> s", "u com.example::S: s w2 -> t", "b com.example::S: t w -> w"]
-    with pytest.raises(TmmuError, match="it is changed, and used in two stages"):
+    with pytest.raises(TmmuError, match="it is mutated, and used in two stages"):
         staged(net(read_before, "t"), [["a"], ["*"]])
 
 

@@ -332,7 +332,7 @@ def test_a_node_with_a_body_is_refused() -> None:
                 dict.fromkeys(("x", "y", "n/body/t"), (4,)), "y")  # fmt: skip
     inner = replace(net.nodes[1], body=1)
     net = replace(net, nodes=(net.nodes[0], inner), bodies=(*net.bodies, Body(0, "body", (), (2,))))
-    with pytest.raises(TmmuError, match="Map has a body, which is not sharded"):
+    with pytest.raises(TmmuError, match="Map has a body, which cannot be sharded"):
         ranks(net)
     assert "a body is not sharded" in str(verifiers_refusal(net, resolve({"mesh": {"a": 2}})))
 

@@ -181,9 +181,9 @@ def test_a_tensor_outside_of_its_arena_is_no_crash() -> None:
     home = int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("a")])
     for offset in (1 << 20, (1 << 64) - 1):
         found = corruption(changed(plan, "storages", home, offset=offset))
-        assert found.text.endswith("lies outside of the arena activations")
+        assert found.text.endswith("is outside of the arena activations")
     huge = corruption(changed(plan, "tensors", "x", bytes=(1 << 64) - 1))
-    assert huge.text.endswith("lies outside of the arena activations")
+    assert huge.text.endswith("is outside of the arena activations")
     assert (huge.tensors, huge.last_byte is not None and huge.last_byte > 1 << 63) == (("x",), True)
 
 
@@ -214,7 +214,7 @@ def test_a_copy_that_cannot_hold_its_value_is_a_corruption() -> None:
     )
     plan = planned(model)
     found = corruption(changed(plan, "tensors", "loop1/body/g.copy0", bytes=32), seed=1)
-    assert "is not a copy of g: it has another size" in found.text
+    assert "is not a copy of g: their sizes differ" in found.text
 
 
 def test_a_copy_that_no_round_has_made_is_not_looked_at() -> None:
@@ -263,7 +263,7 @@ def test_a_step_that_changes_what_it_does_not_read_and_write_is_no_program() -> 
     """Nor is one that reads and writes what is stated to be nothing of the kind. spec: SIM1.10"""
     update = "node update test::Update w x -> w changes w"
     plan = planned(text_model(update, "node matmul Matmul w -> y", "tensor w u8 64 donated", parameters="w"))
-    with pytest.raises(Corrupted, match="update changes x, which it does not"):
+    with pytest.raises(Corrupted, match="update mutates x, which it does not"):
         PlanProgram(changed(plan, "steps", 0, mutates=plan.allocation.tensors.name.list().index("x")))
     scratch = planned(text_model("node matmul Matmul x -> y scratch 16"))
     with pytest.raises(Corrupted, match="which is neither its scratch nor declared as mutated"):
@@ -282,7 +282,7 @@ def test_steps_that_make_no_program_are_named() -> None:
         "is in no open body": changed(plan, "steps", 3, body=1),
         "is entered and never left": changed(plan, "bodies", 1, leave=3),
         "leaves a node that was not entered": changed(plan, "steps", 0, part=2),
-        "relu stands in no body": changed(plan, "steps", 1, body=0),
+        "relu is in no open body": changed(plan, "steps", 1, body=0),
     }
     for text, each in wrong.items():
         with pytest.raises(Corrupted, match=text):

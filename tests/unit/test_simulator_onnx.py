@@ -103,7 +103,7 @@ def test_a_loop_makes_its_rounds_and_stacks_their_results(rounds: int, tmp_path:
     assert run.outputs["rows"].tolist() == [[2**k, 2 * 2**k, 3 * 2**k] for k in range(rounds)]
 
 
-@pytest.mark.parametrize(("stop", "said"), [(2, "it makes 3 rounds, planned were 5"), (9, "more rounds than the 5")])
+@pytest.mark.parametrize(("stop", "said"), [(2, "expected 5 rounds, got 3"), (9, "at most 5 rounds, got more")])
 def test_a_loop_that_makes_other_rounds_than_planned_is_refused(stop: int, said: str, tmp_path: Path) -> None:
     """The condition ends it, and the file, which is believed, states five rows."""
     goes = f"limit = Constant <value = int64 {{{stop}}}> ()\n goes = Less (round, limit)"
@@ -328,7 +328,7 @@ def test_a_result_of_another_shape_than_planned_is_refused(tmp_path: Path) -> No
     """The file states how many elements are not zero, and is believed; the input says otherwise."""
     model = model_of("main (float[4] x) => (int64[1, 3] y) { y = NonZero (x) }")
     bound = {"trust_shapes": True}
-    with pytest.raises(KernelFailed, match=r"\[1, 4\], .* \[1, 3\]"):
+    with pytest.raises(KernelFailed, match=r"\[1, 3\], got \[1, 4\]"):
         Simulated(model, tmp_path, bindings=bound, inputs={"x": np.ones(4, np.float32)})
     identical(model, tmp_path, bindings=bound, inputs={"x": np.float32([1, 0, 1, 1])})
 

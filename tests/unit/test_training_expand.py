@@ -326,7 +326,7 @@ def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> N
     changes = floating(
         "node update0 Update a x -> a changes a", "node neg0 Neg a -> y", "tensor a f32 4x4 donated", inputs="x a"
     )
-    assert refusal(changes).startswith("node 'update0': it changes a tensor")
+    assert refusal(changes).startswith("node 'update0': it mutates a tensor")
     grouped = floating(
         "node matmul0 MatMul x w -> a", "node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4",
         "alias g b y", parameters="w",

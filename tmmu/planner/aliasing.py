@@ -1,10 +1,10 @@
-"""Which tensors share bytes: views, declared alias groups and accepted in-place results form storages (T2, T3).
+"""Group tensors that share bytes into storages: views, declared alias groups and granted in-place results (T2, T3).
 
-Views and alias groups are facts of the model. An in-place hint is granted only where the result of the run stays the
-same, decided step by step in the order of the results, each against what the earlier ones left. A hint that is not
-granted is reported with the reason. The storages are the allocation problem that arenas, slots and layout solve.
+Views and alias groups are facts of the model. An in-place hint is granted only if the results of the run do not change.
+Hints are decided step by step, in the order of the results, each given the decisions before it. A refused hint is
+reported with the reason. The storages are the allocation problem that arenas, slots and layout solve.
 spec: T2.1, T2.2, T2.3, T2.4, T2.7, T2.8, T2.9, T3.1, T3.2, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9,
-T4.1, T4.2, T4.3, T8.6, T8.7
+spec: T4.1, T4.2, T4.3, T8.6, T8.7
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_TENSOR = -1
 
 
 class Refused(NamedTuple):
-    """An in-place hint that was not granted, and why."""
+    """An in-place hint that was not granted, with the reason."""
 
     node: str
     result: str
@@ -39,10 +39,10 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True)
 class Aliasing:
-    """For each tensor its storage, its window in it, how it shares and with which tensor (NO_TENSOR: none).
+    """For each tensor its storage, its window, its kind of sharing, and the tensor that it shares with, or NO_TENSOR.
 
-    `storages` is the allocation problem: a storage may lie in the arenas that its root may use, the tensor that the
-    others share with. `refused` are the hints that were not granted.
+    `storages` is the allocation problem: a storage may be placed in the arenas permitted to its root, the tensor that
+    the others share with. `refused` are the hints that were not granted.
     """
 
     storage: Sequence[int]
@@ -54,7 +54,10 @@ class Aliasing:
 
 
 class _Classes:
-    """Alias classes under union; a class's facts stand at its root, and are there where hints ask for them."""
+    """Alias classes as a union-find structure.
+
+    The facts of a class are stored at its root, and only if there are hints.
+    """
 
     def __init__(self, program: ModelProgram, live: Liveness, mode: str, donated: frozenset[int]) -> None:
         self.parent: MutableSequence[int] = compact(range(len(program.tensors)), "i")
@@ -76,7 +79,7 @@ class _Classes:
             self.kept[t] = "it is a graph output"
 
     def find(self, t: int) -> int:
-        """The root of `t`'s class; paths are halved on the way."""
+        """Return the root of `t`'s class, and halve the path on the way."""
         parent = self.parent
         while parent[t] != t:
             parent[t] = parent[parent[t]]
@@ -103,11 +106,11 @@ def form(
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, int] | None = None,
 ) -> Aliasing:
-    """What shares bytes, and the storages in order of their first member. O(tensors + accesses + hints).
+    """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
-    `in_place` is false for layouts that give every result bytes of its own, `fixed` the bytes at which tensors must
-    begin. Raises INVALID_IR for an alias group that spans arenas or for two tensors that must not alias and do, and
-    what `with_fixed` does.
+    `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the bytes at which they
+    must begin. Raises INVALID_IR for an alias group that spans arenas, and for two tensors that must not alias but do;
+    also the errors of `with_fixed`.
     """
     fixed = fixed or {}
     tensors, model = program.tensors, program.model
@@ -128,21 +131,21 @@ def form(
                 place="must_not_alias",
                 fix="drop one of the two",
             )
-    window, refused = _walk(program, arena, classes, shares, of, in_place, fixed)
+    window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed)
     storage = first = roots = classes.parent  # first: the root of each storage
     if classes.joined:
         roots = [p if roots[p] == p else classes.find(p) for p in roots]
         first = list(dict.fromkeys(roots))
         number = {root: k for k, root in enumerate(first)}
         storage = [number[root] for root in roots]
-    problem = _storages(program, live, arena, window, first, roots, storage, arenas, policy)
+    problem = _build_storages(program, live, arena, window, first, roots, storage, arenas, policy)
     return Aliasing(storage, window, shares, of, with_fixed(problem, tensors, storage, window, fixed), refused)
 
 
 def _join_groups(
     tensors: tuple[Tensor, ...], arena: list[Choices], classes: _Classes, shares: list[Shares], of: list[int]
 ) -> None:
-    """Declared alias groups: all members start at byte 0 of one storage."""
+    """Join declared alias groups: all members begin at byte 0 of one storage."""
     groups: dict[str, int] = {}
     for t, group in stated(tensors, "alias_group", None):
         tensor, first = tensors[t], groups.setdefault(group, t)
@@ -159,7 +162,7 @@ def _join_groups(
         shares[t], of[t] = Shares.ALIAS, first
 
 
-def _walk(
+def _decide_hints(
     program: ModelProgram,
     arena: list[Choices],
     classes: _Classes,
@@ -168,9 +171,10 @@ def _walk(
     in_place: bool,
     fixed: Mapping[int, int],
 ) -> tuple[Sequence[int], list[Refused]]:
-    """The window of each tensor in its storage, and the hints that were refused; granted ones join classes.
+    """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
 
-    Steps are walked in order, so the window of whatever a result shares with is known when the result is met.
+    Steps are walked in order, so the window of every tensor that a result shares with is known when the result is
+    reached.
     """
     tensors, model = program.tensors, program.model
     window = array("Q", [0]) * len(tensors)
@@ -206,7 +210,7 @@ def _walk(
         for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
             x, o = classes.find(operand), classes.find(result)
             if not in_place:
-                reason = "layout: it gives every result bytes of its own"
+                reason = "the layout places every result separately"
             elif step.part is not NodePart.WHOLE:
                 reason = "the node has bodies"
             elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in changed:
@@ -217,7 +221,7 @@ def _walk(
                 reason = "the operand has another element width"
             elif arena[x] != arena[result]:
                 alone = len(arena[x]) == len(arena[result]) == 1
-                reason = "the operand lies in another arena" if alone else "the operand may use other arenas"
+                reason = "the operand is in another arena" if alone else "the operand may use other arenas"
             elif home[operand] != step.body or operand in formal:
                 reason = "the operand comes from outside the body"
             elif classes.kept[x]:
@@ -226,14 +230,14 @@ def _walk(
                 reason = "the operand's bytes are still needed"
             elif x in written:
                 reason = "another result of the step has the operand's bytes"
-            elif any(t != operand and _touch(tensors, window, t, operand) for t in read[x]):
+            elif any(t != operand and _overlap(tensors, window, t, operand) for t in read[x]):
                 reason = "another operand shares bytes with it"
             elif window[operand] % classes.alignment[o]:
                 reason = "the operand's bytes are not aligned for the result"
             elif conflicts.between(x, o):
                 reason = "the two must not alias"
             elif (x in staying or o in staying) and (operand not in fixed or fixed[operand] != fixed.get(result)):
-                reason = "one of the two has a fixed offset, and not the other the same"
+                reason = "one of the two has a fixed offset, and the other does not have the same"
             else:
                 classes.union(x, o)
                 conflicts.joined(x, o)
@@ -245,13 +249,13 @@ def _walk(
     return window, refused
 
 
-def _touch(tensors: tuple[Tensor, ...], window: Sequence[int], a: int, b: int) -> bool:
-    """Do two tensors of one storage have a byte in common?"""
+def _overlap(tensors: tuple[Tensor, ...], window: Sequence[int], a: int, b: int) -> bool:
+    """Return whether two tensors of one storage have a byte in common."""
     return window[a] < window[b] + tensors[b].bytes and window[b] < window[a] + tensors[a].bytes
 
 
 class _Conflicts:
-    """Which classes must not be joined (T5), kept as members and partners by root; empty for most models."""
+    """The classes that must not be joined (T5), as members and partners by root; empty for most models."""
 
     def __init__(self, program: ModelProgram, classes: _Classes) -> None:
         self.members: dict[int, set[int]] = {}
@@ -262,17 +266,17 @@ class _Conflicts:
                 self.partners.setdefault(classes.find(t), set()).add(other)
 
     def between(self, x: int, o: int) -> bool:
-        """Would joining the classes of roots `x` and `o` put a forbidden pair into one storage?"""
+        """Return whether joining the classes of roots `x` and `o` would put a forbidden pair into one storage."""
         return not self.partners.get(x, set()).isdisjoint(self.members.get(o, ()))
 
     def joined(self, x: int, o: int) -> None:
-        """Root `x` now stands for `o` too."""
+        """Move the members and partners of root `o` to root `x`, its new root."""
         for table in (self.members, self.partners):
             if o in table:
                 table.setdefault(x, set()).update(table.pop(o))
 
 
-def _storages(
+def _build_storages(
     program: ModelProgram,
     live: Liveness,
     permitted: list[Choices],
@@ -283,12 +287,12 @@ def _storages(
     arenas: tuple[ArenaConfiguration, ...],
     policy: ArenaPolicy,
 ) -> AllocationProblem:
-    """The union of what the members of each storage need. `root` is by storage, `roots` and `storage` are by tensor."""
+    """Build the storages from the needs of their members. `root` is by storage, `roots` and `storage` are by tensor."""
     tensors = program.tensors
     name: Sequence[str] = Attribute(tensors, "name")
     size, alignment = list(every(tensors, "bytes")), list(every(tensors, "alignment"))
     birth, death, made, choices = live.birth, live.death, live.writer, permitted
-    if storage is not root:  # else each tensor is a storage
+    if storage is not root:  # otherwise each tensor is a storage
         size = [window[t] + tensors[t].bytes for t in root]
         name, alignment, choices = [name[t] for t in root], [alignment[t] for t in root], [permitted[t] for t in root]
         birth, death, made = (compact((of[t] for t in root), "i") for of in (birth, death, made))

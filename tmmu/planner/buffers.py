@@ -1,7 +1,7 @@
-"""Offsets for buffers of which nothing but a lifetime, a size and an alignment is known: another compiler's own.
+"""Compute offsets for buffers known only by lifetime, size and alignment, such as another compiler's.
 
-What `tmmu plan` does with the storages of one arena in the layout `packed`, for producers that have a graph of their
-own and need addresses alone. spec: FP11.1
+This is what `tmmu plan` does for the storages of one arena in the layout `packed`. It serves producers that have a
+graph and need only addresses. spec: FP11.1
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class LiveBuffer(NamedTuple):
 
 
 def pack_buffers(buffers: Sequence[LiveBuffer], effort: int = 0) -> Packing:
-    """The offset of each buffer in bytes, and the footprint; no two that are live at one step share a byte.
+    """Return the offset of each buffer in bytes, and the footprint. Buffers live at one step share no byte.
 
-    A buffer of no bytes has a byte of its own. `effort` are looks at boxes that a search may spend beyond the greedy
-    orders; the same effort finds the same. O(n log n + `packed.WORK` + effort). Raises ValueError for a lifetime that
-    ends before it begins, a negative size, and an alignment that is no power of two.
+    A buffer of zero bytes gets one byte. `effort` is the number of looks at boxes that a search may spend beyond the
+    greedy orders; equal effort gives an equal result. O(n log n + `packed.WORK` + effort). Raises ValueError for a
+    lifetime that ends before it begins, a negative size, and an alignment that is not a power of two.
 
     >>> pack_buffers([LiveBuffer(0, 1, 64), LiveBuffer(1, 2, 32), LiveBuffer(2, 3, 64)])
     Packing(offsets=[0, 64, 0], height=96)
@@ -48,15 +48,15 @@ def pack_buffers(buffers: Sequence[LiveBuffer], effort: int = 0) -> Packing:
 
 
 def peak_of(buffers: Sequence[LiveBuffer]) -> int:
-    """The most bytes that are live at one step, a buffer of none counted as one. O(n log n). Raises as above."""
+    """Return the most bytes live at one step, counting zero bytes as one. O(n log n). Raises as `pack_buffers`."""
     return _boxes(buffers).peak()
 
 
 def _boxes(buffers: Sequence[LiveBuffer]) -> Boxes:
     for k, each in enumerate(buffers):
         if not (0 <= each.birth <= each.death and each.bytes >= 0):
-            raise ValueError(f"buffer {k}: {each} has no lifetime or no size")
+            raise ValueError(f"buffer {k}: expected birth <= death and a size of at least 0, got {each}")
         if each.alignment < 1 or each.alignment & (each.alignment - 1):
-            raise ValueError(f"buffer {k}: the alignment {each.alignment} is no power of two")
+            raise ValueError(f"buffer {k}: expected an alignment that is a power of two, got {each.alignment}")
     birth, death, size, alignment = ([each[k] for each in buffers] for k in range(4))
     return Boxes(birth, death, [max(1, each) for each in size], alignment, {})

@@ -21,9 +21,10 @@ from tmmu.plans.sections import Envelope
 
 
 def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:
-    """The envelope of a plan with these tensors; None where no dimension is left open.
+    """Build the envelope of a plan with these tensors; None if no dimension is open. O(size of expressions).
 
-    A dimension that a tensor does not depend on is at its least where that tensor is largest. O(size of expressions).
+    A dimension that a tensor does not depend on is set to its least value in the shape at which the tensor is largest.
+    Raises INVALID_IR_SHAPES if the size of a tensor is not the maximum of its expression.
     """
     if not ranges:
         return None

@@ -1,8 +1,9 @@
-"""Fixed offsets: bytes of their arenas at which tensors must begin, since a device or a partner looks for them there.
+"""Fixed offsets: the bytes where tensors must begin in their arenas, because a device or another program relies on it.
 
-A model states them of its tensors (`at N`), or the user with --fix. Here they become offsets of storages, and what no
-placement can keep is refused before one is looked for: two that share bytes and are fixed apart, one that is not
-aligned or ends beyond its arena, two that are live at one step at the same bytes. spec: A10.1, A10.2, A10.3
+A model declares them for its tensors (`at N`), or the user with --fix. Here they become offsets of storages.
+Contradictions are refused before a placement is searched for: two tensors that share bytes with different fixed
+offsets, an offset that is not aligned or ends beyond its arena, two storages that are live at one step and overlap.
+spec: A10.1, A10.2, A10.3
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ ABSENT, LISTED = "no tensor has this name", "tmmu show lists them with --tensors
 
 
 def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: bool) -> dict[int, int]:
-    """The byte at which each fixed tensor begins: by the model, and by the user. O(tensors).
+    """Return the byte at which each fixed tensor begins, by the model or by the user. O(tensors).
 
-    `partly` is whether the model may lack tensors of which the user states it. Raises INVALID_BINDING for one that it
-    must have, and for one that the model fixes elsewhere.
+    `partly` states that the model may lack tensors that the user names. Raises INVALID_BINDING for a missing tensor
+    otherwise, and for one that the model fixes elsewhere.
     """
     found = {t: tensor.fixed_offset for t, tensor in enumerate(tensors) if tensor.fixed_offset is not None}
     rows = {tensor.name: t for t, tensor in enumerate(tensors)} if asked else {}
@@ -37,12 +38,12 @@ def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: b
             raise _bad(name, ABSENT, did_you_mean(name, sorted(rows), LISTED))
         if not 0 <= at < UINT64_END or found.setdefault(rows[name], at) != at:
             stated = found.get(rows[name], at)
-            raise _bad(name, f"byte {at} is asked for, the model fixes it at {stated}", "state one offset of it")
+            raise _bad(name, f"byte {at} is requested, the model fixes it at {stated}", "state one offset for it")
     return found
 
 
 def check_found(asked: Mapping[str, int], plans: Iterable[Plan]) -> None:
-    """INVALID_BINDING for what the user fixes and none of the plans of a model has."""
+    """Raise INVALID_BINDING for a tensor that the user fixes and that none of the plans of a model has."""
     if asked:
         found = {name for plan in plans for name in plan.origin.fixed}
         for name in sorted(asked.keys() - found):
@@ -56,9 +57,10 @@ def with_fixed(
     window: Sequence[int],
     fixed: Mapping[int, int],
 ) -> AllocationProblem:
-    """The problem with the offsets of storages that follow from those of tensors, in the first of their arenas.
+    """Return the problem with the offsets of storages that follow from those of tensors, each in its first arena.
 
-    O(fixed x log fixed) and what the arenas are. Raises as `check`, and INVALID_BINDING for two tensors of one storage.
+    O(fixed x log fixed), plus the number of arenas. Raises as `check`, and INVALID_BINDING for two tensors of one
+    storage.
     """
     if not fixed:
         return problem
@@ -67,10 +69,10 @@ def with_fixed(
     for t, at in sorted(fixed.items()):
         k, name = storage[t], tensors[t].name
         if at < window[t]:
-            raise _bad(name, f"byte {at} is asked for, and it begins at byte {window[t]} of what it shows", HOW)
+            raise _bad(name, f"byte {at} is requested, but it begins at byte {window[t]} of its storage", HOW)
         one = found.setdefault(k, Fixed(at - window[t], name))
         if one.offset != at - window[t]:
-            what = f"byte {at} is asked for; it shares bytes with {one.tensor!r}, which puts it at "
+            what = f"byte {at} is requested, but it shares bytes with {one.tensor!r}, which puts it at "
             raise _bad(name, what + str(one.offset + window[t]), HOW)
         choices[k] = choices[k][:1]
     made = replace(problem, choices=choices, fixed=found)
@@ -79,7 +81,7 @@ def with_fixed(
 
 
 def check(problem: AllocationProblem) -> None:
-    """Refuse what no placement can keep.
+    """Check that the fixed offsets can be kept.
 
     Raises ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, or ADDRESS_COLLISION naming both tensors.
     """
@@ -93,7 +95,7 @@ def check(problem: AllocationProblem) -> None:
             raise TmmuError("ALLOCATION_OVERFLOW", what, place=place, fix="fix it at a lower byte", **facts)
         widest = max(arena.alignment, problem.alignment[k])
         if at % widest:
-            what = f"byte {at} of arena {arena.name!r}, where it is fixed, is not aligned to {widest}"
+            what = f"its fixed byte {at} of arena {arena.name!r} is not aligned to {widest}"
             raise TmmuError("ALIGNMENT_VIOLATION", what, place=place, fix=f"fix it at a multiple of {widest}", **facts)
         if end > arena.capacity:
             what = f"fixed at byte {at} of arena {arena.name!r}, it ends at {end}, its capacity is {arena.capacity}"
@@ -103,12 +105,15 @@ def check(problem: AllocationProblem) -> None:
             )  # fmt: skip
         of_arena.setdefault(a, []).append(k)
     for a, members in of_arena.items():
-        if (pair := _overlapping(problem, members, problem.arenas[a].reuse)) is not None:
+        if (pair := _find_overlap(problem, members, problem.arenas[a].reuse)) is not None:
             raise _collision(problem, a, *pair)
 
 
-def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) -> tuple[int, int] | None:
-    """Two fixed storages of an arena that have a byte in common and may not: live at one step, bound to be apart."""
+def _find_overlap(problem: AllocationProblem, members: list[int], reuse: bool) -> tuple[int, int] | None:
+    """Return two fixed storages that overlap but may not: they are live at one step, or must not alias.
+
+    None if there are none.
+    """
     fixed, size = problem.fixed, problem.bytes
     for k in members:
         for o in sorted(problem.conflicts.get(k, ())):
@@ -116,7 +121,7 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
                 low, high = max(fixed[k].offset, fixed[o].offset), [fixed[x].offset + max(1, size[x]) for x in (k, o)]
                 if low < min(high):
                     return k, o
-    # By birth; what is live lies apart, so that its ends are in the order of its beginnings.
+    # Sweep by birth. Live storages do not overlap, so that their ends are in the order of their beginnings.
     live: list[tuple[int, int, int]] = []  # offset, end, storage
     timed = boxes_of(problem, members, problem.arenas[problem.choices[members[0]][0]].alignment).pieces()
     pieces = sorted((first, last, members[i]) for i, first, last in timed)
@@ -137,7 +142,7 @@ def _overlapping(problem: AllocationProblem, members: list[int], reuse: bool) ->
 
 
 def _collision(problem: AllocationProblem, a: int, one: int, other: int) -> TmmuError:
-    """ADDRESS_COLLISION for two storages, with their bytes and steps."""
+    """Return ADDRESS_COLLISION for two storages, with their bytes and steps."""
     shown = [
         f"{problem.fixed[k].tensor!r} is fixed at bytes {problem.fixed[k].offset} to "
         f"{problem.fixed[k].offset + max(1, problem.bytes[k]) - 1} and live from step {problem.birth[k]} to "
@@ -150,10 +155,10 @@ def _collision(problem: AllocationProblem, a: int, one: int, other: int) -> Tmmu
 
 
 def misplaced(problem: AllocationProblem, arena: Sequence[int], offset: Sequence[int], layout: str) -> TmmuError | None:
-    """INVALID_BINDING for a storage that a layout, whose addresses follow by a rule, has put elsewhere. spec: A10.4"""
+    """Return INVALID_BINDING if a rule-based layout puts a fixed storage elsewhere, otherwise None. spec: A10.4"""
     for k, (at, name) in problem.fixed.items():
         if offset[k] != at:
-            what = f"byte {at} of arena {problem.arenas[arena[k]].name!r} is asked for, the layout {layout} puts it at "
+            what = f"byte {at} of arena {problem.arenas[arena[k]].name!r} is requested, the layout {layout} puts it at "
             return _bad(name, what + str(offset[k]), "--layout packed, or --fallback packed with --layout slots")
     return None
 

@@ -1,8 +1,8 @@
-"""When each tensor lives: one pass over the steps (001 AnalyzeLiveness_v1).
+"""Compute the lifetime of each tensor in one pass over the steps (001 AnalyzeLiveness_v1).
 
-A tensor is born at the step that writes it and dies at the last step that reads it, both included. What the
-caller touches and what a loop may touch again in its next iteration is live for longer, and each such extension
-is one paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8.4, T8.5, M1.1
+A tensor is born at the step that writes it and dies at the last step that reads it, both included. Tensors that the
+caller accesses, or that a loop may access again in its next iteration, live longer; each such extension is one
+paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8.4, T8.5, M1.1
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Liveness:
 
 
 def analyze(program: ModelProgram, mode: str) -> Liveness:
-    """The lifetimes of all tensors, `mode` being "inference", "forward" or "backward". O(steps + accesses).
+    """Compute the lifetimes of all tensors. `mode` is "inference", "forward" or "backward". O(steps + accesses).
 
-    Memory is three integers a tensor. A program without steps gives every tensor the lifetime [0, 0].
+    Memory is three integers a tensor. In a program without steps every tensor has the lifetime [0, 0].
     """
     tensors, steps = program.tensors, program.steps
     last = max(0, len(steps) - 1)
@@ -43,7 +43,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
             death[t] = s
         for t in reads:
             death[t] = s
-    # Born when written; what the caller writes is there before step 0.
+    # A tensor is born when written; the caller's are there before step 0.
     birth = compact((0 if w == NO_STEP else w for w in writer), "i")
     _extend_over_loops(program, writer, birth, death)
     # The caller reads these after the last step.
@@ -59,7 +59,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
 
 
 def _extend_over_loops(program: ModelProgram, writer: array[int], birth: array[int], death: array[int]) -> None:
-    """What a node that iterates is given, captures or returns lives from its enter to its leave (T8)."""
+    """Extend tensors that an iterating node receives, captures or returns to live from its enter to its leave (T8)."""
     model, steps = program.model, program.steps
     for b, body in enumerate(model.bodies):
         if not body.iterates:

@@ -1,8 +1,8 @@
 """Modes and presets: which part of training is planned, and how a model is changed for it (M1).
 
-`inference` runs the forward nodes and retains nothing; `forward` runs them and keeps for the caller what backward will
-read; `backward` runs both halves, and the optimizer nodes if there are any. A preset decides how training is planned:
-`train_full` computes everything once, `remat_enabled` computes again what does not fit a budget.
+`inference` runs the forward nodes and retains nothing. `forward` runs them and keeps for the caller the tensors that
+backward will read. `backward` runs both halves, and the optimizer nodes if there are any. A preset decides how training
+is planned: `train_full` computes everything once, `remat_enabled` recomputes values that do not fit a budget.
 spec: M1.4, M1.5, M1.6, M1.7
 """
 
@@ -18,7 +18,7 @@ from tmmu.planner.training.expand import expand, mark_saved
 
 
 def chosen(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
-    """The mode and preset that are requested; either may be left out. MODE_VIOLATION for an impossible pair.
+    """Return the requested mode and preset, completed if one is None. Raises MODE_VIOLATION for an impossible pair.
 
     >>> chosen(None, None, None), chosen("backward", None, None), chosen(None, "remat_enabled", 1 << 30)
     (('inference', 'inference'), ('backward', 'train_full'), ('backward', 'remat_enabled'))
@@ -26,12 +26,12 @@ def chosen(mode: str | None, preset: str | None, budget: int | None) -> tuple[st
     if preset is None:
         preset = "inference" if mode in (None, "inference") else "train_full"
     if preset not in PRESETS:
-        raise _violation(f"preset {preset!r} is not known", f"use one of {', '.join(PRESETS)}", preset)
+        raise _violation(f"unknown preset {preset!r}", f"use one of {', '.join(PRESETS)}", preset)
     if mode is None:
         mode = PRESETS[preset][0]
     if mode not in PRESETS[preset]:
         raise _violation(
-            f"mode {mode!r} does not go with preset {preset!r}", f"it goes with {' or '.join(PRESETS[preset])}", mode
+            f"mode {mode!r} does not go with preset {preset!r}", f"use mode {' or '.join(PRESETS[preset])}", mode
         )
     if (budget is not None) != (preset == "remat_enabled"):
         raise _violation(
@@ -53,42 +53,43 @@ def prepare(
     budget: int | None = None,
     policy: ArenaPolicy = ANYWHERE,
 ) -> Model:
-    """The graph that is planned in `mode`: halves that it does not run are left out or made, and fitted to a budget.
+    """Return the graph to plan in `mode`: unused halves removed, missing ones added, and fitted to a budget.
 
     Parameters
     ----------
     model
         A valid model in execution order.
     mode
-        One that `chosen` returned.
+        A mode that `chosen` returned.
     arenas, policy
-        Where tensors lie: only arenas that reuse count for the budget.
+        Where tensors are placed: only arenas that reuse bytes count for the budget.
     budget
-        The most bytes that may be live at a step in the arenas that reuse, or None for what the graph needs.
+        The most bytes that may be live at a step in the arenas that reuse bytes, or None for no limit.
 
     Raises
     ------
     TmmuError
-        MODE_VIOLATION as `expand` does; ARENA_TOO_SMALL where the budget cannot be met, naming the least that can.
+        MODE_VIOLATION as `expand` does; ARENA_TOO_SMALL if the budget cannot be satisfied, naming the least peak
+        reached.
     """
     if mode == "inference":
         return forward_half(model)
     if mode == "forward":
         own = has_backward(model)
-        # A model without a backward half may declare what is saved.
+        # A model without a backward half may declare its saved tensors.
         declared = not own and any(tensor.saved_for_backward for tensor in model.tensors)
-        return forward_half(model if declared else _marked(expand(model)))
+        return forward_half(model if declared else _mark_reads(expand(model)))
     joint = expand(model)
     return joint if budget is None else rematerialise(joint, arenas, budget, policy)
 
 
 def has_backward(model: Model) -> bool:
-    """Whether the model has a backward half of its own."""
+    """Return whether the model itself has a backward half."""
     return any(node.phase is Phase.BACKWARD for node in model.nodes)
 
 
-def _marked(joint: Model) -> Model:
-    """`joint` with what its backward half reads marked as saved, besides what it declares."""
+def _mark_reads(joint: Model) -> Model:
+    """Return `joint` with the tensors that its backward half reads marked as saved, besides those it declares."""
     forward, backward = (_half(joint, phase) for phase in (Phase.FORWARD, Phase.BACKWARD))
     _check_order(joint, {node.name for node in forward}, {node.name for node in backward})
     marked = mark_saved(list(joint.tensors), forward, backward)
@@ -97,7 +98,7 @@ def _marked(joint: Model) -> Model:
 
 
 def _check_order(joint: Model, forward: set[str], backward: set[str]) -> None:
-    """Where the forward half runs first, it must not change what backward is to read as it was before. spec: M1.12"""
+    """Raise MODE_VIOLATION if the forward half mutates a tensor whose old value backward reads. spec: M1.12"""
     read: dict[int, str] = {}
     for node in joint.nodes:
         if node.name in backward:
@@ -106,7 +107,7 @@ def _check_order(joint: Model, forward: set[str], backward: set[str]) -> None:
             if t in read:
                 raise TmmuError(
                     "MODE_VIOLATION",
-                    f"it changes {joint.tensors[t].name!r}, and a backward node before it reads {read[t]!r}",
+                    f"it mutates {joint.tensors[t].name!r}, and a backward node before it reads {read[t]!r}",
                     place=f"node {node.name!r}",
                     fix="save a copy, or plan both halves with --mode backward",
                     mode="forward",
@@ -114,10 +115,10 @@ def _check_order(joint: Model, forward: set[str], backward: set[str]) -> None:
 
 
 def _half(joint: Model, phase: Phase) -> list[Node]:
-    """The nodes of one phase, each with what its bodies return among its reads, and what they are given its writes.
+    """Return the nodes of one phase. Their reads include what their bodies return, their writes what bodies receive.
 
-    What stands in a body is of the phase of the node that holds it, unless that is a forward one: what a backward node
-    captures is read by backward. spec: M1.1, T8.4
+    A node in a body has the phase of the node that owns the body, unless that is a forward node: backward reads what a
+    backward node captures. spec: M1.1, T8.4
     """
     of_body: dict[int, Phase] = {MAIN: Phase.FORWARD}
     returned: dict[int, tuple[int, ...]] = {}
@@ -136,7 +137,7 @@ def _half(joint: Model, phase: Phase) -> list[Node]:
 
 
 def forward_half(model: Model) -> Model:
-    """`model` without its backward and optimizer nodes and without the tensors that they alone touch. spec: M1.4"""
+    """Return `model` without its backward and optimizer nodes and the tensors that only they touch. spec: M1.4"""
     body = _forward_bodies(model)
     position = [n for n, node in enumerate(model.nodes) if node.phase is Phase.FORWARD and node.body in body]
     if len(position) == len(model.nodes):
@@ -149,7 +150,7 @@ def forward_half(model: Model) -> Model:
     stays = [t in touched or t not in elsewhere for t in range(len(model.tensors))]
     for t in range(len(model.tensors)):
         base = t
-        while stays[t] and (view := model.tensors[base].view) is not None:  # a view keeps what it shows
+        while stays[t] and (view := model.tensors[base].view) is not None:  # a view keeps its base
             base = view.base
             stays[base] = True
     row = dict(zip((t for t, stay in enumerate(stays) if stay), range(len(stays)), strict=False))
@@ -192,7 +193,7 @@ def forward_half(model: Model) -> Model:
 
 
 def _forward_bodies(model: Model) -> dict[int, int]:
-    """The bodies that forward nodes own, the main graph among them, with their numbers in the forward half."""
+    """Return the bodies that forward nodes own, the main graph included, with their numbers in the forward half."""
     found = {MAIN: MAIN}
     for b, body in enumerate(model.bodies[1:], 1):
         owner = model.nodes[body.owner]

@@ -1,4 +1,4 @@
-"""What `plan_memory` is asked for beside a model and its arenas, and what of that does not go together.
+"""The options of `plan_memory` beside a model and its arenas, and the check that they fit together.
 
 spec: A4.1, M1.2, M1.3, R6.7
 """
@@ -19,8 +19,8 @@ class PlanOptions:
     Attributes
     ----------
     mode
-        "inference" retains nothing; "forward" keeps what is saved for backward to the end; "backward" runs both
-        halves of a joint graph. `tmmu.planner.modes.prepare` makes a joint graph, and marks what is saved.
+        "inference" retains nothing; "forward" keeps tensors saved for backward to the end; "backward" runs both halves
+        of a joint graph. `tmmu.planner.modes.prepare` makes a joint graph, and marks saved tensors.
     layout
         One of `LAYOUTS`.
     order
@@ -28,19 +28,19 @@ class PlanOptions:
     replay_token
         The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
     address_token
-        What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
+        The token from which the layout `hashed` derives addresses, at least 64 bytes; no other layout takes one.
     fallback
-        "packed": use it where the layout is `slots` and these do not fit an arena or 64 bits, or lie elsewhere than
-        where they are fixed, and packed fits.
+        "packed": used if the layout is `slots`, if slots do not fit an arena or 64 bits or miss fixed offsets, and if
+        packed fits.
     effort
-        In the layout `packed`: how many looks are spent on finding lower placements; None is the portfolio alone.
+        In the layout `packed`: the number of looks spent on finding lower placements; None is only the portfolio.
     is_stage
         Whether the model is a part of a joint graph (a pipeline stage, or its forward half): it may then have no
-        backward nodes of its own, and nothing that they read.
+        backward nodes, and none of the tensors that they read.
     replan_policy
-        What a run does with a shape outside the envelope, if the model has one: a word of `REPLAN_POLICIES`.
+        The reaction to a shape outside the envelope, if the model has one: a word of `REPLAN_POLICIES`.
     fixed
-        The bytes of their arenas at which tensors must begin, beside those that the model states.
+        The bytes of their arenas at which tensors must begin, in addition to those that the model states.
     """
 
     mode: str = "inference"
@@ -56,16 +56,16 @@ class PlanOptions:
 
 
 DEFAULT_OPTIONS = PlanOptions()
-"""Inference in 001's slots, in the order given."""
+"""Inference in 001's slots, in the given order."""
 
 
 def check_options(options: PlanOptions, model: Model) -> None:
-    """MODE_VIOLATION or INVALID_BINDING for options that are not known, or do not go together or with the model."""
+    """Raise MODE_VIOLATION or INVALID_BINDING for unknown options, or options that do not fit together or to the
+    model.
+    """
     mode = options.mode
     if mode not in MODES:
-        raise TmmuError(
-            "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
-        )
+        raise TmmuError("MODE_VIOLATION", f"unknown mode {mode!r}", fix=f"use one of {', '.join(MODES)}", mode=mode)
     if (
         mode == "backward"
         and not options.is_stage
@@ -74,7 +74,7 @@ def check_options(options: PlanOptions, model: Model) -> None:
     ):
         raise TmmuError(
             "MODE_VIOLATION",
-            "mode 'backward' of a model that has only forward nodes",
+            "mode 'backward' needs backward nodes, and the model has only forward nodes",
             place=f"model {model.name!r}",
             fix="expand it to a joint graph first",
             mode=mode,
@@ -82,7 +82,7 @@ def check_options(options: PlanOptions, model: Model) -> None:
     if mode == "forward" and not options.is_stage and (node := _without_gradient(model)) is not None:
         raise TmmuError(
             "MODE_VIOLATION",
-            "it has bodies or changes a tensor, so that no gradient is made, and the model marks nothing as saved",
+            "it has bodies or mutates a tensor, so that no gradient is made, and the model marks nothing as saved",
             place=f"node {node!r}",
             fix="mark what backward reads as saved, or plan it with --mode inference",
             mode=mode,
@@ -95,32 +95,35 @@ def check_options(options: PlanOptions, model: Model) -> None:
     token = options.replay_token
     if token is not None and len(token) != 32:
         raise TmmuError(
-            "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
+            "INVALID_BINDING",
+            f"expected a replay token of 32 bytes, got {len(token)}",
+            fix="give 32 bytes",
+            binding="replay_token",
         )
     if options.address_token is not None and options.layout != "hashed":
         raise TmmuError(
             "INVALID_BINDING",
-            f"an address token binds nothing in the layout {options.layout}",
+            f"the layout {options.layout} takes no address token",
             fix="drop it, or choose --layout hashed",
             binding="address_token",
         )
     if options.effort is not None and options.layout != "packed":
-        what = f"an effort is that of a search, of which there is none in the layout {options.layout}"
+        what = f"the layout {options.layout} has no search, and so takes no effort"
         raise TmmuError("INVALID_BINDING", what, fix="drop it, or choose --layout packed", binding="effort")
     if options.effort is not None and not 0 <= options.effort < EFFORT_END:
         fix = f"give a number below {EFFORT_END}"
-        raise TmmuError("INVALID_BINDING", f"an effort of {options.effort}", fix=fix, binding="effort")
+        raise TmmuError("INVALID_BINDING", f"the effort is {options.effort}", fix=fix, binding="effort")
 
 
 def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:
-    """INVALID_BINDING for a word that is none of those known."""
+    """Raise INVALID_BINDING for a word that is not one of those known."""
     if word not in known:
-        what = f"{binding.replace('_', ' ')} {word!r} is not known"
+        what = f"unknown {binding.replace('_', ' ')} {word!r}"
         raise TmmuError("INVALID_BINDING", what, fix=f"use one of {', '.join(known)}", binding=binding)
 
 
 def _without_gradient(model: Model) -> str | None:
-    """The first node for which neither the model nor a joint graph states what backward reads."""
+    """Return the first node for which neither the model nor a joint graph states what backward reads, or None."""
     if any(node.phase is Phase.BACKWARD for node in model.nodes) or any(t.saved_for_backward for t in model.tensors):
         return None
     owners = {body.owner for body in model.bodies[1:]}

@@ -1,4 +1,4 @@
-"""Patterns over names in configurations: `*` is any text. The verifier has a reading of its own."""
+"""Patterns over names in configurations: `*` is any text. The verifier has a separate implementation."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether `name` matches `pattern`, in which `*` stands for any text and everything else for itself.
+    """Return whether `name` matches `pattern`: `*` is any text, every other character is itself.
 
-    The pieces between the stars are looked for from left to right, each as early as it can stand: O(name).
+    The pieces between the stars are found from left to right, each as early as possible: O(name).
 
     >>> matches("layer*.weight", "layer0.fc1.weight"), matches("*[0]", "w[0]"), matches("a", "ab")
     (True, True, False)
@@ -29,12 +29,12 @@ def matches(pattern: str, name: str) -> bool:
 
 
 class NameMatcher:
-    """Matches names with several patterns; those without a star are looked up. O(patterns with a star) a name."""
+    """Matches names with several patterns. Patterns without a star are looked up. O(patterns with a star) a name."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._exact = {pattern for pattern in patterns if "*" not in pattern}
         self._others = [pattern for pattern in patterns if "*" in pattern]
 
     def __call__(self, name: str | None) -> bool:
-        """Whether a pattern matches; none matches no name."""
+        """Return whether a pattern matches; None matches no pattern."""
         return name is not None and (name in self._exact or any(matches(pattern, name) for pattern in self._others))

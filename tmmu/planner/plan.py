@@ -1,7 +1,7 @@
-"""From a model to its plan: liveness, aliasing, arenas, slots, layout, plan (001 PlanMemory_v2).
+"""Plan a model: liveness, aliasing, arenas, slots, layout, plan (001 PlanMemory_v2).
 
-Planning is pure: the same model, arenas, mode, layout and token give the same plan on every machine. Nothing here
-reads a clock, the environment or a file, and no float occurs.
+Planning is pure: the same model, arenas, mode, layout and token give the same plan on every machine. Nothing here reads
+a clock, the environment or a file, and no float occurs.
 spec: D1.1, D1.2, R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M2.13, M3.6
 """
 
@@ -46,7 +46,7 @@ class Planned:
 
 
 def replay_token(seed: int = 0) -> bytes:
-    """The 32-byte token of a seed: the commitment `replay_token_v1` over the seven fields of `spec/tmmu.md`. spec: A4.1
+    """Return the 32-byte token of a seed: the commitment `replay_token_v1` of seven fields (`spec/tmmu.md`). spec: A4.1
 
     >>> len(replay_token(0)), replay_token(0) == replay_token(1)
     (32, False)
@@ -64,22 +64,22 @@ def plan_memory(
     observer: MoveObserver | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Planned:
-    """Plan the memory of a valid model whose nodes stand in execution order.
+    """Plan the memory of a valid model whose nodes are in execution order.
 
     Parameters
     ----------
     model
         A model that `tmmu.ir.validate` accepts.
     arenas
-        Which arena holds which role, how large each may be, and how it is aligned.
+        The role, capacity and alignment of each arena.
     options
         The mode, the layout, the order and the tokens.
     policy
-        The devices with their memories, and which arenas a tensor may use where its role does not decide it.
+        The devices with their memories, and the arenas that a tensor may use if its role does not determine it.
     observer
-        Is called with each move by which the slots of the plan, and its pools, were given out; it changes nothing.
+        Called with each move that assigns slots and pools of the plan; it does not affect the plan.
     stopped
-        Is asked again and again while effort is spent; once it says so, the best that was found until then is taken.
+        Called repeatedly while effort is spent; once it returns True, the best placement found so far is used.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def plan_memory(
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
         if ordered is not model:
             written = ir_columns.to_object(ordered)
-        written = _kept(written)
+        written = _needed_columns(written)
         run = program(ordered)
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.
@@ -112,7 +112,7 @@ def plan_memory(
         ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
         sizes = envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy)
         fixed_at = {run.tensors[t].name: at for t, at in sorted(staying.items())}
-        del run, live, alias, written  # they are needed no more, and addresses take as much memory
+        del run, live, alias, written  # free their memory before addresses take as much
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
         layout, found = allocate(
             problem,
@@ -148,7 +148,7 @@ def plan_memory(
 
 
 def slot_table(assigned: SlotAssignment) -> table.Slots:
-    """Logical slots as columns."""
+    """Return logical slots as columns."""
     u32, u64 = np.uint32, np.uint64
     return table.Slots(
         column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64),
@@ -156,8 +156,8 @@ def slot_table(assigned: SlotAssignment) -> table.Slots:
     )  # fmt: skip
 
 
-def _kept(written: dict[str, Any]) -> dict[str, Any]:
-    """What a plan takes over of the columns of its model; the others need not wait for it in memory."""
+def _needed_columns(written: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of the model that its plan needs, so that the others can be freed."""
     tensors, nodes = ("name", "dtype", "role", "alignment", "saved"), ("name", "op", "body", *table.Steps.BOUNDED)
     of = {"tensors": tensors, "nodes": nodes}
     found = {part: {name: written[part][name] for name in names} for part, names in of.items()}
@@ -165,7 +165,7 @@ def _kept(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution, steps: int) -> tuple[Usage, ...]:
-    """What each arena needs: footprint, peak live bytes and max live with the first step that reaches each."""
+    """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each."""
     result = []
     birth, gone = storages.birth, storages.death + 1
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
@@ -179,7 +179,7 @@ def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution
             found.arena[k] == a
             and any(
                 found.arena[o] == a and problem.death[k] < problem.birth[o]
-                for o in others  # the other way round where it is `o` whose others are looked at
+                for o in others  # the reverse case is found when `o` is `k`
             )
             for k, others in problem.conflicts.items()
         )
@@ -191,7 +191,7 @@ def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution
 
 
 def _running(born: U32, gone: U32, amount: np.int64 | NDArray[Any], steps: int) -> NDArray[Any]:
-    """The total amount that is live at each step."""
+    """Return the total amount that is live at each step."""
     delta = np.zeros(steps + 1, amount.dtype)
     np.add.at(delta, born, amount)
     np.subtract.at(delta, gone, amount)
@@ -201,24 +201,24 @@ def _running(born: U32, gone: U32, amount: np.int64 | NDArray[Any], steps: int) 
 def _tensors(
     run: ModelProgram, live: liveness.Liveness, alias: Aliasing, written: dict[str, Any], mode: str
 ) -> tuple[tuple[str, ...], table.Tensors]:
-    """The element types, and the tensors as columns: those of the model as it is written, then scratch and copies."""
+    """Return the element types, and the tensors as columns: the model's as written, then scratch and copies."""
     t, made, u8, u32, u64 = written["tensors"], run.tensors[len(run.model.tensors) :], np.uint8, np.uint32, np.uint64
     types = tuple(dict.fromkeys([*written["dtypes"], *(x.dtype for x in made)]))
 
-    def extended(name: str, more: list[int]) -> NDArray[Any]:
+    def extend(name: str, more: list[int]) -> NDArray[Any]:
         given: NDArray[Any] = t[name]
         return column(np.concatenate([given, column(more, given.dtype.type)]), given.dtype.type) if made else given
 
     names = Names(t["name"], len(run.model.tensors))
-    roles = extended("role", [table.ROLES.index(x.role) for x in made])
+    roles = extend("role", [table.ROLES.index(x.role) for x in made])
     word = {s: i for i, s in enumerate(table.SHARES)}
     return types, table.Tensors(
         name=Names.of([*names, *(x.name for x in made)]) if made else names,
-        dtype=extended("dtype", [types.index(x.dtype) for x in made]),
+        dtype=extend("dtype", [types.index(x.dtype) for x in made]),
         role=roles,
-        flags=_flags(run, roles, extended("saved", [x.saved_for_backward for x in made]), mode),
+        flags=_flags(run, roles, extend("saved", [x.saved_for_backward for x in made]), mode),
         bytes=column([x.bytes for x in run.tensors], u64),
-        alignment=extended("alignment", [x.alignment for x in made]),
+        alignment=extend("alignment", [x.alignment for x in made]),
         birth=column(live.birth, u32),
         death=column(live.death, u32),
         storage=column(alias.storage, u32),
@@ -230,12 +230,12 @@ def _tensors(
 
 
 def _ops(written: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The operators, as the model lists them."""
+    """Return the operators in the model's order."""
     return tuple((domain, op) for domain, op in written["ops"])
 
 
 def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
-    """The steps as columns; they are the nodes as they are written where no node has bodies or scratch. spec: O1.7"""
+    """Return the steps as columns. Without bodies and scratch they are the nodes as written. spec: O1.7"""
     steps, names = run.steps, Names(nodes["name"], len(run.model.nodes))
     if run.is_plain:
         whole = column(np.full(len(steps), table.PARTS.index(NodePart.WHOLE)), np.uint8)
@@ -251,7 +251,7 @@ def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
 
 
 def _bodies(run: ModelProgram) -> table.Bodies:
-    """The bodies as columns."""
+    """Return the bodies as columns."""
     model, u8, u32 = run.model, np.uint8, np.uint32
     return table.Bodies(
         name=Names.of(list(run.body_names)),
@@ -259,12 +259,12 @@ def _bodies(run: ModelProgram) -> table.Bodies:
         enter=column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
         leave=column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
         iterates=column([body.iterates for body in model.bodies], u8),
-        exclusive=column([0] * len(model.bodies), u8),  # this planner lays arms out one after the other
+        exclusive=column([0] * len(model.bodies), u8),  # this planner lays out branches one after the other
     )
 
 
 def _storages(problem: AllocationProblem, found: Solution) -> table.Storages:
-    """Where each storage lies, as columns. spec: P2.3"""
+    """Return the place of each storage, as columns. spec: P2.3"""
     u32, u64 = np.uint32, np.uint64
     return table.Storages(
         arena=column(found.arena, u32),
@@ -277,7 +277,7 @@ def _storages(problem: AllocationProblem, found: Solution) -> table.Storages:
 
 
 def _flags(run: ModelProgram, roles: U8, saved: U8, mode: str) -> U8:
-    """What the caller writes and reads of each tensor, and what it keeps for a backward half."""
+    """Compute the flags of each tensor: the caller's writes and reads, and tensors kept for a backward half."""
     model, tensors = run.model, run.tensors
     is_input, is_output = np.zeros(len(tensors), np.bool_), np.zeros(len(tensors), np.bool_)
     is_input[list(model.inputs)], is_output[list(model.outputs)] = True, True
@@ -295,6 +295,6 @@ def _flags(run: ModelProgram, roles: U8, saved: U8, mode: str) -> U8:
 
 
 def _or_none(values: Sequence[int], absent: int) -> U32:
-    """A column of indices, `NONE` where one is absent."""
+    """Return a column of indices, with `NONE` for `absent`."""
     found = np.asarray(values, np.int64)
     return column(np.where(found == absent, NONE, found), np.uint32)

@@ -1,7 +1,7 @@
-"""The allocation problem: storages with their lifetimes, bytes and alignments, and the arenas that each may use.
+"""The allocation problem: storages with lifetimes, bytes and alignments, and the arenas that each may use.
 
-Aliasing makes it of a model, and what follows solves it: arenas, slots and a layout are assigned to storages alone, and
-nothing of that looks at tensors or steps any more. `of_plan` states the problem that a plan has solved.
+Aliasing builds it from a model. The following stages solve it: they assign arenas, slots and a layout to storages, and
+do not look at tensors or steps. `of_plan` returns the problem that a plan has solved.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
 from tmmu.plans.sections import Plan, configured
 
 Choices = tuple[int, ...]
-"""Rows of arenas, the first choice first."""
+"""Rows of arenas, the preferred one first."""
 
 
 Token = bytes
 
 
 class Fixed(NamedTuple):
-    """The byte at which a storage must begin, and the tensor because of which."""
+    """The byte where a storage must begin, and the tensor that requires it."""
 
     offset: int
     tensor: str
@@ -32,13 +32,13 @@ class Fixed(NamedTuple):
 
 @dataclass(frozen=True)
 class AllocationProblem:
-    """Storages in the order of their first tensor, a column for each fact, and the arenas that they are put into.
+    """Storages in the order of their first tensor, as columns, and the arenas that they are assigned to.
 
-    `birth` and `death` are steps, both included. `made` is the step that makes the storage, negative for what the
-    caller writes; `uses` how often steps read or write it, counted only where some storage has several `choices`,
-    else empty. `conflicts` has for a storage those that may never share a byte with it (T5). `address_token` is what
-    the layout `hashed` derives addresses from. `fixed` storages have one choice, and must begin where it says. `gaps`
-    are steps from the first to the last, within its life and in order, at which a storage's bytes are free for others.
+    `birth` and `death` are steps, both included. `made` is the step that makes the storage, negative for the caller's.
+    `uses` counts reads and writes by steps; it is empty unless some storage has several `choices`. `conflicts` maps a
+    storage to those that may never share a byte with it (T5). The layout `hashed` derives addresses from
+    `address_token`. A `fixed` storage has one choice, and must begin at its offset. `gaps` are ranges of steps (first,
+    last), within a storage's life and in order, when others may use its bytes.
     """
 
     arenas: tuple[ArenaConfiguration, ...]
@@ -65,14 +65,17 @@ class AllocationProblem:
         return [choices[0] for choices in self.choices]
 
     def members(self, arena: Sequence[int]) -> list[array[int]]:
-        """The storages of each arena, in order, where `arena` is the arena of each storage."""
+        """Return the storages of each arena, in order. `arena` is the arena of each storage."""
         found = [compact((), "i") for _ in self.arenas]
         for k, a in enumerate(arena):
             found[a].append(k)
         return found
 
     def live_bytes(self, storages: Sequence[int]) -> list[int]:
-        """The bytes of some storages that are live at each step up to the last death, at least one. O(N + steps)."""
+        """Return the bytes of some storages that are live at each step up to the last death, at least one.
+
+        O(N + steps).
+        """
         change = [0] * (max(self.death, default=0) + 2)
         for k in storages:
             change[self.birth[k]] += self.bytes[k]
@@ -84,7 +87,7 @@ class AllocationProblem:
 
 
 def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: Sequence[int]) -> dict[int, set[int]]:
-    """For each storage those that must never share a byte with it, by the pairs of tensors. spec: T5.1"""
+    """Return for each storage those that may never share a byte with it, by the pairs of tensors. spec: T5.1"""
     found: dict[int, set[int]] = {}
     for a, b in pairs:
         found.setdefault(storage[a], set()).add(storage[b])
@@ -93,7 +96,7 @@ def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: Sequence[int]) -> 
 
 
 def of_plan(plan: Plan) -> AllocationProblem:
-    """The problem of a plan's own storages, each pinned to the arena where it lies."""
+    """Return the problem of a plan's storages, each with its assigned arena as the only choice."""
     t, s = plan.allocation.tensors, plan.allocation.storages
     storage = t.storage.tolist()
     first = {k: row for row, k in reversed(list(enumerate(storage)))}

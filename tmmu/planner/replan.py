@@ -1,10 +1,9 @@
-"""What to do with a shape outside the envelope: abort, or plan again at the safepoint before the next iteration.
+"""Handle a shape outside the envelope: abort, or plan again at the safepoint before the next iteration.
 
-A plan holds for the shapes inside its envelope. One outside is refused before anything runs (`ABORT`), or met by a
-new plan for the smallest envelope that holds both, made at the safepoint that opens the iteration and before that runs
-(`REPLAN_AT_SAFEPOINT`). The decision and the new plan follow from their arguments alone: the same model, old
-plan and shape give the same new plan, and the record names the plan that was replaced and the one in its place.
-spec: R6.7, R6.8, R6.10
+A plan holds for the shapes inside its envelope. A shape outside is refused before anything runs (`ABORT`), or a new
+plan is made for the smallest envelope that holds both, at the safepoint that opens the iteration and before it runs
+(`REPLAN_AT_SAFEPOINT`). The decision and the new plan depend only on their arguments: the same model, old plan and
+shape give the same new plan. The record names the replaced plan and the new one. spec: R6.7, R6.8, R6.10
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
 
 
 class ReplanPolicy(enum.StrEnum):
-    """What a run does with a shape outside the envelope (001 II.H)."""
+    """The reaction of a run to a shape outside the envelope (001 II.H)."""
 
     ABORT = REPLAN_POLICIES[0]
     REPLAN_AT_SAFEPOINT = REPLAN_POLICIES[1]
 
 
 class Outside(NamedTuple):
-    """A dimension of a shape that the envelope does not hold: its name, its size, and the range it should be in."""
+    """A dimension of a shape that is outside of the envelope: its name, its size, and the permitted range."""
 
     name: str
     size: int
@@ -42,7 +41,7 @@ class Outside(NamedTuple):
 
 
 def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
-    """The dimensions of `shape` that the plan does not hold for. A dimension that it leaves out is as planned.
+    """Return the dimensions of `shape` outside of the plan's envelope. An omitted dimension is as planned.
 
     Raises INVALID_BINDING for a dimension that the plan does not have and for a size that no dimension can have.
     """
@@ -50,15 +49,17 @@ def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
     for name, size in shape.items():
         if name not in dims:
             known = ", ".join(map(repr, sorted(dims))) or "none"
-            raise _unbound(name, f"the plan has no dimension {name!r}", f"its dimensions are {known}")
+            raise _invalid_binding(name, f"the plan has no dimension {name!r}", f"its dimensions are {known}")
         if not 0 <= size < UINT64_END:
-            raise _unbound(name, f"no dimension can be {size}", "give a size below 2^64")
+            raise _invalid_binding(
+                name, f"expected a size of 0 or more below 2^64, got {size}", "give a size below 2^64"
+            )
     found = (Outside(name, size, *dims[name]) for name, size in sorted(shape.items()))
     return [dim for dim in found if not dim.low <= dim.size <= dim.high]
 
 
 def widened(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
-    """The bindings of a new plan: the smallest envelope that holds the old one and the shape. spec: R6.8
+    """Return the bindings of a new plan: the smallest envelope that holds the old one and the shape. spec: R6.8
 
     >>> widened(Bindings({"batch": 4}, ranges={"seq": (1, 4096)}), {"seq": 5000, "batch": 4}).ranges
     {'seq': (1, 5000)}
@@ -80,7 +81,7 @@ def replan(
     t: int = 0,
     address_token: bytes | None = None,
 ) -> tuple[Plan, ReplanRecord | None]:
-    """The plan under which iteration `t` runs with `shape`: the old one where it holds, else by the policy.
+    """Return the plan for iteration `t` with `shape`: the old one if it holds, otherwise by the policy.
 
     Parameters
     ----------
@@ -88,11 +89,11 @@ def replan(
         The plan in force before the safepoint.
     model
         The planned graph under `widened(plan.bindings, shape)`: expanded and recomputed for the plan's mode. It is
-        not looked at where the plan holds for the shape.
+        ignored if the plan holds for the shape.
     shape
         Sizes of named dimensions.
     policy
-        By default the plan's own; of a plan without an envelope, ABORT.
+        By default the plan's own; for a plan without an envelope, ABORT.
     t
         The iteration that the safepoint opens.
     address_token
@@ -101,13 +102,13 @@ def replan(
     Returns
     -------
     Plan, ReplanRecord or None
-        The old plan and None where it holds for the shape.
+        The old plan and None if it holds for the shape.
 
     Raises
     ------
     TmmuError
-        CONTRACT_VIOLATION under ABORT, naming the dimension, its size and the envelope; INVALID_BINDING where the
-        model or the token is not the one that was planned; else what `plan_memory` raises. Nothing is changed then.
+        CONTRACT_VIOLATION under ABORT, naming the dimension, its size and the envelope; INVALID_BINDING if the model or
+        the token differs from the planned one; otherwise the errors of `plan_memory`. Nothing is changed then.
 
     Notes
     -----
@@ -121,12 +122,18 @@ def replan(
         raise refused(plan, beyond)
     wanted = widened(plan.bindings, shape)
     if (model.bindings.dims, dict(model.bindings.ranges)) != (wanted.dims, wanted.ranges):
-        stated = f"it is bound to {_shown(envelope(model.bindings))}, not to {_shown(envelope(wanted))}"
-        raise _unbound("model", stated, "read the model again under the widened envelope")
+        stated = (
+            f"expected the bindings {_format_ranges(envelope(wanted))}, got {_format_ranges(envelope(model.bindings))}"
+        )
+        raise _invalid_binding("model", stated, "read the model again under the widened envelope")
     if model.source_digest != plan.origin.source_digest or model.name != plan.origin.model:
-        raise _unbound("model", "it is not the model that was planned", "give the file that the plan was made of")
+        raise _invalid_binding(
+            "model", "it is not the model that was planned", "give the file that the plan was made from"
+        )
     if plan.origin.address_token_digest != (None if address_token is None else hashlib.sha256(address_token).digest()):
-        raise _unbound("address_token", "it is not the token that the plan was made with", "give the same token")
+        raise _invalid_binding(
+            "address_token", "it is not the token that the plan was made with", "give the same token"
+        )
     origin = plan.origin
     options = PlanOptions(
         origin.mode,
@@ -143,12 +150,12 @@ def replan(
 
 
 def why(beyond: list[Outside]) -> str:
-    """Why a plan does not hold for a shape: each dimension that is outside, its size and its range."""
+    """Describe why a plan does not hold for a shape: each dimension that is outside, its size and its range."""
     return "; ".join(f"{dim.name} is {dim.size}, the envelope holds {dim.low} to {dim.high}" for dim in beyond)
 
 
 def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
-    """The abort: CONTRACT_VIOLATION with each dimension, its size and its range. spec: R6.7"""
+    """Return the abort: CONTRACT_VIOLATION with each dimension, its size and its range. spec: R6.7"""
     first = beyond[0]
     low, high = min(first.low, first.size), max(first.high, first.size)
     return TmmuError(
@@ -161,9 +168,9 @@ def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
     )
 
 
-def _shown(dims: Mapping[str, tuple[int, int]]) -> str:
+def _format_ranges(dims: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{name}={low}..{high}" for name, (low, high) in sorted(dims.items())) or "nothing"
 
 
-def _unbound(binding: str, what: str, fix: str) -> TmmuError:
+def _invalid_binding(binding: str, what: str, fix: str) -> TmmuError:
     return TmmuError("INVALID_BINDING", what, place=binding, fix=fix, binding=binding)

@@ -1,8 +1,8 @@
 """Logical slots: a linear scan over storages by birth, each taking the lowest free slot (001 AssignLogicalSlots_v1).
 
-Lifetimes are intervals, so their conflict graph is an interval graph: the scan uses exactly as many slots as
-storages are live at once, and no assignment can use fewer. A slot is as large and as strictly aligned as its
-largest and strictest storage. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1
+Lifetimes are intervals, so their conflict graph is an interval graph: the scan uses exactly the maximum number of
+storages live at once, and no assignment can use fewer. A slot is as large as its largest storage, and as strictly
+aligned as its strictest. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.sections import Plan
 
 MoveObserver = Callable[..., Any]
-"""Is called with each move by which storages are placed: the name of the event, and its facts by keyword."""
+"""Called with each move that places a storage: the name of the event, and its facts by keyword."""
 
 
 @dataclass(frozen=True)
 class SlotAssignment:
-    """The slot of each storage, numbered over all arenas; each slot's arena, bytes and alignment.
+    """The slot of each storage, numbered over all arenas, and each slot's arena, bytes and alignment.
 
     Slots of one arena are consecutive and in the order in which they were opened.
     """
@@ -36,21 +36,21 @@ class SlotAssignment:
     alignment: list[int]
 
     def arena_of_storages(self) -> list[int]:
-        """The arena of each storage: that of its slot."""
+        """Return the arena of each storage: that of its slot."""
         return [self.arena[slot] for slot in self.slot]
 
 
 def slots_of(plan: Plan) -> SlotAssignment:
-    """The slots that a plan claims."""
+    """Return the slots that a plan claims."""
     s = plan.slots
     return SlotAssignment(plan.slots.of.tolist(), s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist())
 
 
 def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver | None = None) -> SlotAssignment:
-    """Give every storage a slot of its arena.
+    """Assign every storage a slot of its arena.
 
-    `arena` is the arena of each storage. Ties fall by name (code points order as UTF-8 bytes do). `observer` is
-    called with each move in arenas that reuse and in which no conflict forbids one. O(storages x log storages) without
+    `arena` is the arena of each storage. Ties are broken by name (code points order as UTF-8 bytes do). `observer` is
+    called with each move in arenas that reuse bytes and have no conflicts. O(storages x log storages) without
     conflicts; memory O(storages).
     """
     slot = compact([0], "i") * len(problem)
@@ -61,7 +61,9 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
         if scanned is not None:
             listed = [[k, problem.name[k], problem.birth[k], problem.death[k], problem.bytes[k]] for k in members]
             scanned("scan", arena=problem.arenas[a].name, storages=listed)
-        opened = _scan(_in_order(problem, members), problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned)
+        opened = _scan(
+            _sort_storages(problem, members), problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned
+        )
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
@@ -73,15 +75,15 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
     return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
-def _in_order(problem: AllocationProblem, members: Sequence[int]) -> array[int]:
-    """Storages by birth, larger ones first, ties by name. O(n log n)."""
+def _sort_storages(problem: AllocationProblem, members: Sequence[int]) -> array[int]:
+    """Sort storages by birth, larger ones first, ties by name. O(n log n)."""
     birth, size = (
         column(map(of.__getitem__, members), np.uint64, len(members)) for of in (problem.birth, problem.bytes)
     )
     order = np.lexsort((~size, birth))
     rows = compact(np.asarray(members)[order], "i")
     birth, size = birth[order], size[order]
-    # Where both are the same of some in a row, their names decide.
+    # Names decide within a run of equal births and sizes.
     differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
     bounds = np.concatenate([[0], differs, [len(rows)]])
     for first in np.flatnonzero(np.diff(bounds) > 1).tolist():
@@ -130,7 +132,7 @@ def _scan(
 
 
 def _take(free: list[int], forbidden: set[int] | None, tenants: dict[int, set[int]]) -> int | None:
-    """The lowest free slot that never held a storage of `forbidden`, removed from `free`; None if there is none."""
+    """Remove and return the lowest free slot that never held a storage of `forbidden`; None if there is none."""
     if not forbidden:
         return heapq.heappop(free)
     passed = []

@@ -1,16 +1,16 @@
-"""Which of its arenas each storage is assigned to (M3).
+"""Assign each storage to one of its permitted arenas (M3).
 
-First try every storage in its preferred arena. Where that does not fit, storages with one choice are placed first, and
-the others follow in an order, each in the first of its arenas that has room for its bytes at every step of its life.
-Each assignment is given slots and a layout, which show what the arenas need. A layout needs more than is live: what it
-was seen to lose is kept free the next time. The first solution that fits is taken, else the one that lacks the fewest
-bytes.
+First every storage is tried in its preferred arena. If that does not fit, storages with one choice are placed first.
+The others follow in an order, each in the first of its arenas that has room for its bytes at every step of its life.
+Each assignment is given slots and a layout, which show the footprints of the arenas. A layout needs more bytes than are
+live: the bytes that it lost are kept free in the next attempt. The first solution that fits is taken, otherwise the one
+that lacks the fewest bytes.
 
-The orders, one after the other: *hot first*, by accesses for each step live (which is bytes moved for each byte and
-step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages
-take the arena that is then left with the least room, instead of the first that has room. Then more and more of every
-capacity is kept free, and all storages in their last choice come last. This is a heuristic: dividing storages among
-arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
+The orders are tried one after the other: *hot first*, by accesses for each step live (bytes moved for each byte and
+step occupied); the order of the slot scan; and larger first. If no order leads to a fit, storages take the
+arena that would be left with the least room, instead of the first that has room. Then an increasing part of every
+capacity is kept free. Last, all storages take their last choice. This is a heuristic: dividing storages among arenas is
+as hard as bin packing. It uses neither time nor randomness. spec: M3.11, M3.12
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tmmu.planner.slots import SlotAssignment
 from tmmu.plans.sections import PlacementBound
 
 ROUNDS = 6
-"""How often one order is tried, each time with what the layout was seen to lose kept free."""
+"""How many times one order is tried, each time keeping free what the layout was seen to lose."""
 EFFORT = 400_000
-"""How many storages are laid out in all while assignments are tried; what M3.12 requires is tried beyond that."""
+"""The most storages laid out in all attempts together; the attempts that M3.12 requires are made beyond it."""
 
 Move = tuple[str, dict[str, Any]]
-"""A move that gives out a slot or a pool: the name of the event, and its facts."""
+"""A recorded move that assigns a slot or a pool: the name of the event, and its facts."""
 
 Key = Callable[[AllocationProblem, int], tuple[int, ...]]
 
@@ -45,19 +45,19 @@ KEYS: tuple[Key, ...] = (
     lambda p, k: (p.birth[k], -p.bytes[k]),  # as slots are given
     lambda p, k: (-p.bytes[k] * (p.death[k] - p.birth[k] + 1), p.birth[k]),  # larger bytes x steps first
 )
-"""The orders in which storages choose; ties fall by name."""
+"""The orders of choice among storages; ties are broken by name."""
 SIMPLE = 1
-"""The order of the simple greedy, which is always tried (M3.12)."""
+"""The index of the simple greedy order, which is always tried (M3.12)."""
 SHARES = (64, 16, 4)
-"""Which part of each capacity is kept free, one after the other, before all storages go to their last choice."""
+"""The divisors of each capacity to keep free, one after the other, before all storages take their last choice."""
 
 
 @dataclass(frozen=True)
 class Solution:
     """The arena and the offset of each storage, the slots, and the footprint of each arena.
 
-    `short` are the arenas and memories that are too small, none where everything fits; `moves` those that gave out the
-    slots, and the pools of that layout, if they were recorded. `effort` and `bounds` are those of a search, if any.
+    `short` are the arenas and memories that are too small, empty if everything fits. `moves` are the recorded
+    assignments of slots, and of pools in that layout. `effort` and `bounds` are those of a search, if there was one.
     """
 
     arena: list[int]
@@ -71,12 +71,12 @@ class Solution:
 
     @property
     def excess(self) -> int:
-        """The bytes that arenas and memories lack, all together."""
+        """The bytes that all arenas and memories lack together."""
         return sum(short.required - short.capacity for short in self.short)
 
 
 def lay_out(problem: AllocationProblem, arena: list[int], layout: str, *, recorded: bool = False) -> Solution:
-    """Slots and addresses for storages whose arenas are chosen. Raises what the layout raises."""
+    """Assign slots and addresses to storages whose arenas are chosen. Raises the errors of the layout."""
     moves: list[Move] = []
     record = (lambda event, **facts: moves.append((event, facts))) if recorded else None
     assigned = slots.assign(problem, arena, record)
@@ -88,17 +88,17 @@ def lay_out(problem: AllocationProblem, arena: list[int], layout: str, *, record
 
 
 def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
-    """The first solution that fits, or the one that lacks the fewest bytes.
+    """Return the first solution that fits, or the one that lacks the fewest bytes.
 
     Raises
     ------
     TmmuError
-        What the layout raises, where it does so for every assignment.
+        The layout's error, if it raises one for every assignment.
 
     Notes
     -----
-    At most `3 + len(SHARES) + 2 x ROUNDS x len(KEYS)` layouts, and of large models `3 + len(SHARES) + EFFORT /
-    storages`; and for each, for every storage and each of its choices, a look at the square root of its steps.
+    At most `3 + len(SHARES) + 2 x ROUNDS x len(KEYS)` layouts, for large models `3 + len(SHARES) + EFFORT / storages`.
+    Each layout, for every storage and each of its choices, also costs the square root of its steps.
     """
     several = [k for k, choices in enumerate(problem.choices) if len(choices) > 1]
     search = _Search(problem, layout, recorded, several)
@@ -119,7 +119,7 @@ def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -
 
 
 def last_resorts(problem: AllocationProblem) -> list[list[int]]:
-    """What to keep free in each arena where no order led to a fit: nothing, then more and more of what there is."""
+    """Return the bytes to keep free in each arena if no order led to a fit: none, then increasing parts of the room."""
     room = [arena.capacity for arena in problem.arenas]
     for division in memories(problem):
         for a in division.arenas:
@@ -128,7 +128,7 @@ def last_resorts(problem: AllocationProblem) -> list[list[int]]:
 
 
 def lost_by(found: Solution, filling: Filling) -> list[int]:
-    """What to keep free in each arena besides live bytes: in one that is too small, the share that its layout lost."""
+    """Return the bytes to keep free in each arena: in one that is too small, the share that its layout lost."""
     lost = list(filling.lost)
     for a, footprint in enumerate(found.footprint):
         excess = max((short.required - short.capacity for short in found.short if a in short.arenas), default=0)
@@ -147,7 +147,7 @@ class _Search:
     layout: str
     recorded: bool
     several: list[int]
-    """The storages that have a choice: by their arenas an assignment is known."""
+    """The storages with several choices: their arenas identify an assignment."""
     tried: dict[tuple[int, ...], Solution | None] = field(default_factory=dict)
     best: Solution | None = None
     refusal: TmmuError | None = None
@@ -158,7 +158,7 @@ class _Search:
         return self.best is not None and not self.best.short
 
     def attempt(self, arena: list[int]) -> Solution | None:
-        """The solution with these arenas, None where the layout refuses them."""
+        """Lay out these arenas, once for each assignment. Returns None if the layout refuses them."""
         key = tuple(arena[k] for k in self.several)
         if key not in self.tried:
             self.tried[key] = None
@@ -173,7 +173,7 @@ class _Search:
         return self.tried[key]
 
     def fits_in(self, order: list[int], tightest: bool) -> bool:
-        """Try one order, keeping more and more free, until a solution fits or no new one is found."""
+        """Try one order, keeping more bytes free each time, until a solution fits or the attempts are used up."""
         lost = [0] * len(self.problem.arenas)
         for _ in range(min(ROUNDS, EFFORT // len(self.problem) - len(self.tried))):
             filling = Filling(self.problem, lost)

@@ -1,4 +1,4 @@
-"""Which arenas and memories are too small for what a layout needs. spec: A3.2, M3.10"""
+"""Find the arenas and memories that are too small for a layout. spec: A3.2, M3.10"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Shortfall(NamedTuple):
 
 
 def shortfalls(problem: AllocationProblem, slots: SlotAssignment, footprint: list[int]) -> list[Shortfall]:
-    """All arenas, then all memories, that are too small. O(arenas + slots)."""
+    """Return all arenas, then all memories, that are too small. O(arenas + slots)."""
     needs = [
         Shortfall(f"arena {arena.name!r}", [a], footprint[a], arena.capacity, is_memory=False)
         for a, arena in enumerate(problem.arenas)

@@ -1,4 +1,4 @@
-"""Arenas as they fill up with storages: which choice of a storage has room for its bytes at every step of its life.
+"""Arenas while they are filled: find a choice with room for a storage's bytes at every step of its life.
 
 spec: M3.10, M3.11
 """
@@ -17,13 +17,13 @@ from tmmu.plans.memories import Division, divide
 
 
 def memories(problem: AllocationProblem) -> list[Division]:
-    """The memories that have arenas, while nothing is in them."""
+    """Return the memories that have arenas, with nothing in them."""
     nothing = [0] * len(problem.arenas)
     return divide(problem.arenas, problem.policy, nothing, nothing)
 
 
 class Filling:
-    """Arenas as they fill up with some storages: the bytes live at each step of each, and the most at any."""
+    """Arenas while they are filled with storages: the live bytes at each step of each arena, and their maximum."""
 
     def __init__(self, problem: AllocationProblem, lost: list[int]) -> None:
         self.problem, self.lost = problem, lost
@@ -36,7 +36,7 @@ class Filling:
         self.shared: dict[int, tuple[int, list[int]]] = {
             a: (division.capacity, division.arenas) for division in memories(problem) for a in division.arenas
         }
-        # What holds all storages at once, one behind the other, is never full, whatever the layout: what is live there
+        # An arena that can hold all storages at once in sequence is never full in any layout, so that its live bytes
         # need not be known.
         behind = len(self.size) * max(*problem.alignment, *(arena.alignment for arena in problem.arenas))
         self.ample = [
@@ -45,9 +45,9 @@ class Filling:
         ]
 
     def fill(self, order: list[int], tightest: bool) -> list[int]:
-        """The arena of each storage: those with one choice in it, then those of `order`, each where there is room.
+        """Return the arena of each storage: first those with one choice, then those of `order`, each where it fits.
 
-        Where there is none it goes to its last choice, which is then too small.
+        A storage without room goes to its last choice, which is then too small.
         """
         arena = self.problem.preferred
         moving = set(order)
@@ -58,26 +58,26 @@ class Filling:
         return arena
 
     def _pick(self, k: int, tightest: bool) -> tuple[int, int]:
-        """The first choice with room, or the one that is then left with the least; the last where none has room.
+        """Return the first choice with room, or the one left with the least room; the last choice if none has room.
 
-        With the most bytes that are live in it then (0 where it has room for everything and that need not be known).
+        Also returns the most bytes live in it then, or 0 if it has room for everything and this need not be known.
         """
         choices = self.problem.choices[k]
         if not tightest:
             for a in choices:
-                top = 0 if self.ample[a] else self._with(a, k)
+                top = 0 if self.ample[a] else self._top_with(a, k)
                 if self._has_room(a, top):
                     return a, top
         else:
-            tops = {a: self._with(a, k) for a in choices}
+            tops = {a: self._top_with(a, k) for a in choices}
             roomy = [a for a in choices if self._has_room(a, tops[a])]
             if roomy:
                 found = min(roomy, key=lambda a: self.problem.arenas[a].capacity - tops[a])
                 return found, tops[found]
-        return choices[-1], self._with(choices[-1], k)
+        return choices[-1], self._top_with(choices[-1], k)
 
     def _span(self, a: int, k: int) -> tuple[int, int]:
-        """The steps at which a storage occupies its arena, the end excluded: all of them where it does not reuse."""
+        """Return the steps at which a storage occupies its arena, end excluded: all of them in a persistent arena."""
         return (
             (self.problem.birth[k], self.problem.death[k] + 1) if self.problem.arenas[a].reuse else (0, self.last + 1)
         )
@@ -99,12 +99,12 @@ class Filling:
             totals = list(accumulate(change[:-1]))
             self.live[a], self.top[a] = Levels(totals, self.dtype), max(totals)
 
-    def _with(self, a: int, k: int) -> int:
-        """The most bytes live in the arena if the storage lay there."""
+    def _top_with(self, a: int, k: int) -> int:
+        """Return the most bytes live in the arena if the storage is added."""
         return max(self.top[a], self._levels(a).most(*self._span(a, k)) + self.size[k])
 
     def _has_room(self, a: int, top: int) -> bool:
-        """Whether the arena may have `top` bytes live, besides what is kept free."""
+        """Return whether the arena may have `top` bytes live, in addition to the bytes kept free."""
         top += self.lost[a]
         if top > self.problem.arenas[a].capacity:
             return False
@@ -114,7 +114,7 @@ class Filling:
         return top + sum(self.top[o] + self.lost[o] for o in together if o != a and self.top[o]) <= capacity
 
     def _add(self, a: int, k: int, top: int) -> None:
-        """Put a storage into the arena, in which `top` bytes are live then."""
+        """Put a storage into the arena, which then has at most `top` bytes live."""
         if top:
             self.top[a] = top
             self._levels(a).add(*self._span(a, k), self.size[k])

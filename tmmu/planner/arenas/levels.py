@@ -1,8 +1,8 @@
-"""The bytes that are live at each step of an arena: the most over some steps, and more over some steps.
+"""The live bytes at each step of an arena: query the maximum over a range of steps, and add to a range of steps.
 
-Steps stand in blocks of about √steps. A block stores its most, and what was added to all of its steps at once, so that
-neither question looks at more than two blocks from within and at the others as one entry each: O(√steps), where
-looking at every step of a life is O(steps), and quadratic over storages that live long.
+Steps are grouped into blocks of about √steps. A block stores its maximum, and the amount added to all of its steps. So
+a query or an addition visits steps within at most two blocks, and one entry for each other block: O(√steps). Visiting
+every step of a life would be O(steps), and quadratic over long-lived storages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 
 class Levels:
-    """Totals at steps 0 to n - 1. `looks` counts the entries that were looked at: the cost, the same everywhere.
+    """Totals at steps 0 to n - 1. `looks` counts the entries visited: the cost, the same on every machine.
 
     >>> levels = Levels([1, 1, 1, 1], np.int64)
     >>> levels.add(1, 3, 5)
@@ -25,19 +25,19 @@ class Levels:
     """
 
     def __init__(self, totals: Sequence[int], dtype: Any) -> None:
-        """`dtype` must hold every total that occurs: np.int64, or object for what is larger."""
+        """`dtype` must hold every total that occurs: np.int64, or object for larger ones."""
         width = isqrt(len(totals)) + 1
         blocks = -(-len(totals) // width)
         inside = np.zeros(blocks * width, dtype)
         inside[: len(totals)] = totals
         self._width = width
-        self._inside: NDArray[Any] = inside.reshape(blocks, width)  # without what was added to the whole block
+        self._inside: NDArray[Any] = inside.reshape(blocks, width)  # without the amount added to the whole block
         self._added: NDArray[Any] = np.zeros(blocks, dtype)
         self._most: NDArray[Any] = self._inside.max(axis=1)
         self.looks = 0
 
     def most(self, first: int, end: int) -> int:
-        """The largest total at steps `first` to `end - 1`; there is at least one."""
+        """Return the largest total at steps `first` to `end - 1`; there is at least one step."""
         width = self._width
         a, low = divmod(first, width)
         b, high = divmod(end - 1, width)

@@ -1,7 +1,7 @@
-"""Which arenas each tensor may use: those that its node requests, its first matching rule lists, or its role has (M3).
+"""Find the arenas that each tensor may use: those of its node's request, its first matching rule, or its role (M3).
 
-The node of a tensor is the one that writes it, or the first that reads what the caller writes. The device of a node is
-the first that has a pattern for its name or its operator. spec: M3.7, M3.8
+The node of a tensor is the one that writes it; for the caller's tensors the first that reads it. The device of a node
+is the first with a pattern for its name or its operator. spec: M3.7, M3.8
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tmmu.plans.sections import Plan, configured
 
 
 class RuleSubject(NamedTuple):
-    """What rules match: a tensor's role and name, and the name and operator of its node, if it has one."""
+    """The properties that rules match: a tensor's role and name, and its node's name and operator, if it has one."""
 
     role: Role
     name: str
@@ -28,14 +28,14 @@ class RuleSubject(NamedTuple):
 
 
 class Permitted(NamedTuple):
-    """The choices of a tensor, empty where there is no arena for it, and the row of the rule for them, if any."""
+    """The choices of a tensor, empty if no arena is for it, and the row of the rule that gave them, if any."""
 
     choices: Choices
     rule: int | None
 
 
 class Directory:
-    """The configuration as tables, in which tensors are looked up."""
+    """The configuration as lookup tables for tensors."""
 
     def __init__(self, arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> None:
         number = {arena.name: a for a, arena in enumerate(arenas)}
@@ -46,7 +46,7 @@ class Directory:
         self.runs_on: dict[tuple[str | None, str | None], str | None] = {}
 
     def device(self, subject: RuleSubject) -> str | None:
-        """The device of the tensor's node, None where it has none."""
+        """Return the device of the tensor's node, None if it has none."""
         key = subject.node, subject.op
         if key not in self.runs_on:
             fitting = (name for name, nodes, ops in self.by_device if nodes(subject.node) or ops(subject.op))
@@ -54,7 +54,7 @@ class Directory:
         return self.runs_on[key]
 
     def look_up(self, subject: RuleSubject) -> Permitted:
-        """The choices by the first rule that matches, else by the role."""
+        """Return the choices by the first rule that matches, otherwise by the role."""
         for r, (rule, names, ops) in enumerate(self.rules):
             if self._matches(rule, names, ops, subject):
                 return Permitted(self.by_rule[r], r)
@@ -70,7 +70,10 @@ class Directory:
 
 
 def _first_steps(tensors: int, accesses: Iterable[tuple[Sequence[int], Sequence[int]]]) -> list[int | None]:
-    """The step of each tensor's node: the first that writes it, else the first that reads it. `accesses` by step."""
+    """Return the step of each tensor's node: the first that writes it, otherwise the first that reads it.
+
+    `accesses` has the reads and writes of each step.
+    """
     writer: list[int | None] = [None] * tensors
     reader: list[int | None] = [None] * tensors
     for s, (reads, writes) in enumerate(accesses):
@@ -84,10 +87,10 @@ def _first_steps(tensors: int, accesses: Iterable[tuple[Sequence[int], Sequence[
 
 
 def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[Choices]:
-    """The arenas that each tensor may use, best first. O((tensors + accesses) x rules).
+    """Return the arenas that each tensor may use, best first. O((tensors + accesses) x rules).
 
-    A scratch request may name its arena. A caller's tensor that a step changes is still the caller's. Raises
-    INVALID_ARENA_CONFIG for a tensor that no arena is for.
+    A scratch request may name its arena. A caller's tensor that a step mutates remains the caller's. Raises
+    INVALID_ARENA_CONFIG for a tensor without an arena.
     """
     directory, by_name = Directory(arenas, policy), {arena.name: a for a, arena in enumerate(arenas)}
     steps: Sequence[int | None] = [None] * len(run.tensors)
@@ -121,7 +124,10 @@ def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy
 
 
 def of_plan(plan: Plan) -> list[Permitted]:
-    """The same for the tensors of a plan, with the rule; a scratch request's own arena is not known to a plan."""
+    """Return the choices of each tensor of a plan, with the rule.
+
+    A plan does not record the arena of a scratch request.
+    """
     directory = Directory(configured(plan), plan.configuration.policy)
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     changed = map(frozenset, mutates)

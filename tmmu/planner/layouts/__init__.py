@@ -1,7 +1,7 @@
-"""How addresses follow from storages and slots: one file a layout, each with `IN_PLACE` and `place`.
+"""Layouts: how addresses follow from storages and slots. One file for each layout, with `IN_PLACE` and `place`.
 
 `place(problem, slots)` returns the offset of each storage and the footprint of each arena. Logical slots are assigned
-whatever the layout, and persistent arenas lie in sequence in all of them. spec: A7.1, A7.2
+for every layout, and persistent arenas are laid out in sequence in all of them. spec: A7.1, A7.2
 """
 
 from tmmu.planner.layouts import hashed, packed, pools, slots

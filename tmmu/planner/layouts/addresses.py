@@ -1,4 +1,4 @@
-"""What a layout returns: an offset for each storage; and the refusal of what ends beyond 64 bits. spec: A1.3, A3.1"""
+"""The result of a layout, an offset for each storage; and the error for an end beyond 64 bits. spec: A1.3, A3.1"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Addresses(NamedTuple):
 
 
 def overflow(what: str, arena: str, offset: int, size: int) -> TmmuError:
-    """ALLOCATION_OVERFLOW for something of `size` bytes that would end beyond 64 bits."""
+    """Return ALLOCATION_OVERFLOW for an object of `size` bytes that would end beyond 64 bits."""
     return TmmuError(
         "ALLOCATION_OVERFLOW",
         f"{what} would end at {offset + size}, beyond 64 bits",

@@ -1,8 +1,7 @@
-"""Boxes around those that are fixed: two placements that always exist, from which searches go on.
+"""Place boxes around fixed ones: two placements that always exist, as starting points of searches.
 
-A fixed box has its bytes while it is live, and no other box may be there then. What is put around it is right whatever
-is fixed, if the fixed boxes themselves are apart; how low it is, the portfolio and the search decide.
-spec: A10.4, A10.5
+A fixed box owns its bytes while it is live, and no other box may be there then. These placements are right for any
+fixed boxes that do not overlap each other. The portfolio and the search then lower them. spec: A10.4, A10.5
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from tmmu.core.alignment import align_up
 from tmmu.planner.layouts.boxes import Boxes, Packing
 
 LOOKS = 4_000_000
-"""Where boxes times fixed boxes are more, the bytes of a fixed box are kept free at all steps."""
+"""If boxes times fixed boxes exceed this, the bytes of a fixed box are kept free at all steps."""
 
 
 def above(boxes: Boxes, first: Packing) -> Packing:
-    """`first` where it has each fixed box in its place; else what is not fixed in it above all that is. O(n)."""
+    """Return `first` if it keeps the fixed boxes; otherwise put its other boxes above all fixed ones. O(n)."""
     if all(first.offsets[i] == at for i, at in boxes.fixed.items()):
         return first
     up = align_up(boxes.fixed_end(), max(boxes.alignment))
@@ -26,7 +25,7 @@ def above(boxes: Boxes, first: Packing) -> Packing:
 
 
 def in_sequence(boxes: Boxes, first: Packing) -> Packing:
-    """Boxes that never share a byte: one behind the other in the order that they have in `first`, past what is fixed.
+    """Place boxes that never share a byte in sequence, in the order of `first`, skipping fixed ones.
 
     O(n log n). spec: A7.2
     """
@@ -47,16 +46,16 @@ def in_sequence(boxes: Boxes, first: Packing) -> Packing:
 
 
 def best_fit(boxes: Boxes) -> Packing:
-    """Allocate and free along the steps, each box into the smallest free block that holds it beside what is fixed.
+    """Allocate and free along the steps, each box in the smallest free block that holds it beside the fixed boxes.
 
-    A box keeps clear of the fixed boxes that are born while it lives. O(n (fixed + log n)), and O(n log n) for many.
+    A box avoids the fixed boxes that are born during its life. O(n (fixed + log n)), and O(n log n) for many.
     """
     birth, death, size, fixed = boxes.birth, boxes.death, boxes.size, boxes.fixed
     offsets = [fixed.get(i, 0) for i in range(len(boxes))]
     coming = sorted(fixed, key=birth.__getitem__)
     births = [birth[i] for i in coming]
     free = _Blocks()
-    is_kept = len(fixed) * len(boxes) > LOOKS or bool(boxes.gaps)  # in gaps fixed boxes may have common bytes
+    is_kept = len(fixed) * len(boxes) > LOOKS or bool(boxes.gaps)  # in gaps, fixed boxes may share bytes
     if is_kept:
         for low, high in merged([(at, at + size[i]) for i, at in fixed.items()]):
             free.take_at(low, high)
@@ -76,7 +75,7 @@ def best_fit(boxes: Boxes) -> Packing:
 
 
 def merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes, or steps, as intervals that are apart, in order."""
+    """Merge intervals into disjoint ones with the same bytes (or steps), in order."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
         if found and low <= found[-1][1]:
@@ -91,7 +90,7 @@ class _Blocks:
 
     END = 1 << 80
     TRIES = 8
-    """How many blocks, smallest first, may fail for what is closed in them before the last is taken."""
+    """How many blocks, smallest first, may fail because of closed bytes before the last block is taken."""
 
     def __init__(self) -> None:
         self.by_size = [(self.END, 0)]
@@ -111,14 +110,14 @@ class _Blocks:
         return end
 
     def take_at(self, low: int, high: int) -> None:
-        """Use [low, high), which is free."""
+        """Use the free range [low, high)."""
         start = self.starts[bisect.bisect(self.starts, low) - 1]
         end = self._remove(start)
         self._add(start, low)
         self._add(high, end)
 
     def give(self, low: int, high: int) -> None:
-        """Free [low, high), joined with the free blocks on either side."""
+        """Free [low, high), joined with the free blocks on both sides."""
         at = bisect.bisect(self.starts, low)
         before = self.starts[at - 1] if at else None
         if high in self.end_of:
@@ -129,7 +128,7 @@ class _Blocks:
         self._add(low, high)
 
     def take(self, size: int, alignment: int, closed: list[tuple[int, int]]) -> int:
-        """The offset of `size` bytes, now used, that are free and not closed; the last block has room at last."""
+        """Use `size` free bytes outside of `closed`, and return their offset; the last block always has room."""
         first = bisect.bisect_left(self.by_size, (size, -1))
         for _, start in [*self.by_size[first : first + self.TRIES], self.by_size[-1]]:
             at = align_up(start, alignment)

@@ -1,8 +1,8 @@
 """An allocator run along the steps: each box goes into the smallest free block that holds it.
 
-Free blocks are kept in order of (bytes, start) in pieces of bounded length, so that a million of them cost little more
-than a few, and by both of their ends. What lies above the highest box is a free block like any other, too large ever to
-be used up. `fit` is one function for lists of Python's integers and, compiled, for int64 arrays.
+Free blocks are kept in order of (bytes, start), in pieces of bounded length, so that a million of them cost little more
+than a few; they are also indexed by both ends. The space above the highest box is a free block as well, too large to be
+used up. `fit` is one function for lists of Python integers and, compiled, for int64 arrays.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from tmmu.core.alignment import align_up
 
 TRIES = 8
-"""How many blocks, smallest first, may fail for their alignment before the box goes on top."""
+"""How many blocks, smallest first, may fail because of alignment before the box goes on top."""
 
 PIECE = 512
-"""The most blocks in a piece: a longer one is divided."""
+"""The most blocks in a piece; a longer piece is split."""
 
 Block = tuple[int, int]
-"""The bytes of a free block, and where it starts."""
+"""The bytes of a free block, and its start."""
 
 
 def fit(
@@ -30,12 +30,12 @@ def fit(
     longest: int,
     offset: list[int],
 ) -> int:
-    """Write the offset of each box; return the end of the highest. O(n log n).
+    """Write the offset of each box, and return the end of the highest. O(n log n).
 
-    `order` has the boxes by birth, `by_death` by death. `endless` is twice what the boxes would take one after the
-    other, or more. A piece has at most `longest` blocks, which decides time alone.
+    `order` has the boxes by birth, `by_death` by death. `endless` is at least twice what the boxes would take in
+    sequence. A piece has at most `longest` blocks, which affects only time.
     """
-    free = [[(endless, 0), (endless + 1, 0)]]  # the second is no block: it ends the list
+    free = [[(endless, 0), (endless + 1, 0)]]  # the second ends the list
     end_of, start_of = {0: endless}, {endless: 0}
     dead = height = 0
     for i in order:
@@ -75,7 +75,7 @@ def fit(
 
 
 def _find(free: list[list[Block]], key: Block) -> tuple[int, int]:
-    """The piece, and the place in it, of the first block that is not below `key`."""
+    """Return the piece, and the place in it, of the first block that is not below `key`."""
     low, high = 0, len(free) - 1
     while low < high:
         middle = (low + high) // 2
@@ -97,7 +97,7 @@ def _find(free: list[list[Block]], key: Block) -> tuple[int, int]:
 def _add(
     free: list[list[Block]], end_of: dict[int, int], start_of: dict[int, int], longest: int, start: int, end: int
 ) -> None:
-    """[start, end) is free."""
+    """Add the free block [start, end)."""
     at, place = _find(free, (end - start, start))
     piece = free[at]
     piece.insert(place, (end - start, start))
@@ -108,7 +108,7 @@ def _add(
 
 
 def _remove(free: list[list[Block]], end_of: dict[int, int], start_of: dict[int, int], start: int, end: int) -> None:
-    """The free block [start, end) is free no longer."""
+    """Remove the free block [start, end)."""
     at, place = _find(free, (end - start, start))
     free[at].pop(place)
     if not len(free[at]):

@@ -1,8 +1,8 @@
-"""Fitting boxes under each other: a box is a storage's steps × bytes, and boxes that meet in time must not in bytes.
+"""Place boxes, a storage's steps × bytes each: boxes that overlap in time must not overlap in bytes.
 
-Three greedy engines, each exact in integers and deterministic: an allocator run over the steps (`best_fit`) for any
-number of boxes, and lowest-fit in a given order, once with lists of neighbours for boxes that have few
-(`Neighbours`), once with NumPy scans for boxes that have many (`lowest_fit`). Layouts choose among what they return.
+Three greedy engines, exact in integers and deterministic. `best_fit` is an allocator run over the steps, for any number
+of boxes. Lowest-fit places boxes in a given order: `Neighbours` with lists of neighbours for boxes that have few,
+`lowest_fit` with NumPy scans for boxes that have many. Layouts choose among their results.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compiled
 from tmmu.planner.problem import AllocationProblem
 
 MANY = 100_000
-"""From how many boxes on loading what is compiled takes less time than it saves, and columns less memory than lists."""
+"""From this many boxes on, compiled code saves more time than loading takes, and columns save memory over lists."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Births, deaths (included), sizes (at least 1) and alignments; `apart` are boxes that may share no byte ever.
+    """Births, deaths (included), sizes (at least 1) and alignments.
 
-    `fixed` are offsets where boxes must lie; `gaps` are steps from the first to the last at which a box is not live,
-    within its life and in order. `best_fit` and `by_length` look at neither, and at gaps `Neighbours` and the
-    complete search alone: to all others a box with gaps is live throughout.
+    `apart` maps a box to boxes that may never share a byte.
+
+    `fixed` are the offsets of fixed boxes. `gaps` are ranges of steps, first to last, at which a box is not live,
+    within its life and in order. `best_fit` and `by_length` ignore both. Only `Neighbours` and the complete search use
+    gaps; for the others a box with gaps is live throughout.
     """
 
     birth: Sequence[int]
@@ -48,7 +50,7 @@ class Boxes:
         return len(self.birth)
 
     def part(self, rows: Sequence[int]) -> Boxes:
-        """Some of the boxes, numbered anew, with what binds them."""
+        """Return some of the boxes, renumbered, with the constraints among them."""
         at = {i: k for k, i in enumerate(rows)}
         return Boxes(
             [self.birth[i] for i in rows],
@@ -61,7 +63,7 @@ class Boxes:
         )
 
     def pieces(self) -> Iterator[tuple[int, int, int]]:
-        """The box, the first and the last step of each time that a box is live without a gap."""
+        """Yield each period in which a box is live without a gap: the box, the first step and the last."""
         for i, (birth, death) in enumerate(zip(self.birth, self.death, strict=True)):
             for first, last in self.gaps.get(i, ()):
                 yield i, birth, first - 1
@@ -69,13 +71,13 @@ class Boxes:
             yield i, birth, death
 
     def peak(self) -> int:
-        """The most bytes live at one step: no placement is smaller. O(n log n)."""
+        """Return the most bytes live at one step: no placement is smaller. O(n log n)."""
         return self._peak(self._sizes())
 
     def least(self, *, is_fixed: bool = True) -> int:
-        """A bound that counts alignment in: what is live is padded to a multiple of it, but for what lies on top.
+        """Return a lower bound that includes alignment: live sizes are padded to a multiple of it, except the topmost.
 
-        With `is_fixed` it also counts where the highest fixed box ends.
+        With `is_fixed` it also includes the end of the highest fixed box.
         """
         step, sizes = min(self.alignment, default=1), self._sizes()
         padded = (sizes + (step - 1)) & -step
@@ -83,20 +85,20 @@ class Boxes:
         return max(self._peak(sizes), self._peak(padded) - spared, self.fixed_end() if is_fixed else 0)
 
     def fixed_end(self) -> int:
-        """The end of the highest box that is fixed, 0 where none is."""
+        """Return the end of the highest fixed box, 0 if there is none."""
         return max((at + self.size[i] for i, at in self.fixed.items()), default=0)
 
     @cached_property
     def is_wide(self) -> bool:
-        """May ends of boxes, each as low as it can be, or sums of sizes leave 63 bits? They need Python's integers."""
+        """Whether sums of sizes, or ends of boxes as low as possible, may exceed 63 bits and need Python integers."""
         return sum(self.size) + sum(self.alignment) + self.fixed_end() >= INT64_SAFE
 
     def _sizes(self) -> NDArray[Any]:
-        return np.asarray(self.size, object) if self.is_wide else _words(self.size)
+        return np.asarray(self.size, object) if self.is_wide else _as_int64(self.size)
 
     def _peak(self, sizes: NDArray[Any]) -> int:
         if not self.gaps:
-            # At each birth what was born until then is live, but for what died before.
+            # At each birth, everything born until then is live, except what died before.
             birth, death = np.asarray(self.birth, np.int64), np.asarray(self.death, np.int64)
             by_birth, by_death = np.argsort(birth, kind="stable"), np.argsort(death, kind="stable")
             born, died = np.cumsum(sizes[by_birth]), np.append(0, np.cumsum(sizes[by_death]))
@@ -115,14 +117,14 @@ class Boxes:
 
     @cached_property
     def meetings(self) -> int:
-        """How many ordered pairs of boxes meet in time. O(n log n)."""
+        """The number of ordered pairs of boxes that overlap in time. O(n log n)."""
         births, deaths = np.sort(np.asarray(self.birth)), np.sort(np.asarray(self.death))
         begun = np.searchsorted(births, deaths, "right")
         gone = np.searchsorted(deaths, births, "left")
         return int((begun - gone).sum()) - len(self)
 
     def keeps_apart(self, offsets: Sequence[int]) -> bool:
-        """Does a placement keep the boxes apart that may never share a byte?"""
+        """Return whether a placement keeps boxes disjoint that may never share a byte."""
         return all(
             offsets[i] + self.size[i] <= offsets[j] or offsets[j] + self.size[j] <= offsets[i]
             for i, others in self.apart.items()
@@ -130,13 +132,13 @@ class Boxes:
         )
 
 
-def _words(values: Sequence[int]) -> NDArray[np.int64]:
-    """Integers below 2^63 as int64, in the bytes that they have where they are words already."""
+def _as_int64(values: Sequence[int]) -> NDArray[np.int64]:
+    """Convert integers below 2^63 to int64, without a copy if they are words already."""
     return np.asarray(values).view(np.int64)
 
 
 def boxes_of(problem: AllocationProblem, members: Sequence[int], alignment: int) -> Boxes:
-    """Some storages of an arena with that alignment; one of zero bytes counts as one byte. spec: T7.1"""
+    """Return some storages of an arena as boxes, with at least that alignment; zero bytes count as one. spec: T7.1"""
     number = {k: i for i, k in enumerate(members)} if problem.conflicts else {}
     sizes, aligned = map(problem.bytes.__getitem__, members), map(problem.alignment.__getitem__, members)
     is_many = len(members) >= MANY
@@ -158,21 +160,21 @@ def boxes_of(problem: AllocationProblem, members: Sequence[int], alignment: int)
 
 
 class Packing(NamedTuple):
-    """The offset of each box, and the end of the last."""
+    """The offset of each box, and the end of the highest."""
 
     offsets: Sequence[int]
     height: int
 
 
 class Stuck(NamedTuple):
-    """A placement given up at the first box whose end is not below the height to beat; `work` is what it cost."""
+    """A placement abandoned at the first box whose end is not below the height to beat; `work` is its cost."""
 
     box: int
     work: int
 
 
 class Neighbours:
-    """Lowest-fit for boxes with few neighbours in time: O(meetings) memory, O(meetings log n) an order."""
+    """Lowest-fit for boxes with few neighbours in time: O(pairs) memory, O(pairs log n) for each order."""
 
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
@@ -187,11 +189,14 @@ class Neighbours:
                 self.of[j].append(i)
             live[i] = None
             heapq.heappush(dying, (last, i))
-        if boxes.gaps or boxes.apart:  # two may meet more than once
+        if boxes.gaps or boxes.apart:  # two may overlap more than once
             self.of = [list(dict.fromkeys(of)) for of in self.of]
 
     def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
-        """Each box of `order` at the lowest free aligned offset; `Stuck` where an end would not be below `below`."""
+        """Place each box of `order` at the lowest free aligned offset.
+
+        Returns `Stuck` if an end would not be below `below`.
+        """
         size, alignment = self.boxes.size, self.boxes.alignment
         low, end = [-1] * len(order), [0] * len(order)
         for i, at in self.boxes.fixed.items():
@@ -214,12 +219,12 @@ class Neighbours:
         return Packing(low, height)
 
     def improve(self, order: Sequence[int], best: Packing, bound: int, work: int) -> Packing:
-        """Place in `order`, then again and again with the box that was in the way moved forward, until `work` is spent.
+        """Place in `order`, then repeatedly with the obstructing box moved forward, until `work` is spent.
 
-        The box that first fails to end below the best height so far goes halfway forward among those of its
-        neighbours that were placed before it. Returns the best placement, `best` if none was better. Ends early at
-        `bound`, and after `TURNS` turns for each box. `work` counts neighbours looked at, so that the result is the
-        same on every machine. spec: A8.3
+        The box that first fails to end below the best height so far moves halfway forward among those of its neighbours
+        that were placed before it. Returns the best placement, `best` if none was better. Ends early at `bound`, and
+        after `TURNS` turns for each box. `work` counts neighbours visited, so that the result is the same on every
+        machine. spec: A8.3
         """
         order = list(order)
         for _ in range(TURNS * len(order)):
@@ -235,25 +240,25 @@ class Neighbours:
             mine = set(self.of[found.box])
             before = [k for k in range(place) if order[k] in mine]
             if not before:
-                break  # it lies at the bottom already: the bound is its own size
+                break  # it is at the bottom already: the bound is its own size
             order.insert(before[len(before) // 2], order.pop(place))
         return best
 
 
 TURNS = 4
-"""How often an order of n boxes is changed, for each of them: small arenas are not searched for long."""
+"""How many times, for each box, the order is changed: small arenas are not searched for long."""
 FIXED = 20
-"""What placing a box costs apart from its neighbours, in neighbours looked at."""
+"""The cost of placing a box apart from its neighbours, in neighbours visited."""
 
 
 def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
-    """Place boxes in `order`, in which what is fixed comes first, each at the lowest free offset.
+    """Place boxes in `order`, fixed boxes first, each at the lowest free offset.
 
-    O(n²) in NumPy scans; sums must fit 63 bits.
+    O(n²) in NumPy scans; sums must fit into 63 bits.
     """
     births, deaths = np.array(boxes.birth, np.int64), np.array(boxes.death, np.int64)
     n = len(order)
-    b, d = births[order], deaths[order]  # in placing order, so that what is placed is a prefix
+    b, d = births[order], deaths[order]  # in placing order, so that placed boxes are a prefix
     low, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
     offsets, height = [0] * n, 0
     for k, i in enumerate(order):
@@ -265,7 +270,7 @@ def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
 
 
 def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: int) -> int:
-    """The lowest aligned offset with `size` free bytes between the intervals [low, end)."""
+    """Return the lowest aligned offset with `size` free bytes between the intervals [low, end)."""
     if not len(low):
         return 0
     by_address = np.argsort(low, kind="stable")
@@ -278,15 +283,15 @@ def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: i
 
 
 def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE) -> Packing:
-    """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n).
+    """Allocate and free along the steps, each box in the smallest free block that holds it. O(n log n).
 
-    `compile_` gives the compiled loop, if any; by default it is asked for where boxes are many. Sums of 2^62 and more
-    are made of Python's integers. `longest` is that of `best_fit.fit`.
+    `compile_` returns the compiled loop, or None; by default it is used for many boxes. Sums from 2^62 on use Python
+    integers. `longest` is that of `best_fit.fit`.
     """
     is_wide, endless = boxes.is_wide, 2 * (sum(boxes.size) + sum(boxes.alignment))
     kind = np.int32 if max(boxes.death, default=0) < 1 << 31 else np.int64
     birth, death = np.asarray(boxes.birth, kind), np.asarray(boxes.death, kind)
-    size, alignment = (np.asarray(of, object) if is_wide else _words(of) for of in (boxes.size, boxes.alignment))
+    size, alignment = (np.asarray(of, object) if is_wide else _as_int64(of) for of in (boxes.size, boxes.alignment))
     order = np.lexsort((-size, birth)).astype(kind)
     by_death = np.argsort(death, kind="stable").astype(kind)
     if compile_ is None and len(boxes) >= MANY:
@@ -302,13 +307,13 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
 
 
 def from_both_ends(boxes: Boxes) -> Packing | None:
-    """Of two boxes that meet one begins at 0 and the other ends at the top, or as near below as its alignment lets it.
+    """Place boxes so that of two that overlap in time one begins at 0 and the other ends at the top, if aligned.
 
-    A chain of operations needs no more than its peak that way, but for what is lost to alignment. None where three
-    meet. O(n log n).
+    A chain of operations then needs no more than its peak, except for bytes lost to alignment. Returns None if three
+    boxes overlap at one step. O(n log n).
     """
     is_high, height = [False] * len(boxes), max(boxes.size, default=0)
-    low = high = -1  # what was placed last at either end
+    low = high = -1  # the box placed last at either end
     for i in sorted(range(len(boxes)), key=boxes.birth.__getitem__):
         if low < 0 or boxes.death[low] < boxes.birth[i]:
             low = i
@@ -323,11 +328,11 @@ def from_both_ends(boxes: Boxes) -> Packing | None:
 
 
 def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
-    """Those that live long by `best_fit` at the bottom, all others by `best_fit` above them. O(n log n) a placement.
+    """Place long-lived boxes by `best_fit` at the bottom, and all others by `best_fit` above. O(n log n) a placement.
 
-    What is saved for a backward pass lies as in a stack then, not fragmented by what lives for a few steps. Long is
-    what lives for a power of two of steps or more: of these powers so many are tried as `tries` says, those first for
-    which both peaks together are least.
+    Tensors saved for a backward pass then form a stack, and are not fragmented by tensors that live for a few steps. A
+    box is long-lived if it lives for at least a power of two of steps. At most `tries` powers are tried, beginning with
+    those for which the two peaks together are least.
     """
     length = np.array(boxes.death, np.int64) - np.array(boxes.birth, np.int64) + 1
     splits = []

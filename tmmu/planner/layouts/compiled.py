@@ -1,7 +1,7 @@
-"""Inner loops compiled by numba where it is installed (extra `fast`). Compiled or not, a loop does the same.
+"""Inner loops, compiled by numba if it is installed (extra `fast`). A loop gives the same result compiled or not.
 
-A loop is one function over columns of integers: lists of Python's integers, which is the reference, or int64 arrays,
-for which numba compiles it. Values must then be below `INT64_SAFE`, so that sums of two stay below 2^63.
+A loop is one function over columns of integers: lists of Python integers, which are the reference, or int64 arrays, for
+which numba compiles it. Values must then be below `INT64_SAFE`, so that sums of two stay below 2^63.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 INT64_SAFE = 1 << 62
 
 Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
-"""What gives the compiled form of a loop, None where there is none."""
+"""Returns the compiled form of a loop, or None if there is none."""
 
 
 @cache
 def compiled(loop: Callable[..., int]) -> Callable[..., int] | None:
-    """The compiled loop, None where numba is not installed. Compiling takes seconds, and is kept beside the source.
+    """Compile a loop, or return None if numba is not installed. Compiling takes seconds; the result is cached on disk.
 
-    Arguments must be integers, arrays and tuples of arrays: what is kept could not be read again if it named a class of
-    ours. The functions that the loop calls are compiled with it.
+    Arguments must be integers, arrays and tuples of arrays: a cache that named one of our classes could not be read
+    again. The functions that the loop calls are compiled with it.
     """
     try:
         from numba import njit
@@ -39,11 +39,11 @@ def compiled(loop: Callable[..., int]) -> Callable[..., int] | None:
         register_jitable(function)
     try:
         fast: Callable[..., int] = njit(cache=True)(loop)
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:  # there is no folder for the cache
         fast = njit(loop)
     return fast
 
 
 def columns(*lists: Sequence[int]) -> list[Any]:
-    """The lists as int64 arrays."""
+    """Return the lists as int64 arrays."""
     return [np.array(values, np.int64) for values in lists]

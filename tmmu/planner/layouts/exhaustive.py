@@ -1,19 +1,19 @@
-"""Does a set of boxes fit below a height? A complete search that says where, that they cannot, or that it is not known.
+"""Decide whether boxes fit below a height: a complete search that finds a placement, proves there is none, or pauses.
 
 The search is that of MiniMalloc (Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
-Learning", ASPLOS 2023), over placements that are *canonical*: boxes are placed in the order of their offsets, each at
-the lowest offset above those of its neighbours that are placed already. A branch ends where
+Learning", ASPLOS 2023), over *canonical* placements: boxes are placed in the order of their offsets, each at the lowest
+offset above its neighbours that are placed already. A branch of the search ends if
 
-- in some section (the boxes that are live at one moment) what is left does not fit between floor and height,
+- in some section (the boxes that are live at one moment) the rest does not fit between floor and height,
 - the next box would leave a gap that another could fill (dominance),
-- a box that equals it in size and life has not been placed yet, or
-- a box failed that nothing that is left meets: wherever another is placed, that one lies there, and fails again.
+- a box of equal size and life has not been placed yet, or
+- a box failed that no remaining box overlaps in time: wherever others are placed, it fails again at its offset.
 
-Boxes left of a moment at which no box that is still to be placed is live do not touch those right of it: both sides are
-searched apart. The work is counted in looks, never in time, and the search stops and goes on at any count.
+If at some moment no remaining box is live, the boxes before it do not overlap those after it in time. Both sides are
+then searched independently. Work is counted in looks, never in time, and the search can stop and resume at any count.
 
-`explore` is one function for two representations of `Problem` and `SearchState`: lists of Python integers, of any
-size, and int64 arrays for which numba compiles it.
+`explore` is one function for two representations of `Problem` and `SearchState`: lists of Python integers of any size,
+and int64 arrays, for which numba compiles it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 FOUND, NONE, PAUSED = 1, 0, -1
-"""What `explore` returns: a placement is in `offset`; there is none; the budget is spent."""
+"""The results of `explore`: a placement is in `offset`; there is none; the budget is spent."""
 
 SPENT, TOP, RAISED, CHANGED, PLACED, AGENDA, HEAD, FAILED = range(8)
 """The registers in `register`: looks; the open node; heights of the stacks; the first part; failures."""
 
 
 TOTAL, AREA, COUNT, SIZE, LENGTH, WEIGHT = KEYS = range(6)
-"""By what boxes are preferred: the most bytes to be placed in a section of theirs, bytes x steps, sections, bytes,
-steps, and the failures seen in their sections."""
+"""The keys of preference among boxes.
+
+Most bytes left in one of their sections, bytes x steps, sections, bytes, steps, and the failures seen in their
+sections.
+"""
 
 
 class Problem(NamedTuple):
@@ -38,9 +41,9 @@ class Problem(NamedTuple):
 
     size: list[int]
     alignment: list[int]
-    fixed: list[int]  # the offset where a box must lie, or -1
-    twin: list[int]  # the box before it that is equal to it in all respects, or -1
-    first: list[int]  # first section of all that it is bound to, and the one after the last
+    fixed: list[int]  # the fixed offset of a box, or -1
+    twin: list[int]  # an earlier box that is equal in all respects, or -1
+    first: list[int]  # the first section it is bound to, and the one after the last
     last: list[int]
     section_at: list[int]
     section: list[int]
@@ -51,19 +54,19 @@ class Problem(NamedTuple):
 
 
 class SearchState(NamedTuple):
-    """Where a search stands."""
+    """The state of a search, from which it resumes."""
 
     register: list[int]
-    key: list[int]  # for each of `KEYS` a row: larger is preferred; that of TOTAL is worked out for each part
-    order: list[int]  # by which keys boxes are preferred, the first first; none: parts keep the order of the whole
+    key: list[int]  # for each of `KEYS` a row: larger is preferred; TOTAL is computed for each part
+    order: list[int]  # the keys of preference, the most important first; if empty, parts keep the order of the whole
     offset: list[int]  # of placed boxes, else -1
-    lowest: list[int]  # for boxes to be placed: the lowest offset above what is placed
-    floor: list[int]  # of sections: nothing more lies below
-    rest: list[int]  # of sections: bytes that are still to be placed
+    lowest: list[int]  # for boxes to be placed: the lowest offset above placed boxes
+    floor: list[int]  # of sections: no more boxes are placed below
+    rest: list[int]  # of sections: bytes still to be placed
     cut: list[int]  # boxes to be placed that are bound to this section and to the next
     weight: list[int]  # failures seen in each section
     touched: list[int]  # scratch: sections whose floor may rise
-    # A row for each open node: its boxes and candidates in `pool`, its sections, and where the stacks stood.
+    # A row for each open node: its boxes and candidates in `pool`, its sections, and the heights of the stacks.
     parent: list[int]
     boxes_at: list[int]
     boxes_end: list[int]
@@ -77,7 +80,7 @@ class SearchState(NamedTuple):
     mark_placed: list[int]
     mark_agenda: list[int]
     pool: list[int]
-    # Stacks of what was changed.
+    # Stacks of changes to be undone.
     raised_box: list[int]
     raised_from: list[int]
     changed_section: list[int]
@@ -98,7 +101,10 @@ PART = tuple(SearchState._fields[SearchState._fields.index("part_at") :])
 
 
 def start(p: Problem) -> SearchState:
-    """Room for a search, where nothing is placed, and the whole is the first part. O(n (n + sections) + meetings)."""
+    """Create the initial state of a search: nothing is placed, and the whole is the first part.
+
+    O(n (n + sections) + neighbours).
+    """
     n, sections = len(p.size), len(p.member_at) - 1
     rest = [sum(p.size[i] for i in p.member[p.member_at[c] : p.member_at[c + 1]]) for c in range(sections)]
     cut = [0] * sections
@@ -122,7 +128,7 @@ def start(p: Problem) -> SearchState:
 
 
 def restart(state: SearchState, start: SearchState, preferred: list[int], keys: Sequence[Sequence[int]]) -> None:
-    """Make `state` that of `start` again, with an order of preference and the keys of boxes. O(n + sections)."""
+    """Reset `state` to `start`, with an order of preference and the keys of boxes. O(n + sections)."""
     for column in ("register", "offset", "lowest", "floor", "rest", "cut", "weight", "touched"):
         getattr(state, column)[:] = getattr(start, column)
     for column in PART:
@@ -132,7 +138,7 @@ def restart(state: SearchState, start: SearchState, preferred: list[int], keys: 
 
 
 def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
-    """Search on from where `s` stands, until a placement is found, there is none, or `budget` is spent in all."""
+    """Resume the search from `s`, until a placement is found, there is none, or `budget` is spent in all."""
     (size, alignment, fixed, twin, first, last, section_at, section, neighbour_at, neighbour, member_at, member) = p
     (
         register, key, order, offset, lowest, floor, rest, cut, weight, touched, parent, boxes_at, boxes_end, following,
@@ -151,7 +157,8 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
         start, stop, at, before, head = part_low[head], part_high[head], 0, 0, part_next[head]
     while True:
         if opening:
-            # Node top + 1: boxes pool[begin:end], from section start to stop; the first `before` of them not at `at`.
+            # Node top + 1: boxes pool[begin:end], sections start to stop; the first `before` of them are not tried at
+            # `at`.
             opening = False
             top += 1
             parent[top], boxes_at[top], boxes_end[top] = node, begin, end
@@ -164,7 +171,7 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
             for k in range(begin + 1, end):
                 j = pool[k]
                 full = min(full, max(lowest[j], fixed[j]) + size[j])
-            # What is left of a section must fit above the next box that is placed, wherever that is.
+            # The rest of a section must fit above the next box that is placed, whichever it is.
             latest = height
             for c in range(start, stop):
                 if rest[c] > 0:
@@ -190,7 +197,7 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
             break
         if spent >= budget:
             break
-        # Undo what the last candidate of this node led to.
+        # Undo the changes of this node's last candidate.
         while n_raised > mark_raised[top]:
             n_raised -= 1
             lowest[raised_box[n_raised]] = raised_from[n_raised]
@@ -243,9 +250,9 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
                 for m in range(section_at[j], section_at[j + 1]):
                     touched[section[m]] = 1
                 start, stop = min(start, first[j]), max(stop, last[j])
-        if alone:  # it lies here whatever comes next: no other candidate need be tried
+        if alone:  # it has this offset whatever comes next: no other candidate need be tried
             following[top] = candidates_end[top]
-        # No floor is below the lowest offset of what is left there.
+        # No floor is below the lowest offset of the boxes left there.
         for c in range(start, stop):
             if touched[c]:
                 touched[c] = 0
@@ -266,7 +273,7 @@ def explore(p: Problem, s: SearchState, height: int, budget: int) -> int:
         if not fits:
             register[FAILED] += 1
             continue
-        # What is left: one part, or several between which nothing is left that binds them.
+        # The boxes left: one part, or several that no remaining box connects.
         before, begin, pooled = 0, candidates_end[node], candidates_end[node]
         split = False
         for c in range(first[i], last[i] - 1):

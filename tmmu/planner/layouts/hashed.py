@@ -1,9 +1,9 @@
 """Layout `hashed`: 000's addresses, scattered over 64 bits by a hash of a token; 001 forbids them.
 
-The address of slot k of an arena is BLAKE3(token, "tmmu_va", the arena's name, k in 8 bytes), of which the first 8
-bytes count, little-endian, rounded down to the slot's alignment. The address space is [0, 2^64); what an arena
-needs of real memory, and what is compared with its capacity, is the sum of its slots. Two slots may overlap, which is
-checked. Such a plan does not conform to 001 II.F, which requires offsets. spec: A2.1 to A2.5
+The address of slot k of an arena is the first 8 bytes of BLAKE3(token, "tmmu_va", the arena's name, k in 8 bytes),
+little-endian, rounded down to the slot's alignment. The address space is [0, 2^64). The bytes of real memory that an
+arena needs, which are compared with its capacity, are the sum of its slots. Two slots may overlap, which is checked.
+Such a plan does not conform to 001 II.F, which requires offsets. spec: A2.1 to A2.5
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TOKEN_BYTES = 64
 
 
 def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
-    """Each storage at the address of its slot; arenas that do not reuse in sequence. O(slots log slots).
+    """Place each storage at the address of its slot; arenas that do not reuse bytes in sequence. O(slots log slots).
 
-    Raises INVALID_BINDING without a token of at least 64 bytes or without the package blake3, ALLOCATION_OVERFLOW for
-    a slot that would end beyond 2^64, ADDRESS_COLLISION for two slots that have a byte in common.
+    Raises INVALID_BINDING without a token of at least 64 bytes or without the package blake3, ALLOCATION_OVERFLOW for a
+    slot that would end beyond 2^64, and ADDRESS_COLLISION for two slots that have a byte in common.
     """
     token = checked(problem.address_token)
     sums = by_slots.prefix_sums(slots, len(problem.arenas))
@@ -48,12 +48,12 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
 
 
 def checked(token: bytes | None) -> bytes:
-    """The token, long enough; and the package that hashes it is there. spec: A2.5"""
+    """Check that the token is long enough and that the package blake3 is installed; return the token. spec: A2.5"""
     if token is None or len(token) < TOKEN_BYTES:
         given = "no address token" if token is None else f"an address token of {len(token)} bytes"
         raise TmmuError(
             "INVALID_BINDING",
-            f"the layout hashed was given {given}",
+            f"the layout hashed needs an address token of at least {TOKEN_BYTES} bytes, got {given}",
             fix=f"give a file of at least {TOKEN_BYTES} random bytes with --address-token FILE",
             binding="address_token",
         )
@@ -70,7 +70,9 @@ def checked(token: bytes | None) -> bytes:
 
 
 def address(token: bytes, arena: str, slot: int) -> int:
-    """Where 000 puts a slot, before it is rounded down. `slot` is its number in its arena. spec: A2.1
+    """Return the address that 000 gives a slot, before it is rounded down.
+
+    `slot` is its number in its arena. spec: A2.1
 
     >>> 0 <= address(bytes(64), "activations", 0) < 1 << 64
     True
@@ -89,7 +91,7 @@ def _check_collisions(problem: AllocationProblem, slots: SlotAssignment, mine: l
             arena = problem.arenas[slots.arena[k]].name
             raise TmmuError(
                 "ADDRESS_COLLISION",
-                f"slots {min(one, other)} and {max(one, other)} have bytes in common from {offset[j]} on",
+                f"slots {min(one, other)} and {max(one, other)} overlap from byte {offset[j]} on",
                 place=f"arena {arena!r}",
                 fix="use another address token, or a layout with offsets",
                 arena=arena,

@@ -1,11 +1,10 @@
-"""Layout `packed`: byte offsets, as tight as a portfolio of greedy placements makes them.
+"""Layout `packed`: byte offsets, as low as a portfolio of greedy placements makes them.
 
-The slots layout is the first candidate, so that packed never needs more; an allocator run over the steps is the
-second; then come greedy orders, each improved by moving forward what was in the way, chains from both ends, in larger
-arenas what lives long apart from what does not. The smallest footprint wins, the earlier candidate on a tie (R9).
-Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical slots are
-kept beside it. With effort given, `lower` searches on from there.
-spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
+The slots layout is the first candidate, so that packed never needs more. An allocator run over the steps is the second.
+Then come greedy orders, each improved by moving the obstructing box forward; chains from both ends; and in larger
+arenas, long-lived boxes separated from short-lived ones. The smallest footprint wins, the earlier candidate on a tie
+(R9). Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical slots
+are kept beside it. With an effort, `lower` continues the search. spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ from tmmu.plans.sections import PlacementBound
 IN_PLACE = True
 
 WORK = 4_000_000
-"""How many neighbours the greedy orders of one arena may look at together: well under a second."""
+"""How many neighbours the greedy orders of one arena may visit together: well under a second."""
 FEW = WORK // 4
-"""The most neighbours in an arena for which lists of them are made."""
+"""The most neighbours in an arena whose boxes get lists of neighbours."""
 SPARSE = WORK
-"""The most neighbours in a larger arena for which one order is placed by such lists."""
+"""The most neighbours in a larger arena that tries one order by such lists."""
 SCANS = 60_000
-"""For larger arenas, how many boxes may be placed by scanning all others, counting a thousand meetings as one more."""
+"""For larger arenas, how many boxes may be placed by scanning all others; a thousand overlaps count as one box."""
 SPLITS = 3
-"""In how many ways larger arenas are split into what lives long and what does not."""
+"""How many ways larger arenas are split into long-lived and short-lived boxes."""
 FITS = 300_000
-"""How many boxes of larger arenas may be placed for that."""
+"""How many boxes of larger arenas may be placed by these splits."""
 
 Key = Callable[[Boxes, int], tuple[int, ...]]
 
@@ -58,17 +57,17 @@ ORDERS: tuple[Key, ...] = (
     lambda x, i: (-x.death[i], -x.size[i]),  # later death first
     lambda x, i: (-x.size[i].bit_length(), x.birth[i] - x.death[i], -x.size[i]),  # by power of two, then longer
 )
-"""The greedy orders, in the order in which ties between them are decided."""
+"""The greedy orders; ties between them go to the earlier one."""
 
 
 def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
-    """The offset of each storage and the footprint of each arena.
+    """Return the offset of each storage and the footprint of each arena.
 
-    O(n log n) for arenas of many storages that meet many others, at most `WORK` looks besides for small ones. Raises
-    ALLOCATION_OVERFLOW where an end does not fit 64 bits.
+    O(n log n) for arenas whose storages overlap many others, plus at most `WORK` looks for small ones. Raises
+    ALLOCATION_OVERFLOW if an end does not fit into 64 bits.
     """
     of_slots, footprint = by_slots.prefix_sums(slots, len(problem.arenas))
-    offset = array("Q", [0]) * len(problem)  # of all storages in as many bytes as they have in a plan
+    offset = array("Q", [0]) * len(problem)  # 8 bytes each, as in a plan
     for a, members in enumerate(problem.members(slots.arena_of_storages())):
         arena = problem.arenas[a]
         packing = first = Packing([of_slots[slots.slot[k]] for k in members], footprint[a])
@@ -86,10 +85,11 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
 def lower(
     problem: AllocationProblem, arena: Sequence[int], found: Addresses, effort: Effort, stopped: Callable[[], bool]
 ) -> tuple[Addresses, tuple[PlacementBound, ...]]:
-    """Search on from a placement, until `effort` is spent, nothing is left to be found, or `stopped` says so.
+    """Search on from a placement, until `effort` is spent, no lower placement exists, or `stopped` returns True.
 
-    `arena` is that of each storage. Returns the best placement and a lower bound for each arena; `effort.found` is what
-    was spent when the last of either was found, and that effort gives the same. An arena's capacity is tried first.
+    `arena` is that of each storage. Returns the best placement and a lower bound for each arena. `effort.found` is the
+    effort spent when the last of either was found; that effort gives the same result. An arena's capacity is tried
+    first.
     """
     offset, footprint = list(found.offset), list(found.footprint)
     searches: dict[int, Search] = {}
@@ -112,7 +112,7 @@ def lower(
 
 
 def _bound(boxes: Boxes, end: int) -> PlacementBound:
-    """What is needed of an arena that does not reuse: its footprint, but for what is lost around fixed boxes."""
+    """Return the lower bound of a persistent arena: its footprint without the bytes lost around fixed boxes."""
     if not boxes.fixed:
         return PlacementBound(end, "sequence")
     total, fixed = sum(boxes.size), boxes.fixed_end()
@@ -120,10 +120,10 @@ def _bound(boxes: Boxes, end: int) -> PlacementBound:
 
 
 def pack(boxes: Boxes, first: Packing) -> Packing:
-    """The best placement of the portfolio; `first` is one that is right already, but for what is fixed."""
+    """Return the best placement of the portfolio. `first` is a placement that is right except for fixed boxes."""
     bound = boxes.least()
     best = around.above(boxes, first) if boxes.fixed else first
-    for candidates in (_allocated, _improved, _chained, _larger_first, _split, _scanned):
+    for candidates in (_try_allocator, _try_improved_orders, _try_chain, _try_larger_first, _try_splits, _try_scans):
         if best.height <= bound:
             break
         for found in candidates(boxes, best, bound):
@@ -133,16 +133,16 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
 
 
 def _looks(boxes: Boxes) -> int:
-    """What it costs to place each box once beside its neighbours."""
+    """Return the cost of placing each box once beside its neighbours."""
     return boxes.meetings + FIXED * len(boxes)
 
 
-def _allocated(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+def _try_allocator(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     yield around.best_fit(boxes) if boxes.fixed else best_fit(boxes)
 
 
-def _improved(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
-    """In small arenas every order, with what was in the way moved forward."""
+def _try_improved_orders(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    """In small arenas, try every order, moving obstructing boxes forward."""
     if _looks(boxes) <= FEW:
         neighbours = Neighbours(boxes)
         for key in ORDERS:
@@ -150,27 +150,27 @@ def _improved(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
             yield best
 
 
-def _chained(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
-    if boxes.meetings < 2 * len(boxes) and not boxes.fixed:  # else three meet
+def _try_chain(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    if boxes.meetings < 2 * len(boxes) and not boxes.fixed:  # otherwise three overlap
         chain = from_both_ends(boxes)
         if chain is not None:
             yield chain
 
 
-def _larger_first(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
-    """Short lives, as in inference: larger first is often as low as can be."""
+def _try_larger_first(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    """Try the larger boxes first: for short lives, as in inference, the result is often minimal."""
     if FEW < _looks(boxes) <= SPARSE:
         placed = Neighbours(boxes).place(_sorted(boxes, ORDERS[0]), best.height)
         if isinstance(placed, Packing):
             yield placed
 
 
-def _split(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+def _try_splits(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.fixed:
         yield from by_length(boxes, min(SPLITS, FITS // len(boxes)))
 
 
-def _scanned(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.is_wide:
         for key in ORDERS[: SCANS // (len(boxes) + boxes.meetings // 1000)]:
             yield lowest_fit(boxes, _sorted(boxes, key))

@@ -1,9 +1,9 @@
-"""Layout `pools`: MiCo's memory pools, each a range of addresses that storages take turns in (004).
+"""Layout `pools`: MiCo's memory pools, ranges of addresses that storages occupy in turn (004).
 
-The largest storage comes first, of equal ones the one that is made first, inputs before all; each joins the first pool
-in which nothing lives at one of its steps, or opens a new one. A pool is as large as its largest member, and pools
-lie one behind the other. No result is in place. Pools are not the logical slots: they may be more than the most
-storages live at once, because a large storage may open a pool before the two it could have stood between are met.
+Storages are taken largest first; among equal ones the one that is made first, inputs before all. Each joins the first
+pool in which nothing is live at one of its steps, or opens a new pool. A pool is as large as its largest member, and
+pools are laid out in sequence. No result is in place. Pools are not the logical slots: there may be more pools than
+storages live at once, because a large storage may open a pool before the two storages that it fits between are reached.
 spec: A9.1, A9.2, A9.3
 """
 
@@ -25,10 +25,10 @@ IN_PLACE = False
 
 
 def place(problem: AllocationProblem, slots: SlotAssignment, observer: MoveObserver | None = None) -> Addresses:
-    """The offset of each storage, that of its pool, and the footprint of each arena, the end of its last pool.
+    """Return the offset of each storage, that of its pool, and the footprint of each arena, the end of its last pool.
 
-    `observer` is called with each move in arenas that reuse and in which no conflict forbids one. O(n²) for n storages
-    of an arena, in NumPy scans. Raises ALLOCATION_OVERFLOW where an end does not fit 64 bits.
+    `observer` is called with each move in arenas that reuse bytes and have no conflicts. O(n²) for n storages of an
+    arena, in NumPy scans. Raises ALLOCATION_OVERFLOW if an end does not fit into 64 bits.
     """
     of_slots, footprint = by_slots.prefix_sums(slots, len(problem.arenas))
     offset = [of_slots[slot] for slot in slots.slot]
@@ -56,9 +56,9 @@ def place(problem: AllocationProblem, slots: SlotAssignment, observer: MoveObser
 def join(
     boxes: Boxes, order: list[int], observer: MoveObserver | None = None, storages: Sequence[int] = ()
 ) -> list[int]:
-    """The pool of each box: in `order`, the first in which no box lives at one of its steps. spec: A9.1
+    """Assign a pool to each box: in `order`, the first pool without a box that is live at one of its steps. spec: A9.1
 
-    `observer` is called with each move, and with the storage that a box stands for.
+    `observer` is called with each move and the storage of the box.
     """
     births, deaths = np.array(boxes.birth, np.int64)[order], np.array(boxes.death, np.int64)[order]
     pools = np.zeros(len(order), np.int64)  # in placing order
@@ -78,7 +78,7 @@ def join(
 
 
 def _in_sequence(boxes: Boxes, order: list[int], pool: list[int]) -> tuple[list[int], int]:
-    """Where each pool starts, and the end of the last."""
+    """Return the start of each pool, and the end of the last."""
     count = max(pool) + 1
     size, alignment = [0] * count, [1] * count
     for i in order:

@@ -1,9 +1,9 @@
-"""Local search over orders: boxes at the lowest offset that is free, in an order that changes where one is in the way.
+"""Local search over orders: place each box at the lowest free offset, and move obstructing boxes forward in the order.
 
-The box that first fails to end below the height to beat goes halfway forward among those that meet it and were placed
-before it, and what was placed after that is placed again. Boxes with a fixed offset are the first of every order, and
-lie there. The work is counted in looks, and the search stops and goes on at any count. `refit` is one function for
-lists of Python's integers and, compiled, for int64 arrays.
+The box that first fails to end below the height to beat moves halfway forward among the boxes that overlap it in time
+and were placed before it. Boxes after that position are placed again. Boxes with a fixed offset come first in every
+order, at that offset. Work is counted in looks, and the search can stop and resume at any count. `refit` is one
+function for lists of Python integers and, compiled, for int64 arrays.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SPENT, HELD, NEXT, BEST, ENOUGH, TURNS, STAYING = range(7)
-"""The registers in `register`: looks; boxes that are held; next in order; heights to beat and enough; moves; how many
-boxes are fixed. Enough is never below the end of one that is."""
+"""The registers in `register`.
+
+Looks; placed boxes; next in order; heights to beat and enough; moves; number of fixed boxes. Enough is never below the
+end of a fixed box.
+"""
 
 STEPS = 64
-"""The height to beat is below the best by this part of what is between the best and what is enough."""
+"""The height to beat is below the best by this part of the distance from the best to enough."""
 
 FOUND, STUCK, PAUSED = 1, 0, -1
-"""What `refit` returns: `found` is below the best; nothing can be moved; the budget is spent."""
+"""The results of `refit`: `found` is below the best; nothing can be moved; the budget is spent."""
 
 
 class Intervals(NamedTuple):
@@ -32,7 +35,7 @@ class Intervals(NamedTuple):
 
 
 class Reordering(NamedTuple):
-    """An order and what of it is placed: `held_*` by offset, the lowest first."""
+    """An order and its placed boxes: `held_*` by offset, the lowest first."""
 
     register: list[int]
     order: list[int]
@@ -47,7 +50,7 @@ class Reordering(NamedTuple):
 
 
 def order_of(order: list[int], staying: int = 0) -> Reordering:
-    """Nothing is placed yet; the first `staying` boxes are fixed."""
+    """Create the state of an order with nothing placed; its first `staying` boxes are fixed."""
     n = len(order)
     return Reordering(
         [0] * STAYING + [staying], list(order), [0] * n, [0] * n, [0] * n,
@@ -56,7 +59,7 @@ def order_of(order: list[int], staying: int = 0) -> Reordering:
 
 
 def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
-    """Place and move until a placement below the best is found, or `budget` looks are spent. O(n) a box."""
+    """Place and move boxes until a placement below the best is found, or `budget` looks are spent. O(n) a box."""
     birth, death, size, alignment, fixed = boxes
     register, order, place, offset, found, held_birth, held_death, held_from, held_to, held_box = s
     spent, held, q, best, turns = register[SPENT], register[HELD], register[NEXT], register[BEST], register[TURNS]
@@ -97,7 +100,7 @@ def refit(boxes: Intervals, s: Reordering, budget: int) -> int:
             q += 1
             i = n
         if q == n:
-            # All are placed: go on with the first that is not below the next height to beat.
+            # All are placed: continue with the first box that is not below the next height to beat.
             outcome, best = FOUND, 0
             for k in range(n):
                 found[k] = offset[k]

@@ -1,17 +1,17 @@
-"""Searching for a lower placement of boxes: local search over orders, and a complete search where boxes are few.
+"""Search for a lower placement of boxes: local search over orders, and a complete search for few boxes.
 
-Boxes that nothing binds, neither a step at which both are live nor that they may share no byte, are searched apart: of
-these groups the one with the largest footprint decides. Rounds of growing effort go through
+Boxes are bound if they are live at one step, or may never share a byte. Groups that are not bound to each other are
+searched independently; the group with the largest footprint decides. Rounds of growing effort go through
 
-- orders (`refit`); in some of them the boxes come first that are live where most is, as in MiniMalloc;
+- orders (`refit`), some of which begin with boxes that are live where most bytes are, as in MiniMalloc;
 - the complete search (`exhaustive`), preferring boxes by several keys, one after the other, below two heights: the
-  bound, and half way between that and what is known. Some keys put first what meets where it failed before
+  bound, and halfway between the bound and the best. Some keys prefer boxes in sections where it failed before
   (conflict-driven restarts, after Boussemart et al., "Boosting Systematic Search by Weighting Constraints", ECAI
-  2004). Where it ends without a placement, it has proved that there is none, and the bound rises.
+  2004). If it ends without a placement, it has proved that none exists, and the bound rises.
 
-Effort is counted in looks: the same effort finds the same on every machine, and more effort begins with the same steps.
-TelaMalloc (Maas et al., ASPLOS 2022) and the boxes in boxes of Buchsbaum et al. (STOC 2003), which idealloc (Lamprakos
-et al., 2025) builds on, are the other ways that are known; nothing of them is used here. spec: A8.8, A8.9, A8.10
+Effort is counted in looks: equal effort gives an equal result on every machine, and more effort begins with the same
+steps. Other known methods, not used here, are TelaMalloc (Maas et al., ASPLOS 2022) and the boxes in boxes of Buchsbaum
+et al. (STOC 2003), on which idealloc (Lamprakos et al., 2025) builds. spec: A8.8, A8.9, A8.10
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ SLICE = 1 << 22
 FIRST = 1 << 16
 """The looks that each search may spend in the first round; every round doubles them."""
 FEW = 1 << 22
-"""The complete search is for groups of n boxes in m sections where neither n (n + m) nor the meetings exceed this."""
+"""The limit of the complete search for n boxes in m sections: on n (n + m), and on the overlapping pairs."""
 
 LESS = 4
-"""In each round an order may spend this part of what each preference of the complete search may."""
+"""In each round an order may spend this part of the looks of each preference of the complete search."""
 
 Keys = tuple[int, ...]
 
 ORDERS: tuple[Keys, ...] = (
     (TOTAL, SIZE, LENGTH), (TOTAL, LENGTH, SIZE), (SIZE, LENGTH), (LENGTH, SIZE), (TOTAL, AREA, LENGTH), (TOTAL,),
 )  # fmt: skip
-"""The keys of the orders that are changed, then births: larger first, and earlier births first."""
+"""The keys of the orders, then births: larger first, and earlier births first."""
 PREFERENCES: tuple[tuple[Keys, bool], ...] = (
     ((TOTAL, LENGTH, AREA), True), ((TOTAL, AREA, LENGTH), True), ((LENGTH, AREA, TOTAL), True),
     ((TOTAL, COUNT, AREA), True), ((COUNT, TOTAL, AREA), True), ((WEIGHT, COUNT, AREA), False),
 )  # fmt: skip
-"""The keys by which the complete search prefers boxes, and whether parts that are split off are sorted again.
+"""The keys of preference of the complete search, and whether parts that are split off are sorted again.
 
-The first three are MiniMalloc's, in another order; the next two count sections in place of steps.
+The first three are MiniMalloc's, in another order; the next two count sections instead of steps.
 """
 
 
 @dataclass
 class Effort:
-    """The looks that may be spent and those that were, and how many had been when something was last found."""
+    """The looks that may be spent, those that were, and those that had been when something was last found."""
 
     limit: int
     spent: int = 0
@@ -69,16 +69,16 @@ class Effort:
 
 
 class Sections(NamedTuple):
-    """Moments at which no set of live boxes lies within that of another, in order of time."""
+    """Moments in order of time. The set of boxes live at one moment is never a subset of that at another."""
 
     of: list[list[int]]
-    """For each box the sections in which it is live."""
+    """For each box the sections that it is live in."""
     members: list[list[int]]
     """For each section the boxes that are live there."""
 
 
 def moments_of(boxes: Boxes) -> list[int]:
-    """The last birth before each step after which something dies before anything is born. O(n log n)."""
+    """Return the moments: the last birth before each step after which a box dies before any is born. O(n log n)."""
     births, deaths = sorted({b for _, b, _ in boxes.pieces()}), sorted({d for _, _, d in boxes.pieces()})
     kept = []
     for b, following in zip(births, [*births[1:], math.inf], strict=True):
@@ -89,7 +89,7 @@ def moments_of(boxes: Boxes) -> list[int]:
 
 
 def sections_of(boxes: Boxes) -> Sections:
-    """The sections at those moments. O(n log n + what is live in each)."""
+    """Return the sections at those moments. O(n log n + boxes live in each)."""
     kept = moments_of(boxes)
     found = Sections([[] for _ in range(len(boxes))], [[] for _ in kept])
     for i, b, d in boxes.pieces():
@@ -100,13 +100,13 @@ def sections_of(boxes: Boxes) -> Sections:
 
 
 def totals_of(boxes: Boxes) -> list[int]:
-    """The most bytes that are live at a step of each box. O(n log n)."""
+    """Return the most bytes live at a step of each box's life. O(n log n)."""
     changes: dict[int, int] = {}
     for i, b, d in boxes.pieces():
         changes[b] = changes.get(b, 0) + boxes.size[i]
         changes[d + 1] = changes.get(d + 1, 0) - boxes.size[i]
     steps = sorted(changes)
-    # most[k][s] is the most of 2^k steps from the s-th on.
+    # most[k][s] is the maximum over 2^k steps from the s-th on.
     most = [list(accumulate(changes[step] for step in steps))]
     while 2 << len(most) - 1 <= len(steps):
         half, last = 1 << len(most) - 1, most[-1]
@@ -120,14 +120,14 @@ def totals_of(boxes: Boxes) -> list[int]:
 
 
 class Group:
-    """Boxes that are searched together, with the best placement and the bound that are known."""
+    """Boxes that are searched together, with the best placement and the bound found so far."""
 
     def __init__(self, boxes: Boxes, first: Packing, compile_: Compile = compiled) -> None:
         self.boxes, self.best, self.bound = boxes, first, boxes.least()
         self.enough = 0
-        """A height below which nothing is gained: another group needs as much."""
+        """A height below which nothing is gained: another group needs that much."""
         self.capacity = 0
-        """A height that is asked for before any other."""
+        """A height that is tried before any other."""
         self.compile: Compile = (lambda loop: None) if boxes.is_wide else compile_
         n = len(boxes)
         self.is_few = max(n * (n + len(moments_of(boxes))), boxes.meetings) <= FEW
@@ -141,23 +141,23 @@ class Group:
             length,
             [0] * n,
         ]
-        # All offsets of a placement in which nothing can be lowered are multiples of this.
+        # If nothing can be lowered in a placement, all its offsets are multiples of this.
         self.unit = math.gcd(*boxes.size, *boxes.fixed.values())
         if any(self.unit % step for step in boxes.alignment):
             self.unit = 1
 
     @property
     def least(self) -> int:
-        """A placement of this height is as good as any."""
+        """The height below which a placement need not be improved."""
         return max(self.bound, self.enough)
 
     def take(self, found: Packing, effort: Effort) -> None:
-        """A placement that is lower than the best and right is the best from now on."""
+        """Replace the best placement by `found` if that is lower and keeps boxes apart."""
         if found.height < self.best.height and self.boxes.keeps_apart(found.offsets):
             self.best, effort.found = found, effort.spent
 
     def steps(self, effort: Effort) -> Iterator[None]:
-        """Search until nothing is left to be found, or for ever. Every step spends something of the effort."""
+        """Search step by step until no lower placement exists, possibly for ever. Every step spends some effort."""
         orders = [_Order(self, keys) for keys in ORDERS]
         complete = _Complete(self) if self.is_few else None
         for budget in (FIRST << number for number in count()):
@@ -171,7 +171,7 @@ class Group:
                 return
 
     def heights(self) -> Iterator[int]:
-        """The heights below the best that are tried, each chosen when that before it has been."""
+        """Yield the heights below the best that are tried, each chosen after the one before has been tried."""
         if self.bound <= self.capacity < self.best.height:
             yield self.capacity
             return
@@ -180,22 +180,22 @@ class Group:
         if self.least < (half := (self.least + self.best.height) // 2) < self.best.height:
             yield half
 
-    def ordered(self, keys: Keys) -> list[int]:
-        """The boxes, larger keys first, then by birth."""
+    def sort_boxes(self, keys: Keys) -> list[int]:
+        """Return the boxes, larger keys first, then by birth."""
         return sorted(
             range(len(self.boxes)), key=lambda i: (*(-self.keys[key][i] for key in keys), self.boxes.birth[i], i)
         )
 
 
 class _Loop:
-    """A search that goes on slice by slice, compiled if it can be."""
+    """A search that proceeds slice by slice, compiled if possible."""
 
     def __init__(self, group: Group, loop: Callable[..., int]) -> None:
         self.group, self.ended = group, False
         self.loop, self.columns = group.compile(loop) or loop, columns if group.compile(loop) else _lists
 
     def slices(self, arguments: tuple[Any, ...], register: Any, budget: int, effort: Effort) -> Iterator[int]:
-        """The outcome of each slice, until `budget` looks are spent in all."""
+        """Yield the outcome of each slice, until `budget` looks are spent in all."""
         while register[0] < budget:
             before = int(register[0])
             outcome = self.loop(*arguments, before + min(SLICE, budget - before, effort.left))
@@ -204,18 +204,18 @@ class _Loop:
 
 
 class _Order(_Loop):
-    """One order that changes."""
+    """One order, changed by local search."""
 
     def __init__(self, group: Group, keys: Keys) -> None:
         super().__init__(group, refit.refit)
         boxes = group.boxes
         fixed = [boxes.fixed.get(i, -1) for i in range(len(boxes))]
         self.boxes = refit.Intervals(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment, fixed))
-        order = sorted(group.ordered(keys), key=lambda i: fixed[i] < 0)  # what is fixed comes first, and stays there
+        order = sorted(group.sort_boxes(keys), key=lambda i: fixed[i] < 0)  # fixed boxes come first, and stay there
         self.state = refit.Reordering(*self.columns(*refit.order_of(order, len(boxes.fixed))))
 
     def run(self, budget: int, effort: Effort) -> Iterator[None]:
-        """Go on until `budget` looks are spent in all."""
+        """Continue until `budget` looks are spent in all."""
         group, register = self.group, self.state.register
         if self.ended or group.best.height <= group.least:
             return
@@ -237,16 +237,16 @@ class _Complete(_Loop):
     def __init__(self, group: Group) -> None:
         super().__init__(group, exhaustive.explore)
         self.weight = [0] * len(group.sections.members)
-        self.lists = _problem(group.boxes, group.sections)
+        self.lists = _build_problem(group.boxes, group.sections)
         self.problem = exhaustive.Problem(*self.columns(*self.lists))
         self.start = exhaustive.start(self.lists)
         self.state = exhaustive.SearchState(*self.columns(*self.start))
 
     def run(self, height: int, keys: Keys, again: bool, budget: int, effort: Effort) -> Iterator[None]:
-        """Is there a placement that ends at `height`? Up to `budget` looks."""
+        """Search for a placement that ends at `height`, with up to `budget` looks."""
         group = self.group
         group.keys[WEIGHT] = [max(self.weight[c] for c in of) for of in group.sections.of]
-        exhaustive.restart(self.state, self.start, group.ordered(keys), group.keys)
+        exhaustive.restart(self.state, self.start, group.sort_boxes(keys), group.keys)
         state = self.state._replace(order=self.columns(list(keys) if again else [])[0])
         effort.spent += len(group.boxes)
         for outcome in self.slices((tuple(self.problem), tuple(state), height), state.register, budget, effort):
@@ -271,13 +271,13 @@ def _lists(*columns: Sequence[int]) -> list[list[int]]:
 
 
 def _ranks(values: list[int]) -> list[int]:
-    """Numbers in the same order, as small as can be."""
+    """Replace values by their ranks."""
     rank = {value: k for k, value in enumerate(sorted(set(values)))}
     return [rank[value] for value in values]
 
 
-def _problem(boxes: Boxes, sections: Sections) -> exhaustive.Problem:
-    """The columns of the complete search."""
+def _build_problem(boxes: Boxes, sections: Sections) -> exhaustive.Problem:
+    """Build the columns of the complete search."""
     n = len(boxes)
     met = [set(boxes.apart.get(i, ())) for i in range(n)]
     for members in sections.members:
@@ -294,18 +294,21 @@ def _problem(boxes: Boxes, sections: Sections) -> exhaustive.Problem:
     return exhaustive.Problem(
         [*boxes.size], [*boxes.alignment], [boxes.fixed.get(i, -1) for i in range(n)], twin,
         [min(first[j] for j in others) for others in bound], [max(last[j] for j in others) for others in bound],
-        *_ragged(sections.of), *_ragged([sorted(others - {i}) for i, others in enumerate(met)]),
-        *_ragged(sections.members),
+        *_flatten(sections.of), *_flatten([sorted(others - {i}) for i, others in enumerate(met)]),
+        *_flatten(sections.members),
     )  # fmt: skip
 
 
-def _ragged(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """Where each row begins, and all rows one after the other."""
+def _flatten(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """Return the start of each row, and all rows concatenated."""
     return list(accumulate(map(len, rows), initial=0)), list(chain.from_iterable(rows))
 
 
 def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> list[tuple[list[int], Group]]:
-    """Boxes that nothing binds apart, in order of time, with the part of a placement that is theirs. O(n log n)."""
+    """Split boxes into groups that are not bound to each other, in order of time, each with its placement.
+
+    O(n log n).
+    """
     reach = [
         (min(boxes.birth[j] for j in bound), max(boxes.death[j] for j in bound), i)
         for i, bound in ((i, (i, *boxes.apart.get(i, ()))) for i in range(len(boxes)))
@@ -325,7 +328,7 @@ def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> lis
 
 
 class Search:
-    """The boxes of one arena: of its groups the highest decides, and is searched."""
+    """The boxes of one arena: its highest group decides the footprint, and is searched."""
 
     def __init__(self, boxes: Boxes, first: Packing, capacity: int, compile_: Compile = compiled) -> None:
         self.capacity = capacity
@@ -333,17 +336,17 @@ class Search:
 
     @property
     def bound(self) -> int:
-        """No placement is lower."""
+        """A lower bound of every placement."""
         return max((group.bound for _, group in self.groups), default=0)
 
     @property
     def proved(self) -> bool:
-        """Whether the complete search raised that bound: what is live at one step proves less."""
+        """Whether the complete search raised the bound above the bytes live at one step."""
         return self.bound > max((group.boxes.least() for _, group in self.groups), default=0)
 
     @property
     def shown_by(self) -> str:
-        """What shows the bound: a word of `BOUNDS`."""
+        """The origin of the bound: a word of `BOUNDS`."""
         if self.proved:
             return "search"
         ends = max((group.boxes.fixed_end() for _, group in self.groups), default=0)
@@ -360,14 +363,14 @@ class Search:
         return Packing(offsets, max((group.best.height for _, group in self.groups), default=0))
 
     def steps(self, effort: Effort) -> Iterator[None]:
-        """Search the highest group, step by step, until none can be lowered that matters, or for ever."""
+        """Search the highest group step by step, until no group that matters can be lowered, possibly for ever."""
         running = {k: group.steps(effort) for k, (_, group) in enumerate(self.groups)}
         while running:
             k = max(running, key=lambda k: (self.groups[k][1].best.height, -k))
             group = self.groups[k][1]
             group.enough, group.capacity = self.bound, self.capacity
             if group.best.height < max(other.best.height for _, other in self.groups):
-                return  # what is higher cannot be lowered
+                return  # the higher group cannot be lowered
             if group.best.height <= self.bound:
                 return
             if next(running[k], ENDED) is ENDED:
@@ -380,7 +383,7 @@ ENDED = object()
 
 
 def spend(searches: Sequence[Search], effort: Effort, stopped: Callable[[], bool]) -> None:
-    """Search in turns until the effort is spent, nothing is left to be found, or `stopped` says so."""
+    """Search in turns until the effort is spent, no lower placement exists, or `stopped` returns True."""
     running = [search.steps(effort) for search in searches]
     while running:
         for steps in list(running):

@@ -17,15 +17,17 @@ IN_PLACE = True
 
 
 def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
-    """Each storage at the offset of its slot. O(storages). Raises as `addresses` does."""
+    """Place each storage at the offset of its slot. O(storages). Raises as `addresses` does."""
     found = addresses(slots, problem.arenas)
     return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
 
 
 def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> Addresses:
-    """The offset of each slot in its arena, and the footprint of each arena (the end of its last slot). O(slots).
+    """Return the offset of each slot in its arena, and the footprint of each arena (the end of its last slot).
 
-    Raises ALLOCATION_OVERFLOW where an offset or an end does not fit 64 bits.
+    O(slots).
+
+    Raises ALLOCATION_OVERFLOW if an offset or an end does not fit into 64 bits.
     """
     found = prefix_sums(slots, len(arenas))
     for k, (a, size, offset) in enumerate(zip(slots.arena, slots.bytes, found.offset, strict=True)):
@@ -35,7 +37,7 @@ def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> 
 
 
 def prefix_sums(slots: SlotAssignment, arenas: int) -> Addresses:
-    """The same in exact integers: where they leave 64 bits, another layout may still fit."""
+    """Compute `addresses` in exact integers: if they exceed 64 bits, another layout may still fit."""
     offsets, footprint = list[int](), [0] * arenas
     for a, size, alignment in zip(slots.arena, slots.bytes, slots.alignment, strict=True):
         offsets.append(align_up(footprint[a], alignment))

@@ -1,9 +1,9 @@
-"""Orders that finish one operand before they begin the next, as for the registers of an expression.
+"""Orders that finish one operand before they begin the next, as in register allocation for expressions.
 
 Sethi and Ullman ("The generation of optimal code for arithmetic expressions", 1970) evaluate first the operand whose
-own evaluation needs the most; Liu ("On the storage requirement in the out-of-core multifrontal method", 1986) showed
-for trees whose nodes have sizes that the operands stand in falling order of what they need less what they leave.
-On graphs that are no trees it is a heuristic: an operand that is shared is charged to each of its readers. spec: O1.4
+evaluation needs the most registers. Liu ("On the storage requirement in the out-of-core multifrontal method", 1986)
+showed for trees with sized nodes that operands go in falling order of need minus result size. On other graphs it is a
+heuristic: a shared operand is charged to each of its readers. spec: O1.4
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tmmu.planner.orders.graph import OrderGraph
 
 
 def depth_first(graph: OrderGraph, *, by_need: bool) -> list[int]:
-    """The units in the order in which a search from the last ones finishes them. O(edges log edges).
+    """Return the units in the order that a depth-first search from the last ones finishes them. O(edges log edges).
 
-    `by_need` visits operands in Liu's order, else in the graph's own order.
+    `by_need` visits operands in Liu's order, otherwise in the graph's order.
     """
-    made = [sum(graph.bytes[k] for k in touched if not graph.opened[k]) for touched in _begun(graph)]
+    made = [sum(graph.bytes[k] for k in touched if not graph.opened[k]) for touched in _first_uses(graph)]
     operands: list[list[int]] = []
     need: list[int] = []
     for n in range(len(graph)):
@@ -28,7 +28,7 @@ def depth_first(graph: OrderGraph, *, by_need: bool) -> list[int]:
             held += made[m]
         need.append(max(most, held + made[n] + graph.inner[n]))
     order: list[int] = []
-    state = [0] * len(graph)  # how many operands of the unit have been looked at
+    state = [0] * len(graph)  # how many operands of the unit have been visited
     done = [False] * len(graph)
     for sink in (n for n in range(len(graph)) if not graph.after[n]):
         stack = [sink]
@@ -45,8 +45,8 @@ def depth_first(graph: OrderGraph, *, by_need: bool) -> list[int]:
     return order
 
 
-def _begun(graph: OrderGraph) -> list[list[int]]:
-    """The buffers of which each unit is the first user in the graph's own order."""
+def _first_uses(graph: OrderGraph) -> list[list[int]]:
+    """Return the buffers that each unit is the first to use in the graph's order."""
     begun: list[list[int]] = [[] for _ in range(len(graph))]
     for k, users in enumerate(graph.users):
         begun[min(users)].append(k)

@@ -1,10 +1,10 @@
-"""The least peak over all orders, by dynamic programming over sets of units that are closed under predecessors.
+"""Find the least peak over all orders, by dynamic programming over sets of units closed under predecessors.
 
-What is live after a set of units has run does not depend on their order, so of all ways to reach a set only the one
+The live bytes after a set of units has run do not depend on their order. So among all ways to reach a set, only the one
 with the least peak matters (Ahn and others, "Ordering chaos: memory-aware scheduling of irregularly wired neural
-networks for edge devices", 2020). Sets are visited by rising peak, the larger first, until all units have run. A unit
-that frees at least what it adds, and fits under the peak so far, can come next without loss: whatever an order does
-before it, it does as well after it. So chains cost one set a unit. spec: O1.3
+networks for edge devices", 2020). Sets are visited by rising peak, larger sets first, until all units have run. A unit
+that frees at least what it adds, and fits under the peak so far, can run next without loss: whatever an order does
+before it, it can do after it. So chains cost one set a unit. spec: O1.3
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from tmmu.planner.orders.graph import OrderGraph
 
 BITS = 512
-"""How many bits of a set can be worked on in the time that the rest of a move takes."""
+"""The number of bits of a set that can be processed in the time of the rest of a move."""
 
 
 class Found(NamedTuple):
-    """An order below the bound, or None; whether the search was `complete`; how many moves it looked at."""
+    """An order below the bound, or None; whether the search was `complete`; how many moves it visited."""
 
     order: list[int] | None
     complete: bool
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
-    """An order of least peak, if that is below `bound`; peaks up to `floor` are as good as each other.
+    """Find an order of least peak, if that is below `bound`; peaks up to `floor` count as equal.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
     floor
         A peak that cannot be avoided, here or elsewhere.
     bound
-        Orders that reach it are of no interest.
+        Orders that reach it are ignored.
     limit
-        How many moves (a set and the unit that comes next) may be looked at; time is proportional to it. Where sets
-        are long numbers a move counts as several.
+        How many moves (a set and the unit that comes next) may be visited; time is proportional to it. If sets are long
+        numbers, a move counts as several.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
 
 
 class _Moves:
-    """What running a unit does, as masks over the units."""
+    """The effect of running a unit, as masks over the units."""
 
     def __init__(self, graph: OrderGraph) -> None:
         self.graph = graph
@@ -96,7 +96,10 @@ class _Moves:
         self.hints = [[(graph.bytes[r], o, users[o] & ~(1 << n)) for r, o in graph.hints[n]] for n in range(len(graph))]
 
     def ready(self, done: int, n: int, ready: int) -> int:
-        """The units that may come next after `done`, `n` being the last of it and `ready` what was ready before."""
+        """Return the units that may come next after `done`.
+
+        `n` is the last of it, `ready` those that were ready before `n`.
+        """
         ready &= ~(1 << n)
         for m in self.graph.after[n]:
             if not self.before[m] & ~done:
@@ -104,7 +107,7 @@ class _Moves:
         return ready
 
     def run(self, done: int, live: int, n: int) -> tuple[int, int]:
-        """The bytes live while `n` runs after `done`, and those live afterwards."""
+        """Return the bytes live while `n` runs after `done`, and those live afterwards."""
         load = live + self.graph.inner[n] + (0 if done else self.graph.unread)
         after = live
         for size, others, opened, kept in self.touches[n]:
@@ -122,7 +125,7 @@ class _Moves:
 
 
 def _bits(mask: int) -> Iterator[int]:
-    """The units of a set, in order."""
+    """Yield the units of a set, in order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -130,7 +133,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _path(came: dict[int, tuple[int, int]], done: int) -> list[int]:
-    """The units in the order in which the sets were reached."""
+    """Return the units in the order of the sets that were reached."""
     order = []
     while done:
         done, n = came[done]

@@ -1,9 +1,9 @@
-"""What matters of a body for its order: units that depend on each other, and buffers that they keep live.
+"""The properties of a body that matter for its order: dependent units, and the buffers that they keep live.
 
-A *unit* is a node of the body with everything inside it; a *buffer* is a storage, live from the first to the last
-unit that touches it. Which buffers are live after some units have run depends on which have run and not on their
-order: this is what makes a search over sets of units (and not over orders) enough. An `OrderGraph` is a body or a part
-of one that runs without a break; both are searched by the same functions. spec: O1.5, O1.6
+A *unit* is a node of the body with everything inside it. A *buffer* is a storage, live from the first to the last unit
+that touches it. The buffers that are live after some units have run depend on the set of these units and not on their
+order. So a search over sets of units suffices, instead of one over orders. An `OrderGraph` is a body or a contiguous
+part of one; both are searched by the same functions. spec: O1.5, O1.6
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tmmu.planner.problem import AllocationProblem
 
 @dataclass
 class OrderGraph:
-    """Units 0 … n - 1, in an order that their edges allow, and the buffers that they touch.
+    """Units 0 … n - 1, in an order that their edges permit, and the buffers that they touch.
 
-    `after` and `before` are the edges by unit. `touches` are the buffers of each unit, `inner` the bytes it needs
-    besides while it runs, `hints` its in-place pairs (result buffer, operand buffer). Of each buffer there are the
-    bytes, the units that touch it, whether it is `opened` (live before the first unit) and `kept` (live after the
-    last). `live` bytes are live before the first unit, and `unread` more while it runs.
+    `after` and `before` are the edges by unit. `touches` are the buffers of each unit, `inner` the bytes that it also
+    needs while it runs, `hints` its in-place pairs (result buffer, operand buffer). Each buffer has its bytes, the
+    units that touch it, whether it is `opened` (live before the first unit) and `kept` (live after the last). `live`
+    bytes are live before the first unit, and `unread` more while it runs.
     """
 
     before: list[list[int]]
@@ -48,7 +48,7 @@ class OrderGraph:
 
 
 def loads(graph: OrderGraph, order: Sequence[int]) -> list[int]:
-    """The bytes that are live while each unit of `order` runs. O(units + touches)."""
+    """Return the bytes that are live while each unit of `order` runs. O(units + touches)."""
     left, seen, live, result = [len(users) for users in graph.users], list(graph.opened), graph.live, []
     for at, n in enumerate(order):
         for k in graph.touches[n]:
@@ -68,16 +68,16 @@ def loads(graph: OrderGraph, order: Sequence[int]) -> list[int]:
 
 
 def unavoidable(graph: OrderGraph, n: int) -> int:
-    """Bytes that are live while `n` runs, whatever the order."""
+    """Return the bytes that are live while `n` runs, whatever the order."""
     least = graph.inner[n] + sum(graph.bytes[k] for k in graph.touches[n])
     return least - sum(graph.bytes[result] for result, _ in graph.hints[n])
 
 
 @dataclass
 class Order:
-    """An order of a graph's units: `units` in order, the place of each, and of each buffer its first and last place.
+    """An order of a graph's units: `units` in order, the place of each, and the first and last place of each buffer.
 
-    A buffer that is opened has its first place before the first unit, one that is kept its last after the last.
+    An opened buffer has its first place before the first unit, a kept one its last after the last.
     """
 
     units: list[int]
@@ -87,7 +87,7 @@ class Order:
 
     @staticmethod
     def of(graph: OrderGraph, units: list[int]) -> Order:
-        """The places that follow from `units`. O(units + touches)."""
+        """Compute the places that follow from `units`. O(units + touches)."""
         place = [0] * len(units)
         for p, n in enumerate(units):
             place[n] = p
@@ -97,10 +97,10 @@ class Order:
 
 
 def part(graph: OrderGraph, order: Order, start: int, end: int) -> OrderGraph:
-    """The units at places `start` to `end` - 1 as a graph of its own, unit i at place `start` + i.
+    """Return the units at places `start` to `end` - 1 as a separate graph, with unit i at place `start` + i.
 
-    An operand that is read after them is needed beside the result that could take its bytes. What is live before
-    them, `live`, is set by the caller. O(touches of these units).
+    An operand that is read after them cannot give its bytes to a result. The caller sets `live`, the bytes live before
+    them. O(touches of these units).
     """
     chosen, place = order.units[start:end], order.place
     number: dict[int, int] = {}
@@ -127,7 +127,7 @@ def part(graph: OrderGraph, order: Order, start: int, end: int) -> OrderGraph:
 def bodies(
     run: ModelProgram, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, in_place: bool
 ) -> list[tuple[list[int], OrderGraph]]:
-    """For each body its nodes in order, and their graph, with the buffers of the arenas `weighed` alone.
+    """Return for each body its nodes in order, and their graph, with buffers only of the arenas `weighed`.
 
     `alias` has the storages without in-place results. O(accesses x depth).
     """
@@ -138,7 +138,8 @@ def bodies(
         units[node.body].append(n)
     rank = {n: i for nodes in units for i, n in enumerate(nodes)}
     start, end, holders = _spans(run)
-    # For each body the buffers touched in it: by which units, from the first step of the first to the last of the last.
+    # For each body, the buffers touched in it: by which units, from the first step of the first to the last of the
+    # last.
     touched: list[dict[int, _Use]] = [{} for _ in model.bodies]
     for step in run.steps:
         buffers = [
@@ -172,19 +173,19 @@ def bodies(
         for earlier, later in edges[b]:
             graph.before[later].append(earlier)
             graph.after[earlier].append(later)
-        number = _buffers(graph, touched[b], storages, opened, kept)
+        number = _add_buffers(graph, touched[b], storages, opened, kept)
         if b == MAIN:
             used = {k for use in touched for k in use} | kept
             graph.unread = sum(size for k, size in enumerate(storages.bytes) if arena[k] in weighed and k not in used)
         for n in nodes if in_place else ():
             if n not in holders:
-                graph.hints[rank[n]] = _pairs(run, n, alias, arena, number, graph, mode)
+                graph.hints[rank[n]] = _granted_pairs(run, n, alias, arena, number, graph, mode)
         made.append((nodes, graph))
     return made
 
 
 def _spans(run: ModelProgram) -> tuple[list[int], list[int], set[int]]:
-    """The first and the last step of each node, and the nodes with bodies."""
+    """Return the first and the last step of each node, and the nodes with bodies."""
     start, end, holders = [0] * len(run.model.nodes), [0] * len(run.model.nodes), set[int]()
     for s, step in enumerate(run.steps):
         end[step.node] = s
@@ -204,13 +205,13 @@ class _Use:
     units: dict[int, None]
 
 
-def _buffers(
+def _add_buffers(
     graph: OrderGraph, touched: dict[int, _Use], storages: AllocationProblem, opened: set[int], kept: set[int]
 ) -> dict[int, int]:
-    """Fill in the buffers of a body; the number of each storage that is one.
+    """Add the buffers of a body to the graph, and return the number of each storage that is one.
 
-    What lives throughout is left out, such as all that a loop is given. What one unit alone touches is inside it: at
-    most so much at one step.
+    Buffers that are live throughout are omitted, such as all that a loop receives. Buffers that only one unit touches
+    count as its inner bytes: their most at one step.
     """
     number: dict[int, int] = {}
     inside: dict[int, list[tuple[int, int]]] = {}
@@ -239,12 +240,12 @@ def _buffers(
     return number
 
 
-def _pairs(
+def _granted_pairs(
     run: ModelProgram, n: int, alias: Aliasing, arena: list[int], number: dict[int, int], graph: OrderGraph, mode: str
 ) -> list[tuple[int, int]]:
-    """The in-place pairs of a node that are granted wherever the operand is needed no more, at most one a result.
+    """Return a node's in-place pairs that are granted if the operand is not needed later, at most one for each result.
 
-    What `tmmu.planner.aliasing` would grant in rarer cases is passed over: it decides in the end.
+    Rarer cases that `tmmu.planner.aliasing` would grant are ignored here: it decides in the end.
     """
     model, tensors, node = run.model, run.tensors, run.model.nodes[n]
     storages = alias.storages

@@ -1,8 +1,8 @@
-"""List scheduling by memory: of the units that may come next, the one that leaves the least live.
+"""List scheduling by memory: of the ready units, choose the one that leaves the fewest bytes live.
 
-The rule is that of instruction scheduling for few registers (Goodman and Hsu, "Code scheduling and register
-allocation in large basic blocks", 1988): what a unit adds less what it frees. Ties go to the unit that became ready
-last, which follows a chain to its end, or to the one that stands first. Backwards the same rule fills the order from
+The rule is that of instruction scheduling for few registers (Goodman and Hsu, "Code scheduling and register allocation
+in large basic blocks", 1988): the bytes that a unit adds minus those that it frees. Ties go to the unit that became
+ready last, which follows a chain to its end, or to the first unit. Run backwards, the same rule fills the order from
 its end: a buffer is then opened by its last user and freed by its first. spec: O1.4
 """
 
@@ -15,16 +15,16 @@ from tmmu.planner.orders.graph import OrderGraph
 
 
 def greedy(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
-    """An order of all units. O((units + touches + edges) log units).
+    """Return an order of all units. O((units + touches + edges) log units).
 
     Parameters
     ----------
     graph
         A body or a part of one.
     recent
-        Ties go to the unit that became ready last; else to the first in the graph's own order.
+        Ties go to the unit that became ready last; otherwise to the first in the graph's order.
     largest
-        What counts first is what a unit frees, and then what it adds.
+        Compare first the bytes that a unit frees, and then those that it adds.
     """
     left = [len(users) for users in graph.users]
     seen = list(graph.opened)
@@ -33,7 +33,7 @@ def greedy(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
     heap: list[tuple[int, int, int, int]] = []
 
     def put(n: int) -> None:
-        """Enter a unit that is ready with what it would change now: never worse than before, so the latest is first."""
+        """Push a ready unit with its current cost. Costs only improve, so the newest entry is popped first."""
         added = sum(graph.bytes[k] for k in graph.touches[n] if not seen[k])
         freed = sum(graph.bytes[k] for k in graph.touches[n] if left[k] == 1 and not graph.kept[k])
         tie = -since[n] if recent else 0
@@ -67,16 +67,16 @@ def greedy(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
 
 
 def backwards(graph: OrderGraph) -> OrderGraph:
-    """The same graph run from its end; unit i is the i-th from the end, so that ties fall the other way round too."""
+    """Return the same graph run from its end. Unit i is the i-th from the end, so that ties are reversed too."""
     last = len(graph) - 1
 
-    def turned(rows: list[list[int]]) -> list[list[int]]:
+    def reverse(rows: list[list[int]]) -> list[list[int]]:
         return [[last - m for m in rows[n]] for n in range(last, -1, -1)]
 
     return replace(
         graph,
-        before=turned(graph.after),
-        after=turned(graph.before),
+        before=reverse(graph.after),
+        after=reverse(graph.before),
         touches=graph.touches[::-1],
         inner=graph.inner[::-1],
         hints=graph.hints[::-1],
@@ -87,6 +87,6 @@ def backwards(graph: OrderGraph) -> OrderGraph:
 
 
 def from_the_end(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
-    """`greedy` on the graph run backwards, as an order of the graph itself."""
+    """Apply `greedy` to the graph run backwards, and return the order of the graph itself."""
     last = len(graph) - 1
     return [last - n for n in reversed(greedy(backwards(graph), recent=recent, largest=largest))]

@@ -1,8 +1,8 @@
-"""Units that only make something before it is needed: constants, and what follows from constants alone.
+"""Lazy units, which only make a value before it is needed: constants, and values that follow from constants.
 
-A unit that depends on nothing and ends nothing is never worse off right before the first unit that depends on it: all
-that is live in between gets less, and that unit's own load covers both. So it is left out of the search, where it
-would separate no units and multiply the sets, and put back afterwards. spec: O1.3
+A unit that depends on nothing and frees nothing is best run right before the first unit that depends on it. Fewer bytes
+are then live in between, and the load of the dependent unit covers both. So it is removed before the search, where it
+would separate no units and multiply the sets, and is inserted afterwards. spec: O1.3
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from tmmu.planner.orders.graph import OrderGraph
 
 
 def without_lazy(graph: OrderGraph) -> tuple[list[int], OrderGraph]:
-    """The units that are left, in order, and their graph; unit i of it is the i-th of them. O(units + touches)."""
+    """Return the remaining units, in order, and their graph, in which unit i is the i-th of them.
+
+    O(units + touches).
+    """
     lazy = [
         not graph.before[n]
         and bool(graph.after[n])
         and not graph.inner[n]
         and not graph.unread
-        and not any(graph.opened[k] for k in graph.touches[n])  # so that it has no operand to take the bytes of
-        # The unit that brings it along holds its buffers, as a user of them would.
+        and not any(graph.opened[k] for k in graph.touches[n])  # so that it has no operand whose bytes it could take
+        # The unit that it is run before holds its buffers, as a user of them would.
         and (len(graph.after[n]) == 1 or all(set(graph.after[n]) <= set(graph.users[k]) for k in graph.touches[n]))
         for n in range(len(graph))
     ]
@@ -48,7 +51,7 @@ def without_lazy(graph: OrderGraph) -> tuple[list[int], OrderGraph]:
 
 
 def with_lazy(graph: OrderGraph, left: list[int], order: list[int]) -> list[int]:
-    """The order of all units: each lazy one right before the first that depends on it, in the order of the model."""
+    """Return the order of all units: each lazy one right before the first that depends on it, in the model's order."""
     kept, result, done = set(left), list[int](), set[int]()
     for i in order:
         n = left[i]

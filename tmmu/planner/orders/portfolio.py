@@ -1,9 +1,9 @@
-"""The order `memory`: the least peak of live bytes that the search and the heuristics find, never above the given one.
+"""The order `memory`: the least peak of live bytes that search and heuristics find, never above the given order's.
 
-Only what decides the peak is touched: of the segments of a body the one with the highest peak is improved, then the
-next, as long as one reaches above what cannot be avoided. Whatever a search assumes of in-place results and of bodies
-inside units, the orders that it finds are measured by the planner's own liveness and storages, and the best one
-counts. All bounds count moves, and no clock is read. spec: O1.1, O1.2, O1.3, O1.4
+Only units that determine the peak are moved: the segment of a body with the highest peak is improved, then the next, as
+long as one exceeds the peak that cannot be avoided. The search makes assumptions about in-place results and bodies
+inside units. So the orders found are measured by the planner's own liveness and storages, and the best is chosen. All
+bounds count moves, and no clock is read. spec: O1.1, O1.2, O1.3, O1.4
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.segments import segments
 
 MOVES = 200_000
-"""How many moves the searches of one body may look at, all together; one among many units counts as several."""
+"""The most moves that the searches of one body visit together; a move among many units counts as several."""
 
 WINDOW = 16
-"""How many units before and after the peak are ordered anew together, in a segment too large to be searched whole."""
+"""How many units before and after the peak are reordered together, in a segment too large to be searched whole."""
 
 ROUNDS = 24
-"""How often the units around the peak of such a segment are ordered anew."""
+"""How many times the units around the peak of such a segment are reordered."""
 
 
 def memory(
     model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
 ) -> Model:
-    """`model` in the order of lowest peak that is found; `model` itself where none is lower.
+    """Return `model` in the order of the lowest peak found; `model` itself if none is lower.
 
     Parameters
     ----------
     model
-        A valid model whose nodes stand in an order that it allows.
+        A valid model whose nodes are in a permitted order.
     arenas, mode, policy
-        As for the plan that is to be made: they decide which bytes are live together. Each storage is taken to lie in
-        the first arena that it may use.
+        As for the plan to be made: they determine which bytes are live together. Each storage is assumed to be in the
+        first arena that it may use.
     in_place
         Whether the layout puts results in place.
 
     Notes
     -----
-    The sum of the peaks of all arenas that are reused is lowered, and that of the activations never raised.
-    O(N log N) besides the searches, which look at `MOVES` moves a body at most.
+    Lowers the sum of the peaks of all arenas that reuse bytes, and never raises that of the activations. O(N log N)
+    plus the searches, which visit at most `MOVES` moves a body.
     """
     reused = [a for a, arena in enumerate(arenas) if arena.reuse]
     holds = [a for a in reused if Role.ACTIVATION in arenas[a].roles]
     best, lowest = model, measured(model, arenas, mode, in_place, policy)
     limit = sum(lowest[a] for a in holds)
     hints = (True, False) if in_place and any(node.in_place for node in model.nodes) else (False,)
-    # First what is inside nodes, then the main graph around it.
+    # First the order inside nodes, then the main graph around them.
     parts = (True, False) if len(model.bodies) > 1 else (False,)
     filled = frozenset(a for a in reused if lowest[a])
     for weighed in dict.fromkeys((filled, filled & set(holds))):
         for hinted in hints:
             candidate = model
             for inner in parts:
-                before, candidate = candidate, _reordered(candidate, arenas, mode, policy, weighed, hinted, inner)
+                before, candidate = candidate, _reorder(candidate, arenas, mode, policy, weighed, hinted, inner)
                 if candidate is before:
                     continue
                 peaks = measured(candidate, arenas, mode, in_place, policy)
@@ -77,13 +77,13 @@ def memory(
 def measured(
     model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
 ) -> list[int]:
-    """The peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
+    """Return the peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
     run = program(model)
     problem = aliasing.form(run, liveness.analyze(run, mode), arenas, mode, in_place, policy).storages
     return [max(problem.live_bytes(members)) for members in problem.members(problem.preferred)]
 
 
-def _reordered(
+def _reorder(
     model: Model,
     arenas: tuple[ArenaConfiguration, ...],
     mode: str,
@@ -92,7 +92,7 @@ def _reordered(
     hinted: bool,
     inner: bool,
 ) -> Model:
-    """`model` with the main graph in a better order, or with all other bodies; `model` where there is none."""
+    """Reorder the main graph, or all other bodies (`inner`). Returns `model` itself if no order is better."""
     run: ModelProgram = program(model)
     live = liveness.analyze(run, mode)
     alias = aliasing.form(run, live, arenas, mode, False, policy)
@@ -105,7 +105,7 @@ def _reordered(
 
 
 def lowered(graph: OrderGraph) -> list[int]:
-    """The units of a body, of which there are some, in the order of lowest peak that is found, or as they are given."""
+    """Return the units of a body (at least one) in the order of lowest peak found, or in the given order."""
     left, smaller = without_lazy(graph)
     order = list(range(len(smaller)))
     places = Order.of(smaller, order)
@@ -121,7 +121,7 @@ def lowered(graph: OrderGraph) -> list[int]:
             break
         segment = part(smaller, places, start, end)
         segment.live = running[start]
-        chosen, reached, used = _segment(segment, floor, moves)
+        chosen, reached, used = _order_segment(segment, floor, moves)
         order[start:end] = [start + i for i in chosen]
         floor, moves = max(floor, reached), moves - used
     result, given = with_lazy(graph, left, order), list(range(len(graph)))
@@ -129,7 +129,7 @@ def lowered(graph: OrderGraph) -> list[int]:
 
 
 def _live_before(graph: OrderGraph) -> list[int]:
-    """The bytes live before each unit of the graph's own order."""
+    """Return the bytes live before each unit of the graph's order."""
     changes = [0] * (len(graph) + 1)
     for k, users in enumerate(graph.users):
         if not graph.opened[k]:
@@ -140,8 +140,8 @@ def _live_before(graph: OrderGraph) -> list[int]:
     return list(accumulate(changes))
 
 
-def _segment(graph: OrderGraph, floor: int, moves: int) -> tuple[list[int], int, int]:
-    """The best order of a segment, its peak, and the moves that were looked at."""
+def _order_segment(graph: OrderGraph, floor: int, moves: int) -> tuple[list[int], int, int]:
+    """Return the best order found for a segment, its peak, and the number of moves visited."""
     best = list(range(len(graph)))
     peak = max(loads(graph, best))
     for candidate in _heuristics(graph):
@@ -150,18 +150,18 @@ def _segment(graph: OrderGraph, floor: int, moves: int) -> tuple[list[int], int,
             best, peak = candidate, reached
     used = 0
     if peak > floor:
-        # Half for the whole segment: what it does not finish, windows may still improve.
+        # Half is for the whole segment: if that is not enough, windows may still improve it.
         order, complete, used = search(graph, floor, peak, moves // 2)
         if order is not None:
             best = order
         elif not complete:
-            best, more = _windows(graph, best, floor, moves - used)
+            best, more = _improve_windows(graph, best, floor, moves - used)
             used += more
     return best, max(loads(graph, best)), used
 
 
 def _heuristics(graph: OrderGraph) -> Sequence[list[int]]:
-    """Orders by published rules, the most promising first."""
+    """Return orders by published rules, the most promising first."""
     return [
         order(graph, recent=recent, largest=largest)
         for largest in (False, True)
@@ -170,8 +170,8 @@ def _heuristics(graph: OrderGraph) -> Sequence[list[int]]:
     ] + [depth_first(graph, by_need=by_need) for by_need in (True, False)]
 
 
-def _windows(graph: OrderGraph, order: list[int], floor: int, moves: int) -> tuple[list[int], int]:
-    """`order` with the units around its peak ordered anew, again and again; and the moves that were looked at."""
+def _improve_windows(graph: OrderGraph, order: list[int], floor: int, moves: int) -> tuple[list[int], int]:
+    """Reorder the units around the peak of `order` repeatedly. Returns the order and the number of moves visited."""
     used = 0
     for _ in range(ROUNDS):
         now = loads(graph, order)
@@ -182,7 +182,7 @@ def _windows(graph: OrderGraph, order: list[int], floor: int, moves: int) -> tup
             break
         places = Order.of(graph, order)
         window = part(graph, places, start, end)
-        window.live = graph.live + _made(graph, places, start)
+        window.live = graph.live + _added_before(graph, places, start)
         found = search(window, floor, peak, min(moves - used, moves // 4))
         used += found.moves
         if found.order is None:
@@ -191,8 +191,8 @@ def _windows(graph: OrderGraph, order: list[int], floor: int, moves: int) -> tup
     return order, used
 
 
-def _made(graph: OrderGraph, order: Order, start: int) -> int:
-    """How many bytes more are live before place `start` than before the first."""
+def _added_before(graph: OrderGraph, order: Order, start: int) -> int:
+    """Return how many more bytes are live before place `start` than before the first."""
     made = 0
     for size, first, last in zip(graph.bytes, order.first, order.last, strict=True):
         made += size * (0 <= first < start <= last) - size * (first < 0 and last < start)

@@ -1,8 +1,8 @@
-"""Where a graph falls apart: units that every other unit must come before or after.
+"""Split a graph at units that every other unit must come before or after.
 
-Such a unit has one place in every order, and the units before it are the same in every order. What is live there is
-then fixed, so the stretches between them can be ordered one by one, and the peak of the whole is the highest of
-theirs. Residual networks fall apart at every addition. spec: O1.3
+Such a unit has the same place in every order, and the units before it are the same in every order. So the live bytes
+there are fixed. The stretches between such units can be ordered independently, and the peak of the whole is the highest
+of theirs. Residual networks split at every addition. spec: O1.3
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tmmu.planner.orders.graph import OrderGraph
 
 
 def segments(graph: OrderGraph) -> list[tuple[int, int]]:
-    """The stretches (start, end) of units that may change places. O(units + edges).
+    """Return the stretches (start, end) of units that may change places. O(units + edges).
 
-    None is of one unit: that would come before or after every other.
+    No stretch has one unit: that unit would come before or after every other.
     """
     result, start = [], 0
     for cut in (*_separating(graph), len(graph)):
@@ -35,9 +35,9 @@ def _separating(graph: OrderGraph) -> Iterator[int]:
 
 
 def _comparable(before: Sequence[Sequence[int]]) -> list[bool]:
-    """Does each unit come after all units in front of it, in every order?
+    """Return for each unit whether it comes after all earlier units in every order.
 
-    It does where it depends on each of those on which nothing else in front of it depends.
+    It does if it depends on every earlier unit that has no earlier dependent.
     """
     result, ends = [], set[int]()
     for n, waits_for in enumerate(before):

@@ -1,4 +1,4 @@
-"""Rematerialisation: values of the forward half that are computed again instead of being kept (M1, `remat_enabled`)."""
+"""Rematerialisation: recompute values of the forward half instead of keeping them (M1, `remat_enabled`)."""
 
 from tmmu.planner.remat.choose import check_budget, rematerialise
 

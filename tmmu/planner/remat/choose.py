@@ -1,8 +1,8 @@
-"""What to compute again so that a training graph fits a budget: several policies tried, the cheapest that fits kept.
+"""Choose the values to recompute so that a training graph fits a budget: try several policies, keep the cheapest.
 
-A policy is judged by the plan that it leads to: the bytes of the storages, views and in-place results included, that
-are live at one step in the arenas that reuse. Fitting comes first, then the fewest operations repeated, then the
-lower peak, then the order in which the policies are tried. spec: M1.8, M1.10, M1.11
+A policy is judged by the plan that it leads to: the bytes of storages, with views and in-place results, that are live
+at one step in the arenas that reuse bytes. First a policy must fit. Then the fewest repeated operations win, then the
+lower peak, then the earlier policy. spec: M1.8, M1.10, M1.11
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive,
 from tmmu.plans.sections import Plan
 
 EFFORT, LIMIT = 80_000, 400_000
-"""About how many nodes are planned while one policy is improved, and while policies are tried: bounds the time."""
+"""Bounds of the time: the nodes planned while one policy is improved, and while policies are tried, approximately."""
 
 
 def rematerialise(
     joint: Model, arenas: tuple[ArenaConfiguration, ...], budget: int, arena_policy: ArenaPolicy = ANYWHERE
 ) -> Model:
-    """The joint graph `joint` with forward values computed again so that at most `budget` bytes are live at a step.
+    """Return `joint` with forward values recomputed so that at most `budget` bytes are live at a step.
 
     Parameters
     ----------
     joint
-        A graph with both halves; one that fits as it is is returned unchanged.
+        A graph with both halves; if it fits already, it is returned unchanged.
     arenas, arena_policy
-        Where tensors lie: the bytes of all arenas that reuse are counted together.
+        Where tensors are placed: the bytes of all arenas that reuse bytes are added up.
     budget
         Bytes.
 
     Raises
     ------
     TmmuError
-        ARENA_TOO_SMALL where no policy fits, with the least peak that one reached.
+        ARENA_TOO_SMALL if no policy fits, with the least peak reached.
 
     Notes
     -----
@@ -53,7 +53,7 @@ def rematerialise(
     if best is None:
         raise TmmuError(
             "ARENA_TOO_SMALL",
-            f"a budget of {budget} bytes cannot be met: at least {search.least} are live at one step "
+            f"the budget of {budget} bytes is too small: at least {search.least} are live at one step "
             f"({search.unchanged} without recomputation)",
             place="activations and gradients",
             fix="raise the budget, or plan smaller shapes",
@@ -65,22 +65,22 @@ def rematerialise(
 
 
 def peak(model: Model, arenas: tuple[ArenaConfiguration, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
-    """The most bytes live at one step in the arenas that reuse, all together, in mode backward. O(nodes + accesses)."""
+    """Return the most bytes live at one step in all arenas that reuse bytes, in mode backward. O(nodes + accesses)."""
     run = program(model)
     alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
     return _reused_peak(alias.storages)
 
 
 def _reused_peak(problem: AllocationProblem) -> int:
-    """The most bytes live at one step in the arenas that reuse, all together."""
+    """Return the most bytes live at one step in all arenas that reuse bytes."""
     return max(problem.live_bytes([k for k, a in enumerate(problem.preferred) if problem.arenas[a].reuse]))
 
 
 def check_budget(plan: Plan, budget: int) -> None:
-    """Raise ARENA_TOO_SMALL where a plan has more than `budget` bytes live at a step in the arenas that reuse.
+    """Raise ARENA_TOO_SMALL if a plan has more than `budget` bytes live at a step in the arenas that reuse bytes.
 
-    A graph is fitted in its given order and with results in place; another order, or a layout that allows none, may
-    need more. spec: M1.11
+    A graph is fitted in its given order and with results in place. Another order, or a layout without in-place results,
+    may need more. spec: M1.11
     """
     if (found := _reused_peak(of_plan(plan))) > budget:
         raise TmmuError(
@@ -110,7 +110,7 @@ class _Search:
         self.spent = 0
 
     def judge(self, policy: Policy) -> tuple[int, int]:
-        """The peak and the repeated operations of a policy."""
+        """Return the peak and the repeated operations of a policy."""
         if policy not in self.tried:
             made = rewrite(self.joint, policy)
             self.tried[policy] = self._peak(made) if made.complete else UINT64_END, made.cost
@@ -123,22 +123,22 @@ class _Search:
         return found
 
     def best(self) -> Rewritten | None:
-        """The schedule to use, or None where none fits."""
-        by_policy = self._by_policy()
-        return self._by_search(None if by_policy is None else by_policy.cost) or by_policy
+        """Return the schedule to use, or None if none fits."""
+        by_policy = self._best_policy()
+        return self._search_schedules(None if by_policy is None else by_policy.cost) or by_policy
 
-    def _by_search(self, known: int | None) -> Rewritten | None:
-        """A cheaper schedule than is known, of a graph of moderate size, that fits without in-place results."""
+    def _search_schedules(self, known: int | None) -> Rewritten | None:
+        """Search a moderate graph for a schedule that is cheaper than `known` and fits without in-place results."""
         script = schedules.cheapest(self.joint, self.arenas, self.budget, known, self.arena_policy)
         made = None if script is None else follow(self.joint, script)
         return made if made is not None and self._peak(made) <= self.budget else None
 
-    def _by_policy(self) -> Rewritten | None:
-        """The cheapest policy that fits, among all of them for a small graph."""
+    def _best_policy(self) -> Rewritten | None:
+        """Return the cheapest policy that fits; for a small graph, among all policies."""
         if len(self.classes.roots) <= EXHAUSTIVE:
             return self._cheapest_of_all()
         self.judge(chen(self.classes))
-        self._by_worth()
+        self._drop_by_worth()
         for policy in segmented(self.classes):
             if self.spent < LIMIT:
                 self.judge(policy)
@@ -155,7 +155,7 @@ class _Search:
         return cost, found
 
     def _cheapest_of_all(self) -> Rewritten | None:
-        """Every policy by its cost, until one fits."""
+        """Try every policy by its cost, until one fits."""
         priced = sorted(
             (rewrite(self.joint, policy).cost, k, policy) for k, policy in enumerate(exhaustive(self.classes))
         )
@@ -164,8 +164,8 @@ class _Search:
                 return rewrite(self.joint, policy)
         return None
 
-    def _by_worth(self) -> None:
-        """Drop ever more of what frees the most bytes for an operation: the fewest that fit, by bisection."""
+    def _drop_by_worth(self) -> None:
+        """Drop the values that free the most bytes for an operation: the fewest that fit, by bisection."""
         every = self.classes.all
         order = self.classes.by_worth
         for held in (None, frozenset[int]()):
@@ -179,7 +179,7 @@ class _Search:
             self.judge(Policy(every - frozenset(order[:low]), held))
 
     def _improve(self, policy: Policy) -> None:
-        """Keep again what costs most to repeat for its bytes: as much as fits by bisection, then one by one."""
+        """Keep the values that cost most to repeat for their bytes: first as a block by bisection, then one by one."""
         cost, tensors, limit = self.joint.cost, self.joint.model.tensors, self.spent + EFFORT
 
         def worth(root: int) -> tuple[int, int]:
@@ -202,6 +202,6 @@ class _Search:
                 policy = self._better(policy, Policy(policy.kept, policy.held | {root}))
 
     def _better(self, policy: Policy, other: Policy) -> Policy:
-        """`other` where it fits and repeats less, or as much with a lower peak; else `policy`."""
+        """Return `other` if it fits and repeats less, or repeats the same with a lower peak; otherwise `policy`."""
         fits = self.judge(other)[0] <= self.budget
         return other if fits and self._rank(other) < self._rank(policy) else policy

@@ -1,8 +1,8 @@
-"""A joint graph rewritten so that some forward values are computed again when backward needs them.
+"""Rewrite a joint graph so that some forward values are recomputed when backward needs them.
 
-Which values are kept, and which of those computed again are held until their last reader, is a policy; whatever the
-policy, the graph computes the same. A clone of node `n` is `n.recompute0`, `n.recompute1` and so on, and writes
-`t.recompute0` for each result `t`. Nothing is freed explicitly: a value dies at its last reader, as ever.
+A policy determines which values are kept, and which recomputed values are held until their last reader. Under every
+policy the graph computes the same. A clone of node `n` is `n.recompute0`, `n.recompute1` and so on, and writes
+`t.recompute0` for each result `t`. Nothing is freed explicitly: a value dies at its last reader, as always.
 spec: M1.8, M1.9
 """
 
@@ -27,10 +27,10 @@ PRODUCTS = {"MatMul": 0, "mm": 0, "bmm": 0, "matmul": 0, "addmm": 1, "baddbmm": 
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint graph and what of it may be computed again.
+    """A joint graph, and the values in it that may be recomputed.
 
-    `root` gives for each tensor the one whose bytes it shows; `writer` the node that writes it (-1: the caller).
-    `free` are the tensors that may be dropped and computed again, `order` the nodes that write them.
+    `root` is for each tensor the one whose bytes it shows; `writer` is the node that writes it (-1: the caller). `free`
+    tensors may be dropped and recomputed, and `order` are the nodes that write them.
     """
 
     model: Model
@@ -42,10 +42,10 @@ class Joint:
 
 
 def joint_of(model: Model) -> Joint:
-    """What may be computed again in `model`. O(nodes + accesses)."""
+    """Find the values of `model` that may be recomputed. O(nodes + accesses)."""
     tensors, nodes = model.tensors, model.nodes
     root = list(range(len(tensors)))
-    for node in nodes:  # bases are written before what shows them
+    for node in nodes:  # bases are written before their views
         for t in node.writes:
             view = tensors[t].view
             if view is not None:
@@ -55,8 +55,8 @@ def joint_of(model: Model) -> Joint:
         for t in node.made:
             writer[t] = n
     last = max((n for n, node in enumerate(nodes) if node.phase is Phase.BACKWARD), default=-1)
-    # What is changed after the backward half, as an optimizer does, is still as it was when values are computed again.
-    # A node that changes what it reads is not run again either.
+    # Tensors mutated after the backward half, as by an optimizer, still have their old values when values are
+    # recomputed. A node that mutates what it reads is not run again.
     changed = {root[t] for node in nodes[: last + 1] for t in node.mutates}
     owners = {body.owner for body in model.bodies[1:]}
     again = [
@@ -74,24 +74,24 @@ def joint_of(model: Model) -> Joint:
     held = {root[t] for t in fixed}
     free = [writer[t] >= 0 and again[writer[t]] and root[t] not in held for t in range(len(tensors))]
     order = [n for n, node in enumerate(nodes) if any(free[t] for t in node.writes)]
-    return Joint(model, root, writer, free, order, [_cost(model, node) for node in nodes])
+    return Joint(model, root, writer, free, order, [_count_operations(model, node) for node in nodes])
 
 
 def is_repeatable(model: Model, node: Node) -> bool:
-    """Whether a node gives the same values each time: it draws no random numbers."""
+    """Return whether a node gives the same values each time: it draws no random numbers."""
     if node.domain in ONNX and node.op == "Dropout":  # at inference it is a view
         return model.tensors[node.writes[0]].view is not None
     return not any(part in node.op.lower() for part in RANDOM)
 
 
-def _cost(model: Model, node: Node) -> int:
-    """About how many operations a node takes: a multiplication and an addition for each product, else its elements."""
+def _count_operations(model: Model, node: Node) -> int:
+    """Estimate the operations of a node: a multiplication and an addition for each product, otherwise its elements."""
     if not node.writes:
         return 0
     result = model.tensors[node.writes[0]]
     if result.view is not None and len(node.writes) == 1:
         return 0
-    # Of an open dimension the most counts: what a step costs decides nothing but what is computed again.
+    # An open dimension counts with its maximum: the cost affects only the choice of values to recompute.
     elements = sum(math.prod(map(upper, model.tensors[t].shape)) for t in node.writes)
     shapes = [tuple(map(upper, model.tensors[t].shape)) for t in node.reads]
     if node.op in PRODUCTS and len(shapes) > PRODUCTS[node.op] and shapes[PRODUCTS[node.op]]:
@@ -105,11 +105,13 @@ def _cost(model: Model, node: Node) -> int:
 
 @dataclass(frozen=True)
 class Policy:
-    """Which classes of tensors (by root) keep their first value, and which hold a later one until its last reader."""
+    """The classes of tensors (by root) that keep their first value, and those that hold a recomputed one until their
+    last reader.
+    """
 
     kept: frozenset[int]
     held: frozenset[int] | None = None
-    """None: every one."""
+    """None: every class."""
 
 
 Script = Mapping[int, Sequence[int]]
@@ -118,10 +120,10 @@ Script = Mapping[int, Sequence[int]]
 
 @dataclass
 class Rewritten:
-    """A schedule: nodes with their reads and writes, later copies of tensors after the model's own; what it costs.
+    """A schedule: nodes with their reads and writes, copies of tensors after the model's own, and its cost.
 
-    `current` gives the latest copy of each tensor that is to be read from now on. `complete` is false where the
-    schedule was given up because it became too long.
+    `current` is the latest copy of each tensor, to be read from now on. `complete` is False if the schedule was
+    abandoned because it became too long.
     """
 
     joint: Joint
@@ -137,23 +139,23 @@ class Rewritten:
 
     @property
     def model(self) -> Model:
-        """The schedule as a model, with what its backward half reads of its forward half marked as saved."""
+        """The schedule as a model; forward values that its backward half reads are marked as saved."""
         forward, backward = ([n for n in self.nodes if n.phase is p] for p in (Phase.FORWARD, Phase.BACKWARD))
         tensors = tuple(mark_saved(self.tensors, forward, backward))
         return replace(self.joint.model, tensors=tensors, nodes=tuple(self.nodes))
 
     def run(self, node: Node) -> None:
         """Append a node of the later half, reading the latest copies."""
-        self.nodes.append(self._reading(node))
+        self.nodes.append(self._read_latest(node))
         for t in node.writes:
             view = self.tensors[t].view
             if view is not None and view.base in self.current:
                 self.tensors[t] = replace(self.tensors[t], view=view._replace(base=self.current[view.base]))
 
     def run_again(self, n: int) -> dict[int, int]:
-        """Append node `n` once more; the copies of what it writes."""
+        """Append node `n` once more, and return the copies of the tensors that it writes."""
         original, k = self.joint.model.nodes[n], self.clones[n]
-        node = self._reading(original)
+        node = self._read_latest(original)
         copies = {}
         for t in original.writes:
             tensor = self.joint.model.tensors[t]
@@ -175,8 +177,8 @@ class Rewritten:
         self.cost += self.joint.cost[n]
         return copies
 
-    def _reading(self, node: Node) -> Node:
-        """`node` with the latest copies in place of what it reads."""
+    def _read_latest(self, node: Node) -> Node:
+        """Return `node` with its reads replaced by the latest copies."""
         return replace(
             node,
             reads=tuple(self.current.get(t, t) for t in node.reads),
@@ -185,11 +187,11 @@ class Rewritten:
 
 
 LONGEST = 4
-"""A schedule that runs more than so many times the graph's nodes is given up: some policies repeat quadratically."""
+"""A schedule with more than this many times the graph's nodes is abandoned: some policies repeat quadratically."""
 
 
 def rewrite(joint: Joint, policy: Policy) -> Rewritten:
-    """The joint graph under `policy`: what is not kept is computed again when it is first read, with all it needs.
+    """Rewrite the joint graph under `policy`: a dropped value is recomputed at its first read, with all that it needs.
 
     O(nodes + accesses + clones).
     """
@@ -222,12 +224,12 @@ def rewrite(joint: Joint, policy: Policy) -> Rewritten:
 
 
 def follow(joint: Joint, script: Script) -> Rewritten:
-    """The joint graph with nodes run again as `script` lists; every read takes the latest value. O(nodes + clones)."""
+    """Run nodes of the joint graph again as `script` lists; every read takes the latest value. O(nodes + clones)."""
     result = Rewritten(joint)
     renewed = set[int]()
 
-    def show(node: Node) -> None:
-        """Make the views that `node` reads anew where what they show is new."""
+    def refresh_views(node: Node) -> None:
+        """Recompute the views that `node` reads if their bases are recomputed."""
         for t in node.reads:
             chain = []
             while joint.root[t] in renewed and t not in result.current:
@@ -239,11 +241,11 @@ def follow(joint: Joint, script: Script) -> Rewritten:
 
     for position, node in enumerate(joint.model.nodes):
         for n in script.get(position, ()):
-            show(joint.model.nodes[n])
+            refresh_views(joint.model.nodes[n])
             copies = result.run_again(n)
             roots = {joint.root[t] for t in copies}
             result.current = {t: c for t, c in result.current.items() if joint.root[t] not in roots} | copies
             renewed |= roots
-        show(node)
+        refresh_views(node)
         result.run(node)
     return result

@@ -1,14 +1,15 @@
-"""The cheapest recomputation of a graph of moderate size, by searching its schedules: what Checkmate's program finds.
+"""Find the cheapest recomputation of a graph of moderate size by searching its schedules, as Checkmate's program does.
 
-A state is the node that comes next and which values are in memory; a move drops a value, computes one again, or runs
-the next node, where all that it reads must be there and all that is live must fit. Moves are lazy: nothing is dropped
-before something does not fit, and nothing is made while the next node can run. States are taken in the order of their
-operations so far and of those that are at least to come: what is missing and will be read, with all that is missing to
-make it, has to be computed again once. A state with more values in memory than another, for no more operations, can do
-whatever that one can, since it may drop them: after each node the other is dropped. The states that are looked at are
-bounded; where the bound is not met, no schedule of these moves repeats fewer operations (Jain and others, "Checkmate",
-2020, state the optimum as an integer program). Bytes are counted without in-place results, so what is found fits; the
-plan may need less. spec: M1.10
+A state is the next node and the set of values in memory. A move drops a value, recomputes one, or runs the next node,
+which needs its reads in memory and room for all that is live. Moves are lazy: nothing is dropped before something does
+not fit, and nothing is recomputed while the next node can run. States are visited in the order of their operations so
+far plus a lower bound of those to come: missing values that will be read, with the missing values needed to make them,
+must be recomputed once. A state with more values than another, for no more operations, can do whatever the other can,
+since it may drop values: after each node the other is dropped.
+
+The number of states visited is bounded. If the bound is not reached, no schedule of these moves repeats fewer
+operations (Jain and others, "Checkmate", 2020, state the optimum as an integer program). Bytes are counted without
+in-place results, so that a found schedule fits; its plan may need less. spec: M1.10
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ NODES, VALUES = 120, 48
 """The largest graph that is searched, and the most values that may be dropped in it."""
 
 EFFORT, TOTAL, ROUNDS = 100_000, 200_000, 6
-"""How many states are looked at in one search at most, and in all of them, and how many searches there are."""
+"""The most states visited in one search, and in all of them, and the most searches."""
 
 COMPARED = 512
-"""With how many others, the cheapest, a state is compared to see whether it can do no more than one of them."""
+"""A state is compared with at most this many others, the cheapest, to see whether one of them dominates it."""
 
 Path = tuple["Path", int, int] | None
-"""What was computed again to come to a state: the path before, the node that came next, and the node that ran again."""
+"""The recomputations that lead to a state: the path before, the node that came next, and the node that ran again."""
 
 
 @dataclass(frozen=True)
 class _Space:
     """For each node the values (as bits) that it reads and writes, and the other bytes live at it and before it.
 
-    `made_by` is the node that makes each value again (-1 for one that only the caller gives), `needed` the values that
-    a node or one after it reads, and `useful` these with all that they can be made of.
+    `made_by` is the node that recomputes each value (-1 if only the caller can provide it). `needed` are the values
+    that a node or a later one reads; `useful` adds all values that they can be made of.
     """
 
     reads: list[int]
@@ -56,7 +57,7 @@ class _Space:
     known: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def missing(self, values: int, wanted: int) -> int:
-        """The values that have to be made again before all of `wanted` is there, what they are made of included."""
+        """Return the values to recompute before all of `wanted` is there, including those that they are made of."""
         found, open_ = 0, wanted & ~values
         while open_:
             bit = open_ & -open_
@@ -66,7 +67,7 @@ class _Space:
         return found
 
     def least(self, position: int, values: int) -> int | None:
-        """The operations that are at least to come; None where a value is lost that only the caller gives."""
+        """Return a lower bound of the operations to come; None if a value is lost that only the caller can provide."""
         key = self.needed[position], values
         if key not in self.known:
             makers = {self.made_by[bit] for bit in _bits(self.missing(values, key[0]))}
@@ -74,7 +75,7 @@ class _Space:
         return self.known[key]
 
     def weight(self, values: int) -> int:
-        """The bytes of a set of values."""
+        """Return the bytes of a set of values."""
         return sum(self.size[bit] for bit in _bits(values))
 
 
@@ -92,13 +93,13 @@ def cheapest(
     known: int | None = None,
     policy: ArenaPolicy = ANYWHERE,
 ) -> Script | None:
-    """The cheapest script that is found whose live bytes fit `budget` and that repeats less than `known` operations.
+    """Return the cheapest script found whose live bytes fit `budget` and that repeats fewer than `known` operations.
 
-    None where none is found, or the graph is too large. Each search keeps to a bound on the operations: first what
-    is known, or each node once more. Where it has to leave out states, the next has a lower bound and so fewer states;
-    where it has not and finds nothing, a higher one. At most `TOTAL` states, O(values) each.
+    Returns None if none is found, or if the graph is too large. Each search is bounded in operations: first by `known`,
+    or by one repetition of each node. If a search has to omit states, the next has a lower bound and so fewer states.
+    If it omits none and finds nothing, the next has a higher bound. At most `TOTAL` states, O(values) each.
     """
-    space = _space(joint, arenas, policy)
+    space = _build_space(joint, arenas, policy)
     if space is None:
         return None
     best: tuple[int, Path] | None = None
@@ -112,14 +113,14 @@ def cheapest(
         elif complete:
             low = bound + 1
         else:
-            high = bound - 1  # too much to look at: a lower bound leaves less
+            high = bound - 1  # too many states: a lower bound leaves fewer
         if low > high or (found is not None and complete) or left <= 0:
             break
         bound = (low + high) // 2
-    return None if best is None else _script(best[1])
+    return None if best is None else _build_script(best[1])
 
 
-def _script(path: Path) -> Script:
+def _build_script(path: Path) -> Script:
     script: dict[int, list[int]] = {}
     while path is not None:
         path, position, n = path
@@ -128,11 +129,12 @@ def _script(path: Path) -> Script:
 
 
 def _search(space: _Space, budget: int, bound: int, effort: int) -> tuple[tuple[int, Path] | None, bool, int]:
-    """The operations and the path of the best schedule within the bound, whether no state was left out, and how many
-    states were looked at.
+    """Search for the best schedule within the bound.
+
+    Returns its operations and path (or None), whether no state was omitted, and how many states were visited.
     """
     given = sum(1 << bit for bit, n in enumerate(space.made_by) if n < 0)
-    # By the values in memory: the operations so far, and how the state was reached.
+    # By the values in memory: the operations so far, and the path to the state.
     states: dict[int, tuple[int, Path]] = {given: (0, None)}
     left, count, complete = effort, len(space.reads), True
     for position in range(count):
@@ -141,12 +143,12 @@ def _search(space: _Space, budget: int, bound: int, effort: int) -> tuple[tuple[
         left, complete = left - seen, complete and all_seen
         if not states:
             return None, complete, effort - left
-    [found] = states.values()  # after the last node no value is of use
+    [found] = states.values()  # after the last node no value is useful
     return found, complete, effort - left
 
 
-def _undominated(states: dict[int, tuple[int, Path]]) -> dict[int, tuple[int, Path]]:
-    """The states without those that hold no value which a state of no more operations lacks."""
+def _drop_dominated(states: dict[int, tuple[int, Path]]) -> dict[int, tuple[int, Path]]:
+    """Return the states without those whose values are a subset of a state of no more operations."""
     kept: dict[int, tuple[int, Path]] = {}
     cheapest: list[int] = []
     for values, state in sorted(states.items(), key=lambda item: (item[1][0], -item[0].bit_count(), item[0])):
@@ -169,9 +171,10 @@ class _Position:
     def run(
         self, states: dict[int, tuple[int, Path]], limit: int, most: int
     ) -> tuple[dict[int, tuple[int, Path]], int, bool]:
-        """The states after the node: those before it, the most promising first; how many were seen, and if all were.
+        """Return the states after the node, the number of states visited, and whether none was omitted.
 
-        No more than `limit` are looked at, but up to `most` where none of these gets past the node.
+        The most promising states come first. At most `limit` are visited, but up to `most` if none of these gets past
+        the node.
         """
         space, position = self.space, self.position
         best, after = dict(states), dict[int, tuple[int, Path]]()
@@ -184,8 +187,9 @@ class _Position:
             if cost + (space.least(position, values) or 0) < expected:
                 continue
             seen += 1
-            if self._runs(values):
-                # What differs and leads here is of no use: as much is still to come, so the first was the cheapest.
+            if self._can_run(values):
+                # A later state that leads here is useless: it has the same operations to come, so the first was the
+                # cheapest.
                 after.setdefault((values | space.writes[position]) & space.useful[position + 1], (cost, path))
                 continue
             for n, there in self._moves(values):
@@ -194,17 +198,20 @@ class _Position:
                     best[there] = price, path if n < 0 else (path, position, n)
                     if (entry := self._entry(price, there)) is not None:
                         heapq.heappush(queue, entry)
-        return _undominated(after), seen, not queue
+        return _drop_dominated(after), seen, not queue
 
     def _entry(self, cost: int, values: int) -> tuple[int, int, int] | None:
-        """A state as it is queued: by the operations that it leads to at least, then the most bytes in memory."""
+        """Return a state as queued: by the lower bound of its operations, then the most bytes in memory.
+
+        None if above the bound.
+        """
         least = self.space.least(self.position, values)
         if least is None or cost + least > self.bound:
             return None
         return cost + least, -self.space.weight(values), values
 
-    def _runs(self, values: int) -> bool:
-        """Whether the node can run: what it reads is there, and what it writes fits."""
+    def _can_run(self, values: int) -> bool:
+        """Return whether the node can run: its reads are in memory, and its writes fit."""
         space, reads = self.space, self.space.reads[self.position]
         if values & reads != reads:
             return False
@@ -212,7 +219,9 @@ class _Position:
         return space.at[self.position] + space.weight(values) + space.weight(written) <= self.budget
 
     def _moves(self, values: int) -> Iterator[tuple[int, int]]:
-        """What a state leads to where the node cannot run: a value made again by a node, or (-1) one dropped."""
+        """Yield the moves if the node cannot run: the recomputing node (-1 for a drop), and the values in memory
+        then.
+        """
         space, position = self.space, self.position
         room = self.budget - space.before[position] - space.weight(values)
         reads = space.reads[position]
@@ -230,8 +239,8 @@ class _Position:
             yield from ((-1, values & ~(1 << bit)) for bit in _bits(values))
 
 
-def _space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> _Space | None:
-    """The search space of a graph, or None where it is too large."""
+def _build_space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> _Space | None:
+    """Build the search space of a graph, or return None if it is too large."""
     model = joint.model
     if len(model.nodes) > NODES or len(model.bodies) > 1:
         return None
@@ -259,7 +268,7 @@ def _space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPo
     made_by = [joint.writer[root] if joint.writer[root] in again else -1 for root in roots]
     needed, useful = [0] * (len(reads) + 1), [0] * (len(reads) + 1)
     for position in reversed(range(len(reads))):
-        # What a node makes is not missing before it ran.
+        # A value that a node makes is not missing before the node has run.
         needed[position] = (needed[position + 1] | reads[position]) & ~(writes[position] & ~reads[position])
         useful[position] = needed[position] | useful[position + 1]
         while (more := _ingredients(useful[position], reads, made_by) & ~useful[position]) != 0:
@@ -279,7 +288,7 @@ def _space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPo
 
 
 def _ingredients(values: int, reads: list[int], made_by: list[int]) -> int:
-    """What the nodes that make these values again read."""
+    """Return the values read by the nodes that make these values."""
     found = 0
     for bit in _bits(values):
         found |= reads[made_by[bit]] if made_by[bit] >= 0 else 0

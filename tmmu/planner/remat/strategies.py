@@ -1,10 +1,10 @@
 """Policies worth trying: which values to keep, by the published ideas for recomputing in training.
 
 Checkpoints at segment boundaries, √n of them (Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory
-cost", 2016), in equal numbers of nodes or moved to where the fewest bytes cross; segments within segments (Griewank and
-Walther's multi-level checkpointing, 2000); and values in order of bytes freed for each operation repeated, which drops
-cheap elementwise results first (as DTR's greedy rule does at run time, Kirisame et al., 2021). All are deterministic.
-spec: M1.10
+cost", 2016), with equal numbers of nodes or moved to where the fewest bytes cross; segments within segments (Griewank
+and Walther's multi-level checkpointing, 2000); and values in order of bytes freed for each operation repeated, which
+drops cheap elementwise results first (as DTR's greedy rule does at run time, Kirisame et al., 2021). All are
+deterministic. spec: M1.10
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tmmu.core.vocabulary import Phase
 from tmmu.planner.remat.rewrite import Joint, Policy
 
 EXHAUSTIVE = 6
-"""Up to this many classes every policy is tried: 3 to that power."""
+"""Up to this many classes, all policies are tried: 3 to that power."""
 
 SEGMENTS = 24
 """About how many numbers of segments are tried."""
 
 
 class Classes:
-    """The classes that may be dropped, by root, and what dropping them touches."""
+    """The classes that may be dropped, by root, and the effects of dropping them."""
 
     def __init__(self, joint: Joint) -> None:
         self.joint = joint
@@ -80,7 +80,9 @@ class Classes:
         return [sum(tensors[root].bytes for root in roots) for roots in self.crossing]
 
     def cuts(self, segments: int, lo: int, hi: int, snapped: bool) -> list[int]:
-        """The places that cut nodes `lo` to `hi` into so many segments; snapped to where the least bytes cross."""
+        """Return the places that cut nodes `lo` to `hi` into segments; if `snapped`, where the fewest bytes cross
+        nearby.
+        """
         found = []
         for k in range(1, segments):
             ideal = lo + (hi - lo) * k // segments
@@ -90,12 +92,12 @@ class Classes:
         return sorted(set(found))
 
     def crossing_at(self, cuts: list[int]) -> frozenset[int]:
-        """The classes that cross any of the places."""
+        """Return the classes that cross any of the places."""
         return frozenset().union(*(self.crossing[at] for at in cuts))
 
 
 def segment_counts(nodes: int) -> list[int]:
-    """Numbers of segments: all where there are few nodes, else the square root and a geometric series around it."""
+    """Return numbers of segments to try: all for few nodes, otherwise a geometric series and the square root."""
     if nodes <= SEGMENTS:
         return list(range(1, nodes + 1))
     series = {1 << k for k in range(nodes.bit_length())} | {3 << k for k in range(nodes.bit_length())}
@@ -103,16 +105,16 @@ def segment_counts(nodes: int) -> list[int]:
 
 
 def chen(classes: Classes) -> Policy:
-    """√n segments of as many nodes: only what crosses from one to the next is kept."""
+    """Return the policy of √n segments with equal numbers of nodes: only values that cross segments are kept."""
     count = len(classes.joint.order)
     return Policy(classes.crossing_at(classes.cuts(math.isqrt(count), 0, count, snapped=False)))
 
 
 def segmented(classes: Classes) -> Iterator[Policy]:
-    """Checkpoints between segments, of one level and of two."""
+    """Yield checkpoints between segments, of one level and of two."""
     count = len(classes.joint.order)
     yield chen(classes)
-    # Those near the square root first: on large graphs not all are tried.
+    # Numbers near the square root come first: on large graphs not all are tried.
     near = sorted(segment_counts(count), key=lambda s: (abs(2 * s.bit_length() - count.bit_length()), s))
     for segments in near:
         for snapped in (False, True):
@@ -128,7 +130,7 @@ def segmented(classes: Classes) -> Iterator[Policy]:
 
 
 def exhaustive(classes: Classes) -> Iterator[Policy]:
-    """Every policy: each class kept, held once computed again, or neither."""
+    """Yield every policy: each class kept, held once recomputed, or neither."""
     for choice in product(range(3), repeat=len(classes.roots)):
         kept, held = (frozenset(r for r, c in zip(classes.roots, choice, strict=True) if c == k) for k in (0, 1))
         yield Policy(kept, held)

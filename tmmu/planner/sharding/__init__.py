@@ -1,8 +1,8 @@
 """Sharding (R7): from a model and a shard spec to the model of one rank, with its collectives as steps.
 
-`spec` reads what the user writes, `splits` finds which axis splits each dimension of a tensor, `relations` which
-dimensions of an operation's tensors are one loop, `rewrite` puts collectives where an operand or a result does not fit,
-`stages` cuts the graph into pipeline stages, and `local` gives what one rank plans.
+`spec` reads the user's spec. `splits` finds the axis that splits each dimension of a tensor. `relations` finds the
+dimensions of an operation's tensors that form one loop. `rewrite` inserts collectives for operands and results that do
+not fit. `stages` cuts the graph into pipeline stages, and `local` returns the model that one rank plans.
 """
 
 from __future__ import annotations

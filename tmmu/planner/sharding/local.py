@@ -1,8 +1,7 @@
-"""What each rank plans: one model for each pipeline stage, and each rank's part of every tensor.
+"""The model that each rank plans: one for each pipeline stage, and each rank's part of every tensor.
 
-All ranks of a stage have chunks of one size, so they have one model and one layout; what differs is which elements lie
-in the chunks.
-spec: R7.1, R7.6, R7.8, R7.19, R7.20
+All ranks of a stage have chunks of one size, so they have one model and one layout. Only the elements in the chunks
+differ. spec: R7.1, R7.6, R7.8, R7.19, R7.20
 """
 
 from __future__ import annotations
@@ -24,14 +23,16 @@ from tmmu.plans.columns import Shards
 
 @dataclass(frozen=True)
 class Local:
-    """The model of the ranks of one stage; `parts` are (row, the model's shape, split) of the model's own tensors."""
+    """The model of the ranks of one stage. `parts` are (row, the model's shape, split) of the model's own tensors."""
 
     model: Model
     parts: list[tuple[int, tuple[int, ...], Split]]
 
 
 def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
-    """The model of each stage, in order. `model` is valid and in execution order; the empty spec leaves it as it is.
+    """Return the model of each stage, in order.
+
+    `model` is valid and in execution order; an empty spec returns it unchanged.
 
     Raises INVALID_SHARDING as `rewrite` and `stages` do. O(stages x model).
     """
@@ -53,7 +54,7 @@ def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
 
 
 def coordinates(rank: int, spec: dict[str, Any]) -> dict[str, int]:
-    """The place of a rank on each axis; the last axis varies fastest.
+    """Return the place of a rank on each axis; the last axis varies fastest.
 
     >>> coordinates(5, {"mesh": [["data", 2], ["tensor", 4]]})
     {'tensor': 1, 'data': 1}
@@ -65,7 +66,7 @@ def coordinates(rank: int, spec: dict[str, Any]) -> dict[str, int]:
 
 
 def shards_of(local: Local, spec: dict[str, Any], rank: int) -> Shards:
-    """The table of the elements of each tensor that `rank` holds. O(tensors)."""
+    """Return the table of the elements of each tensor that `rank` holds. O(tensors)."""
     sizes, place = dict(sharding.mesh(spec)), coordinates(rank, spec)
     number = {axis: a for a, axis in enumerate(sizes)}
     dims: list[tuple[int, int, int, int, int]] = []

@@ -1,9 +1,9 @@
-"""Which dimensions of an operation's tensors are one loop: the loops that can be divided among ranks.
+"""Find the dimensions of an operation's tensors that form one loop, which can be divided among ranks.
 
-Each dimension of each operand and result has a label or None. Dimensions of one label are walked together: a rank that
-has the same part of all of them can do its part alone. None is a dimension that the operation needs whole. A result
-that lacks a label is a sum over it where the operation is one, and otherwise the label cannot be divided. What a
-node's attributes decide is taken from the shapes alone where they leave no choice; else the dimension is whole.
+Each dimension of each operand and result has a label or None. Dimensions with one label are iterated together: a rank
+that has the same part of all of them can compute its part independently. None is a dimension that the operation needs
+whole. A result that lacks a label is a sum over it if the operation sums; otherwise the label cannot be divided. Node
+attributes are inferred from the shapes if these leave no choice; otherwise the dimension is whole.
 spec: R7.9, R7.10, R7.11
 """
 
@@ -19,9 +19,9 @@ Labels = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Relation:
-    """The labels of every operand and result; `sums`: results that lack a label are sums over it.
+    """The labels of every operand and result; if `sums`, results that lack a label are sums over it.
 
-    `pointwise`: an element depends on the elements at its own place alone, so that padding does no harm. `apart`: a
+    `pointwise`: an element depends only on the elements at its own place, so that padding does no harm. `apart`: a
     result that lacks a label depends on none of the elements that it labels.
     """
 
@@ -45,12 +45,12 @@ RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def whole(reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
-    """The relation of an operation of which nothing is known: every dimension whole."""
+    """Return the relation of an unknown operation: every dimension whole."""
     return Relation(tuple((None,) * len(s) for s in reads), tuple((None,) * len(s) for s in writes))
 
 
 def relation(domain: str, op: str, reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
-    """The relation of a forward operation, from its operator and the shapes of its operands and results.
+    """Return the relation of a forward operation, from its operator and the shapes of its operands and results.
 
     >>> relation("", "MatMul", [(8, 4), (4, 6)], [(8, 6)])
     Relation(reads=((0, 2), (2, 1)), writes=((0, 1),), sums=True, pointwise=False, apart=False)
@@ -62,12 +62,12 @@ def relation(domain: str, op: str, reads: Sequence[Shape], writes: Sequence[Shap
     if found is None:
         return whole(reads, writes)
     if op == "ReduceSum":
-        return _summed(found, reads[0])
+        return _label_sum(found, reads[0])
     return found
 
 
 def across(dims: Sequence[int], reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
-    """The relation of an operation that works across `dims` (counted from the last) and at each place of the others."""
+    """Return the relation of an operation that couples `dims` (counted from the last) and no other dimensions."""
     if not reads or not writes:
         return whole(reads, writes)
     first = reads[0]
@@ -85,14 +85,14 @@ def across(dims: Sequence[int], reads: Sequence[Shape], writes: Sequence[Shape])
 
 
 def elementwise(like: Shape, reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
-    """The relation of an optimizer step: everything of the shape `like` is walked together, all else is whole."""
+    """Return the relation of an optimizer step: tensors of the shape `like` are iterated together, others are whole."""
     labels = tuple(range(len(like)))
     rows = [tuple(labels if s == like else (None,) * len(s) for s in shapes) for shapes in (reads, writes)]
     return Relation(rows[0], rows[1], pointwise=True, apart=True)
 
 
 def _metadata(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Only the shape of the operand is read, which is the model's on every rank."""
+    """Return the relation of an operation that reads only the operand's shape, which is the model's on every rank."""
     if len(reads) != 1:
         return None
     return Relation(tuple(tuple(range(len(s))) for s in reads), tuple((None,) * len(s) for s in writes), apart=True)
@@ -130,7 +130,10 @@ def _matmul(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _gemm(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """The shapes show which operand is transposed, but for square ones. A bias is added once: no sum over ranks."""
+    """Relate a Gemm. Shapes show which operand is transposed, unless it is square.
+
+    A bias is added once: no sum over ranks.
+    """
     if len(reads) < 2 or not len(reads[0]) == len(reads[1]) == len(writes[0]) == max(map(len, reads)) == 2:
         return None
     a, b, y = reads[0], reads[1], writes[0]
@@ -144,7 +147,7 @@ def _gemm(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _conv(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Batch; with one group output channels, and without a bias input channels as a sum."""
+    """Relate a convolution: batch; with one group output channels, and without a bias input channels as a sum."""
     if (
         len(reads) < 2
         or not 2 <= len(reads[0]) == len(reads[1]) == len(writes[0])
@@ -159,7 +162,7 @@ def _conv(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _channels(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Batch and channels, each place of them alone; further operands are one value a channel."""
+    """Relate batch and channels, each independent; further operands are one value a channel."""
     x = reads[0]
     if len(x) < 2 or writes[0][:2] != x[:2] or len(writes[0]) != len(x):
         return None
@@ -168,7 +171,7 @@ def _channels(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _reshape(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Runs of dimensions with one product on both sides: the first that is not 1 of each side are one label."""
+    """Relate runs of dimensions with equal products on both sides: the first dimensions other than 1 share a label."""
     a, b = reads[0], writes[0]
     if math.prod(a) != math.prod(b) or math.prod(a) == 0:
         return None
@@ -182,7 +185,7 @@ def _reshape(reads: list[Shape], writes: list[Shape]) -> Relation | None:
                 left, i = left * a[i], i + 1
             else:
                 right, j = right * b[j], j + 1
-        if left > 1:  # else neither side has anything to divide
+        if left > 1:  # otherwise neither side has anything to divide
             for labels, s, lo, hi in ((of[0], a, start[0], i), (of[1], b, start[1], j)):
                 labels[next(d for d in range(lo, hi) if s[d] != 1)] = start[0]
     return Relation((tuple(of[0]), *((None,) * len(s) for s in reads[1:])), (tuple(of[1]),))
@@ -199,7 +202,7 @@ def _transpose(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _alike(shapes: list[Shape]) -> Labels | None:
-    """A label for each dimension in which all agree; None where they agree in all or differ in rank."""
+    """Return labels for the dimensions that all shapes share; None if they share all or differ in rank."""
     if len({len(s) for s in shapes}) != 1:
         return None
     labels = tuple(d if len({s[d] for s in shapes}) == 1 else None for d in range(len(shapes[0])))
@@ -230,7 +233,7 @@ def _gather(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _reduction(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """What is reduced has become 1; where the dimension is gone the shapes do not show which it was."""
+    """Relate a reduction whose dimensions have become 1; if they were removed, shapes do not show which they were."""
     a, y = reads[0], writes[0]
     if len(a) != len(y):
         return None
@@ -238,8 +241,8 @@ def _reduction(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     return Relation((labels, *((None,) * len(s) for s in reads[1:])), (labels,))
 
 
-def _summed(found: Relation, a: Shape) -> Relation:
-    """A sum can be made in parts: what is summed over has a label as well."""
+def _label_sum(found: Relation, a: Shape) -> Relation:
+    """Label the summed dimensions as well: a sum can be computed in parts."""
     return replace(found, reads=(tuple(range(len(a))), *found.reads[1:]), sums=True)
 
 

@@ -1,10 +1,9 @@
-"""The model of one rank, stages apart: every tensor its part, a collective wherever an operand or result does not fit.
+"""The model of one rank before stages are cut: its part of every tensor, and collectives wherever a split does not fit.
 
-All ranks run this one graph. What a node's loops can be divided by follows from how its operands are split, in their
-order. An operand that is split otherwise is first gathered or sharded into a buffer of its own; a result that is a sum
-over ranks is reduced, and one that is to lie otherwise is gathered or sharded. Each of these is a step of the plan, and
-each buffer a tensor of it.
-spec: R7.9 to R7.16, R7.30
+All ranks run this one graph. The divisible loops of a node follow from the splits of its operands, in their order. An
+operand with another split is first gathered or sharded into a buffer. A result that is a sum over ranks is reduced, and
+one whose stored split differs is gathered or sharded. Each of these is a step of the plan, and each buffer a tensor of
+it. spec: R7.9 to R7.16, R7.30
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _RANDOM = ("bernoulli", "dropout", "exponential", "multinomial", "poisson", "ran
 
 @dataclass(frozen=True)
 class Made:
-    """The one graph that all ranks run: rows below `len(splits.model.tensors)` are the model's, the rest buffers.
+    """The graph that all ranks run: rows below `len(splits.model.tensors)` are the model's, the others are buffers.
 
-    `origin` is for each node the one of the model that it belongs to.
+    `origin` is for each node the node of the model that it belongs to.
     """
 
     splits: Splits
@@ -43,13 +42,13 @@ class Made:
 
 
 def rewrite(model: Model, spec: dict[str, Any]) -> Made:
-    """The graph of `model` under `spec`. O(accesses x dimensions).
+    """Rewrite `model` under `spec`. O(accesses x dimensions).
 
     Raises
     ------
     TmmuError
-        INVALID_SHARDING where a dimension does not divide, or for what is not sharded: bodies, alias groups, dynamic
-        shapes, random numbers, windows of tensors that are split.
+        INVALID_SHARDING if a dimension does not divide, and for models that cannot be sharded: bodies, alias groups,
+        dynamic shapes, random numbers, windows of split tensors.
     """
     _check_plain(model)
     writing = _Rewriting(Splits(model, spec))
@@ -61,12 +60,14 @@ def rewrite(model: Model, spec: dict[str, Any]) -> Made:
 def _check_plain(model: Model) -> None:
     for body in model.bodies[1:]:
         node = model.nodes[body.owner]
-        raise refuse(f"{node.op} has a body, which is not sharded", "plan it for one rank", place=f"node {node.name!r}")
+        raise refuse(
+            f"{node.op} has a body, which cannot be sharded", "plan it for one rank", place=f"node {node.name!r}"
+        )
     for tensor in model.tensors:
         is_open = any(isinstance(dim, Expression) for dim in tensor.shape)
         if tensor.alias_group is not None or is_open:
             what = "an alias group" if tensor.alias_group is not None else "a dynamic shape"
-            raise refuse(f"{what} is not sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
+            raise refuse(f"{what} cannot be sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
     for node in model.nodes:
         drawn = not _is_gradient(node) and any(part in node.op.lower() for part in _RANDOM)
         if drawn and (node.op != "Dropout" or not node.writes or model.tensors[node.writes[0]].view is None):
@@ -79,7 +80,7 @@ def _is_gradient(node: Node) -> bool:
 
 
 def refuse_taken(name: str, names: Container[str]) -> None:
-    """INVALID_SHARDING where the model has what a collective or its buffer has to be called, on whatever stage."""
+    """Raise INVALID_SHARDING if the model already uses the name of a collective or its buffer, on any stage."""
     if name in names:
         raise refuse("a collective needs this name", "rename it in the model", place=f"name {name!r}")
 
@@ -91,7 +92,7 @@ class _Rewriting:
         self.axes = [name for name, _ in sharding.mesh(self.spec)]
         self.across = {entry["op"]: entry["across"] for entry in reversed(self.spec["operators"])}
         self.named = {node.name: node for node in self.model.nodes}
-        self.shown: list[tuple[int, int]] = []  # what shows all of something
+        self.shown: list[tuple[int, int]] = []  # views that show a whole tensor
         self.written = {t for node in self.model.nodes for t in node.made}
 
     def made(self) -> Made:
@@ -100,12 +101,12 @@ class _Rewriting:
             self.tensors[t] = self._part(self.tensors[t], tensor, split)
         for row, base in self.shown:
             if self.tensors[row].bytes != self.tensors[base].bytes:
-                what = f"a view of {self.tensors[base].name!r}, of which a rank has another part"
+                what = f"it is a view of {self.tensors[base].name!r}, but a rank has a different part of that"
                 raise refuse(what, "split both alike", place=f"tensor {self.tensors[row].name!r}")
         return Made(self.splits, self.tensors, self.nodes, self.origin)
 
     def _part(self, tensor: Tensor, like: Tensor, split: Split) -> Tensor:
-        """`tensor` with the size of the part of `like` that a rank holds."""
+        """Return `tensor` with the size of the part of `like` that a rank holds."""
         shape = self.splits.local_shape(closed(like.shape), split)
         size = nbytes(shape, like.dtype)
         view = None if tensor.view is None else tensor.view._replace(bytes=size)
@@ -137,8 +138,10 @@ class _Rewriting:
             reads.append(fetched[t, need])
         changed = {t: reads[node.reads.index(t)] for t in node.mutates}
         place = len(self.nodes)
-        self._append(n, node)  # completed below, when its results are known; what follows it is appended after it
-        writes = [changed[t] if t in changed else self._result(n, q, found, divided) for q, t in enumerate(node.writes)]
+        self._append(n, node)  # completed below, when its results are known; its collectives are appended after it
+        writes = [
+            changed[t] if t in changed else self._add_result(n, q, found, divided) for q, t in enumerate(node.writes)
+        ]
         self._finish(place, node, reads, writes, changed)
         for t, buffer in changed.items():
             if buffer != t:
@@ -154,10 +157,10 @@ class _Rewriting:
             if node.domain in ONNX and node.op in self.across:
                 return across(self.across[node.op], *shapes)
             return whole(*shapes) if node.opaque else relation(node.domain, node.op, *shapes)
-        return self._gradient(node, shapes)
+        return self._gradient_relation(node, shapes)
 
-    def _gradient(self, node: Node, shapes: list[list[tuple[int, ...]]]) -> Relation:
-        """A gradient step walks the loops of its forward node: a gradient has the labels of its tensor."""
+    def _gradient_relation(self, node: Node, shapes: list[list[tuple[int, ...]]]) -> Relation:
+        """Return the relation of a gradient step: a gradient has the labels of its tensor in the forward node."""
         forward = self.named.get(node.name.removesuffix(".grad"))
         if forward is None or forward is node:
             return relation("tmmu.unknown", "", *shapes)
@@ -178,7 +181,7 @@ class _Rewriting:
         return Relation(reads, writes, sums=True, pointwise=own.pointwise)
 
     def _divide(self, node: Node, found: Relation, used: Sequence[Split]) -> dict[int, str]:
-        """Which axis divides each loop: decided by the operands, the earlier ones first."""
+        """Choose the axis that divides each loop, by the operands, the earlier ones first."""
         tensors = self.model.tensors
         rows = [*zip(node.reads, found.reads, strict=True), *zip(node.writes, found.writes, strict=True)]
         divided: dict[int, str] = {}
@@ -194,7 +197,7 @@ class _Rewriting:
         return divided
 
     def _route(self, have: Split, need: Split, partial: Sequence[str]) -> list[tuple[str, str, Split]]:
-        """The collectives from one split to another: (axis, operator, split after it)."""
+        """Return the collectives from one split to another: (axis, operator, split after it)."""
         state, steps = list(have), []
 
         def step(axis: str, op: str, d: int | None = None, after: str = "") -> None:
@@ -223,7 +226,7 @@ class _Rewriting:
         for k, (axis, op, split) in enumerate(route):
             name = f"{prefix}.{op}.{axis}"
             refuse_taken(name, self.named)
-            target = into if into is not None and k == len(route) - 1 else self._buffer(t, name, split)
+            target = into if into is not None and k == len(route) - 1 else self._add_buffer(t, name, split)
             changes = target == into and t in self.model.nodes[n].mutates
             node = Node(
                 name, op, (source, target) if changes else (source,), (target,), f"{MESH}/{axis}",
@@ -234,8 +237,8 @@ class _Rewriting:
             source = target
         return source
 
-    def _buffer(self, t: int, name: str, split: Split, view: View | None = None) -> int:
-        """A tensor that holds what a step needs or makes of `t`, and is nothing that the model has."""
+    def _add_buffer(self, t: int, name: str, split: Split, view: View | None = None) -> int:
+        """Add a tensor that holds an operand or result of a step for `t`, and is not part of the model."""
         refuse_taken(name, self.splits.rows)
         like = self.model.tensors[t]
         role = Role.GRADIENT if like.role is Role.GRADIENT else Role.ACTIVATION
@@ -247,8 +250,8 @@ class _Rewriting:
         self.nodes.append(node)
         self.origin.append(n)
 
-    def _result(self, n: int, q: int, found: Relation, divided: dict[int, str]) -> int:
-        """The row that node `n` writes for its result `q`, with the collectives after it."""
+    def _add_result(self, n: int, q: int, found: Relation, divided: dict[int, str]) -> int:
+        """Return the row that node `n` writes for its result `q`, and append the collectives after it."""
         node, labels = self.model.nodes[n], found.writes[q]
         t = node.writes[q]
         made = _split(labels, divided)
@@ -258,7 +261,7 @@ class _Rewriting:
         route = self._route(made, stored, partial)
         if not route:
             return t
-        raw = self._buffer(t, f"{node.name}.out{q}", made, self.model.tensors[t].view)
+        raw = self._add_buffer(t, f"{node.name}.out{q}", made, self.model.tensors[t].view)
         self.tensors[t] = replace(self.tensors[t], view=None)
         self._convert(n, f"{node.name}.out{q}", t, raw, route, into=t)
         return raw
@@ -279,7 +282,7 @@ class _Rewriting:
             if view.bytes == base.bytes:
                 self.shown.append((row, now[view.base]))
             elif self._is_split(t, view.base, row, now[view.base]):
-                what = f"a window of {base.name!r}, which is split"
+                what = f"it is a window of {base.name!r}, which is split"
                 raise refuse(what, "write rules that split neither", place=f"tensor {self.model.tensors[t].name!r}")
             size = self.tensors[row].bytes if row >= len(self.model.tensors) else view.bytes
             self.tensors[row] = replace(self.tensors[row], view=View(now[view.base], view.offset, size, view.strides))

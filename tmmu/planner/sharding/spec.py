@@ -44,17 +44,17 @@ LIMIT = 1 << 20
 
 
 def refuse(what: str, fix: str, *, place: str = "shard spec", axis: str = "") -> TmmuError:
-    """INVALID_SHARDING: a malformed spec, or one that does not fit the model."""
+    """Return INVALID_SHARDING: a malformed spec, or one that does not fit the model."""
     return TmmuError("INVALID_SHARDING", what, place=place, fix=fix, axis=axis)
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The spec in a TOML file as the object that plans hold; INVALID_SHARDING names the file and what is wrong."""
+    """Read the spec in a TOML file as the object that plans hold. INVALID_SHARDING names the file and the error."""
     try:
         try:
             document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_SHARDING").decode())
-        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number or a nesting without end
-            raise refuse(f"not TOML: {error}", "`tmmu example gpt2-shards` writes one that is right") from error
+        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a number or nesting too large
+            raise refuse(f"not TOML: {error}", "`tmmu example gpt2-shards` writes a valid one") from error
         return resolve(document)
     except TmmuError as error:
         error.in_file(os.fspath(path))
@@ -62,7 +62,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def resolve(document: dict[str, Any]) -> dict[str, Any]:
-    """The object of a TOML document: every key there, in the form that is hashed.
+    """Resolve a TOML document into an object with every key, in the form that is hashed.
 
     >>> resolve({"mesh": {"data": 2}, "rules": [{"split": ["data"]}]})["rules"]
     [{'roles': ['input', 'parameter', 'optimizer', 'activation'], 'names': ['*'], 'split': ['data']}]
@@ -96,7 +96,7 @@ def resolve(document: dict[str, Any]) -> dict[str, Any]:
 
 def _table(value: Any, where: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refuse(f"{where}: expected a table", "`tmmu example gpt2-shards` writes one that is right")
+        raise refuse(f"{where}: expected a table", "`tmmu example gpt2-shards` writes a valid one")
     for key in value:
         if keys is not None and key not in keys:
             raise refuse(f"unknown key {key!r} in {where}", f"use {', '.join(keys)}")

@@ -1,7 +1,7 @@
-"""Which axis of the mesh splits each dimension of a tensor, and into what chunks.
+"""Find the axis of the mesh that splits each dimension of a tensor, and the chunks.
 
-A tensor is split by the first rule that names it; a gradient without a rule as its tensor; a result without a rule
-as its node makes it; ZeRO then splits one more dimension of optimizer state, gradients and parameters.
+A tensor is split by the first rule that names it. A gradient without a rule is split as its tensor, and a result
+without a rule as its node makes it. ZeRO then splits one more dimension of optimizer state, gradients and parameters.
 spec: R7.5 to R7.8, R7.12, R7.13, R7.14
 """
 
@@ -19,14 +19,14 @@ from tmmu.planner.training.gradients import is_floating
 from tmmu.plans import sharding
 
 Split = tuple[str, ...]
-"""The axis of each dimension; "" where no axis splits it."""
+"""The axis of each dimension; "" if no axis splits it."""
 
 _GRADIENT_OF = re.compile(r"(?P<base>.+)\.grad(?:\.(?:part|sum)[0-9]+)?", re.DOTALL)
 
 
 @dataclass
 class Splits:
-    """The splits of a model's tensors as they become known, by row; `zero` is the dimension that ZeRO took."""
+    """The splits of a model's tensors, by row, as they become known; `zero` is the dimension that ZeRO splits."""
 
     model: Model
     spec: dict[str, Any]
@@ -40,7 +40,10 @@ class Splits:
         self.rows = {tensor.name: t for t, tensor in enumerate(self.model.tensors)}
 
     def settle(self, t: int, made: Split | None = None) -> Split:
-        """The split of tensor `t`; `made` is how its node makes it. INVALID_SHARDING where it does not divide."""
+        """Return the split of tensor `t`, decided at the first call. `made` is the split that its node makes it in.
+
+        Raises INVALID_SHARDING if a dimension does not divide.
+        """
         if t not in self.of:
             tensor = self.model.tensors[t]
             base = self.gradient_of(t)
@@ -50,17 +53,20 @@ class Splits:
             if chosen is None:
                 chosen = made if made is not None else ("",) * len(tensor.shape)
             for d, axis in enumerate(chosen):
-                self._divides(tensor, d, axis)
-            self.of[t] = self._with_zero(t, tensor, base, chosen)
+                self._check_divides(tensor, d, axis)
+            self.of[t] = self._add_zero(t, tensor, base, chosen)
         return self.of[t]
 
     def without_zero(self, t: int) -> Split:
-        """The split of a settled tensor as it is computed with: ZeRO stores it in parts, and no more."""
+        """Return the split of a settled tensor without ZeRO's, which affects only how it is stored."""
         split = self.of[t]
         return tuple("" if self.zero.get(t) == d else axis for d, axis in enumerate(split))
 
     def gradient_of(self, t: int) -> int | None:
-        """The tensor whose gradient `t` is, or a part of it or its seed; by its name and shape."""
+        """Return the tensor that `t` is the gradient of, a part of its gradient, or its seed; None if there is none.
+
+        The name and the shape decide.
+        """
         tensor = self.model.tensors[t]
         if tensor.role is Role.INPUT:
             name = tensor.name.removesuffix(".seed") if tensor.name.endswith(".seed") else ""
@@ -71,11 +77,11 @@ class Splits:
         return base if base is not None and self.model.tensors[base].shape == tensor.shape else None
 
     def chunk(self, size: int, axis: str) -> int:
-        """How many places a rank has for a dimension of `size` elements."""
+        """Return how many places of a dimension of `size` elements a rank has."""
         return -(-size // self.sizes.get(axis, 1))
 
     def local_shape(self, shape: tuple[int, ...], split: Split) -> tuple[int, ...]:
-        """The shape of a rank's part, padding included."""
+        """Return the shape of a rank's part, padding included."""
         return tuple(self.chunk(size, axis) for size, axis in zip(shape, split, strict=True))
 
     def _by_rule(self, tensor: Tensor, gradient: bool) -> Split | None:
@@ -85,14 +91,14 @@ class Splits:
                 split = [axis if axis in self.sizes else "" for axis in rule["split"]]
                 if len(split) > len(tensor.shape):
                     raise refuse(
-                        f"a rule splits {len(split)} dimensions where it has {len(tensor.shape)}",
-                        "write a rule of its own for it, before that one",
+                        f"a rule splits {len(split)} dimensions, it has {len(tensor.shape)}",
+                        "write a separate rule for it, before that one",
                         place=f"tensor {tensor.name!r}",
                     )
                 return (*split, *("",) * (len(tensor.shape) - len(split)))
         return None
 
-    def _divides(self, tensor: Tensor, d: int, axis: str) -> None:
+    def _check_divides(self, tensor: Tensor, d: int, axis: str) -> None:
         if axis and not self.spec["pad"] and closed(tensor.shape)[d] % self.sizes[axis]:
             raise refuse(
                 f"dimension {d} of {tensor.shape[d]} elements does not divide by the axis {axis!r} of "
@@ -102,7 +108,7 @@ class Splits:
                 axis=axis,
             )
 
-    def _with_zero(self, t: int, tensor: Tensor, base: int | None, split: Split) -> Split:
+    def _add_zero(self, t: int, tensor: Tensor, base: int | None, split: Split) -> Split:
         stage, axis = self.spec["zero_stage"], self.spec["zero_axis"]
         of_parameter = base is not None and self.model.tensors[base].role is Role.PARAMETER
         least = {Role.OPTIMIZER: 1, Role.PARAMETER: 3, Role.GRADIENT: 2 if of_parameter else 4}.get(tensor.role, 4)
@@ -113,6 +119,6 @@ class Splits:
             return split
         whole = [d for d in free if closed(tensor.shape)[d] % self.sizes[axis] == 0]
         d = whole[0] if whole else free[0]
-        self._divides(tensor, d, axis)
+        self._check_divides(tensor, d, axis)
         self.zero[t] = d
         return (*split[:d], axis, *split[d + 1 :])

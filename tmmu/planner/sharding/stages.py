@@ -1,8 +1,8 @@
-"""Pipeline stages: which stage runs each node, and the part of a graph that one stage runs.
+"""Pipeline stages: assign a stage to each node, and extract the part of a graph that one stage runs.
 
-A forward node belongs to the first stage with a pattern for it; without patterns forward nodes are spread evenly by
-their depth. A gradient step belongs to its forward node's stage, and any other node to the first stage in which
-something that it reads is written, or read before. What another stage reads is sent right after it is written.
+A forward node belongs to the first stage with a pattern for it. Without patterns, forward nodes are spread evenly by
+depth. A gradient step belongs to its forward node's stage. Any other node belongs to the first stage in which one of
+its operands is written, or read before. A tensor that another stage reads is sent right after it is written.
 spec: R7.17, R7.18
 """
 
@@ -19,12 +19,12 @@ from tmmu.plans import sharding
 
 
 def count(spec: dict[str, Any]) -> int:
-    """How many stages there are."""
+    """Return the number of stages."""
     return dict(sharding.mesh(spec)).get(spec.get("pipeline_axis", ""), 1)
 
 
 def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
-    """The stage of each node; INVALID_SHARDING for a forward node that no pattern names. O(nodes x patterns)."""
+    """Return the stage of each node. INVALID_SHARDING for a forward node that no pattern names. O(nodes x patterns)."""
     stages = count(spec)
     if stages == 1:
         return [0] * len(model.nodes)
@@ -39,7 +39,9 @@ def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
             fitting = (k for k, named in enumerate(by_pattern) if named(node.name))
             stage = next(fitting, None) if even is None else even[n]
             if stage is None:
-                raise refuse("no stage names it", 'end the last stage with "*"', place=f"node {node.name!r}")
+                raise refuse(
+                    "no stage has a pattern for it", 'end the last stage with "*"', place=f"node {node.name!r}"
+                )
         else:
             stage = stage_of.get(node.name.removesuffix(".grad")) if node.name.endswith(".grad") else None
         if stage is None:
@@ -53,7 +55,7 @@ def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
 
 
 def _by_depth(model: Model, writer: dict[int, int], stages: int) -> list[int]:
-    """Forward nodes by the longest way to them from the caller's tensors, in equal ranges of it."""
+    """Return stages by depth, the longest path from the caller's tensors, divided into equal ranges."""
     depth: list[int] = []
     for n, node in enumerate(model.nodes):
         depth.append(1 + max((depth[writer[t]] for t in node.reads if writer.get(t, n) < n), default=-1))
@@ -63,7 +65,7 @@ def _by_depth(model: Model, writer: dict[int, int], stages: int) -> list[int]:
 
 
 def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
-    """The model that the ranks of `stage` run. O(model)."""
+    """Return the model that the ranks of `stage` run. O(model)."""
     model = made.splits.model
     own = len(model.tensors)
     home = {t: stage_of[n] for n, node in enumerate(model.nodes) for t in node.made}
@@ -75,14 +77,14 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
         for t in node.mutates:
             if len(readers[t] | ({home[t]} if t in home else set())) > 1:
                 place = f"tensor {model.tensors[t].name!r}"
-                raise refuse("it is changed, and used in two stages", "put its nodes into one stage", place=place)
+                raise refuse("it is mutated, and used in two stages", "put its nodes into one stage", place=place)
     nodes: list[Node] = []
     received = set[int]()
     taken = {node.name for node in made.nodes}
     for node, n in zip(made.nodes, made.origin, strict=True):
         if stage_of[n] == stage:
             nodes.append(node)
-        for t in node.writes:  # a buffer, and what is changed, are read in one stage alone
+        for t in node.writes:  # buffers and mutated tensors are read in only one stage
             for other in sorted(readers.get(t, set()) - {stage_of[n]}):
                 name, send, receive = model.tensors[t].name, f"Send.{other}", f"Recv.{stage_of[n]}"
                 for op in (send, receive):
@@ -96,11 +98,11 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
     touched = {t for node in nodes for t in (*node.reads, *node.writes)}
     touched |= {t for t, stages in holders.items() if stage in stages}
     outputs = [t for t in model.outputs if (home[t] if t in home else min(holders[t])) == stage]
-    return _selected(made, nodes, touched, outputs, received)
+    return _select(made, nodes, touched, outputs, received)
 
 
-def _selected(made: Made, nodes: list[Node], touched: set[int], outputs: list[int], received: set[int]) -> Model:
-    """The model of these nodes and tensors, with rows numbered anew."""
+def _select(made: Made, nodes: list[Node], touched: set[int], outputs: list[int], received: set[int]) -> Model:
+    """Return the model of these nodes and tensors, with rows renumbered."""
     model = made.splits.model
     rows = {t: row for row, t in enumerate(sorted(touched))}
     tensors = []
@@ -112,7 +114,7 @@ def _selected(made: Made, nodes: list[Node], touched: set[int], outputs: list[in
             tensor = replace(tensor, view=tensor.view._replace(base=rows[tensor.view.base]))
         tensors.append(tensor)
 
-    def renumbered(node: Node) -> Node:
+    def renumber(node: Node) -> Node:
         reads, writes, mutates = (tuple(rows[t] for t in list_) for list_ in (node.reads, node.writes, node.mutates))
         hints = tuple((rows[a], rows[b]) for a, b in node.in_place)
         return replace(node, reads=reads, writes=writes, mutates=mutates, in_place=hints)
@@ -123,7 +125,7 @@ def _selected(made: Made, nodes: list[Node], touched: set[int], outputs: list[in
     return replace(
         model,
         tensors=tuple(tensors),
-        nodes=tuple(map(renumbered, nodes)),
+        nodes=tuple(map(renumber, nodes)),
         bodies=(main,),
         must_not_alias=tuple((rows[a], rows[b]) for a, b in model.must_not_alias if a in rows and b in rows),
         bindings=replace(model.bindings, donated=tuple(x for x in model.bindings.donated if x in names)),

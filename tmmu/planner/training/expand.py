@@ -1,9 +1,8 @@
-"""The joint graph of a forward one: one gradient step for each node that takes part, in reverse order (M2).
+"""Build the joint graph of a forward one: one gradient step for each node that takes part, in reverse order (M2).
 
-Gradients flow from the graph outputs to the parameters and nowhere else. A gradient to which several nodes contribute
-is their sum, added up in the order of the consumers and their operands, whatever the order in which the contributions
-are made: the numbers of a run depend on it.
-spec: M2.1 to M2.12, M2.14, M2.15
+Gradients flow only from the graph outputs to the parameters. A gradient with contributions of several nodes is their
+sum, added in the order of the consumers and their operands. The contributions may be made in any other order: the
+numbers of a run depend on it. spec: M2.1 to M2.12, M2.14, M2.15
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
 
 
 def expand(model: Model) -> Model:
-    """The joint forward and backward graph of `model`, whose nodes stand in execution order.
+    """Build the joint forward and backward graph of `model`, whose nodes are in execution order.
 
     Parameters
     ----------
     model
-        A valid model. One that has backward nodes of its own, or no nodes, is returned as it is.
+        A valid model. If it has backward nodes, or no nodes, it is returned unchanged.
 
     Returns
     -------
@@ -38,8 +37,8 @@ def expand(model: Model) -> Model:
     Raises
     ------
     TmmuError
-        MODE_VIOLATION where no parameter has a gradient, where a forward node has bodies or changes a tensor, or where
-        a declared alias group holds what backward reads; INVALID_IR where a name of the model is one that is needed.
+        MODE_VIOLATION if no parameter has a gradient, if a forward node has bodies or mutates a tensor, or if an alias
+        group holds a tensor that backward reads; INVALID_IR if the model uses a name that is needed.
 
     Notes
     -----
@@ -54,22 +53,22 @@ def expand(model: Model) -> Model:
 
 
 def refuse(node: str, what: str) -> TmmuError:
-    """What cannot be differentiated, by the node or tensor at fault."""
+    """Return MODE_VIOLATION for a node or tensor that cannot be differentiated."""
     return TmmuError("MODE_VIOLATION", what, place=node, fix="plan it with --mode inference", mode="backward")
 
 
 def _check_plain(model: Model) -> None:
     for body in model.bodies[1:]:
         node = model.nodes[body.owner]
-        raise refuse(f"node {node.name!r}", f"{node.op} has a body, and no gradient is made for bodies")
+        raise refuse(f"node {node.name!r}", f"{node.op} has a body, and gradients of bodies are not supported")
     for node in model.nodes:
         if node.phase is Phase.FORWARD and node.mutates:
-            raise refuse(f"node {node.name!r}", "it changes a tensor in place, which has no gradient")
+            raise refuse(f"node {node.name!r}", "it mutates a tensor, which has no gradient")
 
 
 @dataclass
 class _Expansion:
-    """A joint graph in the making: tensors and backward nodes are appended."""
+    """A joint graph under construction: tensors and backward nodes are appended."""
 
     model: Model
     tensors: list[Tensor] = field(default_factory=list)
@@ -82,11 +81,11 @@ class _Expansion:
         self.tensors = list(model.tensors)
         self.forward = [n for n, node in enumerate(model.nodes) if node.phase is Phase.FORWARD]
         self.sources = _sources(model)
-        needs = self._depending()
+        needs = self._find_dependent()
         self.edges = self._edges(needs)
         if not self.edges:
             raise refuse(f"model {model.name!r}", "no output depends on a parameter by operations that have gradients")
-        # The consumers of each tensor in the order in which their parts are added; edges stand in reverse node order.
+        # The consumers of each tensor in the order in which their parts are added; edges are in reverse node order.
         self.consumers: dict[int, list[int]] = {}
         self.place: dict[tuple[int, int], int] = {}
         for n, edges in reversed(self.edges.items()):
@@ -94,17 +93,17 @@ class _Expansion:
                 self.place[n, p] = len(self.consumers.setdefault(t, []))
                 self.consumers[t].append(n)
         self.expected = self._optimizer_reads()
-        seeds = self._seeds(needs)
+        seeds = self._add_seeds(needs)
         for n in reversed(self.forward):
             if n in self.edges:
-                self._step(n)
+                self._add_step(n)
                 for t in dict.fromkeys(t for _, t in self.edges[n]):
                     if self.consumers[t][0] == n:
-                        self._sum(t)
-        return self._finished(seeds)
+                        self._add_sum(t)
+        return self._finish(seeds)
 
-    def _depending(self) -> set[int]:
-        """The floating tensors that depend on a source by operations that have gradients."""
+    def _find_dependent(self) -> set[int]:
+        """Return the floating tensors that depend on a source by operations that have gradients."""
         found = set(self.sources)
         for n in self.forward:
             node = self.model.nodes[n]
@@ -113,7 +112,7 @@ class _Expansion:
         return found
 
     def _edges(self, needs: set[int]) -> dict[int, list[tuple[int, int]]]:
-        """For each node with a gradient step the operands (position, tensor) that it contributes to."""
+        """Return for each node with a gradient step the operands (position, tensor) that it contributes to."""
         wanted = needs.intersection(self.model.outputs)
         edges = {}
         for n in reversed(self.forward):
@@ -125,7 +124,7 @@ class _Expansion:
         return edges
 
     def _optimizer_reads(self) -> dict[int, int]:
-        """The gradients that an optimizer node reads: inputs of the model that are named after a parameter."""
+        """Return the gradients that an optimizer node reads: inputs of the model that are named after a parameter."""
         model = self.model
         named = {tensor.name: t for t, tensor in enumerate(model.tensors)}
         read = {t for node in model.nodes if node.phase is Phase.OPTIMIZER for t in node.reads}
@@ -140,12 +139,12 @@ class _Expansion:
                 self.tensors[t] = replace(like, role=Role.GRADIENT)
         return found
 
-    def _seeds(self, needs: set[int]) -> list[int]:
-        """An input for the gradient of each output; its part comes last, as the caller reads after the last step."""
+    def _add_seeds(self, needs: set[int]) -> list[int]:
+        """Add an input for the gradient of each output; it is the last part, as the caller reads after all steps."""
         seeds = []
         for y in self.model.outputs:
             if y in needs:
-                seed = self._like(y, f"{self.tensors[y].name}.seed", Role.INPUT)
+                seed = self._add_like(y, f"{self.tensors[y].name}.seed", Role.INPUT)
                 seeds.append(seed)
                 if y in self.consumers:
                     self.parts[y] = [(len(self.consumers[y]), seed)]
@@ -153,20 +152,20 @@ class _Expansion:
                     self.gradient[y] = seed
         return seeds
 
-    def _like(self, t: int, name: str, role: Role = Role.GRADIENT, view: View | None = None) -> int:
+    def _add_like(self, t: int, name: str, role: Role = Role.GRADIENT, view: View | None = None) -> int:
         like = self.tensors[t]
         self.tensors.append(Tensor(name, like.shape, like.dtype, role, like.bytes, like.alignment, view))
         return len(self.tensors) - 1
 
-    def _whole(self, t: int, view: View | None = None) -> int:
-        """The tensor `<t>.grad`; where an optimizer node reads it, the model has it already."""
+    def _add_whole(self, t: int, view: View | None = None) -> int:
+        """Return the tensor `<t>.grad`, added unless the model has it because an optimizer node reads it."""
         if t not in self.expected:
-            return self._like(t, f"{self.tensors[t].name}.grad", view=view)
+            return self._add_like(t, f"{self.tensors[t].name}.grad", view=view)
         self.tensors[self.expected[t]] = replace(self.tensors[self.expected[t]], view=view)
         return self.expected[t]
 
-    def _step(self, n: int) -> None:
-        """The gradient step of node `n`: it reads gradients, then what is saved; it writes a part for each operand."""
+    def _add_step(self, n: int) -> None:
+        """Append the gradient step of node `n`: it reads gradients and saved tensors, and writes a part per operand."""
         node, edges = self.model.nodes[n], self.edges[n]
         given = [self.gradient[t] for t in node.writes if t in self.gradient]
         saved = {t for p, _ in edges for t in gradients.reads(node, p) or ()}
@@ -175,16 +174,18 @@ class _Expansion:
         back = gradients.is_known(node) and self._is_view(node)
         passing = gradients.is_known(node) and node.op in gradients.PASSING
         if node.op == "Dropout" and node.domain in gradients.ONNX and not back and len(node.writes) == 1:
-            raise refuse(f"node {node.name!r}", "it is a Dropout without mask, and nothing else states what it dropped")
+            raise refuse(
+                f"node {node.name!r}", "it is a Dropout without mask, so that the dropped elements are unknown"
+            )
         writes = []
         for p, t in edges:
             shown = back or (passing and math.prod(self.tensors[t].shape) == math.prod(first.shape))
             view = View(given[0], 0, first.bytes) if shown else None
             if len(self.consumers[t]) == 1 and t not in self.parts:
-                part = self.gradient[t] = self._whole(t, view)
+                part = self.gradient[t] = self._add_whole(t, view)
             else:
                 place = self.place[n, p]
-                part = self._like(t, f"{self.tensors[t].name}.grad.part{place}", view=view)
+                part = self._add_like(t, f"{self.tensors[t].name}.grad.part{place}", view=view)
                 self.parts.setdefault(t, []).append((place, part))
             writes.append(part)
         domain, op = ("", "Reshape") if back else gradients.operator(node)
@@ -193,7 +194,7 @@ class _Expansion:
         self.backward.append(made)
 
     def _is_view(self, node: Node) -> bool:
-        """Whether the gradient of a node is its result's gradient in another shape."""
+        """Return whether the gradient of a node is its result's gradient in another shape."""
         operand, result = self.tensors[node.reads[0]], self.tensors[node.writes[0]]
         whole = View(node.reads[0], 0, operand.bytes)
         if node.op == "Dropout":
@@ -202,26 +203,26 @@ class _Expansion:
         return node.op in gradients.VIEWS and same
 
     def _hint(self, node: Node, result: int, operand: int) -> tuple[tuple[int, int], ...]:
-        """An elementwise gradient may take the bytes of the one that it is computed from."""
+        """Return the in-place hint of an elementwise gradient: it may take the bytes of its result's gradient."""
         r, o = self.tensors[result], self.tensors[operand]
         fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype]
         return ((result, operand),) if fits and gradients.is_known(node) and node.op in gradients.ELEMENTWISE else ()
 
-    def _sum(self, t: int) -> None:
-        """Add up the parts of a gradient, in the order of consumers and operands."""
+    def _add_sum(self, t: int) -> None:
+        """Add the parts of a gradient, in the order of consumers and operands."""
         if t not in self.parts:
             return
         name = self.tensors[t].name
         total, *others = [part for _, part in sorted(self.parts[t])]
         for k, part in enumerate(others, 1):
-            added = self._whole(t) if k == len(others) else self._like(t, f"{name}.grad.sum{k}")
+            added = self._add_whole(t) if k == len(others) else self._add_like(t, f"{name}.grad.sum{k}")
             hints = tuple((added, operand) for operand in (total, part))
             node = Node(f"{name}.grad.add{k}", "Add", (total, part), (added,), "", MAIN, hints, phase=Phase.BACKWARD)
             self.backward.append(node)
             total = added
         self.gradient[t] = total
 
-    def _finished(self, seeds: list[int]) -> Model:
+    def _finish(self, seeds: list[int]) -> Model:
         model = self.model
         later = [node for node in model.nodes if node.phase is Phase.OPTIMIZER]
         forward = [model.nodes[n] for n in self.forward]
@@ -238,10 +239,10 @@ class _Expansion:
 
 
 def mark_saved(tensors: list[Tensor], forward: list[Node], backward: list[Node]) -> list[Tensor]:
-    """The tensors with `saved_for_backward` where a backward node reads what a forward node or the caller wrote.
+    """Return the tensors, with `saved_for_backward` set if backward reads what a forward node or the caller wrote.
 
-    Parameters and optimizer state are there anyway, and gradients, seeds and recomputed tensors belong to backward.
-    What backward changes it reads, and does not make.
+    Parameters and optimizer state are live anyway, and gradients, seeds and recomputed tensors belong to backward. A
+    tensor that backward mutates is read by it, and not made by it.
     """
     written = {t for node in backward for t in node.made}
     forward_reads = {t for node in forward for t in (*node.reads, *node.writes)}
@@ -254,9 +255,9 @@ def mark_saved(tensors: list[Tensor], forward: list[Node], backward: list[Node])
 
 
 def _sources(model: Model) -> list[int]:
-    """What gradients are wanted of: the floating parameters; where there are none, the floating graph inputs.
+    """Return the tensors to differentiate by: the floating parameters, or without any the floating graph inputs.
 
-    A parameter without dimensions is a constant that an exporter wrote down, and has no gradient.
+    A parameter without dimensions is a constant that an exporter wrote, and has no gradient.
     """
     parameters = [
         t

@@ -1,8 +1,8 @@
-"""What the gradient of each operator reads: the table from which the backward half of a graph is made.
+"""The tensors that the gradient of each operator reads: the table from which the backward half of a graph is made.
 
-For each operator: which operands have a gradient, and for each of these which operands and results of the forward
-node its gradient is computed from. Reading less than a framework's kernel would make the plan wrong for that kernel,
-so where formulas differ the common one is taken, and an operator that is not listed reads everything.
+For each operator the table lists the operands with a gradient, and for each of these the operands and results of the
+forward node from which it is computed. If the table listed fewer reads than a framework's kernel has, the plan would be
+wrong for that kernel. So if formulas differ the common one is taken, and an unlisted operator reads everything.
 spec: M2.5, M2.6, M2.7
 """
 
@@ -21,7 +21,7 @@ ONNX = ("", "ai.onnx")
 
 
 class GradientRule(NamedTuple):
-    """What the gradient of an operand reads, by the operand's position; `every` is for positions that are not listed.
+    """The reads of an operand's gradient, by the operand's position; `every` is for positions that are not listed.
 
     A read is (is a result, position, and all after it). Without `every`, an operand that is not listed has no gradient.
     """
@@ -73,7 +73,7 @@ VIEWS = frozenset({"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 """The result has the operand's elements in their order: its gradient is a Reshape back, which is a view."""
 
 PASSING = frozenset({"Add", "Sum"})
-"""The gradient of an operand that is not broadcast is the result's gradient, and shows its bytes."""
+"""The gradient of an operand that is not broadcast is a view of the result's gradient."""
 
 _ELEMENTWISE = """
 Abs Acos Acosh Asin Asinh Atan Atanh Celu Clip Cos Cosh Div Dropout Elu Erf Exp Gelu HardSigmoid HardSwish LeakyRelu
@@ -81,7 +81,7 @@ Log Max Mean Min Mish Mul Neg PRelu Pow Reciprocal Relu Selu Shrink Sigmoid Sin 
 Tan Tanh ThresholdedRelu Where
 """
 ELEMENTWISE = frozenset(_ELEMENTWISE.split())
-"""The first gradient may take the bytes of the result's gradient, where the shapes are equal."""
+"""The first gradient may take the bytes of the result's gradient, if the shapes are equal."""
 
 EVERYTHING = GradientRule({}, ((False, 0, True), (True, 0, True)))
 
@@ -107,17 +107,20 @@ def _rules() -> dict[str, GradientRule]:
 
 
 def rule(node: Node) -> GradientRule:
-    """The rule of a node's operator; one that is not listed, opaque or of another domain reads everything."""
+    """Return the rule of a node's operator.
+
+    An operator that is unlisted, opaque or of another domain reads everything.
+    """
     return _rules().get(node.op, EVERYTHING) if is_known(node) else EVERYTHING
 
 
 def is_known(node: Node) -> bool:
-    """Whether the tables apply to a node, if they have its operator."""
+    """Return whether the tables apply to a node, if they have its operator."""
     return node.domain in ONNX and not node.opaque
 
 
 def reads(node: Node, position: int) -> tuple[int, ...] | None:
-    """The tensors of `node` that the gradient of its operand at `position` reads, or None where it has no gradient.
+    """Return the tensors of `node` that the gradient of its operand at `position` reads, or None if it has no gradient.
 
     >>> node = Node("n", "Div", (0, 1), (2,))
     >>> reads(node, 0), reads(node, 1), reads(Node("n", "Shape", (0,), (1,)), 0)
@@ -129,7 +132,7 @@ def reads(node: Node, position: int) -> tuple[int, ...] | None:
         return None
     rows: list[int] = []
     if any(is_result and not onward and first >= len(node.writes) for is_result, first, onward in chosen):
-        return node.reads + node.writes  # it has not what the formula is about
+        return node.reads + node.writes  # it lacks a result of the formula
     for is_result, first, onward in chosen:
         names = node.writes if is_result else node.reads
         rows += names[first:] if onward else names[first : first + 1]
@@ -137,12 +140,12 @@ def reads(node: Node, position: int) -> tuple[int, ...] | None:
 
 
 def is_floating(tensor: Tensor) -> bool:
-    """Whether a tensor can have a gradient at all: its elements are floating point or complex."""
+    """Return whether a tensor can have a gradient: its elements are floating point or complex."""
     return tensor.dtype.startswith(("float", "bfloat", "complex"))
 
 
 def operator(node: Node) -> tuple[str, str]:
-    """The domain and operator of a node's gradient.
+    """Return the domain and operator of a node's gradient.
 
     >>> operator(Node("n", "Relu", (0,), (1,))), operator(Node("n", "Fused", (0,), (1,), "com.example"))
     (('tmmu.grad', 'ReluGrad'), ('tmmu.grad/com.example', 'FusedGrad'))
