@@ -1,1 +1,1 @@
-"""What every part stands on: vocabulary, canonical CBOR, errors, element types, columns, expressions of dimensions."""
+"""The foundation of every other package: vocabulary, canonical CBOR, errors, element types, columns, expressions."""

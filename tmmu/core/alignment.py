@@ -1,10 +1,10 @@
-"""Rounding up to an alignment, the one step of arithmetic on which every layout rests."""
+"""Rounding up to an alignment, the arithmetic that every layout rests on."""
 
 from __future__ import annotations
 
 
 def align_up(offset: int, alignment: int) -> int:
-    """The least multiple of `alignment`, a power of two, that is not below `offset`.
+    """Return the least multiple of `alignment`, a power of two, that is at least `offset`.
 
     >>> align_up(0, 128), align_up(1, 128), align_up(256, 128)
     (0, 128, 256)

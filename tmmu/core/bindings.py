@@ -1,4 +1,4 @@
-"""Bindings as they stand in files of models and of plans: written, and read field by field. spec: T10.7, P1.2"""
+"""Bindings in files of models and plans: write them, and read them field by field. spec: T10.7, P1.2"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
 
 
 def expected(what: str, value: Any, where: str) -> ValueError:
-    """The error over a value of the wrong kind."""
+    """Return the error for a value of the wrong kind."""
     return ValueError(f"{where}: expected {what}, got {shown(value)}")
 
 
 def only(value: Any, keys: Sequence[str], where: str) -> None:
-    """Raise ValueError unless `value` is a map of just these keys."""
+    """Check that `value` is a map with no other keys than these; ValueError otherwise."""
     if not isinstance(value, dict):
         raise expected("a map", value, where)
     unknown = sorted(set(value) - set(keys))
@@ -26,14 +26,14 @@ def only(value: Any, keys: Sequence[str], where: str) -> None:
 
 
 def text(value: Any, where: str) -> str:
-    """The text `value`; ValueError for anything else."""
+    """Check that `value` is a text and return it; ValueError otherwise."""
     if not isinstance(value, str):
         raise expected("a text", value, where)
     return value
 
 
 def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Bindings as they stand in a file; `ranges`, `steps` and `stated` only where there are any."""
+    """Convert bindings to an object for a file. `ranges`, `steps` and `stated` are omitted if empty."""
     ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
     return {
         "dims": dict(bindings.dims),
@@ -49,7 +49,7 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
 
 
 def read_bindings(value: Any) -> Bindings:
-    """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names what is wrong."""
+    """Read the bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names the error."""
     only(
         value,
         ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps"),
@@ -67,18 +67,18 @@ def read_bindings(value: Any) -> Bindings:
     ranges = value.get("ranges", {})
     for name, ends in ranges.items():
         if type(ends) is not list or len(ends) != 2 or not all(map(integer, ends)) or not ends[0] < ends[1]:
-            raise ValueError(f"bindings.ranges: {name!r} has no range")
+            raise ValueError(f"bindings.ranges: expected two increasing sizes for {name!r}")
         if "\0" in name or name in value["dims"]:
-            raise ValueError(f"bindings.ranges: {name!r} is bound already, or holds a NUL")
+            raise ValueError(f"bindings.ranges: {name!r} is bound already, or contains a NUL")
     stated = value.get("stated", {})
     steps = value.get("steps", {})
     for name, step in steps.items():
         if type(step) is not list or len(step) != 3 or not all(map(integer, step[1:])) or step[1] >= step[2]:
-            raise ValueError(f"bindings.steps: {name!r} has no unit, first size and step")
+            raise ValueError(f"bindings.steps: expected a unit, a first size and a step for {name!r}")
         if name in value["dims"] or name in ranges:
             raise ValueError(f"bindings.steps: {name!r} is bound already")
     if len({text(step[0], "bindings.steps") for step in steps.values()}) < len(steps):
-        raise ValueError("bindings.steps: two dimensions have one unit")
+        raise ValueError("bindings.steps: two dimensions have the same unit")
     texts = [*stated, *stated.values(), *value["values"].values(), *value["defaults"].values(), *value["donated"]]
     for one in texts:
         text(one, "a binding")
@@ -96,9 +96,9 @@ def read_bindings(value: Any) -> Bindings:
 
 
 def stepped(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | None, tuple[int, int]]:
-    """The range of a dimension of every `step`-th size from `low` to `high`: of its unit, but for a step of 1.
+    """Return the range of a dimension with every `step`-th size from `low` to `high`, in units if `step` is not 1.
 
-    Raises ValueError where no number of steps leads from one end to the other.
+    Raises ValueError if no number of steps leads from one end to the other.
 
     >>> stepped("h", 321, 641, 32)
     (SteppedDim(unit='(h-1)/32', first=1, step=32), (10, 20))
@@ -115,7 +115,7 @@ def stepped(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | Non
 
 
 def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
-    """A shape with each unit as the dimension that is made of it."""
+    """Convert a shape in units to a shape in dimensions."""
     of = {step.unit: (name, step) for name, step in bindings.steps.items()}
     return {
         of[name][0] if name in of else name: of[name][1].first + of[name][1].step * size if name in of else size
@@ -124,25 +124,25 @@ def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
 
 
 def without(bindings: Bindings, name: str) -> Bindings:
-    """What is bound, but for one name.
+    """Return the bindings without one name.
 
     >>> without(Bindings({"n": 1, "m": 2}, ranges={"h/32": (1, 2)}, steps={"h": SteppedDim("h/32", 0, 32)}), "h").ranges
     {}
     """
     left = {name, bindings.steps[name].unit} if name in bindings.steps else {name}
 
-    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+    def keep(values: Mapping[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in values.items() if key not in left}
 
     of = bindings
     return replace(
-        of, dims=kept(of.dims), shapes=kept(of.shapes), values=kept(of.values), ranges=kept(of.ranges),
-        stated=kept(of.stated), steps=kept(of.steps),
+        of, dims=keep(of.dims), shapes=keep(of.shapes), values=keep(of.values), ranges=keep(of.ranges),
+        stated=keep(of.stated), steps=keep(of.steps),
     )  # fmt: skip
 
 
 def ranges_text(bindings: Bindings) -> dict[str, str]:
-    """The ranges as they are written on a command line: `1..4096`, `320..640:32`.
+    """Format the ranges for a command line: `1..4096`, `320..640:32`.
 
     >>> ranges_text(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": SteppedDim("h/32", 0, 32)}))
     {'n': '1..8', 'h': '320..640:32'}
@@ -157,9 +157,9 @@ def ranges_text(bindings: Bindings) -> dict[str, str]:
 
 
 def stated_size(text: str) -> tuple[tuple[int, ...], str | None]:
-    """A size that a user states of a tensor: `1x10`, `scalar`, `float32:1x10`, or `bytes:40`, which is uint8.
+    """Parse a size that a user declares for a tensor: `1x10`, `scalar`, `float32:1x10`, or `bytes:40`, which is uint8.
 
-    Returns the shape and the element type, None where the text states none. Raises ValueError for any other text.
+    Returns the shape and the element type, None if the text has none. Raises ValueError for any other text.
 
     >>> stated_size("1x10"), stated_size("f32:scalar"), stated_size("bytes:40")
     (((1, 10), None), ((), 'float32'), ((40,), 'uint8'))
@@ -168,8 +168,8 @@ def stated_size(text: str) -> tuple[tuple[int, ...], str | None]:
     dims = [] if shape == "scalar" else shape.lower().split("x")
     known = TYPES | {"bytes": "uint8"}
     if (colon and word not in known) or not all(dim.isascii() and dim.isdigit() and len(dim) <= 20 for dim in dims):
-        raise ValueError(f"{text!r} is no size: write 1x10, float32:1x10 or bytes:40")
+        raise ValueError(f"expected a size such as 1x10, float32:1x10 or bytes:40, got {text!r}")
     sizes = tuple(map(int, dims))
     if any(dim >= UINT64_END for dim in sizes) or (word == "bytes" and len(sizes) != 1):
-        raise ValueError(f"{text!r} is no size that a tensor can have")
+        raise ValueError(f"no tensor can have the size {text!r}")
     return sizes, known.get(word)

@@ -1,10 +1,8 @@
-"""The one way in which this project writes bytes: deterministic CBOR, and the two hashes over it (R1).
+"""The project's one binary encoding: deterministic CBOR, and the two hashes over it (R1).
 
-RFC 8949 deterministic form with text keys only, definite lengths and no floats shortened. The loader refuses
-whatever this encoder would not have written, so that one object has one encoding and every hash one meaning.
-Columns travel as RFC 8746 typed arrays (little-endian unsigned integers).
-
-spec: R1.1, R1.2, R1.3, R1.4, R1.5, R1.6, R1.7
+RFC 8949 deterministic form with text keys only, definite lengths and no floats. The decoder refuses everything that
+this encoder would not have written, so that one object has one encoding and every hash one meaning. Columns are RFC
+8746 typed arrays (little-endian unsigned integers). spec: R1.1, R1.2, R1.3, R1.4, R1.5, R1.6, R1.7
 """
 
 from __future__ import annotations
@@ -29,21 +27,21 @@ from tmmu.core.errors import TmmuError
 TYPED_ARRAYS: dict[int, np.dtype[Any]] = {
     64: np.dtype("u1"), 69: np.dtype("<u2"), 70: np.dtype("<u4"), 71: np.dtype("<u8"),
 }  # fmt: skip
-"""RFC 8746 tags and the element type of each."""
+"""The RFC 8746 tags, and the element type of each."""
 
 _TAG_OF = {dtype: tag for tag, dtype in TYPED_ARRAYS.items()}
 
-# Tags that the decoder would otherwise turn into objects of its own, found by trying every tag below 65536.
+# Tags that the decoder would otherwise turn into special objects, found by trying every tag below 65536.
 _FOREIGN_TAGS = (
     0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799,
 )  # fmt: skip
 
 MAX_DEPTH = 12
-"""How deeply a file may nest; a plan needs far less."""
+"""The deepest nesting of a file; a plan needs far less."""
 
 
 class Encoded:
-    """What a value encodes to, as a part of other values: it is encoded once and put wherever this stands.
+    """A value encoded once, for use as a part of other values.
 
     >>> encode([Encoded({"a": 1}), Encoded(2)]) == encode([{"a": 1}, 2])
     True
@@ -58,23 +56,23 @@ class Encoded:
 _AS_THEY_ARE = (str, bytes, bool, type(None), Encoded)
 
 
-def _plain(value: Any) -> Any:
-    """`value` in the terms that the encoder is allowed to see; anything else is a TypeError."""
+def _to_plain(value: Any) -> Any:
+    """Convert `value` to the types that the encoder accepts; TypeError for anything else."""
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
-    if isinstance(value, int):  # and no bool, of which there are no subclasses
+    if isinstance(value, int):  # not a bool, which was handled above
         if not -(1 << 63) <= value < 1 << 64:
             raise OverflowError(f"{value} does not fit 64 bits")
         return int(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, np.ndarray):
         return _typed_array(value)
     if isinstance(value, (dict, Mapping)):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("map keys must be text")
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -85,28 +83,28 @@ def _plain(value: Any) -> Any:
 
 
 def _typed_array(column: np.ndarray[Any, Any]) -> cbor2.CBORTag:
-    """A column as RFC 8746 has it."""
+    """Convert a column to an RFC 8746 typed array."""
     tag = _TAG_OF.get(column.dtype)
-    if tag is None:  # its bytes may be in the other order
+    if tag is None:  # its bytes may have the other order
         column = column.astype(column.dtype.newbyteorder("<"))
         tag = _TAG_OF.get(column.dtype)
     if tag is None or column.ndim != 1:
         raise TypeError(f"no canonical encoding for {column.ndim} dimensions of {column.dtype}")
-    # What was read from bytes is written from them, without a copy.
+    # A column that was read from bytes is written from them, without a copy.
     base: Any = column.base
     whole = isinstance(base, bytes) and len(base) == column.nbytes
     return cbor2.CBORTag(tag, base if whole else column.tobytes())
 
 
 def encode(value: Any) -> bytes:
-    """The canonical CBOR of maps, lists, text, bytes, integers, booleans, None and unsigned columns.
+    """Return the canonical CBOR of maps, lists, text, bytes, integers, booleans, None and unsigned columns.
 
     Raises TypeError for a float or any other type, OverflowError for an integer beyond 64 bits. O(size).
 
     >>> encode({"b": 1, "a": [True, None]}).hex()
     'a2616182f5f6616201'
     """
-    return cbor2.dumps(_plain(value), canonical=True, default=_put)
+    return cbor2.dumps(_to_plain(value), canonical=True, default=_put)
 
 
 def _put(encoder: Any, value: Encoded) -> None:
@@ -127,15 +125,15 @@ def _column(tag: Any, *_: Any) -> Any:
 
 
 ITEMS_LIMIT = 1_000_000
-"""The most data items that a file may hold; a column is one item, so that large plans need few."""
+"""The most data items in a file; a column is one item, so that large plans need few."""
 
 
-def _refuse_many_items(data: bytes) -> None:
-    """Walk the heads of the items, without building any, and stop at the limit: memory stays that of the input.
+def _check_item_count(data: bytes) -> None:
+    """Count the items from their heads, without building any, and stop at the limit: memory stays that of the input.
 
-    Malformed input ends the walk; the decoder reports what is wrong with it.
+    Malformed input ends the count; the decoder reports its error.
     """
-    if len(data) <= ITEMS_LIMIT:  # an item has a byte at least
+    if len(data) <= ITEMS_LIMIT:  # an item has at least one byte
         return
     at = count = 0
     while at < len(data):
@@ -151,13 +149,13 @@ def _refuse_many_items(data: bytes) -> None:
 
 
 def decode(data: bytes, what: str = "file") -> Any:
-    """The value that `data` encodes, where it is exactly what `encode` writes; else INVALID_PLAN.
+    """Return the value that `data` encodes if it is exactly what `encode` writes; INVALID_PLAN otherwise.
 
-    Refused: trailing bytes, long or indefinite lengths, unsorted or repeated keys, keys that are no text, floats,
-    foreign tags, nesting beyond `MAX_DEPTH`. Memory is bounded by a small multiple of the input. spec: R1.3, R1.4
+    Refused are trailing bytes, long or indefinite lengths, unsorted or repeated keys, keys that are not text, floats,
+    foreign tags, and nesting beyond `MAX_DEPTH`. Memory is bounded by a small multiple of the input. spec: R1.3, R1.4
     """
     try:
-        _refuse_many_items(data)
+        _check_item_count(data)
         value = cbor2.loads(
             data,
             max_depth=MAX_DEPTH,
@@ -181,15 +179,15 @@ def decode(data: bytes, what: str = "file") -> Any:
 
 
 def digest(value: Any) -> bytes:
-    """The object digest: SHA-256 of the canonical CBOR of `value`. spec: R1.6"""
+    """Return the object digest: SHA-256 of the canonical CBOR of `value`. spec: R1.6"""
     found = _Sha256()
     with io.BufferedWriter(found, 1 << 20) as stream:
-        cbor2.dump(_plain(value), stream, canonical=True, default=_put)
+        cbor2.dump(_to_plain(value), stream, canonical=True, default=_put)
     return found.digest
 
 
 def commitment(tag: str, value: Any) -> bytes:
-    """The commitment hash: SHA-256 of the canonical CBOR of `[tag, value]`. spec: R1.5
+    """Return the commitment hash: SHA-256 of the canonical CBOR of `[tag, value]`. spec: R1.5
 
     >>> commitment("trace_chain_v1", []).hex()[:16]
     '882b5851e1a6c9de'
@@ -198,7 +196,7 @@ def commitment(tag: str, value: Any) -> bytes:
 
 
 class _Sha256(io.RawIOBase):
-    """A stream of which nothing but the hash is kept."""
+    """A stream that keeps only the hash of the bytes written."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -212,18 +210,18 @@ class _Sha256(io.RawIOBase):
 
     @property
     def digest(self) -> bytes:
-        """The hash of what was written."""
+        """The hash of the bytes written so far."""
         return self._hash.digest()
 
 
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-"""The system's errors where a folder may be written to, and there is no room."""
+"""The system's errors for a folder that is writable but has no room."""
 
 
 def write_atomically(
     path: str | os.PathLike[str], data: bytes | Iterable[bytes], observe: Callable[[str], None] | None = None
 ) -> None:
-    """Write `data` as `written_atomically` does. Data that are large may come in pieces, written as they come."""
+    """Write `data` as `written_atomically` does. Large data may be given in pieces, which are written as they come."""
     with written_atomically(path, observe) as file:
         for piece in (data,) if isinstance(data, bytes) else data:
             file.write(piece)
@@ -233,13 +231,13 @@ def write_atomically(
 def written_atomically(
     path: str | os.PathLike[str], observe: Callable[[str], None] | None = None
 ) -> Iterator[BinaryIO]:
-    """A file beside `path`, which is synced and renamed over `path` at the end: a crash leaves the old file whole.
+    """Open a file beside `path` that is synced and renamed over `path` at the end: a crash leaves the old file whole.
 
-    `observe` is called with each of the three as soon as it is done: "written", "synced", "renamed".
+    `observe` is called after each of the three stages: "written", "synced", "renamed".
 
-    A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
-    folder cannot be written, or `path` is a device or folder, and OSError with the name of the file where the disk is
-    full; nothing is left behind then, nor after another error. Within `output.taken_by_a_file`, `-` is the standard
+    If `path` is a symbolic link, the link stays and its target is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) if
+    the folder cannot be written, or if `path` is a device or folder, and OSError with the name of the file if the disk
+    is full. No file is left behind then, nor after another error. Within `output.taken_by_a_file`, `-` is the standard
     output, which is written at the end. spec: C5.4, C5.9
     """
     observe = observe or _silent
@@ -251,7 +249,7 @@ def written_atomically(
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not target.is_file():
         raise TmmuError(
-            "TMMU_ALLOCATION_FAILURE", "it is not a regular file", file=str(path), fix="choose another name"
+            "TMMU_ALLOCATION_FAILURE", "the path is not a regular file", file=str(path), fix="choose another name"
         )
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
@@ -283,10 +281,7 @@ def written_atomically(
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Remove a file, or the link that stands for one; nothing where there is none.
-
-    Raises TMMU_ALLOCATION_FAILURE (1302) where it cannot be removed.
-    """
+    """Remove a file or a symbolic link, if it exists. Raises TMMU_ALLOCATION_FAILURE (1302) if it cannot be removed."""
     try:
         os.unlink(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -299,7 +294,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def _silent(what: str) -> None:
-    """The observer that does nothing."""
+    """Observe nothing."""
 
 
 def _umask() -> int:
@@ -309,11 +304,13 @@ def _umask() -> int:
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVALID_PLAN") -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; a larger one or a device is refused before it is read."""
+    """Read a regular file of at most `limit` bytes. A larger file or a device is refused before it is read."""
     found = os.stat(path)
     size = found.st_size
     if not stat.S_ISREG(found.st_mode):
-        raise TmmuError(code_id, "it is not a regular file", file=str(path), fix="copy its content to a file first")
+        raise TmmuError(
+            code_id, "the path is not a regular file", file=str(path), fix="copy its content to a file first"
+        )
     if size > limit:
         raise TmmuError(
             code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file"

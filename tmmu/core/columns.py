@@ -25,15 +25,15 @@ U64 = NDArray[np.uint64]
 Value = TypeVar("Value")
 
 NONE = 0xFFFFFFFF
-"""The index that stands for: no such row."""
+"""The index that means: no row."""
 
 
 def column(
     values: Iterable[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]], number: int = -1
 ) -> NDArray[Any]:
-    """A read-only column of `values`, `number` of them where they have no length.
+    """Return a read-only column of `values`. `number` is their count if they have no length.
 
-    Raises OverflowError where one does not fit `dtype`.
+    Raises OverflowError if a value does not fit `dtype`.
     """
     found: NDArray[Any]
     if isinstance(values, np.ndarray):
@@ -50,20 +50,20 @@ def column(
 
 
 def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] = "Q") -> array[int]:
-    """Integers from 0 to 2^64 - 1 in eight bytes each ("Q"), or below 2^31 in four ("i"); a list takes up to forty.
+    """Pack integers into an array: eight bytes each ("Q", below 2^64) or four ("i", below 2^31); a list takes up to 40.
 
-    They are read as those of a list are, and NumPy takes the bytes as they are. Raises OverflowError for others.
+    The array reads as a list does, and NumPy uses its bytes without a copy. Raises OverflowError for other values.
     """
     return array(kind, values.astype(kind, copy=False).tobytes() if isinstance(values, np.ndarray) else values)
 
 
 def every(rows: Sequence[Any], name: str) -> Iterator[Any]:
-    """What each row has under that name."""
+    """Yield the attribute `name` of each row."""
     return map(attrgetter(name), rows)
 
 
 class Attribute(Sequence[Any]):
-    """What each row has under a name, as a column that takes no memory of its own."""
+    """An attribute of each row as a column that takes no additional memory."""
 
     def __init__(self, rows: Sequence[Any], name: str) -> None:
         self.rows, self.name = rows, name
@@ -77,20 +77,20 @@ class Attribute(Sequence[Any]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as of a list
+    __hash__ = None  # type: ignore[assignment]  # like a list
 
     def __iter__(self) -> Iterator[Any]:
         return every(self.rows, self.name)
 
 
 def stated(rows: Sequence[Any], name: str, absent: Any) -> list[tuple[int, Any]]:
-    """The rows that have something under that name, which few do, with what they have; `absent` is nothing."""
+    """Return (row, value) of the rows whose attribute is not `absent`, which are few."""
     values = list(every(rows, name))
     return [(i, value) for i, value in enumerate(values) if value != absent] if values.count(absent) < len(rows) else []
 
 
 class Names(Sequence[str]):
-    """A column of text, kept as one NUL-joined string of UTF-8 bytes and split when first asked for."""
+    """A column of text, kept as one NUL-joined string of UTF-8 bytes and split at first use."""
 
     def __init__(self, blob: bytes, count: int) -> None:
         self.blob, self._count, self._list = blob, count, None
@@ -99,14 +99,14 @@ class Names(Sequence[str]):
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Names:
-        """The column that holds `names`; a name with a NUL in it is a ValueError."""
+        """Build the column of `names`. ValueError for a name that contains a NUL."""
         blob = "\0".join(names).encode()
         if blob.count(b"\0") != max(0, len(names) - 1):
             raise ValueError("a name contains a NUL character")
         return cls(blob, len(names))
 
     def list(self) -> list[str]:
-        """All names, in row order."""
+        """Return all names, in row order."""
         if self._list is None:
             self._list = self.blob.decode().split("\0") if self._count else []
         return self._list
@@ -129,7 +129,7 @@ class Names(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of one length. Equal where every column is."""
+    """Columns of one length. Two tables are equal if all their columns are."""
 
     def __len__(self) -> int:
         first = getattr(self, fields(self)[0].name)
@@ -145,7 +145,7 @@ class Table:
 
 
 def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
-    """Rows of different lengths as bounds (`len(rows) + 1` of them) and one flat column."""
+    """Convert rows of different lengths to bounds (`len(rows) + 1` of them) and one flat column."""
     bounds = np.zeros(len(rows) + 1, np.uint32)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=bounds[1:])
     flat = np.fromiter(chain.from_iterable(rows), dtype, int(bounds[-1]))
@@ -156,7 +156,7 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] =
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """The collector of cycles is off: where rows are made and no cycles, it would walk all rows again and again."""
+    """Turn the garbage collector off: while rows without cycles are created, it would walk all rows repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -167,7 +167,7 @@ def collector_off() -> Iterator[None]:
 
 
 def index_of(values: Iterable[Value]) -> tuple[list[Value], list[int]]:
-    """The distinct `values` in order of first appearance, and the position of each value among them."""
+    """Return the distinct `values` in order of first appearance, and the position of each value among them."""
     place = defaultdict[Value, int](count().__next__)
     rows = list(map(place.__getitem__, values))
     return list(place), rows

@@ -1,4 +1,4 @@
-"""The element types that a model may use, by name, and how many bytes a tensor of them takes."""
+"""The element types that a model may use, by name, and the bytes of a tensor of each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BITS: dict[str, int] = {
 """Bits of one element; elements narrower than a byte are packed, and the last byte of a tensor is padded."""
 
 SHORT = {name: re.sub(r"^(b?)([fuic])[a-z]+(\d+)$", r"\1\2\3", name) for name in BITS}
-"""How texts name each type: `f32` for float32, `bf16`, `u8`, `c64`; types such as float8e5m2 as they are."""
+"""The short name of each type in texts: `f32` for float32, `bf16`, `u8`, `c64`; float8e5m2 and the like unchanged."""
 
 TYPES = {short: name for name, short in SHORT.items()} | {name: name for name in SHORT}
 """Each type by both of its names."""
 
 
 def element_alignment(dtype: str) -> int:
-    """The alignment in bytes that an element needs: its own width, at least 1. `complex128` needs 8.
+    """Return the alignment in bytes that an element needs: its width, at least 1. `complex128` needs 8.
 
     >>> element_alignment("int4"), element_alignment("float32"), element_alignment("complex128")
     (1, 4, 8)
@@ -43,7 +43,7 @@ def nbytes(shape: tuple[int, ...], dtype: str) -> int: ...
 @overload
 def nbytes(shape: tuple[Dim, ...], dtype: str) -> Dim: ...
 def nbytes(shape: tuple[Dim, ...], dtype: str) -> Dim:
-    """The bytes of a dense tensor, in exact integers (the caller checks them against 2**64).
+    """Return the bytes of a dense tensor, in exact integers (the caller checks them against 2**64).
 
     >>> nbytes((3, 5), "int4"), nbytes((), "float64"), nbytes((0, 7), "bool")
     (8, 8, 0)
@@ -55,6 +55,6 @@ def nbytes(shape: tuple[Dim, ...], dtype: str) -> Dim:
 
 
 def most_bytes(shape: tuple[Dim, ...], dtype: str) -> int | None:
-    """The most bytes that a tensor has for any shape inside the envelope; None where no maximum is found. spec: R6.1"""
+    """Return the most bytes of a tensor inside the envelope; None if no maximum is found. spec: R6.1"""
     found = maximum(nbytes(shape, dtype))
     return None if found is None else found.value

@@ -1,7 +1,7 @@
 """Failure codes and the one exception that carries them (R5, `spec/errors.md`).
 
-Every refusal names the file, the place and the fix, in one line. `ErrorRecord` is the same failure as the
-documents' record; its fields are those of the registry below. spec: R5.1, R5.2, R5.3
+Every refusal names the file, the place and the fix, in one line. `ErrorRecord` is the same failure as the documents'
+record; its fields are those of the registry below. spec: R5.1, R5.2, R5.3
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tmmu.core.output import one_line
 
 
 class Code(NamedTuple):
-    """One row of the registry: number, severity, category, and the fields that its record must carry."""
+    """One row of the registry: number, severity, category, message, and the fields that its record must carry."""
 
     numeric: int
     severity: str
@@ -60,16 +60,16 @@ REGISTRY: dict[str, Code] = {
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }
-"""Every failure code of the project; `spec/errors.md` says what each means and how to fix it."""
+"""Every failure code of the project; `spec/errors.md` explains each and how to fix it."""
 
 
 LONGEST = 1000
-"""More characters than this of what is wrong are not printed: it may quote a hostile file."""
+"""The most characters of a description that are printed: it may quote a hostile file."""
 
 
 @dataclass(frozen=True)
 class ErrorRecord:
-    """A failure as the documents' record: `t` and `rank` are 0 where there is no iteration and no rank."""
+    """A failure as the documents' record: `t` and `rank` are 0 if there is no iteration and no rank."""
 
     code_id: str
     numeric_code: int
@@ -85,14 +85,14 @@ class ErrorRecord:
 
 
 class TmmuError(Exception):
-    """A refusal: `code_id` of the registry, what is wrong, where, and how to fix it.
+    """A refusal: `code_id` of the registry, the error, its place, and how to fix it.
 
     Parameters
     ----------
     code_id
         A key of `REGISTRY`.
     what
-        What is wrong, as the middle of a sentence.
+        The error, as the middle of a sentence.
     file, place, fix
         The file, the place in it (a node, a tensor, a key, an offset) and what the user can do.
     operator
@@ -122,12 +122,12 @@ class TmmuError(Exception):
         return one_line(f"{where}{what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]")
 
     def in_file(self, file: str) -> Self:
-        """The same refusal with the file named, if it names none yet."""
+        """Set the file unless one is set, and return the error itself."""
         self.file = self.file or file
         return self
 
     def record(self) -> ErrorRecord:
-        """The failure as an error record (R5)."""
+        """Return the failure as an error record (R5)."""
         code = REGISTRY[self.code_id]
         return ErrorRecord(
             self.code_id,
@@ -141,7 +141,7 @@ class TmmuError(Exception):
 
 
 class NotOfModel(TmmuError):
-    """INVALID_BINDING: the model has nothing of the name that is bound, `binding`; another model may."""
+    """INVALID_BINDING: the model has nothing with the name that is bound, `binding`; another model may."""
 
     def __init__(self, what: str, binding: str, *, file: str | None = None, place: str | None = None, fix: str) -> None:
         super().__init__("INVALID_BINDING", what, file=file, place=place, fix=fix, binding=binding)

@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and the command that installs them: `pyproject.toml` has the extras."""
+"""Packages that only some commands need, and the command that installs them: `pyproject.toml` lists the extras."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmmu.core.errors import TmmuError
 
 
 def install(extra: str) -> str:
-    """The command that installs the packages of an extra into this environment, from a checkout or not.
+    """Return the command that installs the packages of an extra into this environment, from a checkout or not.
 
     >>> install("hashed").split(" install ")[1]
     "'blake3>=1.0'"
@@ -27,7 +27,7 @@ def install(extra: str) -> str:
 
 
 def packages(extra: str) -> list[str]:
-    """The requirements of an extra, as the installed package states them."""
+    """Return the requirements of an extra, as the installed package states them."""
     try:
         stated = [text.partition(";") for text in metadata.requires("tmmu") or ()]
     except metadata.PackageNotFoundError:  # run from a checkout that is not installed
@@ -38,7 +38,10 @@ def packages(extra: str) -> list[str]:
 
 @contextmanager
 def needed(package: str, doing: str, code: str = "INVALID_IR", extra: str | None = None) -> Iterator[None]:
-    """Around the import of modules that import `package`, of an extra of that name or another. TmmuError without it."""
+    """Wrap the import of modules that import `package`; raises TmmuError if it is missing.
+
+    `extra` defaults to its name.
+    """
     try:
         yield
     except ImportError as error:

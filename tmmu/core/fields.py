@@ -1,4 +1,4 @@
-"""Reading single fields of a decoded plan: each has its type and its range, or INVALID_PLAN names its place.
+"""Read single fields of a decoded plan: check type and range, or raise INVALID_PLAN naming the place.
 
 spec: P1.2
 """
@@ -19,17 +19,17 @@ Reader = Callable[[Any, str], Any]
 
 
 def refuse(place: str, what: str) -> TmmuError:
-    """The refusal of what stands at `place`."""
+    """Return the error about `place`."""
     return TmmuError("INVALID_PLAN", what, place=place, fix="write the plan again with the tool that made it")
 
 
 def unexpected(place: str, wanted: str, value: Any) -> TmmuError:
-    """The refusal of a value of the wrong kind in a plan."""
+    """Return the error for a value of the wrong kind in a plan."""
     return refuse(place, f"expected {wanted}, got {shown(value)}")
 
 
 def shown(value: Any) -> str:
-    """A value in a message: short whatever it is.
+    """Format a value for a message, always short.
 
     >>> shown(b"ab"), shown([1, 2]), shown("x" * 100)
     ('a byte string of 2 bytes', 'an array of 2 entries', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'...")
@@ -47,46 +47,46 @@ def shown(value: Any) -> str:
 
 
 def integer(value: Any, place: str, end: int = UINT64_END, least: int = 0) -> int:
-    """An integer from `least` up to, but without, `end`; a boolean is refused."""
+    """Check and return an integer from `least` up to, but excluding, `end`; a boolean is refused."""
     if type(value) is not int or not least <= value < end:
         raise unexpected(place, f"an integer from {least} to {end - 1}", value)
     return value
 
 
 def size(value: Any, place: str) -> int:
-    """An integer from 1."""
+    """Check and return an integer from 1."""
     return integer(value, place, least=1)
 
 
 def boolean(value: Any, place: str) -> bool:
-    """True or false."""
+    """Check and return a boolean."""
     if type(value) is not bool:
         raise unexpected(place, "a boolean", value)
     return value
 
 
 def text(value: Any, place: str) -> str:
-    """A text."""
+    """Check and return a text."""
     if type(value) is not str:
         raise unexpected(place, "a text", value)
     return value
 
 
 def one_of(value: Any, allowed: Sequence[str], place: str) -> str:
-    """One of some texts."""
+    """Check and return one of some texts."""
     if text(value, place) not in allowed:
         raise unexpected(place, " or ".join(repr(str(word)) for word in allowed), value)
     return str(value)
 
 
 def distinct(names: Sequence[str], place: str) -> None:
-    """Refuse a name that is there twice."""
+    """Check that no name occurs twice."""
     if len(set(names)) != len(names):
         raise refuse(place, f"expected distinct names, got {shown(Counter(names).most_common(1)[0][0])} twice")
 
 
 def keys(value: Any, known: Sequence[str], place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """A map with just these keys; those that are `optional` may be absent."""
+    """Check and return a map with exactly these keys; `optional` ones may be absent."""
     if not isinstance(value, dict):
         raise unexpected(place, "a map", value)
     for key in known:
@@ -99,23 +99,23 @@ def keys(value: Any, known: Sequence[str], place: str, optional: Sequence[str] =
 
 
 def array(value: Any, place: str, length: int | None = None) -> list[Any]:
-    """An array, of `length` entries where that is given."""
+    """Check and return an array, of `length` entries if given."""
     if not isinstance(value, list) or length not in (None, len(value)):
         raise unexpected(place, "an array" if length is None else f"an array of {length} entries", value)
     return value
 
 
 def texts(value: Any, place: str) -> tuple[str, ...]:
-    """An array of texts."""
+    """Check and return an array of texts."""
     return tuple(text(item, place) for item in array(value, place))
 
 
 def entries(value: Any, place: str, read: Callable[[Any, str], Value]) -> tuple[Value, ...]:
-    """An array, each entry read by `read`, which gets its place too."""
+    """Read an array, each entry by `read`, which is also passed its place."""
     return tuple(read(item, f"{place}[{i}]") for i, item in enumerate(array(value, place)))
 
 
 def record(readers: Mapping[str, Reader], value: Any, place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """A map of just these fields, each read by its own reader; an `optional` one that is absent is left out."""
+    """Read a map of exactly these fields, each by its own reader; an absent `optional` field is omitted."""
     value = keys(value, [name for name in readers if name not in optional], place, optional)
     return {name: read(value[name], f"{place}.{name}") for name, read in readers.items() if name in value}

@@ -1,4 +1,4 @@
-"""How the commands read bindings (--dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT) and folders.
+"""Options of the commands: bindings (--dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT), files and folders.
 
 spec: C1.6, C4.3, C4.5, T10.7
 """
@@ -17,31 +17,31 @@ from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
 from tmmu.core.vocabulary import UINT64_END, SteppedDim
 
 existing = click.Path(exists=True, dir_okay=False)
-"""A file that is there; click exits with 2 where it is not, or is a directory."""
+"""An existing file; click exits with 2 if it does not exist, or is a directory."""
 PLAN_SUFFIXES = (".plan.cbor", ".plan.txt")
-"""How the plans in a folder are known."""
+"""The suffixes of plans in a folder."""
 MODEL_SUFFIXES = (".onnx", ".ir.cbor", ".ir.txt")
-"""And the models."""
+"""The suffixes of models in a folder."""
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
-"""Of each command, and of those below it: the defaults of all options are shown."""
+"""Settings of each command and its subcommands: the defaults of all options are shown."""
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: command lines that a test runs. spec: C5.6"""
+    """Return the end of a help text: command lines that a test runs. spec: C5.6"""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
 
 class File(click.Path):
-    """A file that is there, of any name. A shell completes folders, and files with one of the suffixes."""
+    """An existing file, of any name. A shell completes folders, and files with one of the suffixes."""
 
     def __init__(self, suffixes: tuple[str, ...], *, folder: bool = False) -> None:
         super().__init__(exists=True, dir_okay=folder)
         self.suffixes = suffixes
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The files that have begun so, if any, and else what the shell completes by itself. spec: C5.10"""
+        """Complete files that begin this way; without any, what the shell completes by itself. spec: C5.10"""
         folder, begun = os.path.split(incomplete)
         try:
             names = sorted(name for name in os.listdir(folder or ".") if name.startswith(begun))
@@ -54,10 +54,10 @@ class File(click.Path):
 
 
 class Files(File):
-    """A file, or a folder: a list of files, those of a folder in the order of their names, at any depth.
+    """A file, or a folder: a list of files. The files of a folder are in the order of their names, at any depth.
 
-    Of a folder these are the files with one of the suffixes, and with `belongs`, for which also `-` is the standard
-    input, those of which it holds, called `other`.
+    Only files with one of the suffixes count in a folder, and those for which `belongs` returns True; messages call
+    these `other`. With `belongs`, `-` is the standard input.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Files(File):
         self.allow_dash, self.belongs, self.other = belongs is not None, belongs, other
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The files. Raises BadParameter for a folder without any."""
+        """Return the files. Raises BadParameter for a folder without any."""
         found = str(super().convert(value, param, ctx))
         if not os.path.isdir(found):
             return [found]
@@ -88,10 +88,10 @@ plan_file, model_file = File(PLAN_SUFFIXES), File(MODEL_SUFFIXES)
 
 
 class Output(click.Path):
-    """A file that is written, or with `folder` a folder. With `standard`, `-` is the standard output, and what is
-    printed goes to the other one.
+    """A file that is written, or with `folder` a folder.
 
-    Else `-` is refused: a file of this name is `./-`. spec: C5.4
+    With `standard`, `-` is the standard output, and printed lines go to the standard error. Otherwise `-` is refused: a
+    file of this name is `./-`. spec: C5.4
     """
 
     def __init__(self, *, standard: bool = False, folder: bool = False) -> None:
@@ -99,38 +99,40 @@ class Output(click.Path):
         self.standard = standard
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path. Raises BadParameter for a folder, and for `-` where that is not the standard output."""
+        """Return the path. Raises BadParameter for a folder, and for `-` if that is not the standard output."""
         if value != STANDARD:
             return super().convert(value, param, ctx)
         if not self.standard:
-            self.fail("the standard output takes no file here; name one (./- if it is to be called so)", param, ctx)
+            self.fail(
+                "a file cannot be written to the standard output here; name one (./- for a file called -)", param, ctx
+            )
         if ctx is not None and not ctx.resilient_parsing and not is_taken():
             ctx.with_resource(taken_by_a_file())
         return value
 
 
 class MemorySize(click.ParamType[int]):
-    """A number of bytes, as in 24GiB."""
+    """A number of bytes, such as 24GiB."""
 
     name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number. Raises BadParameter for anything else."""
+        """Return the number. Raises BadParameter for anything else."""
         found = value if isinstance(value, int) else read_size(value)
-        return found or self.fail(f"{value!r} is not a number of bytes from 1; write it as in 24GiB", param, ctx)
+        return found or self.fail(f"expected a positive number of bytes such as 24GiB, got {value!r}", param, ctx)
 
 
 class Folder(click.Path):
-    """A folder that something is written into. It has a name, and can be made where it is not there.
+    """A folder to write into. Its name is not empty, and it can be created if it does not exist.
 
-    This is found out before the work begins, by a file without a name that is gone at once: nothing is made here.
+    This is checked before the work begins, by an unnamed temporary file: nothing is created here.
     """
 
     def __init__(self, path_type: type | None = None) -> None:
         super().__init__(file_okay=False, path_type=path_type)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path as click gives it. Raises BadParameter where it is empty or cannot be written."""
+        """Return the path as click does. Raises BadParameter if it is empty or cannot be written."""
         if not os.fspath(value):
             self.fail("the name of the folder is empty", param, ctx)
         found = super().convert(value, param, ctx)
@@ -145,14 +147,14 @@ class Folder(click.Path):
 
 
 def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[str, str]]:
-    """A click callback that turns repeated NAME=VALUE into a dictionary; the name may hold `=`, the value not."""
+    """Return a click callback that parses repeated NAME=VALUE into a dictionary; only the name may contain `=`."""
 
     def parse(_context: object, _parameter: object, given: tuple[str, ...]) -> dict[str, str]:
         pairs: dict[str, str] = {}
         for text in given:
-            name, _, value = text.rpartition("=")  # without `=` there is no name
+            name, _, value = text.rpartition("=")  # without `=` the name is empty
             if not name or not value:
-                raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=flag)
+                raise click.BadParameter(f"expected NAME=VALUE, got {text!r}", param_hint=flag)
             if pairs.setdefault(name, value) != value:
                 raise click.BadParameter(f"{name!r} is bound twice", param_hint=flag)
         return pairs
@@ -161,14 +163,15 @@ def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[s
 
 
 def _is_size(text: str) -> bool:
-    # Python refuses to read thousands of digits, zeros before the number too, so how many there are is looked at first.
+    # Python refuses to read thousands of digits, including leading zeros; so the number of digits is checked first.
     return text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < UINT64_END
 
 
 def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, SteppedDim]]:
-    """The values of --dim: sizes, ranges with both ends included (`seq=1..4096`), and those with a step.
+    """Parse the values of --dim: sizes, ranges with both ends included (`seq=1..4096`), and ranges with a step.
 
-    A range of one number is that size. One with a step is that of its unit, of which the dimension is a multiple.
+    A range of one number is that size. A range with a step is that of its unit: the dimension is a multiple of the
+    unit.
 
     >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
     ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': SteppedDim(unit='h/32', first=0, step=32)})
@@ -185,7 +188,7 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
             known |= sizes("--dim", {name: value})
             continue
         if not _is_size(low) or not _is_size(high) or int(low) > int(high) or (colon and not _is_size(by)):
-            what = f"{name}={value}: write a range as in {name}=1..4096, or with a step {name}=320..640:32"
+            what = f"{name}={value}: expected a range such as {name}=1..4096, or with a step {name}=320..640:32"
             raise click.BadParameter(what, param_hint="--dim")
         if int(low) == int(high):
             known[name] = int(low)
@@ -202,15 +205,15 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
 
 
 def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
-    """The values of --dim as sizes."""
+    """Parse the values of --dim as sizes."""
     for name, value in pairs.items():
         if not _is_size(value):
-            raise click.BadParameter(f"{name}={value}: {value!r} is not a size", param_hint=flag)
+            raise click.BadParameter(f"{name}={value}: expected a size, got {value!r}", param_hint=flag)
     return {name: int(value) for name, value in pairs.items()}
 
 
 def offsets(pairs: dict[str, str]) -> dict[str, int]:
-    """The values of --fix as bytes.
+    """Parse the values of --fix as bytes.
 
     >>> offsets({"x": "256", "y": "0x100"})
     {'x': 256, 'y': 256}
@@ -225,12 +228,12 @@ def offsets(pairs: dict[str, str]) -> dict[str, int]:
         except ValueError:
             found[name] = UINT64_END
         if not digits.isascii() or found[name] >= UINT64_END:
-            raise click.BadParameter(f"{name}={value}: {value!r} is no byte of an arena", param_hint="--fix")
+            raise click.BadParameter(f"{name}={value}: expected a byte of an arena, got {value!r}", param_hint="--fix")
     return found
 
 
 def successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
-    """The values of --dim as sizes of successive batches (`seq=4,8,16`).
+    """Parse the values of --dim as sizes of successive batches (`seq=4,8,16`).
 
     >>> successive({"batch": "1", "seq": "4,8,16"})
     {'batch': (1,), 'seq': (4, 8, 16)}
@@ -241,7 +244,7 @@ def successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
 
 
 def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-    """The values of --shape (1x3x640x640; `scalar` for no dimension), and what --shape with a type and --bytes state.
+    """Parse the values of --shape and --bytes: plain shapes (1x3x640x640, `scalar`), and sizes declared with a type.
 
     >>> shapes({"x": "1x3", "y": "f32:1x10"}, {"z": "40"})
     ({'x': (1, 3)}, {'y': 'float32:1x10', 'z': 'bytes:40'})
@@ -253,7 +256,9 @@ def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, t
         try:
             shape, dtype = stated_size(value)
         except ValueError:
-            what = f"{name}={value}: write sizes with x between them, as in {name}=1x3x640x640 or {name}=float32:1x10"
+            what = (
+                f"{name}={value}: expected sizes with x between them, such as {name}=1x3x640x640 or {name}=float32:1x10"
+            )
             raise click.BadParameter(what, param_hint="--shape") from None
         if dtype is None:
             plain[name] = shape
@@ -261,11 +266,11 @@ def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, t
             stated[name] = value if value.startswith("bytes:") else f"{dtype}:{value.rpartition(':')[2].lower()}"
     for name, size in sizes("--bytes", in_bytes).items():
         if name in given:
-            raise click.BadParameter(f"{name!r} has a --shape", param_hint="--bytes")
+            raise click.BadParameter(f"{name!r} already has a --shape", param_hint="--bytes")
         stated[name] = f"bytes:{size}"
     return plain, stated
 
 
 def bound(flag: str, text: str) -> Callable[[Any], Any]:
-    """A repeatable option that takes NAME=VALUE."""
+    """Return a repeatable option that takes NAME=VALUE."""
     return click.option(flag, callback=parse_pairs(flag), multiple=True, metavar="NAME=VALUE", help=text)

@@ -1,8 +1,8 @@
-"""Tables of a flatbuffer, read field by field within the bounds of the file; schemas are those of the formats.
+"""Read tables of a flatbuffer field by field within the bounds of the file; the formats provide the schemas.
 
-A table begins with the distance to its vtable, which has for each field the distance of its value from the table, 0
-where it is absent. Strings, vectors and tables stand at a distance from the field that refers to them. Any of these
-may be anything in a hostile file: each is looked at before it is followed, and each visit counts. spec: FP2.2, FP2.4
+A table begins with the distance to its vtable, which has for each field the distance of its value from the table, 0 if
+absent. Strings, vectors and tables are at a distance from the field that refers to them. In a hostile file each
+distance may be any number: it is checked before it is followed, and each visit counts. spec: FP2.2, FP2.4
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tmmu.core.source import Source
 
 _VTABLE_HEAD = 4
 TABLE_VISITS, NUMBER_VISITS = 31, 3
-"""What a table and a number in a vector count beyond the visit itself, for the memory that they take."""
+"""What a table and a number in a vector count in addition to the visit itself, for the memory that they take."""
 _FORMATS = {"u8": "<B", "i8": "<b", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q"}
 _TYPES = {name: np.dtype("<" + name[0] + str(int(name[1:]) // 8)) for name in _FORMATS}
 
 
 class Vector(NamedTuple):
-    """Where the elements of a vector begin, and how many there are."""
+    """The position of the first element of a vector, and the number of elements."""
 
     at: int
     length: int
@@ -37,22 +37,22 @@ class Flatbuffer:
     start: int = 0
 
     def root(self) -> TableAt:
-        """The root table. Raises INVALID_PLAN with the byte."""
+        """Return the root table. Raises INVALID_PLAN with the byte."""
         return self.table(self.indirect(self.start))
 
     def number(self, kind: str, at: int) -> int:
-        """The integer at a position."""
+        """Return the integer at a position."""
         form = _FORMATS[kind]
         self.needs(at, struct.calcsize(form))
         found: int = struct.unpack_from(form, self.source.data, at)[0]
         return found
 
     def indirect(self, at: int) -> int:
-        """Where what is referred to at a position stands."""
+        """Follow the reference at a position: return the position that it refers to."""
         return at + self.number("u32", at)
 
     def table(self, at: int) -> TableAt:
-        """The table at a position."""
+        """Return the table at a position."""
         vtable = at - self.number("i32", at)
         size, span = self.number("u16", vtable), self.number("u16", vtable + 2)
         self.needs(vtable, size)
@@ -60,23 +60,23 @@ class Flatbuffer:
         return TableAt(self, at, vtable, (size - _VTABLE_HEAD) // 2)
 
     def vector(self, at: int, width: int) -> Vector:
-        """The vector at a position, of elements of `width` bytes; each element counts as a visit."""
+        """Return the vector at a position, of elements of `width` bytes; each element counts as a visit."""
         length = self.number("u32", at)
         self.source.spend(length, f"byte {at}")
         self.needs(at + 4, length * width)
         return Vector(at + 4, length)
 
     def needs(self, at: int, size: int) -> None:
-        """Refuse what does not lie in the file; one visit."""
+        """Check that `size` bytes at a position are in the file; counts one visit."""
         self.source.spend(1)
         if not self.start <= at <= len(self.source.data) - size:
-            what = f"expected {size} bytes there, and the file has {len(self.source.data)}: it is cut off, or damaged"
+            what = f"expected {size} bytes there, the file has {len(self.source.data)}: it is cut off or damaged"
             raise self.source.refuse(what, f"byte {at}", "make it again")
 
 
 @dataclass(frozen=True)
 class TableAt:
-    """A table; `fields` is how many fields its vtable has. A field is known by its number in the schema, from 0."""
+    """A table; `fields` is the number of fields in its vtable. A field is known by its number in the schema, from 0."""
 
     of: Flatbuffer
     at: int
@@ -84,30 +84,30 @@ class TableAt:
     fields: int
 
     def place(self, field: int) -> int | None:
-        """Where the value of a field stands, None where it is absent."""
+        """Return the position of a field's value, None if it is absent."""
         if field >= self.fields:
             return None
         distance = self.of.number("u16", self.vtable + _VTABLE_HEAD + 2 * field)
         return self.at + distance if distance else None
 
     def number(self, field: int, kind: str, default: int = 0) -> int:
-        """An integer, or its default where it is absent."""
+        """Return an integer, or its default if absent."""
         at = self.place(field)
         return default if at is None else self.of.number(kind, at)
 
     def table(self, field: int) -> TableAt | None:
-        """A table, None where it is absent."""
+        """Return a table, None if absent."""
         at = self.place(field)
         return None if at is None else self.of.table(self.of.indirect(at))
 
     def tables(self, field: int) -> list[TableAt]:
-        """A vector of tables, which count for more than a visit each: several vectors may be one in the file."""
+        """Return a vector of tables. Each counts for several visits, since several vectors may be one in the file."""
         found = self._vector(field, 4)
         self.of.source.spend(TABLE_VISITS * found.length)
         return [self.of.table(self.of.indirect(found.at + 4 * k)) for k in range(found.length)]
 
     def numbers(self, field: int, kind: str) -> list[int]:
-        """A vector of integers."""
+        """Return a vector of integers."""
         dtype = _TYPES[kind]
         found = self._vector(field, dtype.itemsize)
         self.of.source.spend(NUMBER_VISITS * found.length)
@@ -115,12 +115,12 @@ class TableAt:
         return [int(x) for x in read]
 
     def text(self, field: int) -> str:
-        """A string; bytes that are no UTF-8 are shown as such."""
+        """Return a string; bytes that are not UTF-8 are shown as escapes."""
         found = self._vector(field, 1)
         return self.of.source.data[found.at : found.at + found.length].decode("utf-8", "backslashreplace")
 
     def content(self, field: int) -> Vector:
-        """Where a vector of bytes lies."""
+        """Return the place of a vector of bytes."""
         return self._vector(field, 1)
 
     def _vector(self, field: int, width: int) -> Vector:

@@ -1,9 +1,8 @@
-"""Is a file a plan, a model or a checkpoint? Decided by its first bytes, whatever the file is called. spec: C2.9
+"""Find out by its first bytes whether a file is a plan, a model or a checkpoint, whatever its name. spec: C2.9
 
-A text begins with its title. All else but ONNX is a map of CBOR whose shortest key stands first: `ops` in an IR file,
-`plan` in a checkpoint, `claims` or `format` in a plan. An ONNX file begins with the version of its format, where one
-byte begins no map.
-This only selects the reader of the file; that reader decides whether it is what it looks like.
+A text begins with its title. Every other file except ONNX is a CBOR map whose shortest key comes first: `ops` in an IR
+file, `plan` in a checkpoint, `claims` or `format` in a plan. An ONNX file begins with its format version, whose first
+byte does not begin a map. This only selects the reader; the reader decides whether the file is valid.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from tmmu.core.errors import TmmuError
 
 PLAN, IR, ONNX, CHECKPOINT = "plan", "IR", "ONNX", "checkpoint"
 TEXT = {b"tmmu-plan-text": PLAN, b"tmmu-ir-text": IR}
-"""What a text begins with."""
+"""The first bytes of a text."""
 HEAD = 18
-"""As many bytes as are looked at."""
+"""How many bytes are read."""
 
 WORDS = {PLAN: "a plan", IR: "a model (IR)", ONNX: "a model (ONNX)", CHECKPOINT: "a checkpoint"}
-"""What a file is to people."""
+"""The names of the kinds in messages."""
 
 
 def kind(head: bytes) -> str | None:
-    """The kind of a file that begins so, or None where it is neither.
+    """Return the kind of a file with these first bytes, or None if it is unknown.
 
     >>> kind(b"\\xb1cops\\x80"), kind(b"\\xa5fclaims"), kind(b"\\x08\\x0a"), kind(b"no")
     ('IR', 'plan', 'ONNX', None)
@@ -43,7 +42,7 @@ def kind(head: bytes) -> str | None:
 
 
 def is_text(head: bytes) -> str | None:
-    """The kind of a text file that begins so, None where it is none of ours.
+    """Return the kind of a text file with these first bytes, None if it is not one of ours.
 
     >>> is_text(b"tmmu-ir-text 1\\n"), is_text(b"tmmu")
     ('IR', None)
@@ -52,7 +51,7 @@ def is_text(head: bytes) -> str | None:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """The kind of the file at `path`; None also for what its reader will refuse: unreadable, or not a regular file."""
+    """Return the kind of the file at `path`; None also if it is unreadable or not a regular file."""
     try:
         # Its type is checked before it is opened: opening a named pipe would block.
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -64,10 +63,10 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def is_ir(path: str) -> bool:
-    """Whether a model is read as an IR file: by its content, or, where that is unclear, by its suffix: `.cbor`,
-    or `.ir.txt`, of which the reader reports what its first line lacks.
+    """Return whether a model is read as an IR file: by its content, or by its suffix if the content is unclear.
 
-    Raises INVALID_IR for a plan and for a checkpoint.
+    The suffixes are `.cbor` and `.ir.txt`; the reader reports what is missing. Raises INVALID_IR for a plan and for a
+    checkpoint.
     """
     found = kind_of(path)
     if found in (PLAN, CHECKPOINT):
@@ -76,7 +75,7 @@ def is_ir(path: str) -> bool:
 
 
 def is_plan(path: str) -> bool:
-    """Whether what is to be run is a plan: by its content, or, where that is unclear, by the suffix `.cbor`."""
+    """Return whether a file to run is a plan: by its content, or by the suffix `.cbor` if the content is unclear."""
     found = kind_of(path)
     return found == PLAN or (found is None and path.endswith(".cbor"))
 
@@ -87,11 +86,11 @@ def check_plan(path: str, head: bytes) -> None:
     if found in (IR, ONNX):
         raise _refusal("INVALID_PLAN", path, found, "a plan", f"make one: tmmu plan {path} -o FILE")
     if found == CHECKPOINT:
-        raise _refusal("INVALID_PLAN", path, found, "a plan", f"look at it with tmmu restore {path}")
+        raise _refusal("INVALID_PLAN", path, found, "a plan", f"inspect it with tmmu restore {path}")
 
 
 def check_record(path: str, head: bytes, wanted: str) -> None:
-    """Raise INVALID_RECORD for bytes that begin like something else than a checkpoint, or than records, is."""
+    """Raise INVALID_RECORD for bytes that begin like another kind of file than `wanted`."""
     found = kind(head)
     if found is not None and WORDS[found] != wanted:
         fix = "make one of a plan with tmmu checkpoint" if wanted == WORDS[CHECKPOINT] else "name the file of records"
@@ -99,5 +98,5 @@ def check_record(path: str, head: bytes, wanted: str) -> None:
 
 
 def _refusal(code: str, path: str, found: str, wanted: str, fix: str) -> TmmuError:
-    what = f"it is {WORDS[found]}, and {wanted} is needed"
+    what = f"expected {wanted}, got {WORDS[found]}"
     return TmmuError(code, what, file=path, place="the file", fix=fix)

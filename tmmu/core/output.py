@@ -1,9 +1,8 @@
-"""Everything that a command prints, or writes for other programs to show: a name in it is never more than a name.
+"""Print and format everything that commands show, so that a name in it cannot act as more than a name.
 
-File names and the names in a file may be hostile: a line break in one begins a line that reads PROVED, an escape
-sequence wipes what a terminal shows, a bidirectional control reorders it. Commands print by `print_lines`,
-`print_text` and `tmmu.core.progress`, and write JSON by `json_text`; nothing else writes to a stream.
-spec: C1.9, C5.2, C5.3
+File names and names in a file may be hostile: a line break in one begins a line that reads PROVED, an escape sequence
+wipes the terminal, a bidirectional control reorders the text. Commands print by `print_lines`, `print_text` and
+`tmmu.core.progress`, and write JSON by `json_text`; nothing else writes to a stream. spec: C1.9, C5.2, C5.3
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from typing import Any, TextIO
 from tmmu.core.vocabulary import UINT64_END
 
 NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
-"""What `json_text` looks at: all that may be a control character."""
+"""Characters that `json_text` checks: all that may be control characters."""
 
 
 def one_line(text: str) -> str:
-    """`text` with line breaks and other control characters written as escapes: a name cannot pass for output.
+    """Escape line breaks and other control characters, so that a name cannot pass for output.
 
     >>> print(one_line("a name\\nPROVED b.cbor"))
     a name\\nPROVED b.cbor
@@ -35,7 +34,7 @@ def one_line(text: str) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes with its unit, to two decimals.
+    """Format a number of bytes with its unit, to two decimals.
 
     >>> size(0), size(1536), size(3 << 30)
     ('0 B', '1.50 KiB', '3.00 GiB')
@@ -70,7 +69,7 @@ UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1
 
 
 def read_size(text: str) -> int | None:
-    """The bytes of text such as 24GiB or 1048576; None for what is no number below 2**64.
+    """Parse a number of bytes such as 24GiB or 1048576; None for anything else, and from 2**64 on.
 
     >>> read_size("24GiB"), read_size("512"), read_size("1.5GiB"), read_size("-1")
     (25769803776, 512, None, None)
@@ -81,7 +80,7 @@ def read_size(text: str) -> int | None:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number with its noun, in the plural but for one.
+    """Format a number with its noun, in the plural unless it is 1.
 
     >>> counted(1, "slot"), counted(0, "slot"), counted(2, "batch", "batches")
     ('1 slot', '0 slots', '2 batches')
@@ -90,7 +89,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as lines, each column as wide as its widest cell.
+    """Yield rows as lines, with each column as wide as its widest cell.
 
     >>> list(aligned([["a", "bc"], ["def", "g"]]))
     ['a    bc', 'def  g']
@@ -101,7 +100,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 ABOVE: list[Callable[[], AbstractContextManager[None]]] = []
-"""What wipes a bar while lines are printed above it, for each that is shown."""
+"""Callbacks that wipe the bars shown while lines are printed above them."""
 
 COLOURS = {
     "PROVED": 32, "IDENTICAL": 32, "REFUTED": 31, "CORRUPTED": 31, "ERROR": 31, "error:": 31, "UNKNOWN": 33,
@@ -110,14 +109,14 @@ COLOURS = {
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at a stream, on a terminal that can wipe a line."""
+    """Return whether a stream is a terminal that can wipe a line."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def print_lines(*lines: str, err: bool = False) -> None:
-    """Print lines, each with its control characters as escapes; to the standard error if `err`.
+    """Print lines, with control characters escaped; to the standard error if `err`.
 
-    On a terminal the word of an answer that begins a line has its colour, unless NO_COLOR is set.
+    On a terminal a leading answer word is coloured, unless NO_COLOR is set.
     """
     stream = sys.stderr if err else sys.stdout
     is_coloured = is_terminal(stream) and not os.environ.get("NO_COLOR")
@@ -132,11 +131,11 @@ def print_lines(*lines: str, err: bool = False) -> None:
 
 
 COMPARED = 10_000
-"""More names than this are not compared with one that there is not."""
+"""The most names that an unknown name is compared with."""
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The names that are nearest to one that there is not, as a question; `otherwise` where none is near. spec: C5.5
+    """Suggest known names similar to an unknown one, as a question; returns `otherwise` if none is similar. spec: C5.5
 
     >>> did_you_mean("gtp2", ["gpt2", "unet"], "--list prints the names")
     'did you mean gpt2?'
@@ -154,7 +153,7 @@ _taken: list[TextIO] = []
 
 @contextmanager
 def taken_by_a_file() -> Iterator[None]:
-    """Keep the standard output for the bytes of a file: what is printed meanwhile goes to the standard error."""
+    """Keep the standard output for the bytes of a file: lines printed meanwhile go to the standard error."""
     _taken.append(sys.stdout)
     try:
         with redirect_stdout(sys.stderr):
@@ -164,7 +163,7 @@ def taken_by_a_file() -> Iterator[None]:
 
 
 def is_taken() -> bool:
-    """Whether the standard output is kept for the bytes of a file."""
+    """Return whether the standard output is kept for the bytes of a file."""
     return bool(_taken)
 
 
@@ -177,16 +176,16 @@ def write_bytes(data: bytes) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text of several lines, in which names stand as its format writes them: JSON, CSV, XML, text plans."""
+    """Print a text of several lines whose format escapes names: JSON, CSV, XML, text plans."""
     print_lines(*text.split("\n"))
 
 
 FORMULA = ("=", "+", "-", "@")
-"""What a text begins with that a spreadsheet would compute."""
+"""The first characters of a text that a spreadsheet would evaluate."""
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """An entry as CSV has it: no control character, and no text that a spreadsheet takes for a formula. spec: C2.8
+    """Format an entry for CSV: without control characters, and never a formula for a spreadsheet. spec: C2.8
 
     >>> spreadsheet_safe("a\\nb"), spreadsheet_safe("=A1"), spreadsheet_safe(["@x", "y"]), spreadsheet_safe(-1)
     ('a\\\\nb', "'=A1", "'@x y", -1)
@@ -198,7 +197,7 @@ def spreadsheet_safe(value: Any) -> Any:
 
 
 def json_text(value: Any, indent: int | None = 1) -> str:
-    """JSON with names in their own script, and each control character, C1 and bidirectional ones too, as an escape.
+    """Format JSON with names in their own script, and every control character (C1 and bidirectional ones too) escaped.
 
     >>> print(json_text({"größe": "a\\u202eb\\x9b"}, indent=None))
     {"größe": "a\\u202eb\\u009b"}

@@ -1,4 +1,4 @@
-"""The folders that commands read, and the tables of failures and of names that verdicts print."""
+"""The data folders of the package, and the tables of failures and of names that verdicts print."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 
 class FailureEntry(NamedTuple):
-    """What `spec/errors.md` has of one code."""
+    """The entry of one failure code in `spec/errors.md`."""
 
     meaning: str
     fix: str
 
 
 class VerdictName(NamedTuple):
-    """A row of `spec/verdicts.md`: what a name in a verdict says, and what to do; "" for nothing."""
+    """A row of `spec/verdicts.md`: the meaning of a name in a verdict, and the advice; "" if there is none."""
 
     meaning: str
     advice: str
 
 
 def data_folder(name: str) -> Path:
-    """The folder `spec` or `tla`: of the checkout that the package is in, else of the wheel that it came with."""
+    """Return the folder `spec` or `tla`: of the checkout that contains the package, otherwise of the wheel."""
     package = Path(__file__).resolve().parents[1]
     is_checkout = (package.parent / "pyproject.toml").is_file()
     return package.parent / name if is_checkout else package / "_data" / name
@@ -34,7 +34,7 @@ def failure_page() -> dict[str, FailureEntry]:
 
 
 def verdict_page() -> dict[str, VerdictName]:
-    """Return each name that verdicts print with what it says, from the tables of `verdicts.md`."""
+    """Return each name that verdicts print with its meaning, from the tables of `verdicts.md`."""
     return {cells[0]: VerdictName(*cells[1:]) for cells in _rows("verdicts.md", 3) if cells[0] != "name"}
 
 

@@ -1,7 +1,7 @@
 """The outermost layer of the commands: no crash may look like a verdict (C1.1).
 
-Whatever ends a command but its own answer ends in `explain`, which gives each kind of end a code of its own: 2 for the
-command line, 4 for a refusal, 130 where it was interrupted, 70 for everything unexpected. spec: C1.1, C1.7
+Every end of a command other than its own answer goes through `explain`, which gives each kind an exit code: 2 for the
+command line, 4 for a refusal, 130 for an interruption, 70 for everything unexpected. spec: C1.1, C1.7
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import traceback
 from typing import NoReturn
 
 INTERNAL = 70
-"""The exit code of what is no answer at all."""
+"""The exit code of an internal error."""
 WORST_FIRST = (INTERNAL, 1, 2, 4, 3, 0)
-"""Which exit code counts where several files have different ones: the first of these that occurred. spec: C1.2, C5.7"""
+"""The exit code of several files with different ones: the first of these that occurred. spec: C1.2, C5.7"""
 REFUSED = 4
-"""That of what cannot be read, planned or written."""
+"""The exit code if a file cannot be read, planned or written."""
 INTERRUPTED = 130
-"""That of a command which the user has interrupted, as shells have it."""
+"""The exit code of a command that the user has interrupted, as in shells."""
 
 
 def code_of(module: str, arguments: list[str] | None = None) -> int:
-    """The exit code of one command line of the command that `module` holds as `command`.
+    """Run one command line of the command in `module`, and return its exit code.
 
-    The module is loaded here, so that nothing that goes wrong with it escapes either.
+    The module is imported here, so that its import errors are caught too.
     """
     try:
         code = int(importlib.import_module(module).command.main(arguments, standalone_mode=False) or 0)
@@ -40,14 +40,14 @@ def code_of(module: str, arguments: list[str] | None = None) -> int:
 
 
 def make_printable() -> None:
-    """A name that the terminal cannot show is printed as an escape: it is no reason to fail."""
+    """Print characters that the terminal cannot show as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def leave(code: int) -> NoReturn:
-    """Exit with `code` and nothing else: over output that cannot be written, Python ends with a code of its own."""
+    """Flush and exit with `code`: if the output cannot be written, Python would exit with another code."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             if stream is not None:
@@ -56,14 +56,14 @@ def leave(code: int) -> NoReturn:
 
 
 def print_error(line: str) -> None:
-    """Print to the standard error, where there is one that takes it."""
+    """Print to the standard error, if it exists and accepts the line."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:
             print(line, file=sys.stderr)
 
 
 def explain(error: BaseException) -> int:
-    """Print one line for an error that the user can fix, a traceback for any other; returns the exit code."""
+    """Print one line for an error that the user can fix, a traceback for any other; return the exit code."""
     try:
         import click
 
@@ -72,7 +72,7 @@ def explain(error: BaseException) -> int:
         if isinstance(error, click.exceptions.Exit):
             return error.exit_code
         if isinstance(error, click.UsageError):
-            message = error.format_message()  # of several lines where it is the help text
+            message = error.format_message()  # the help text has several lines
             print_error(message if "\n" in message else f"error: {message} (--help lists the options)")
             return 2
         if isinstance(error, TmmuError):
@@ -84,8 +84,8 @@ def explain(error: BaseException) -> int:
     except ImportError:
         pass
     if isinstance(error, SystemExit) and any(re.fullmatch(r"_[A-Z_]+_COMPLETE", name) for name in os.environ):
-        return 0 if error.code in (0, None) else INTERNAL  # the shell has its words to complete a line with
-    if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line
+        return 0 if error.code in (0, None) else INTERNAL  # the shell has its completions
+    if is_closed_output(error):  # as by `| head` once it has its lines: not worth a message
         return INTERNAL
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
         if error.filename is None:
@@ -99,5 +99,5 @@ def explain(error: BaseException) -> int:
 
 
 def is_closed_output(error: BaseException) -> bool:
-    """Whether the output was closed. (Click exits with 1 over a closed pipe, which would look like a verdict.)"""
+    """Return whether the output was closed. (Click exits with 1 on a closed pipe, which would look like a verdict.)"""
     return isinstance(error, (BrokenPipeError, SystemExit))

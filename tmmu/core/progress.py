@@ -1,7 +1,7 @@
-"""What a long command is doing, on the standard error: a bar on a terminal, a line every half minute in a pipe.
+"""Show the progress of a long command on the standard error: a bar on a terminal, a line every half minute in a pipe.
 
-`with progress(name) as doing:` and, in it, `doing(phase, done, total)`. A command that ends soon shows nothing, and
-does not load what draws the bar. What is printed by `tmmu.core.output` meanwhile stands above the bar. spec: C5.1, C5.2
+Use `with progress(name) as doing:` and, in it, `doing(phase, done, total)`. A short command shows nothing, and does not
+load the drawing library. Lines that `tmmu.core.output` prints meanwhile appear above the bar. spec: C5.1, C5.2
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE_S = 0.5
-"""What takes less is not shown on a terminal."""
+"""Work that takes less is not shown on a terminal."""
 INTERVAL_S = 30.0
-"""Seconds from one line to the next in a pipe."""
+"""Seconds between lines in a pipe."""
 FRAME_S = 0.1
-"""Seconds from one picture of the bar to the next."""
+"""Seconds between frames of the bar."""
 
 
 class Doing(Protocol):
-    """What long work is given to report by: a phase, and how much of how much of it is done, where that is known."""
+    """The callback by which long work reports: a phase, and how much of the total is done, if known."""
 
     def __call__(self, phase: str, done: int = 0, total: int = 0) -> None:
-        """Begin a phase, or go on with it."""
+        """Begin a phase, or continue it."""
 
 
 def unseen(phase: str, done: int = 0, total: int = 0) -> None:
-    """The `Doing` that shows nothing."""
+    """Report nothing; a `Doing` for silent work."""
 
 
 def clock(seconds: float) -> str:
-    """A span of time as people read it.
+    """Format a time span.
 
     >>> clock(5.2), clock(65), clock(3700)
     ('0:05', '1:05', '1:01:40')
@@ -50,7 +50,7 @@ def clock(seconds: float) -> str:
 
 
 class progress:  # noqa: N801  # it is called as a function
-    """Show what is done with `name` until the block ends; it is called with each phase.
+    """Show the work on `name` until the block ends; it is called with each phase.
 
     >>> with progress("m.onnx") as doing:
     ...     doing("planning", 1, 3)
@@ -66,7 +66,7 @@ class progress:  # noqa: N801  # it is called as a function
         self._thread = threading.Thread(target=self._draw if on_terminal else self._print, daemon=True)
 
     def __call__(self, phase: str, done: int = 0, total: int = 0) -> None:
-        """Begin a phase, or go on with it."""
+        """Begin a phase, or continue it."""
         if phase != self.phase:
             self.phase_begun = time.monotonic()
         self.phase, self.done, self.total = phase, done, total
@@ -85,12 +85,12 @@ class progress:  # noqa: N801  # it is called as a function
             output.ABOVE.remove(self.hidden)
 
     def what(self) -> str:
-        """The phase, and how far it is."""
+        """Return the phase, and how much of it is done."""
         of = f", {self.done} of {self.total}" if self.total else ""
         return output.one_line(f"{self.name}: {self.phase or 'beginning'}{of}")
 
     def times(self) -> str:
-        """The time that has passed, and what is left of the phase if it goes on as it began."""
+        """Return the time passed, and an estimate of the rest of the phase."""
         now = time.monotonic()
         passed = f"{clock(now - self.begun)} passed"
         if not 0 < self.done < self.total:
@@ -100,7 +100,7 @@ class progress:  # noqa: N801  # it is called as a function
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Nothing is drawn meanwhile, and what was drawn is wiped."""
+        """Wipe the bar, and draw nothing until the block ends."""
         with self._lock:
             if self._bar is not None:
                 self._bar.stop()

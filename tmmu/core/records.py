@@ -28,14 +28,15 @@ class Item(NamedTuple):
 
 
 def refusal(place: str, what: str, fix: str = "write it again with the tool that made it") -> TmmuError:
-    """INVALID_RECORD, naming the place."""
+    """Return INVALID_RECORD, naming the place."""
     return TmmuError("INVALID_RECORD", what, place=place, fix=fix, operator="UML_OS.TMMU.CommitExecution_v1")
 
 
 def item_end(data: bytes, at: int) -> int | None:
-    """Where the item that begins at `at` ends; None where the data ends before it. Builds nothing, recurses nowhere.
+    """Return the end of the item that begins at `at`; None if the data ends before it.
 
-    Raises ValueError for an indefinite length or a reserved head, and for an item larger than `RECORD_LIMIT`.
+    Builds nothing and does not recurse. Raises ValueError for an indefinite length or a reserved head, and for an item
+    larger than `RECORD_LIMIT`.
     """
     pending, first = 1, at
     while pending:
@@ -62,14 +63,14 @@ def item_end(data: bytes, at: int) -> int | None:
 
 
 def items(data: bytes) -> Iterator[Item]:
-    """Each record of a sequence, or INVALID_RECORD naming the first that is torn or not canonical."""
+    """Yield each record of a sequence. Raises INVALID_RECORD for the first that is torn or not canonical."""
     at = number = 0
     while at < len(data):
         place = f"record {number}"
         try:
             end = item_end(data, at)
         except ValueError as error:
-            raise refusal(place, f"it is not a record ({error})") from error
+            raise refusal(place, f"not a record ({error})") from error
         if end is None:
             raise refusal(place, f"it is cut off at byte {len(data)}")
         try:
@@ -81,7 +82,7 @@ def items(data: bytes) -> Iterator[Item]:
 
 
 def read(path: str | os.PathLike[str]) -> list[Any]:
-    """The records of a file, or INVALID_RECORD naming the file and the record."""
+    """Read the records of a file. INVALID_RECORD names the file and the record."""
     try:
         data = canonical.read_bounded(path, LIMIT, "INVALID_RECORD")
         kind.check_record(os.fspath(path), data[: kind.HEAD], "a file of records")
@@ -92,5 +93,5 @@ def read(path: str | os.PathLike[str]) -> list[Any]:
 
 
 def write(records: list[dict[str, Any]], path: str | os.PathLike[str]) -> None:
-    """Write a file of records, whole or not at all."""
+    """Write a file of records atomically."""
     canonical.write_atomically(path, b"".join(map(canonical.encode, records)))

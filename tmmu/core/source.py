@@ -1,7 +1,8 @@
-"""The file that a reader reads, and the bounds of all readers: memory, work and depth. A file may be hostile.
+"""The file that a reader reads, with bounds on memory, work and depth. A file may be hostile.
 
-A reader takes bytes from a `Source`, counts its work there, and raises what `refuse` makes: one error with file and
-place, INVALID_PLAN, exit 4; it refuses what it does not account for. spec: FP1.15, FP2.1, FP2.2, FP2.3, FP2.4
+A reader takes bytes from a `Source`, counts its work there, and raises the errors that `refuse` returns: one error with
+file and place, INVALID_PLAN, exit 4. It refuses what it does not account for.
+spec: FP1.15, FP2.1, FP2.2, FP2.3, FP2.4
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from tmmu.core.vocabulary import MAX_BODY_DEPTH
 MAX_BYTES = 1 << 28
 """The largest file, or pipe, that is read."""
 MAX_ROWS = 1 << 20
-"""The most rows that a plan is given: tensors or buffers, and steps."""
+"""The most rows of a plan: tensors or buffers, and steps."""
 MAX_WORK = 1 << 24
-"""The most elementary visits of a reading, as of an operand: some ten seconds, as each runs a few lines of Python."""
+"""The most elementary visits of a reading: some ten seconds, as each runs a few lines of Python."""
 NAME_PER_VISIT = 32
-"""Characters of a name that count as a visit: names grow with what they are in, and are copied."""
+"""Characters of a name that count as a visit: names grow with nesting, and are copied."""
 MAX_DEPTH = MAX_BODY_DEPTH
-"""How deep programs call and types nest."""
+"""The deepest nesting of program calls and types."""
 NO_DIMS: Mapping[str, int] = MappingProxyType({})
 """No sizes of open dimensions."""
 PIPE = "-"
@@ -35,7 +36,7 @@ PIPE = "-"
 
 @dataclass
 class Source:
-    """A file that is read: its bytes, its name in messages, and where it stands, if it is no pipe.
+    """A file that is read: its bytes, its name in messages, and its path, unless it is a pipe.
 
     `capacity` is the bytes of the memory if the user gives them; only formats without capacities read it. `dims` are
     the sizes that the user gives to open dimensions. `spent` counts the visits to it and to the files beside it.
@@ -50,54 +51,57 @@ class Source:
 
     @property
     def work(self) -> int:
-        """The visits that were counted, in this file and in those beside it."""
+        """The visits counted in this file and in those beside it."""
         return self.spent[0]
 
     @classmethod
     def opened(
         cls, path: str | os.PathLike[str], capacity: int | None = None, dims: Mapping[str, int] = NO_DIMS
     ) -> Source:
-        """The file at `path`, `-` for standard input. Raises OSError, and INVALID_PLAN for more than `MAX_BYTES`."""
+        """Open the file at `path`, `-` for standard input.
+
+        Raises OSError, and INVALID_PLAN for more than `MAX_BYTES`.
+        """
         name = os.fspath(path)
         if name != PIPE:
             return cls(name, canonical.read_bounded(path, MAX_BYTES), Path(path), capacity, dims)
-        return cls(name, _piped(), None, capacity, dims)
+        return cls(name, _read_pipe(), None, capacity, dims)
 
     def refuse(self, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
-        """The error that a reader raises; `place` is `line N`, `byte N`, or the name of a thing in the file."""
+        """Return the error that a reader raises; `place` is `line N`, `byte N`, or the name of an object in it."""
         return TmmuError("INVALID_PLAN", what, file=self.name, place=place, fix=fix)
 
     def not_whole(self, what: str, place: str | None = None) -> TmmuError:
-        """The error of a file that was cut off. spec: FP1.12"""
+        """Return the error for a file that was cut off. spec: FP1.12"""
         return self.refuse(f"the file is not whole: {what}", place, "make it again")
 
     def spend(self, visits: int, place: str | None = None) -> None:
-        """Count work; refused beyond `MAX_WORK`."""
+        """Count work; raises INVALID_PLAN beyond `MAX_WORK`."""
         self.spent[0] += visits
         if self.work > MAX_WORK:
             raise self.refuse(f"reading it takes more than {MAX_WORK} visits of its parts", place, "use a smaller file")
 
     def bound(self, rows: int, place: str | None = None) -> None:
-        """Refuse a plan of more than `MAX_ROWS` rows."""
+        """Raise INVALID_PLAN for a plan of more than `MAX_ROWS` rows."""
         if rows > MAX_ROWS:
             raise self.refuse(f"more than {MAX_ROWS} tensors and steps", place, "use a smaller plan")
 
     def descend(self, depth: int, place: str | None = None) -> None:
-        """Refuse what nests deeper than `MAX_DEPTH`."""
+        """Raise INVALID_PLAN for nesting deeper than `MAX_DEPTH`."""
         if depth > MAX_DEPTH:
             raise self.refuse(f"it nests deeper than {MAX_DEPTH}", place, "use a flatter program")
 
     def text(self) -> str:
-        """The content as UTF-8, without a byte order mark; refused with the byte where it is no such text."""
+        """Return the content as UTF-8, without a byte order mark; INVALID_PLAN names the byte if it is not UTF-8."""
         try:
             return self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise self.refuse("expected UTF-8", f"byte {error.start}", "save it as UTF-8") from error
 
     def beside(self, name: str) -> Source:
-        """A file in the same folder, read within the same bounds, its visits counted together; it must be there."""
+        """Open a file in the same folder, within the same bounds and counting its visits together; it must exist."""
         if self.path is None:
-            raise self.refuse(f"{name} must be in its folder, and it comes from a pipe", None, "name the file itself")
+            raise self.refuse(f"{name} must be in its folder, but it comes from a pipe", None, "name the file itself")
         path = self.path.parent / name
         try:
             return Source(str(path), canonical.read_bounded(path, MAX_BYTES), path, spent=self.spent)
@@ -105,8 +109,8 @@ class Source:
             raise self.refuse(f"{name} is not beside it ({error.strerror})", None, "keep both in one folder") from error
 
 
-def _piped() -> bytes:
-    """Standard input, at most `MAX_BYTES` of it."""
+def _read_pipe() -> bytes:
+    """Read standard input, at most `MAX_BYTES` of it."""
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise TmmuError("INVALID_PLAN", f"more than {MAX_BYTES} bytes", file=PIPE, fix="use a smaller file")

@@ -1,9 +1,8 @@
-"""Statements, one a line: what text plans and text models are made of (`spec/text-plan.md`).
+"""Statements, one a line: the elements of text plans and text models (`spec/text-plan.md`).
 
-A line is split into tokens once, by one regular expression that never goes back; a reader takes them from left to
-right, and whatever it refuses is named as FILE:LINE:COLUMN. A name is a bare token or a JSON string; one that is a
-word of the format must be a string, so that a list of names ends where the next word begins.
-spec: X1.1, X1.2, X1.3, X1.4, X1.5
+A line is split into tokens once, by a regular expression without backtracking. A reader takes them from left to right,
+and errors name FILE:LINE:COLUMN. A name is a bare token or a JSON string. A name that is a word of the format must be a
+string, so that a list of names ends at the next word. spec: X1.1, X1.2, X1.3, X1.4, X1.5
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ TOKEN = re.compile(r'(?:"(?:[^"\\]|\\.)*+"|[^ \t"#])++')
 GAP = re.compile(r"[^ \t]|$")
 Value = TypeVar("Value")
 COMPARED = 10_000
-"""As many names are compared with one that is unknown."""
+"""The most names that an unknown name is compared with."""
 LONGEST = 200
-"""Names of more characters are not compared: that takes time that grows as their square."""
+"""Longer names are not compared: that takes time quadratic in their length."""
 SHOWN = 60
-"""As many characters are shown of a first line that is another one."""
+"""How many characters of a wrong first line are shown."""
 
 
 class Format(NamedTuple):
-    """A text format: its first line is `title` and a version; `words` are what no bare name may be."""
+    """A text format: its first line is `title` and a version; no bare name may be one of `words`."""
 
     title: str
     version: int
@@ -43,7 +42,7 @@ class Format(NamedTuple):
 
 
 class TextLine:
-    """The tokens of one line, taken from left to right; `refuse` makes the error that names where."""
+    """The tokens of one line, taken from left to right; `refuse` makes an error that names the place."""
 
     __slots__ = ("_columns", "_format", "_next", "_tokens", "file", "line")
 
@@ -56,7 +55,7 @@ class TextLine:
             found = TOKEN.match(text, at)
             if found is None:
                 self._columns.append(at + 1)
-                raise self.refuse("a JSON string without its end", 'end it with "', len(self._tokens))
+                raise self.refuse("unterminated JSON string", 'end it with "', len(self._tokens))
             self._tokens.append(found[0])
             self._columns.append(at + 1)
             at = _after_gap(text, found.end())
@@ -67,32 +66,32 @@ class TextLine:
 
     @property
     def first(self) -> str:
-        """The word that the line begins with."""
+        """The first word of the line."""
         return self._tokens[0]
 
     @property
     def mark(self) -> int:
-        """The place of the next token: `refuse` takes it later."""
+        """The place of the next token, for a later `refuse`."""
         return self._next
 
     def refuse(self, what: str, fix: str | None = None, mark: int | None = None, code: str | None = None) -> TmmuError:
-        """The error that names a token: by default the one that was taken last."""
+        """Return the error about a token, by default the one taken last."""
         column = self._columns[min(max(0, self._next - 1) if mark is None else mark, len(self._columns) - 1)]
         return TmmuError(code or self._format.code, what, file=f"{self.file}:{self.line}:{column}", fix=fix)
 
     def peek(self) -> str | None:
-        """The next token as it stands, None at the end of the line."""
+        """Return the next token without taking it, None at the end of the line."""
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def take(self, what: str) -> str:
-        """The next token as it stands; `what` is what it must be, for people."""
+        """Take the next token; `what` describes it in an error."""
         if self._next == len(self._tokens):
             raise self.refuse(f"expected {what}, got the end of the line", None, self._next)
         self._next += 1
         return self._tokens[self._next - 1]
 
     def taken(self, word: str) -> bool:
-        """Whether the next token is this bare word, which is then taken."""
+        """Take the next token if it is this bare word, and return whether it was."""
         if self.peek() != word:
             return False
         self._next += 1
@@ -104,14 +103,14 @@ class TextLine:
             raise self.refuse(f"expected {word}, got {self.peek() or 'the end of the line'}", None, self._next)
 
     def name(self, what: str) -> str:
-        """The next token as a name: bare, or a JSON string. spec: X1.3"""
+        """Take the next token as a name: bare, or a JSON string. spec: X1.3"""
         token = self.take(what)
         if token.startswith('"'):
             try:
                 found = json.loads(token)
                 found.encode()
             except (ValueError, UnicodeEncodeError) as error:
-                raise self.refuse(f"expected {what}, got {token}, which is no JSON string") from error
+                raise self.refuse(f"expected {what}, got {token}, which is not a valid JSON string") from error
             if not found or "\0" in found:
                 raise self.refuse(f"expected {what}, got an empty name or one with a NUL")
             return str(found)
@@ -123,76 +122,76 @@ class TextLine:
         return token
 
     def row(self, rows: Mapping[str, int], what: str) -> int:
-        """The row of the next name; `what` is the word that begins the lines which state such names."""
+        """Take the next name and return its row; `what` is the word that begins the lines declaring such names."""
         name = self.name(what)
         if name not in rows:
             short = (other for other in islice(rows, COMPARED) if len(other) <= LONGEST)
             close = difflib.get_close_matches(name, short, n=1) if len(name) <= LONGEST else []
             fix = f"did you mean {close[0]}?" if close else f"add one: {what} {written(name, self._format)} …"
-            raise self.refuse(f"no line states the {what} {name!r}", fix)
+            raise self.refuse(f"no line declares the {what} {name!r}", fix)
         return rows[name]
 
     def rows(self, rows: Mapping[str, int], what: str) -> tuple[int, ...]:
-        """The rows of the names up to a word, an arrow or the end of the line."""
+        """Take the names up to a word, an arrow or the end of the line, and return their rows."""
         found = []
         while (token := self.peek()) is not None and token != ARROW and token not in self._format.words:
             found.append(self.row(rows, what))
         return tuple(found)
 
     def new(self, known: Container[str], what: str) -> str:
-        """The next name, that of a new thing. spec: X1.4"""
+        """Take the next name, which must be new. spec: X1.4"""
         name = self.name(f"the name of a {what}")
         if name in known:
-            raise self.refuse(f"{what} {name!r} twice", "give each one a name of its own")
+            raise self.refuse(f"{what} {name!r} is declared twice", "give each a different name")
         return name
 
     def last(self, what: str) -> str:
-        """The next name, with which the line ends."""
+        """Take the next name, which must end the line."""
         found = self.name(what)
         self.end()
         return found
 
     def pair(self, rows: Mapping[str, int], what: str) -> tuple[int, int]:
-        """The rows of two names, with which the line ends."""
+        """Take two names, which must end the line, and return their rows."""
         found = self.row(rows, what), self.row(rows, what)
         self.end()
         return found
 
     def choice(self, values: Mapping[str, Value], what: str) -> Value:
-        """What the next token stands for."""
+        """Take the next token and return the value that it denotes."""
         token = self.take(what)
         if token not in values:
             raise self.refuse(f"expected {what}, got {token}", f"use one of {', '.join(values)}")
         return values[token]
 
     def role(self, role: Role | None, word: Role) -> Role:
-        """The role of a tensor with one more word: `input` beside a kept role lists it among the graph inputs."""
+        """Add one more role word to a tensor's role: `input` beside a kept role lists it among the graph inputs."""
         if role is None or role is Role.INPUT:
             both = role is None or word in (Role.PARAMETER, Role.OPTIMIZER)
             found = word
         else:
             both, found = role in (Role.PARAMETER, Role.OPTIMIZER) and word is Role.INPUT, role
         if not both:
-            raise self.refuse(f"it is {role} already", "give it one role")
+            raise self.refuse(f"it already has the role {role}", "give it one role")
         return found
 
     def integer(self, what: str, low: int = 0, end: int = UINT64_END) -> int:
-        """The next token as a decimal integer from `low` up to, but without, `end`."""
+        """Take the next token as a decimal integer from `low` up to, but excluding, `end`."""
         token = self.take(what)
-        # How many digits there are is looked at first: Python refuses to read thousands of them.
+        # The number of digits is checked first: Python refuses to read thousands of them.
         if not (token.isascii() and token.isdigit() and len(token) <= 20 and low <= int(token) < end):
             raise self.refuse(f"expected {what} (an integer from {low} to {end - 1}), got {token}")
         return int(token)
 
     def alignment(self) -> int:
-        """The next token as a power of two."""
+        """Take the next token as a power of two."""
         found = self.integer("an alignment", 1)
         if found & (found - 1):
             raise self.refuse(f"expected a power of two, got {found}")
         return found
 
     def words(self, allowed: Container[str], repeated: Container[str] = ()) -> Iterator[str]:
-        """The words that follow, each once but for `repeated`; the caller takes what belongs to each."""
+        """Yield the words that follow, each at most once except `repeated`; the caller takes the tokens of each."""
         seen: set[str] = set()
         while self.peek() is not None:
             word = self.take("a word")
@@ -200,12 +199,12 @@ class TextLine:
                 known = ", ".join(sorted(allowed)) if isinstance(allowed, Iterable) else ""
                 raise self.refuse(f"unknown word {word}", f"use one of {known}" if known else None)
             if word in seen and word not in repeated:
-                raise self.refuse(f"the word {word} twice", "write it once")
+                raise self.refuse(f"the word {word} occurs twice", "write it once")
             seen.add(word)
             yield word
 
     def end(self) -> None:
-        """Refuse what still stands on the line."""
+        """Check that the line ends here."""
         if self.peek() is not None:
             raise self.refuse(f"expected the end of the line, got {self.peek()}", None, self._next)
 
@@ -216,7 +215,10 @@ def _after_gap(text: str, at: int) -> int:
 
 
 def statements(data: bytes, file: str, form: Format) -> Iterator[TextLine]:
-    """The statements of a file, its first line apart; empty lines and comments are none. O(bytes). spec: X1.1, X1.2"""
+    """Yield the statements of a file after its first line, without empty lines and comments.
+
+    O(bytes). spec: X1.1, X1.2
+    """
     if len(data) > LIMIT:
         what = f"{len(data)} bytes, more than the limit of {LIMIT} for a text"
         raise TmmuError(form.code, what, file=file, fix="use the binary form")
@@ -240,7 +242,7 @@ def statements(data: bytes, file: str, form: Format) -> Iterator[TextLine]:
 
 
 def written(name: str, form: Format) -> str:
-    """A name as it is written: bare where it can be, else a JSON string. spec: X1.3
+    """Format a name: bare if possible, otherwise as a JSON string. spec: X1.3
 
     >>> form = Format("t", 1, "INVALID_IR", frozenset({"input"}))
     >>> [written(name, form) for name in ("conv.1/out", "a b", "input", "a->b")]
@@ -251,7 +253,7 @@ def written(name: str, form: Format) -> str:
 
 
 def operator(text: str) -> tuple[str, str]:
-    """The domain and the operator that a text names: `jax.lax::add`, or `Add` of no domain. spec: X1.5
+    """Split a text into domain and operator: `jax.lax::add`, or `Add` without a domain. spec: X1.5
 
     >>> operator("Add"), operator("jax.lax::add"), operator("::a::b")
     (('', 'Add'), ('jax.lax', 'add'), ('', 'a::b'))
@@ -261,5 +263,5 @@ def operator(text: str) -> tuple[str, str]:
 
 
 def operator_text(domain: str, op: str) -> str:
-    """What `operator` reads, of a domain without `::`."""
+    """Format what `operator` parses, for a domain without `::`."""
     return op if not domain and "::" not in op else f"{domain}::{op}"

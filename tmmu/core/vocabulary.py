@@ -1,9 +1,9 @@
 """The words of a memory plan, one sentence each; every other module uses these words.
 
-A *model* is a graph of *nodes* that read and write *tensors*. Its execution order turns nodes into
-*steps*, numbered from 0. A tensor lives over a *lifetime*; tensors that share bytes form one *storage*;
-storages whose lifetimes never meet may share a *slot*; a *placement* gives a storage its *arena*, its
-offset and its steps. Indices refer to rows of the model's own tuples; nothing here computes anything.
+A *model* is a graph of *nodes* that read and write *tensors*. Its execution order turns nodes into *steps*, numbered
+from 0. A tensor lives over a *lifetime*. Tensors that share bytes form one *storage*. Storages whose lifetimes do not
+overlap may share a *slot*. A *placement* gives a storage its *arena*, its offset and its steps. Indices refer to rows
+of the model's own tuples; nothing here computes anything.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ MAIN = 0
 """The body that is the model's main graph."""
 
 MAX_BODY_DEPTH = 64
-"""How deep nodes with bodies may stand in each other, in a model and in a plan."""
+"""The deepest nesting of nodes with bodies, in a model and in a plan."""
 
 MAX_EXCLUSIVE_ARMS = 64
-"""Of how many bodies of one node a plan may declare that exactly one runs."""
+"""The most bodies of one node of which a plan may declare that exactly one runs."""
 
 MAX_RULES, MAX_PATTERNS = 1024, 1024
-"""The most rules, and devices, of one configuration, and the most of its patterns that have a star."""
+"""The most rules, and devices, of one configuration, and the most patterns with a star."""
 
 UINT64_END = 1 << 64
-EFFORT_END = 1 << 62
-"""What is spent on a placement is below this."""
 """Sizes, offsets, alignments and capacities are integers below this."""
+EFFORT_END = 1 << 62
+"""The effort of a placement is below this."""
 
 
 MODES = ("inference", "forward", "backward")
-"""What a plan is for: forward steps alone, forward steps with what backward needs kept, or both in one order (M1)."""
+"""The modes of a plan: forward steps; forward steps keeping what backward needs; or both halves in one order (M1)."""
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "inference": ("inference",),
@@ -44,20 +44,20 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 """The modes of each preset, its default first."""
 
 EXECUTION_MODES = ("local", "managed", "confidential", "regulated")
-"""How a plan is run (M4)."""
+"""The modes of running a plan (M4)."""
 
 REPLAN_POLICIES = ("ABORT", "REPLAN_AT_SAFEPOINT")
-"""What a run does with a shape outside the envelope: refuse it, or plan again before its next iteration. spec: R6.7"""
+"""The reactions to a shape outside the envelope: refuse it, or plan again before the next iteration. spec: R6.7"""
 
 LAYOUTS = ("packed", "slots", "pools", "hashed")
-"""How addresses follow from storages and their slots."""
+"""The layouts: how addresses follow from storages and their slots."""
 
 ORDERS = ("given", "memory")
 """Execution orders: that of the model, or one with a lower peak of live bytes."""
 
 
 class Role(enum.StrEnum):
-    """What a tensor is for; the arena configuration assigns each role an arena (M3)."""
+    """The role of a tensor; the arena configuration assigns an arena to each role (M3)."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -76,7 +76,7 @@ class Phase(enum.StrEnum):
 
 
 class NodePart(enum.StrEnum):
-    """Which part of its node a step executes: all of it, or the enter or leave of a node with bodies (T8)."""
+    """The part of its node that a step executes: the whole node, or the enter or leave of a node with bodies (T8)."""
 
     WHOLE = "whole"
     ENTER = "enter"
@@ -93,7 +93,7 @@ class Shares(enum.StrEnum):
 
 
 class View(NamedTuple):
-    """A window of `bytes` bytes at byte `offset` of tensor `base`; `strides` (in elements) are for people."""
+    """A window of `bytes` bytes at byte `offset` of tensor `base`; `strides` (in elements) are informative."""
 
     base: int
     offset: int
@@ -113,9 +113,9 @@ class Scratch(NamedTuple):
 class Tensor:
     """A value of known shape and dtype, written by one node or by the caller before step 0.
 
-    `bytes` is the size that is planned: that of the shape, or the largest that it has inside the envelope where
-    dimensions are expressions. `alignment` is what the tensor itself requires, `fixed_offset` the byte of its arena
-    where it must begin, None where the planner is free.
+    `bytes` is the planned size: that of the shape, or the largest inside the envelope if dimensions are expressions.
+    `alignment` is what the tensor itself requires. `fixed_offset` is the byte of its arena where it must begin, None if
+    the planner is free.
     """
 
     name: str
@@ -134,9 +134,9 @@ class Tensor:
 class Node:
     """An operation; `reads` and `writes` are tensor indices in the operator's order, without absent operands.
 
-    `in_place` are hints (result, operand) that the result may take the operand's bytes (T3); `mutates` are
-    those of `writes` that the node overwrites although an earlier step or the caller wrote them. Of an `opaque` node
-    nothing is known by its operator, since it has attributes for which no table was written.
+    `in_place` are hints (result, operand) that the result may take the operand's bytes (T3). `mutates` are those of
+    `writes` that the node overwrites although an earlier step or the caller wrote them. An `opaque` node has attributes
+    that no table covers, so that its operator implies nothing.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Node:
 
     @property
     def made(self) -> tuple[int, ...]:
-        """What it writes and does not change, in order. O(accesses)."""
+        """The tensors that it writes without mutating, in order. O(accesses)."""
         if not self.mutates:
             return self.writes
         changed = frozenset(self.mutates)
@@ -164,8 +164,8 @@ class Node:
 class Body:
     """The inside of a node with bodies: its formal inputs, written on entry, and its outputs, read on leaving.
 
-    `owner` is the node (-1 for the main graph), `attribute` the name under which the owner holds it, `iterates`
-    whether the owner may run it more than once. The main graph's inputs and outputs are the model's.
+    `owner` is the node (-1 for the main graph), `attribute` the name under which the owner holds it, `iterates` whether
+    the owner may run it more than once. The main graph's inputs and outputs are the model's.
     """
 
     owner: int
@@ -176,7 +176,7 @@ class Body:
 
 
 class SteppedDim(NamedTuple):
-    """A dimension of every `step`-th size alone: `first + step * n`, where `unit` is the name of the dimension n."""
+    """A dimension with only every `step`-th size: `first + step * n`, where `unit` is the name of the dimension n."""
 
     unit: str
     first: int
@@ -185,13 +185,13 @@ class SteppedDim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What the user fixed so that every shape is known (T10): the plan holds for these and no others.
+    """The values that the user fixed so that every shape is known (T10): the plan holds for these and no others.
 
-    `ranges` is the envelope: (low, high), both included, of each dimension that is left open (R6).
-    `defaults` are initializers that are graph inputs too and decided a shape or a branch. Values are text:
-    a plan holds no float. `stated` are the sizes of tensors that the user states where nothing gives them, as
-    `[TYPE:]1x10` or `bytes:40`; those of them that were needed, in what is resolved.
-    `steps` gives dimensions that have a step by their units, which `ranges` or `dims` holds in their place.
+    `ranges` is the envelope: (low, high), both included, of each open dimension (R6). `defaults` are initializers that
+    are graph inputs too and that decided a shape or a branch. Values are text, since a plan contains no float. `stated`
+    are sizes that the user declares for tensors whose size is otherwise unknown, as `[TYPE:]1x10` or `bytes:40`; after
+    resolution only those that were needed. `steps` maps dimensions with a step to their units, which `ranges` or `dims`
+    has instead.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -209,8 +209,8 @@ class Bindings:
 class Model:
     """A graph whose every tensor has a known size: nodes in a valid order, bodies flat, body 0 the main graph.
 
-    `must_not_alias` are pairs of tensors that may never share a byte (T5); `unproduced` names optional
-    outputs that no node reads and that have no shape (T9); `source_digest` is the SHA-256 of the file it came from.
+    `must_not_alias` are pairs of tensors that may never share a byte (T5). `unproduced` names optional outputs that no
+    node reads and that have no shape (T9). `source_digest` is the SHA-256 of the file that it came from.
     """
 
     name: str
@@ -224,7 +224,7 @@ class Model:
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """The tensors that the caller writes before step 0, parameters and optimizer state excepted."""
+        """The tensors that the caller writes before step 0, except parameters and optimizer state."""
         return self.bodies[MAIN].inputs
 
     @property
@@ -234,7 +234,7 @@ class Model:
 
 
 class Lifetime(NamedTuple):
-    """The first and the last step at which something is live, both included (T1)."""
+    """The first and the last step of a live range, both included (T1)."""
 
     birth: int
     death: int
@@ -242,11 +242,11 @@ class Lifetime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArenaConfiguration:
-    """An arena as the planner is given it: which roles it holds, how large it may be, how its content is aligned.
+    """The configuration of an arena for the planner: its roles, its capacity, and its alignment.
 
-    `reuse` is false for persistent arenas: no two of their storages share a slot, whenever they live.
-    `page_size` rounds the backing memory, not the plan. `memory` names a memory of `device`; where it is empty, no
-    other arena counts against the same bytes.
+    `reuse` is False for persistent arenas: no two of their storages share a slot, whenever they live. `page_size`
+    rounds the backing memory, not the plan. `memory` names a memory of `device`; if it is empty, no other arena counts
+    against the same bytes.
     """
 
     name: str
@@ -267,7 +267,7 @@ class Memory(NamedTuple):
 
 
 class DeviceConfiguration(NamedTuple):
-    """What runs nodes and has memories: it runs those whose name or operator one of its patterns matches."""
+    """A device that runs nodes and has memories: it runs nodes whose name or operator matches one of its patterns."""
 
     name: str
     memories: tuple[Memory, ...] = ()
@@ -276,11 +276,12 @@ class DeviceConfiguration(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Where tensors may lie: the arenas that they may use, the first one first; one arena pins them.
+    """The arenas that matching tensors may use, in order of preference; a single arena pins them.
 
-    A rule matches a tensor that has one of the `roles`, its name one of the patterns `names`, and its node (the one
-    that writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
-    is empty matches everything. In a pattern `*` stands for any text, every other character for itself.
+    A rule matches a tensor that has one of the `roles`, a name matching one of the patterns `names`, and a node with an
+    operator in `ops` and a device in `devices`. The node is the one that writes the tensor; for the caller's tensors
+    the first that reads it. An empty field matches everything. In a pattern `*` is any text, every other character
+    itself.
     """
 
     arenas: tuple[str, ...]
@@ -291,13 +292,13 @@ class Rule(NamedTuple):
 
 
 class ArenaPolicy(NamedTuple):
-    """The devices, and the rules for which arenas a tensor may use; where none matches, its role decides (M3)."""
+    """The devices, and the rules for the arenas that a tensor may use; without a match, its role decides (M3)."""
 
     devices: tuple[DeviceConfiguration, ...] = ()
     rules: tuple[Rule, ...] = ()
 
     def excess(self) -> str | None:
-        """What there is more of than may be: rules, devices, or patterns with a star, which are tried on each name.
+        """Return which limit is exceeded: rules, devices, or patterns with a star, which are tried on each name.
 
         spec: P1.8
         """
@@ -307,7 +308,7 @@ class ArenaPolicy(NamedTuple):
 
 
 def too_many(others: str, most: int, patterns: Iterable[str]) -> str | None:
-    """That more rules or `others` are stated than may be, or more patterns with a star; None where neither is so."""
+    """Return a message if there are too many rules or `others`, or too many patterns with a star; otherwise None."""
     if most > MAX_RULES:
         return f"more than {MAX_RULES} rules or {others}"
     if sum("*" in pattern for pattern in patterns) > MAX_PATTERNS:
@@ -316,4 +317,4 @@ def too_many(others: str, most: int, patterns: Iterable[str]) -> str | None:
 
 
 ANYWHERE = ArenaPolicy()
-"""No devices and no rules: each tensor lies in the arena of its role."""
+"""No devices and no rules: each tensor is placed in the arena of its role."""

@@ -1,10 +1,9 @@
 """Integer expressions over named dimensions: polynomials whose atoms are symbols, quotients, minima and maxima.
 
-An expression that is constant is an `int`, so that arithmetic on plain numbers stays arithmetic on plain numbers. All
-others are kept as a sum of products in one order: equal expressions are equal functions on all shapes (the converse
-does not hold, and nothing relies on it). Every symbol carries its range, so that quotients, minima and maxima simplify
-where the range decides them. What would grow beyond `MOST_TERMS` or `DEPTH` is refused: a model file may be hostile.
-spec: R6.1
+A constant expression is an `int`, so that arithmetic on plain numbers stays plain. All others are sums of products in a
+fixed order. Equal expressions are equal functions on all shapes; the converse does not hold, and nothing relies on it.
+Every symbol carries its range, so that quotients, minima and maxima simplify if the range decides them. Expressions
+that would exceed `MOST_TERMS` or `DEPTH` are refused: a model file may be hostile. spec: R6.1
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ MOST_FACTORS = 32
 """The highest degree of a summand."""
 
 DEPTH = 48
-"""How deep quotients, minima and maxima may nest."""
+"""The deepest nesting of quotients, minima and maxima."""
 
 LARGEST = 1 << 192
 """Coefficients stay below this: a size below 2^64 never needs more."""
 
 
 class Unwieldy(ArithmeticError):
-    """An expression that is too large, or a division by what may be zero: nothing is known of its value."""
+    """An expression that is too large, or a division by a divisor that may be zero: its value is unknown."""
 
 
 @dataclass(frozen=True, order=True)
 class Symbol:
-    """A dimension by its name, with the range (both ends included) that the envelope gives it."""
+    """A dimension by its name, with its range in the envelope (both ends included)."""
 
     name: str
     low: int
@@ -45,13 +44,13 @@ class Symbol:
 
     @cached_property
     def key(self) -> tuple[int, str]:
-        """Its place in the order of atoms: symbols come first, by name."""
+        """The sort key among atoms: symbols come first, by name."""
         return 0, f"{self.name}\0{self.low}\0{self.high}"
 
 
 @dataclass(frozen=True)
 class Composed:
-    """`left // right` rounded down, the smaller or the larger of the two; by `op`: "div", "min" or "max"."""
+    """`left // right` rounded down, or the minimum or maximum of the two; `op` is "div", "min" or "max"."""
 
     op: str
     left: Dim
@@ -59,13 +58,13 @@ class Composed:
 
     @cached_property
     def key(self) -> tuple[int, str]:
-        """Its place in the order of atoms: after the symbols, by digest."""
+        """The sort key among atoms: after the symbols, by digest."""
         text = f"{self.op}\0{key_of(self.left)}\0{key_of(self.right)}"
         return 1, hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
     def depth(self) -> int:
-        """How many composed atoms nest in it, itself included."""
+        """How many composed atoms are nested in it, itself included."""
         return 1 + max(depth_of(self.left), depth_of(self.right))
 
     def __hash__(self) -> int:
@@ -77,14 +76,14 @@ class Composed:
 
 Atom = Symbol | Composed
 Monomial = tuple[tuple[Atom, int], ...]
-"""Atoms in their order, each with its power."""
+"""Atoms in order, each with its power."""
 
 Dim = Union[int, "Expression"]
-"""A dimension, or any number made of dimensions: known, or an expression."""
+"""A dimension, or any number computed from dimensions: known, or an expression."""
 
 
 class Bounds(NamedTuple):
-    """The least and the largest value that an expression may have: it lies between them, and may reach neither."""
+    """A lower and an upper bound of an expression; the expression may reach neither."""
 
     low: int
     high: int
@@ -94,7 +93,7 @@ class Bounds(NamedTuple):
 class Expression:
     """A sum of products that is not constant: `terms` in the order of their monomials, no coefficient 0.
 
-    Made by arithmetic alone; `symbol` makes the first.
+    Created only by arithmetic, beginning with `symbol`.
     """
 
     terms: tuple[tuple[Monomial, int], ...]
@@ -107,7 +106,7 @@ class Expression:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Between which numbers it lies, by the ranges of its symbols alone. O(size)."""
+        """The bounds that follow from the ranges of its symbols. O(size)."""
         return bounds(self, {})
 
     @cached_property
@@ -125,7 +124,7 @@ class Expression:
         return frozenset(found)
 
     def at(self, point: Mapping[str, int]) -> int:
-        """Its value where each dimension has the size that `point` gives it. Exact; O(size), what is shared once."""
+        """Return the exact value for the sizes of dimensions in `point`. O(size); shared parts count once."""
         return _value(self, point, {})
 
     def __eq__(self, other: object) -> bool:
@@ -158,50 +157,50 @@ class Expression:
 
 
 def symbol(name: str, low: int, high: int) -> Dim:
-    """The dimension `name` from `low` to `high`, both included; the number itself where they are one.
+    """Return the dimension `name` from `low` to `high`, both included; if they are equal, the number itself.
 
     >>> n = symbol("n", 1, 8)
     >>> str((n + 1) * n), n - n
     ('n*n + n', 0)
     """
     if low > high:
-        raise ValueError(f"{name}: no number from {low} to {high}")
+        raise ValueError(f"{name}: expected low <= high, got {low} and {high}")
     return low if low == high else Expression((((((Symbol(name, low, high)), 1),), 1),))
 
 
 def closed(shape: tuple[Dim, ...]) -> tuple[int, ...]:
-    """A shape that has no open dimension, as it is; Unwieldy for one that has."""
+    """Return a shape without open dimensions unchanged; raises Unwieldy if a dimension is open."""
     if any(isinstance(dim, Expression) for dim in shape):
         raise Unwieldy(f"[{', '.join(map(show, shape))}] is open")
     return tuple(dim for dim in shape if isinstance(dim, int))
 
 
 def limits(value: Dim) -> Bounds:
-    """The bounds of a number or an expression."""
+    """Return the bounds of a number or an expression."""
     return value.bounds if isinstance(value, Expression) else Bounds(value, value)
 
 
 def evaluate(value: Dim, point: Mapping[str, int]) -> int:
-    """The value of a number or an expression at a shape."""
+    """Return the value of a number or an expression at a shape."""
     return value.at(point) if isinstance(value, Expression) else value
 
 
 def upper(value: Dim) -> int:
-    """A number that it never exceeds: itself, for a number."""
+    """Return an upper bound of a number or an expression; a number is its own."""
     return limits(value).high
 
 
 def bounds(value: Dim, box: Mapping[Symbol, Bounds], known: dict[Atom, Bounds] | None = None) -> Bounds:
-    """Between which numbers `value` lies where the symbols of `box` are within those bounds, the others in their range.
+    """Return bounds of `value` with the symbols of `box` within its bounds, and other symbols within their ranges.
 
-    Interval arithmetic: sound, and exact where no symbol occurs twice. `known` holds the bounds of atoms in this box,
-    and is added to. O(size), what is shared or known once.
+    Interval arithmetic: sound, and exact if no symbol occurs twice. `known` holds the bounds of atoms in this box, and
+    is extended. O(size); shared or known parts count once.
     """
     return _bounds(value, box, {} if known is None else known)
 
 
 def show(value: Dim) -> str:
-    """The expression for people, shortened where it is long; nothing reads it. O(what is shown)."""
+    """Format an expression for people, shortened if it is long; the text is never parsed. O(text)."""
     text = ""
     for part in _shown(value, 6):
         text += part
@@ -211,7 +210,7 @@ def show(value: Dim) -> str:
 
 
 def joined(one: Monomial, other: Monomial) -> Monomial:
-    """The product of two monomials; Unwieldy where its degree is too high."""
+    """Return the product of two monomials; raises Unwieldy if its degree is too high."""
     powers = dict(one)
     for atom, power in other:
         powers[atom] = powers.get(atom, 0) + power
@@ -221,14 +220,14 @@ def joined(one: Monomial, other: Monomial) -> Monomial:
 
 
 def terms_of(value: Dim) -> tuple[tuple[Monomial, int], ...]:
-    """The summands of a number or an expression; none of 0."""
+    """Return the summands of a number or an expression; 0 has none."""
     if isinstance(value, Expression):
         return value.terms
     return (((), value),) if value else ()
 
 
 def made_of(terms: Mapping[Monomial, int]) -> Dim:
-    """The sum of these terms in normal form."""
+    """Return the sum of these terms in normal form; raises Unwieldy if it is too large."""
     kept = {monomial: factor for monomial, factor in terms.items() if factor}
     if len(kept) > MOST_TERMS or any(abs(factor) >= LARGEST for factor in kept.values()):
         raise Unwieldy(f"an expression of more than {MOST_TERMS} terms, or of numbers beyond 2^192")
@@ -238,7 +237,7 @@ def made_of(terms: Mapping[Monomial, int]) -> Dim:
 
 
 def _place(monomial: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
-    """Where a monomial stands in a sum: higher degrees first."""
+    """Return the sort key of a monomial in a sum: higher degrees first."""
     return -sum(power for _, power in monomial), tuple((atom.key, -power) for atom, power in monomial)
 
 
@@ -260,14 +259,14 @@ def _product(one: Expression, other: Dim) -> Dim:
 
 
 def depth_of(value: Dim) -> int:
-    """How deep quotients, minima and maxima nest in it."""
+    """Return how deep quotients, minima and maxima are nested in `value`."""
     if not isinstance(value, Expression):
         return 0
     return max(atom.depth for monomial, _ in value.terms for atom, _ in monomial)
 
 
 def key_of(value: Dim) -> str:
-    """A text that is equal for equal values, and by which they are put in an order: numbers first."""
+    """Return a text that is equal for equal values, and by which values are sorted: numbers first."""
     return f"~{value.key}" if isinstance(value, Expression) else str(value)
 
 
@@ -328,7 +327,7 @@ def _powered(one: Bounds, power: int) -> Bounds:
 
 
 def _shown(value: Dim, deep: int) -> Iterator[str]:
-    """The text of an expression piece by piece."""
+    """Yield the text of an expression piece by piece."""
     if deep == 0:
         yield "..."
         return

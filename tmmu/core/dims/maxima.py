@@ -1,10 +1,9 @@
-"""How large an expression can be inside the envelope, and at which shape: branch and bound on boxes of shapes.
+"""Find the maximum of an expression inside the envelope, and a shape that reaches it, by branch and bound on boxes.
 
-Sizes are not monotone (`cache[seq:1024]` is largest at the smallest `seq`): no end of a range is taken for granted. A
-box is bounded by interval arithmetic; a dimension in which the expression certainly grows, or certainly shrinks, is set
-to that end; what remains is halved. The search ends with the maximum, or gives up after `BOXES` boxes, or fewer of an
-expression that is large.
-The maximum is a claim all the same, and the verifier has a solver show it again. spec: R6.1, R6.2, D1.2
+Sizes are not monotone (`cache[seq:1024]` is largest at the smallest `seq`), so the ends of ranges need not be maxima. A
+box is bounded by interval arithmetic. A dimension along which the expression certainly grows, or certainly shrinks, is
+set to that end; other dimensions are halved. The search ends with the maximum, or gives up after `BOXES` boxes, fewer
+for a large expression. The maximum is a claim: the verifier has a solver show it again. spec: R6.1, R6.2, D1.2
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import NamedTuple
 from tmmu.core.dims.expressions import Atom, Bounds, Dim, Expression, Monomial, Symbol, bounds
 
 BOXES = 4000
-"""The most boxes that one search looks at."""
+"""The most boxes that one search visits."""
 
 EFFORT = 1 << 16
-"""The most boxes times the terms and atoms of the expression, which is what the time of a search grows with."""
+"""The most boxes times terms and atoms of the expression, to which the time of a search is proportional."""
 
 
 class Maximum(NamedTuple):
-    """The largest value of an expression, and the size of each of its dimensions where it is reached."""
+    """The largest value of an expression, and the size of each of its dimensions at which it is reached."""
 
     value: int
     point: Mapping[str, int]
@@ -32,9 +31,9 @@ class Maximum(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def maximum(value: Dim) -> Maximum | None:
-    """The largest value inside the envelope and a shape that reaches it; None where the search gives up.
+    """Return the largest value inside the envelope and a shape that reaches it; None if the search gives up.
 
-    Deterministic: of several shapes always the same. O(EFFORT), and one box for nearly all sizes of real models.
+    Deterministic: among several shapes always the same. O(EFFORT), and one box for nearly all sizes of real models.
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n = symbol("n", 1, 4096)
@@ -58,7 +57,7 @@ def maximum(value: Dim) -> Maximum | None:
         count += 1
         if count > most:
             return None
-        box = _narrowed(value, dict(zip(names, ranges, strict=True)))
+        box = _narrow(value, dict(zip(names, ranges, strict=True)))
         for point in (
             {s.name: box[s].high for s in names},
             {s.name: box[s].low for s in names},
@@ -83,13 +82,13 @@ def maximum(value: Dim) -> Maximum | None:
 
 
 def minimum(value: Dim) -> Maximum | None:
-    """The smallest value inside the envelope and a shape that reaches it; None where the search gives up."""
+    """Return the smallest value inside the envelope and a shape that reaches it; None if the search gives up."""
     found = maximum(-value)
     return None if found is None else Maximum(-found.value, found.point)
 
 
 def is_negative(value: Dim) -> bool:
-    """Whether the expression is less than 0 for some shape, or is not shown to be 0 or more for all.
+    """Return whether the expression is below 0 for some shape, or is not shown to be 0 or more for all.
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n = symbol("n", 0, 4)
@@ -102,8 +101,8 @@ def is_negative(value: Dim) -> bool:
     return least is None or least.value < 0
 
 
-def _narrowed(value: Expression, box: dict[Symbol, Bounds]) -> dict[Symbol, Bounds]:
-    """The part of a box that holds a maximum: at one end where the expression only grows, or only shrinks."""
+def _narrow(value: Expression, box: dict[Symbol, Bounds]) -> dict[Symbol, Bounds]:
+    """Return a part of a box that contains a maximum: one end of a dimension along which the expression is monotone."""
     for s in sorted(box):
         if box[s].low < box[s].high and (way := _Directions(s, box).of(value)) is not None:
             box[s] = Bounds(box[s].high, box[s].high) if way > 0 else Bounds(box[s].low, box[s].low)
@@ -111,7 +110,7 @@ def _narrowed(value: Expression, box: dict[Symbol, Bounds]) -> dict[Symbol, Boun
 
 
 class _Directions:
-    """How expressions grow along one dimension in a box; what several share is looked at once."""
+    """The direction in which expressions grow along one dimension in a box; shared parts are visited once."""
 
     def __init__(self, along: Symbol, box: Mapping[Symbol, Bounds]) -> None:
         self._along, self._box = along, box
@@ -119,10 +118,10 @@ class _Directions:
         self._known: dict[Atom, int | None] = {}
 
     def of(self, value: Dim) -> int | None:
-        """1 where the expression nowhere shrinks along the dimension, -1 where it nowhere grows, 0 for both.
+        """Return 1 if the expression nowhere shrinks along the dimension, -1 if it nowhere grows, 0 for both.
 
-        By the mean value theorem over the atoms: where each partial derivative, times the direction of its atom, has
-        one sign over the box, so has every difference. None where that is not known.
+        By the mean value theorem over the atoms: if each partial derivative, times the direction of its atom, has one
+        sign over the box, so has every difference. Returns None if that is unknown.
         """
         if not isinstance(value, Expression) or self._along not in value.symbols:
             return 0
@@ -152,7 +151,7 @@ class _Directions:
 
 
 def _derivative(value: Expression, atom: Atom) -> Dim:
-    """The partial derivative with respect to an atom, the others held fixed."""
+    """Return the partial derivative with respect to an atom, with the others fixed."""
     terms: dict[Monomial, int] = {}
     for monomial, factor in value.terms:
         power = dict(monomial).get(atom, 0)

@@ -1,7 +1,7 @@
-"""What is asked of expressions beside sums and products: quotients, minima and maxima, decided where the ranges decide.
+"""Quotients, minima and maxima of expressions, simplified if the ranges decide them.
 
-A quotient is exact where long division leaves no rest, and else an atom of its own; a minimum or maximum is an atom
-only where either side may be the smaller one. spec: R6.1
+A quotient is exact if long division leaves no remainder, and otherwise an atom. A minimum or maximum is an atom only if
+either side may be the smaller one. spec: R6.1
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tmmu.core.dims.expressions import (
 
 
 def quotient(left: Dim, right: Dim) -> Dim:
-    """`left // right`, rounded down, where the divisor is positive for every shape; `Unwieldy` where it may not be.
+    """Return `left // right`, rounded down; raises `Unwieldy` unless the divisor is positive for every shape.
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n = symbol("n", 1, 8)
@@ -40,24 +40,24 @@ def quotient(left: Dim, right: Dim) -> Dim:
     if exact is not None:
         return exact
     if isinstance(right, int):
-        # What is a multiple of the divisor leaves the quotient; if the rest is always below it, nothing stays.
+        # Multiples of the divisor leave the quotient; if the remainder is always below the divisor, nothing else stays.
         whole: Dim = made_of({m: f // right for m, f in terms_of(left)})
         rest: Dim = made_of({m: f % right for m, f in terms_of(left)})
         if not isinstance(rest, Expression):
             return whole + rest // right
-        return whole + _decided_quotient(rest, right)
-    return _decided_quotient(left, right)
+        return whole + _simplify_quotient(rest, right)
+    return _simplify_quotient(left, right)
 
 
-def _decided_quotient(left: Dim, right: Dim) -> Dim:
-    """A quotient that the ranges decide, or the atom that stands for it."""
+def _simplify_quotient(left: Dim, right: Dim) -> Dim:
+    """Return the quotient if the ranges decide it, otherwise an atom."""
     (low, high), (least, most) = limits(left), limits(right)
     values = {a // b for a in (low, high) for b in (least, most)}
     return values.pop() if len(values) == 1 else _composed("div", left, right)
 
 
 def smaller(left: Dim, right: Dim) -> Dim:
-    """The smaller of the two.
+    """Return the minimum of two values.
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n = symbol("n", 1, 8)
@@ -71,7 +71,7 @@ def smaller(left: Dim, right: Dim) -> Dim:
 
 
 def larger(left: Dim, right: Dim) -> Dim:
-    """The larger of the two."""
+    """Return the maximum of two values."""
     difference = limits(left - right)
     if difference.low >= 0:
         return left
@@ -79,7 +79,7 @@ def larger(left: Dim, right: Dim) -> Dim:
 
 
 def rounded_up(left: Dim, right: Dim) -> Dim:
-    """`left / right`, rounded up; the divisor is positive for every shape."""
+    """Return `left / right`, rounded up; the divisor is positive for every shape."""
     return quotient(left + right - 1, right)
 
 
@@ -91,7 +91,7 @@ def _composed(op: str, left: Dim, right: Dim) -> Expression:
 
 
 def divided(left: Dim, right: Dim) -> Dim | None:
-    """`left / right` where that is an expression with integer coefficients, by long division; else None.
+    """Return `left / right` if that is an expression with integer coefficients, by long division; otherwise None.
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n, m = symbol("n", 1, 8), symbol("m", 1, 8)
@@ -122,7 +122,7 @@ def divided(left: Dim, right: Dim) -> Dim | None:
 
 
 def _order(left: Dim, right: Dim) -> list[Atom] | None:
-    """The atoms of two expressions in their order; None for a division by zero."""
+    """Return the atoms of two expressions in order; None for a division by zero."""
     if right == 0:
         return None
     found = {atom for value in (left, right) for monomial, _ in terms_of(value) for atom, _ in monomial}
@@ -130,13 +130,13 @@ def _order(left: Dim, right: Dim) -> list[Atom] | None:
 
 
 def _rank(monomial: Monomial, order: list[Atom] | None) -> tuple[int, ...]:
-    """The powers of a monomial: compared one by one they order monomials so that products keep the order."""
+    """Return the powers of a monomial: a sort key that is preserved by products."""
     powers = dict(monomial)
     return tuple(powers.get(atom, 0) for atom in order or ())
 
 
 def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
-    """The monomial divided by another, None where it is no multiple."""
+    """Return the monomial divided by another, None if it is not a multiple."""
     powers = dict(monomial)
     for atom, power in part:
         if powers.get(atom, 0) < power:

@@ -1,8 +1,8 @@
 """Expressions as rows of a file: a table of terms, each made of numbers, dimensions and earlier terms.
 
-What two expressions have in common stands there once; no row refers to itself or a later one, so that reading needs no
-recursion. `write` gives equal expressions equal rows and one list of expressions one table; `read` makes the
-expressions again and refuses what `write` would not have written. spec: R6.3, P1.2
+Parts that expressions share are in the table once. A row refers only to earlier rows, so that reading needs no
+recursion. `write` gives equal expressions equal rows, and one list of expressions one table. `read` rebuilds the
+expressions and refuses what `write` would not have written. spec: R6.3, P1.2
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tmmu.core.dims.expressions import Atom, Composed, Dim, Expression, Symbol, 
 from tmmu.core.dims.operations import larger, quotient, smaller
 
 OPS = ("number", "dim", "add", "sub", "mul", "div", "min", "max")
-"""What a row is: the number `value`, the dimension of that number, or `left` and `right` taken together."""
+"""The kinds of rows: the number `value`, the dimension of that number, or an operation on `left` and `right`."""
 
 NUMBER, DIM, ADD, SUB, MUL = range(5)
 UINT64 = 1 << 64
@@ -23,7 +23,7 @@ WORK = 1 << 22
 
 
 class Row(NamedTuple):
-    """One term; `value` is 0 where two terms are taken together, and so are `left` and `right` where they are not."""
+    """One term. `value` is 0 if two terms are combined; otherwise `left` and `right` are 0."""
 
     op: int
     left: int
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Writer:
-    """A table in the making; `names` are the dimensions of the envelope in the order of their numbers."""
+    """A table under construction; `names` are the dimensions of the envelope in the order of their numbers."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.rows: dict[Row, int] = {}
@@ -40,7 +40,7 @@ class Writer:
         self._known: dict[Dim | Composed, int] = {}
 
     def add(self, value: Dim) -> int:
-        """The row that stands for `value`. Raises Unwieldy for a number that no row can hold."""
+        """Return the row of `value`, added if needed. Raises Unwieldy for a number that no row can hold."""
         if value not in self._known:
             self._known[value] = self._row(value)
         return self._known[value]
@@ -55,7 +55,7 @@ class Writer:
             if value < 0:
                 return self._put(SUB, self._put(NUMBER), self._put(NUMBER, value=-value))
             return self._put(NUMBER, value=value)
-        # What is added comes before what is taken away: so the least row begins a sum, unless nothing is added.
+        # Added terms come before subtracted ones: the least row begins a sum, unless nothing is added.
         terms = sorted(value.terms, key=lambda term: term[1] < 0)
         total: int | None = None
         for monomial, factor in terms:
@@ -82,36 +82,36 @@ class Writer:
 
 
 def write(values: Sequence[Dim], names: Sequence[str]) -> tuple[list[Row], list[int]]:
-    """The table of `values`, and the row of each. O(size of all of them)."""
+    """Return the table of `values`, and the row of each. O(size of all of them)."""
     table = Writer(names)
     places = [table.add(value) for value in values]
     return list(table.rows), places
 
 
 def read(rows: Sequence[Row], ranges: Mapping[str, tuple[int, int]]) -> list[Dim]:
-    """The expression of each row, the dimensions in the order of `ranges`.
+    """Return the expression of each row, with the dimensions in the order of `ranges`.
 
-    Raises ValueError for a malformed row: an unknown operation, a term that does not come before it, a division by
-    what may be zero, an expression that is too large.
+    Raises ValueError for a malformed row: an unknown operation, a term that does not come before it, a division by a
+    divisor that may be zero, or an expression that is too large.
     """
     dims = [symbol(name, low, high) for name, (low, high) in ranges.items()]
     found: list[Dim] = []
     work = 0
     for k, (op, left, right, value) in enumerate(rows):
         if op >= len(OPS):
-            raise ValueError(f"term {k}: operation {op} is not known")
+            raise ValueError(f"term {k}: unknown operation {op}")
         if op in (NUMBER, DIM):
             if left or right or (op == DIM and value >= len(dims)):
-                raise ValueError(f"term {k}: neither a number nor a dimension of the envelope")
+                raise ValueError(f"term {k}: expected a number or a dimension of the envelope")
             found.append(value if op == NUMBER else dims[value])
             continue
         if left >= k or right >= k or value:
-            raise ValueError(f"term {k}: it is made of terms that do not come before it")
+            raise ValueError(f"term {k}: it refers to terms that do not come before it")
         work += _length(found[left]) * _length(found[right])
         if work > WORK:
             raise ValueError(f"term {k}: the terms before it take too much work")
         try:
-            found.append(_together(op, found[left], found[right]))
+            found.append(_combine(op, found[left], found[right]))
         except Unwieldy as error:
             raise ValueError(f"term {k}: {error}") from error
     return found
@@ -121,7 +121,7 @@ def _length(value: Dim) -> int:
     return len(value.terms) if isinstance(value, Expression) else 1
 
 
-def _together(op: int, left: Dim, right: Dim) -> Dim:
+def _combine(op: int, left: Dim, right: Dim) -> Dim:
     if op == ADD:
         return left + right
     if op == SUB:
@@ -132,9 +132,9 @@ def _together(op: int, left: Dim, right: Dim) -> Dim:
 
 
 def values_at(rows: Sequence[Row], point: Sequence[int]) -> list[int]:
-    """The value of each row where the dimensions have the sizes of `point`: by the rows alone, without expressions.
+    """Return the value of each row for the sizes in `point`, computed from the rows alone, without expressions.
 
-    A second way of evaluating, by which the first is checked. O(rows), exact.
+    This is a second way of evaluation, which checks the first. O(rows), exact.
     """
     found: list[int] = []
     for op, left, right, value in rows:

@@ -1,8 +1,8 @@
 """Shapes and expressions of dimensions as text, exactly: `1xseqx64`, `(2*seq+1)x4`, `scalar`.
 
 A dimension of a shape is an integer, a name without an `x`, a JSON string that is a name, or an expression in
-parentheses. What is written is read as the same expression; what would take more than `LONGEST` characters is refused,
-as is a file whose expressions take more work than a table of terms may (`tmmu.core.dims.table`). spec: X3.3, R6.1
+parentheses. Written text is read as the same expression. A dimension of more than `LONGEST` characters is refused, and
+so is a file whose expressions take more work than a table of terms may (`tmmu.core.dims.table`). spec: X3.3, R6.1
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UINT64_END = 1 << 64
 LONGEST = 4096
 """The most characters of one dimension that are written."""
 DEEPEST = 128
-"""How deep parentheses may nest."""
+"""The deepest nesting of parentheses."""
 SCALAR = "scalar"
 TOKEN = re.compile(r'(?P<number>\d+)|(?P<name>[^\W\d]\w*)|(?P<string>"(?:[^"\\]|\\.)*+")|(?P<sign>//|[-+*(),])')
 PLAIN = re.compile(r"[^\W\dx][^\Wx]*")
@@ -28,7 +28,7 @@ CALLS = {"min": smaller, "max": larger}
 
 
 def shape_text(shape: tuple[Dim, ...]) -> str:
-    """A shape as it is written; Unwieldy where a dimension is too long. spec: X3.3"""
+    """Format a shape; raises Unwieldy if a dimension is too long. spec: X3.3"""
     return "x".join(map(_dim_text, shape)) or SCALAR
 
 
@@ -85,7 +85,7 @@ class Shapes:
         self._work = 0
 
     def read(self, text: str, most: int) -> tuple[Dim, ...]:
-        """The shape, of at most `most` dimensions. ValueError or Unwieldy names what is wrong. O(characters)."""
+        """Parse a shape of at most `most` dimensions. ValueError or Unwieldy names the error. O(characters)."""
         if text not in self._known:
             self._known[text] = self._read(text, most)
         return self._known[text]
@@ -97,7 +97,7 @@ class Shapes:
             if len(shape) == most:
                 raise ValueError(f"more than {most} dimensions")
             if text.startswith("(", at):
-                reading = _Reading(self, text, at)
+                reading = _Parser(self, text, at)
                 shape.append(reading.factor(0))
                 at = reading.at
                 if limits(shape[-1]).high >= UINT64_END:
@@ -118,14 +118,14 @@ class Shapes:
             at += 1
 
     def dim(self, name: str) -> Dim:
-        """The dimension of this name."""
+        """Return the dimension of this name; ValueError if there is none."""
         if name not in self._dims:
             hint = "state its range with dim; a name with an x in it is written as a JSON string"
             raise ValueError(f"no dimension {name!r}: {hint}")
         return self._dims[name]
 
     def together(self, op: str, left: Dim, right: Dim) -> Dim:
-        """The two taken together; ValueError beyond all the work that a file may take."""
+        """Combine two expressions; ValueError beyond the work that a file may take."""
         self._work += len(terms_of(left)) * len(terms_of(right))
         if self._work > WORK:
             raise ValueError("the expressions of the file take too much work")
@@ -139,7 +139,7 @@ class Shapes:
 
 
 def _number(text: str) -> int:
-    # How many digits there are is looked at first: Python refuses to read thousands of them.
+    # The number of digits is checked first: Python refuses to read thousands of them.
     if not text.isascii() or len(text) > 20 or int(text) >= UINT64_END:
         raise ValueError(f"expected a size below 2^64, got {text[:24]!r}")
     return int(text)
@@ -150,14 +150,14 @@ def _string(text: str) -> str:
     return found
 
 
-class _Reading:
-    """One expression, by recursive descent with bounded depth."""
+class _Parser:
+    """One expression, parsed by recursive descent with bounded depth."""
 
     def __init__(self, shapes: Shapes, text: str, at: int) -> None:
         self.shapes, self.text, self.at = shapes, text, at
 
     def sign(self, *signs: str) -> str | None:
-        """The sign that stands next, if it is one of these; it is taken."""
+        """Take the next sign if it is one of these; None otherwise."""
         found = TOKEN.match(self.text, self.at)
         if found is None or found[0] not in signs:
             return None
