@@ -1,7 +1,8 @@
-"""What can be verified of a plan: storages in arenas, and the steps that use them. It is complete by itself.
+"""The part of a plan that can be verified: storages in arenas, and the steps that use them. It is complete by itself.
 
-An `Allocation` has steps with what they read, write and mutate; `Buffers` have lifetimes alone, for producers that
-state no accesses. Both are a `Placement`: what no live overlap, alignment and capacity are about. spec: P2.1, P2.6
+An `Allocation` has steps with their reads, writes and mutations. `Buffers` have only lifetimes, for producers that
+state no accesses. Both are a `Placement`, on which no live overlap, alignment and capacity are defined.
+spec: P2.1, P2.6
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from tmmu.plans.columns import Bodies, Steps, Storages, Tensors
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """One contiguous part of a memory: how large it may be, how its content is aligned, whether bytes are used again.
+    """A contiguous part of a memory: its capacity, its alignment, and whether bytes are reused.
 
-    Where `reuse` is false no two storages share a byte at any step. Where `scattered` is true addresses are spread over
-    64 bits (layout `hashed`), and `capacity` bounds the bytes behind them.
+    If `reuse` is False, no two storages share a byte at any step. If `scattered` is True, addresses are spread over 64
+    bits (layout `hashed`), and `capacity` bounds the bytes behind them.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Arena:
 
     @property
     def limit(self) -> int:
-        """The end of the address range: the byte at or before which every storage ends."""
+        """The end of the address range, which no storage exceeds."""
         return UINT64_END if self.scattered else self.capacity
 
 
@@ -45,24 +46,24 @@ class Placement:
 
     @property
     def last_step(self) -> int:
-        """The last step at which anything can live."""
+        """The last step at which any storage can be live."""
         raise NotImplementedError
 
     def storage_names(self) -> list[str]:
-        """The name of each storage in messages."""
+        """Return the name of each storage in messages."""
         raise NotImplementedError
 
     def storages_apart(self) -> list[tuple[int, int]]:
-        """The pairs of storages that `must_not_alias` keeps apart."""
+        """Return the pairs of storages that `must_not_alias` keeps apart."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Allocation(Placement):
-    """The steps of a plan, what each tensor is and shares, and where its storage lies.
+    """The steps of a plan, its tensors and their sharing, and the place of each storage.
 
-    `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.core.dtypes`; `must_not_alias` are pairs of tensor
-    rows; `unproduced` are optional outputs that no step reads and that have no shape (T9).
+    `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.core.dtypes`. `must_not_alias` are pairs of tensor rows.
+    `unproduced` are optional outputs that no step reads and that have no shape (T9).
     """
 
     ops: tuple[tuple[str, str], ...]
@@ -78,7 +79,7 @@ class Allocation(Placement):
         return max(0, len(self.steps) - 1)
 
     def storage_names(self) -> list[str]:
-        """Each storage by the name of its first tensor. O(tensors)."""
+        """Return each storage by the name of its first tensor. O(tensors)."""
         first = np.full(len(self.storages), -1)
         having = np.flatnonzero(self.tensors.storage < len(self.storages))[::-1]
         first[self.tensors.storage[having]] = having  # the first is written last
@@ -86,12 +87,12 @@ class Allocation(Placement):
         return [names[t] if t >= 0 else f"storage {k}" for k, t in enumerate(first.tolist())]
 
     def storages_apart(self) -> list[tuple[int, int]]:
-        """The storages of the tensors that must not alias."""
+        """Return the storages of the tensors that must not alias."""
         home = self.tensors.storage
         return [(int(home[a]), int(home[b])) for a, b in self.must_not_alias]
 
     def addresses(self) -> U64:
-        """The arena offset of each tensor: its storage's offset plus its window. O(tensors); wraps at 2**64."""
+        """Return the arena offset of each tensor: its storage's offset plus its window. O(tensors); wraps at 2**64."""
         result: U64 = self.storages.offset[self.tensors.storage] + self.tensors.window
         return result
 
@@ -108,9 +109,9 @@ class Buffers(Placement):
         return int(self.storages.death.max(initial=0))
 
     def storage_names(self) -> list[str]:
-        """The names that the plan states."""
+        """Return the names that the plan states."""
         return self.name.list()
 
     def storages_apart(self) -> list[tuple[int, int]]:
-        """The pairs as they are stated."""
+        """Return the stated pairs."""
         return list(self.must_not_alias)

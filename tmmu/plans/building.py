@@ -1,7 +1,7 @@
-"""An allocation put together from what is stated of it: arenas, tensors at addresses, and steps in their order.
+"""Build an allocation from declared arenas, tensors at addresses, and steps in their order.
 
-Text plans and the plans of other compilers state where each tensor lies, what it shares and which steps use it.
-Storages and lifetimes follow from that (T1, T2) and are worked out here, for both alike. Nothing else is added.
+Text plans and the plans of other compilers declare the address of each tensor, its sharing, and the steps that use it.
+Storages and lifetimes follow from these (T1, T2) and are computed here, for both alike. Nothing else is added.
 spec: X2.4, X2.5, FP1.3
 """
 
@@ -23,7 +23,7 @@ KEPT = (Role.PARAMETER, Role.OPTIMIZER)
 
 
 class StatedTensor(NamedTuple):
-    """A tensor as it is stated; `of` is the row that it shares with, `shift` the byte of it at which it begins."""
+    """A tensor as declared; `of` is the row that it shares with, `shift` the byte of that row at which it begins."""
 
     name: str
     bytes: int
@@ -39,7 +39,7 @@ class StatedTensor(NamedTuple):
 
 
 class StatedStep(NamedTuple):
-    """A step as it is stated, with the rows of the tensors that it touches; `changes` are among the writes."""
+    """A step as declared, with the rows of the tensors that it accesses; `changes` are among the writes."""
 
     name: str
     op: tuple[str, str]
@@ -49,7 +49,7 @@ class StatedStep(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a tensor lies: the row whose storage it is in, and the byte there."""
+    """The place of a tensor: the row whose storage it is in, and the byte there."""
 
     root: int
     window: int
@@ -63,8 +63,8 @@ class Misplaced(ValueError):
         self.row, self.what, self.fix, self.is_circular = row, what, fix, is_circular
 
 
-class _Open(NamedTuple):
-    """A node with bodies whose end is not yet stated: its name, operator and enter, the body around it, and its own."""
+class _OpenNode(NamedTuple):
+    """An open node with bodies: its name, operator and enter, the body around it, and its own bodies."""
 
     name: str
     op: tuple[str, str]
@@ -74,11 +74,11 @@ class _Open(NamedTuple):
 
 
 class Building:
-    """An allocation in the making. Rows are those of `tensors`, in the order in which they are appended.
+    """An allocation under construction. Rows are those of `tensors`, in the order in which they are appended.
 
-    Steps are stated in execution order by `step`; a node with bodies by `begin`, then the steps of its first body, for
-    each further body `arm` and its steps, then `end`. Names of steps, tensors and bodies must be unique: the caller
-    looks to that, and the gate refuses a plan in which they are not.
+    Steps are added in execution order by `step`. A node with bodies is added by `begin`, then the steps of its first
+    body, for each further body `arm` and its steps, then `end`. Names of steps, tensors and bodies must be unique: the
+    caller ensures it, and the gate refuses a plan with duplicate names.
     """
 
     def __init__(self) -> None:
@@ -89,29 +89,29 @@ class Building:
         self.unproduced: list[str] = []
         self.bodies = {"": MAIN}
         self._arms = [BodySpan(MAIN, NO_STEP, NO_STEP, 0, 0, False, False)]
-        self._open: list[_Open] = []
+        self._open: list[_OpenNode] = []
         self._body = MAIN
 
     @property
     def opened(self) -> str | None:
-        """The name of the innermost node whose end is not yet stated."""
+        """The name of the innermost open node, or None."""
         return self._open[-1].name if self._open else None
 
     @property
     def depth(self) -> int:
-        """How many nodes are open."""
+        """The number of open nodes."""
         return len(self._open)
 
     @property
     def next_body(self) -> str:
-        """The name that the next body of the innermost open node has where none is given: `NODE/K`."""
+        """The default name of the next body of the innermost open node: `NODE/K`."""
         return f"{self._open[-1].name}/{len(self._open[-1].mine)}"
 
     def step(
         self, name: str, op: tuple[str, str], reads: Sequence[int], writes: Sequence[int],
         changes: Sequence[int] = (), part: NodePart = NodePart.WHOLE,
     ) -> None:  # fmt: skip
-        """State the next step."""
+        """Add the next step."""
         access = Access(self._body, tuple(reads), tuple(writes))
         self.steps.append(StatedStep(name, op, part, access, tuple(changes)))
 
@@ -121,7 +121,7 @@ class Building:
     ) -> None:  # fmt: skip
         """Enter a node, which writes `formals`, and its first body. spec: T8.1, X4.1"""
         self.step(name, op, reads, formals, changes, NodePart.ENTER)
-        self._open.append(_Open(name, op, len(self.steps) - 1, self._body, []))
+        self._open.append(_OpenNode(name, op, len(self.steps) - 1, self._body, []))
         self._add_body(body, iterates, exclusive)
 
     def arm(self, body: str | None = None) -> None:
@@ -152,7 +152,7 @@ class Building:
         return body
 
     def allocation(self) -> Allocation:
-        """The tables. Raises `Misplaced`. O(steps + accesses x depth of loops + tensors). spec: X2.5"""
+        """Build the tables. Raises `Misplaced`. O(steps + accesses x depth of loops + tensors). spec: X2.5"""
         tensors, steps, arms = self.tensors, self.steps, self._arms
         callers = [row.role in CALLERS for row in tensors]
         kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
@@ -160,7 +160,7 @@ class Building:
         locations = _locations(tensors)
         ops, op = index_of([step.op for step in steps])
         types, dtype = index_of([row.dtype for row in tensors])
-        table, storage = _formed(tensors, locations, live)
+        table, storage = _form_storages(tensors, locations, live)
         lists = ([s.access.reads for s in steps], [s.access.writes for s in steps], [s.changes for s in steps])
         u8, u32, u64 = np.uint8, np.uint32, np.uint64
         return Allocation(
@@ -188,7 +188,7 @@ class Building:
 
 
 def storages(rows: Sequence[tuple[int, ...]]) -> Storages:
-    """The table of rows (arena, bytes, alignment, birth, death, offset)."""
+    """Build the table from rows (arena, bytes, alignment, birth, death, offset)."""
     u32, u64 = np.uint32, np.uint64
     arena, size, alignment, birth, death, offset = ([row[k] for row in rows] for k in range(6))
     return Storages(
@@ -198,10 +198,10 @@ def storages(rows: Sequence[tuple[int, ...]]) -> Storages:
 
 
 def _locations(tensors: list[StatedTensor]) -> list[Location]:
-    """Where each tensor lies: in the storage of its base, if its address is that of base and window, else in its own.
+    """Locate each tensor: in the storage of its base, if its address is that of base plus window, otherwise in its own.
 
-    A tensor elsewhere than its base is a storage of its own with the sharing that it states, as it would be in a
-    binary plan; the checker reports what is wrong with it. O(tensors).
+    A tensor whose address differs from its base's gets a separate storage and keeps the sharing that it declares, as in
+    a binary plan; the checker reports the error. O(tensors).
     """
     locations: list[Location | None] = [None] * len(tensors)
     for start in range(len(tensors)):
@@ -209,8 +209,8 @@ def _locations(tensors: list[StatedTensor]) -> list[Location]:
         while locations[t] is None and tensors[t].of != NONE:
             chain.append(t)
             if len(chain) > len(tensors):
-                what = "it shares with itself, by way of others"
-                raise Misplaced(start, what, "share with what is not shared", is_circular=True)
+                what = "it shares with itself, through other tensors"
+                raise Misplaced(start, what, "share with a tensor that does not share", is_circular=True)
             t = tensors[t].of
         locations[t] = locations[t] or Location(t, 0)
         for t in reversed(chain):
@@ -226,8 +226,8 @@ def _locations(tensors: list[StatedTensor]) -> list[Location]:
     return [location for location in locations if location is not None]
 
 
-def _formed(tensors: list[StatedTensor], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
-    """The storages in the order of their first members, and the one of each tensor. spec: T2.1"""
+def _form_storages(tensors: list[StatedTensor], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
+    """Form the storages in the order of their first members, and the storage of each tensor. spec: T2.1"""
     number: dict[int, int] = {}
     storage = [number.setdefault(location.root, len(number)) for location in locations]
     rows = [[tensors[t].arena, 0, 1, live.birth[t], 0, tensors[t].offset] for t in number]

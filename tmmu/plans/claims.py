@@ -1,6 +1,6 @@
-"""What a plan claims beyond safety: read from a file, and written into it. What is absent is not claimed.
+"""The claims of a plan beyond safety: read them from a file, and write them. An absent claim is not made.
 
-The configuration's names are unique and every name that is used is there, so that readers need not check it again.
+The configuration's names are unique and every name used is defined, so that readers need not check it again.
 spec: P1.2, P2.2, R2.4, M3.8
 """
 
@@ -15,13 +15,13 @@ from tmmu.plans.columns import Slots
 from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
 
 OPTIONAL = tuple(name for name in Usage._fields if name != "minimal")
-"""What may be claimed of an arena or not; that slots are as few as can be is claimed or is false."""
+"""Claims about an arena that may be absent; the claim of minimal slots is True or False."""
 REQUIRED = {"peak_step": "peak_live_bytes", "max_live_step": "max_live", "minimal": "slots"}
-"""A step is claimed with what is reached at it, and that slots are as few as can be with their number."""
+"""A claim and the claim that it needs: a step needs its maximum, and minimal slots need their number."""
 
 
 def read_claims(value: Any, slots: Slots | None, arenas: Sequence[str], last_step: int) -> Claims:
-    """The section in a decoded object; the slots have been read already."""
+    """Read the section from a decoded object; the slots have been read already."""
     value = keys(value, ("usage",), "claims", ("slots", "configuration"))
     usage = entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, last_step))
     if len(usage) != len(arenas):
@@ -38,12 +38,12 @@ def _usage(value: Any, place: str, last_step: int) -> Usage:
     found = record(readers, value, place, OPTIONAL)
     for name, of in REQUIRED.items():
         if found.get(name) not in (None, False) and of not in found:
-            raise refuse(f"{place}.{name}", f"it is claimed without {of}")
+            raise refuse(f"{place}.{name}", f"this claim needs {of}, which is not claimed")
     return Usage(**found)
 
 
 def claims_object(claims: Claims) -> dict[str, Any]:
-    """The section as it stands in a file, but for the table of slots."""
+    """Convert the section to an object for a file, without the table of slots."""
     found: dict[str, Any] = {
         "usage": [{name: x for name, x in used._asdict().items() if x is not None} for used in claims.usage]
     }
@@ -54,7 +54,7 @@ def claims_object(claims: Claims) -> dict[str, Any]:
 
 
 def arena_config(arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> dict[str, Any]:
-    """The configuration object whose digest is `arena_config_hash`. spec: R2.4"""
+    """Return the configuration object whose digest is `arena_config_hash`. spec: R2.4"""
     rows = [
         {
             "name": a.name, "roles": [str(role) for role in a.roles], "capacity": a.capacity, "alignment": a.alignment,

@@ -19,16 +19,19 @@ PARTS: tuple[NodePart, ...] = tuple(NodePart)
 SHARES: tuple[Shares, ...] = tuple(Shares)
 
 IS_INPUT, IS_OUTPUT, IS_SAVED, IS_RETURNED = 1, 2, 4, 8
-"""Bits of a tensor's `flags`: it is a graph input, a graph output, or saved for backward; and the caller reads it after
-the last step. (What is donated is the user's decision at verification and no flag.) spec: P2.3"""
+"""Bits of a tensor's `flags`.
+
+It is a graph input, a graph output, or saved for backward; and the caller reads it after the last step. (Donation is
+the user's decision at verification and not a flag.) spec: P2.3
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Tensors(Table):
-    """A row for each tensor: where its bytes lie in its storage, when it lives, which step writes it, what it shares.
+    """A row for each tensor: its place in its storage, its lifetime, the step that writes it, and its sharing.
 
-    `window` is the byte offset in the storage; `writer` the step that writes it (NONE: the caller, before step
-    0); `shares` and `of` how the plan states that it shares bytes; `dtype` indexes the plan's `dtypes`.
+    `window` is the byte offset in the storage. `writer` is the step that writes it (NONE: the caller, before step 0).
+    `shares` and `of` are the sharing that the plan states. `dtype` indexes the plan's `dtypes`.
     """
 
     name: Names
@@ -62,7 +65,7 @@ class Storages(Table):
 class Slots(Table):
     """A row for each logical slot, by arena, then by slot number within it; sized to its largest storage.
 
-    `of` has a row for each storage instead: the slot that it takes turns in.
+    `of` has a row for each storage instead: the slot that it occupies.
     """
 
     arena: U32
@@ -75,8 +78,8 @@ class Slots(Table):
 class Steps(Table):
     """A row for each step: its node, operation, part and body, and the tensors it reads, writes and mutates.
 
-    `op` indexes the plan's `ops`. The tensors that step `s` reads are `reads[reads_at[s]:reads_at[s + 1]]`; the
-    same holds for `writes` and `mutates` (a subset of the writes).
+    `op` indexes the plan's `ops`. The tensors that step `s` reads are `reads[reads_at[s]:reads_at[s + 1]]`; the same
+    holds for `writes` and `mutates` (a subset of the writes).
     """
 
     node: Names
@@ -94,7 +97,7 @@ class Steps(Table):
     BOUNDED: ClassVar[tuple[str, ...]] = ("reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates")
 
     def listed(self, which: str) -> list[tuple[int, ...]]:
-        """The tensors that each step reads, writes or mutates, as Python integers. O(steps + accesses)."""
+        """Return the tensors that each step reads, writes or mutates, as Python integers. O(steps + accesses)."""
         at, flat = getattr(self, f"{which}_at").tolist(), tuple(getattr(self, which).tolist())
         return [flat[lo:hi] for lo, hi in pairwise(at)]
 
@@ -103,8 +106,8 @@ class Steps(Table):
 class Bodies(Table):
     """A row for each body; row 0 is the main graph (empty name, parent NONE, enter and leave NONE).
 
-    `enter` and `leave` are the steps of the node that owns the body; `iterates` is 1 where it may run more than once,
-    `exclusive` where exactly one body of the node runs at each visit (X4).
+    `enter` and `leave` are the steps of the node that owns the body. `iterates` is 1 if the body may run more than
+    once, `exclusive` if exactly one body of the node runs at each visit (X4).
     """
 
     name: Names
@@ -117,10 +120,10 @@ class Bodies(Table):
 
 @dataclass(frozen=True, eq=False)
 class Shards(Table):
-    """A row for each tensor that is its rank's part of a tensor of the model; no row where nothing is sharded (R7).
+    """A row for each tensor that is its rank's part of a tensor of the model; empty if nothing is sharded (R7).
 
-    Dimension `d` of row `i` stands at `dims_at[i] + d`: the model's tensor has `size` elements there, `axis` of the
-    mesh splits them (NONE: no axis), this rank has `held` of them from `start` on, in `chunk` places, padding last.
+    Dimension `d` of row `i` is at `dims_at[i] + d`. The model's tensor has `size` elements there, `axis` of the mesh
+    splits them (NONE: no axis), and this rank has `held` of them from `start` on, in `chunk` places, padding last.
     """
 
     tensor: U32
@@ -136,7 +139,7 @@ class Shards(Table):
 
 @dataclass(frozen=True, eq=False)
 class Terms(Table):
-    """The rows of `tmmu.core.dims.table`: numbers made of dimensions and of rows before."""
+    """The rows of `tmmu.core.dims.table`: numbers made of dimensions and of earlier rows."""
 
     op: U8
     left: U32
@@ -144,6 +147,6 @@ class Terms(Table):
     value: U64
 
     def rows(self) -> list[Row]:
-        """All rows as Python integers."""
+        """Return all rows as Python integers."""
         columns = (self.op.tolist(), self.left.tolist(), self.right.tolist(), self.value.tolist())
         return [Row(*row) for row in zip(*columns, strict=True)]

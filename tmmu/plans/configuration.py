@@ -1,4 +1,4 @@
-"""Arena configurations: the default one, and what makes one wrong (M3).
+"""Arena configurations: the default one, and the check of any other (M3).
 
 spec: M3.1, M3.3, M3.4, M3.9
 """
@@ -19,20 +19,20 @@ DEFAULT: tuple[ArenaConfiguration, ...] = (
 """Parameters and optimizer state persistent, activations (graph inputs and outputs too) and gradients reused."""
 
 DEVICE = "default"
-"""The device of an arena that names none; it needs no table and has no memories of its own."""
+"""The device of an arena that names none; it needs no table and has no memories."""
 
 
 def wrong(place: str, what: str, fix: str, arena: str = "") -> TmmuError:
-    """INVALID_ARENA_CONFIG at a place of the configuration."""
+    """Return INVALID_ARENA_CONFIG at a place of the configuration."""
     return TmmuError("INVALID_ARENA_CONFIG", what, place=place, fix=fix, arena=arena)
 
 
 def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE) -> tuple[ArenaConfiguration, ...]:
-    """`arenas` as they are, or INVALID_ARENA_CONFIG naming the arena, device or rule and what is wrong with it."""
+    """Check a configuration and return `arenas`; INVALID_ARENA_CONFIG names the arena, device or rule at fault."""
     if not arenas:
         raise wrong("arena ''", "there is no arena", "configure at least one")
     if excess := policy.excess():
-        raise wrong("the rules", f"there are {excess}", "let one rule or pattern stand for several")
+        raise wrong("the rules", f"there are {excess}", "combine several rules or patterns into one")
     memories = _check_devices(policy)
     placed: dict[Role, str] = {}
     _check_names("arena", (arena.name for arena in arenas))
@@ -40,7 +40,7 @@ def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE
         place = f"arena {arena.name!r}"
         for role in arena.roles:
             if role in placed:
-                what = f"the role {role} belongs to {placed[role]!r} already"
+                what = f"the role {role} already belongs to {placed[role]!r}"
                 raise wrong(place, what, "list each role once", arena.name)
             placed[role] = arena.name
         _check_capacity(place, arena.capacity, arena.name)
@@ -63,18 +63,18 @@ def _check_names(kind: str, names: Iterable[str]) -> None:
     for name in names:
         if not name or "\0" in name or name in seen:
             what = "its name is empty or used twice"
-            raise wrong(f"{kind} {name!r}", what, f"give every {kind} a name of its own", name)
+            raise wrong(f"{kind} {name!r}", what, f"give every {kind} a different name", name)
         seen.add(name)
 
 
 def _check_capacity(place: str, capacity: int, arena: str = "") -> None:
     if not 1 <= capacity < UINT64_END:
-        what = f"capacity {capacity} is not from 1 to 2**64 - 1"
+        what = f"expected a capacity from 1 to 2**64 - 1, got {capacity}"
         raise wrong(place, what, "state its capacity in bytes", arena)
 
 
 def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
-    """The names of each device's memories."""
+    """Check devices and memories, and return the names of each device's memories."""
     _check_names("device", (device.name for device in policy.devices))
     for device in policy.devices:
         _check_names("memory", (memory.name for memory in device.memories))
@@ -85,7 +85,7 @@ def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
 
 
 def _check_rule(place: str, rule: Rule, arenas: dict[str, ArenaConfiguration], devices: dict[str, set[str]]) -> None:
-    """A rule lists arenas that are there, each once, that all reuse or none; and names devices that are there."""
+    """Check that a rule lists existing arenas, each once, all reusing bytes or none, and existing devices."""
     if not rule.arenas:
         raise wrong(place, "it lists no arena", "list the arenas that may be used, best first")
     for name in rule.arenas:
@@ -96,7 +96,7 @@ def _check_rule(place: str, rule: Rule, arenas: dict[str, ArenaConfiguration], d
     first = arenas[rule.arenas[0]]
     for name in rule.arenas:
         if arenas[name].reuse != first.reuse:
-            what = f"of {first.name!r} and {name!r} one reuses and one does not"
+            what = f"one of {first.name!r} and {name!r} reuses bytes and the other does not"
             raise wrong(place, what, "list arenas of one kind", name)
     for device in rule.devices:
         if device not in devices or device == DEVICE:

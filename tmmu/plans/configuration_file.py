@@ -8,14 +8,14 @@ ops = ["Conv", "MatMul"]                           # ... or by operator; a rule 
 
 [arenas.weights]
 roles = ["parameter", "optimizer"]                 # what lies here if no rule matches
-reuse = false                                      # persistent: every storage has a slot of its own
+reuse = false                                      # persistent: every storage has its own slot
 device = "npu"
 memory = "dram"
 
 [arenas.fast]
 device = "npu"
 memory = "sram"
-capacity = 786432                                  # of its own; default 2**64 - 1
+capacity = 786432                                  # of this arena; default 2**64 - 1
 alignment = 128                                    # a power of two
 page_size = 4096                                   # rounds the backing memory
 
@@ -61,24 +61,24 @@ KINDS: dict[str, dict[str, type]] = {
 }  # fmt: skip
 """The keys of each table, and the types of their values."""
 BYTES = ("capacity", "page_size")
-"""The keys of bytes, which may be texts such as "8GiB"."""
+"""The keys whose values are bytes, which may be texts such as "8GiB"."""
 WORDS = {int: "an integer", bool: "a boolean", str: "a text", list: "a list", dict: "a table"}
-"""The same types in messages."""
+"""The names of these types in messages."""
 
 
 class Configuration(NamedTuple):
-    """What a file states: the arenas in its order, and which of them each tensor may use."""
+    """The contents of a file: the arenas in its order, and the policy for tensors."""
 
     arenas: tuple[ArenaConfiguration, ...]
     policy: ArenaPolicy
 
 
 def load(path: str | os.PathLike[str]) -> Configuration:
-    """The configuration in a TOML file; INVALID_ARENA_CONFIG names the file and the place."""
+    """Read the configuration in a TOML file; INVALID_ARENA_CONFIG names the file and the place."""
     try:
         try:
             document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG").decode())
-        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number or a nesting without end
+        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a number or nesting too large
             raise TmmuError("INVALID_ARENA_CONFIG", f"not TOML: {error}", fix="see the README's example") from error
         return _read(document)
     except TmmuError as error:
@@ -103,11 +103,11 @@ def _read(document: dict[str, Any]) -> Configuration:
     return Configuration(check(arenas, policy), policy)
 
 
-def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
-    """A table of known keys with values of their types; lists are of texts."""
+def _check_table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
+    """Check a table: known keys, with values of their types; lists contain texts."""
     if not isinstance(table, dict):
         raise wrong(place, "expected a table", fix)
-    fields: dict[str, Any] = {key: _in_bytes(key, value) for key, value in table.items()}
+    fields: dict[str, Any] = {key: _to_bytes(key, value) for key, value in table.items()}
     for key, value in fields.items():
         expected = KINDS[kind].get(key)
         if expected is None:
@@ -117,16 +117,16 @@ def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
             fix = 'state it in bytes, or as "8GiB"' if key in BYTES else "correct its type"
             raise wrong(place, f"{key}: expected {WORDS[expected]}, got {value!r}", fix)
         if key == "roles" and any(role not in tuple(Role) for role in value):
-            raise wrong(place, f"roles {value!r}", f"list some of {', '.join(Role)}")
+            raise wrong(place, f"unknown roles in {value!r}", f"list some of {', '.join(Role)}")
         if expected is list and any(type(item) is not str or not item for item in value):
             raise wrong(place, f"{key}: expected a list of names, got {value!r}", "list texts")
     return fields
 
 
-def _in_bytes(key: str, value: Any) -> Any:
-    """The bytes of a text such as "8GiB" where bytes are stated; any other value as it is. spec: M3.4"""
+def _to_bytes(key: str, value: Any) -> Any:
+    """Convert a text such as "8GiB" to bytes if `key` has bytes; any other value is returned unchanged. spec: M3.4"""
     if key == "memories" and isinstance(value, dict):
-        return {memory: _in_bytes("capacity", capacity) for memory, capacity in value.items()}
+        return {memory: _to_bytes("capacity", capacity) for memory, capacity in value.items()}
     if key in BYTES and isinstance(value, str):
         size = read_size(value)
         return value if size is None else size
@@ -134,14 +134,14 @@ def _in_bytes(key: str, value: Any) -> Any:
 
 
 def _arena(name: str, table: Any) -> ArenaConfiguration:
-    fields = _table("arena", f"arena {name!r}", table, f"write [arenas.{name}]")
+    fields = _check_table("arena", f"arena {name!r}", table, f"write [arenas.{name}]")
     roles = tuple(Role(role) for role in fields.get("roles", ()))
     return ArenaConfiguration(name, roles, **{key: value for key, value in fields.items() if key != "roles"})
 
 
 def _device(name: str, table: Any) -> DeviceConfiguration:
     place = f"device {name!r}"
-    fields = _table("device", place, table, f"write [devices.{name}]")
+    fields = _check_table("device", place, table, f"write [devices.{name}]")
     for memory, capacity in fields.get("memories", {}).items():
         if type(capacity) is not int:
             raise wrong(
@@ -154,7 +154,7 @@ def _device(name: str, table: Any) -> DeviceConfiguration:
 
 
 def _rule(number: int, table: Any) -> Rule:
-    fields = _table("rule", f"rule {number}", table, "write [[rules]]")
+    fields = _check_table("rule", f"rule {number}", table, "write [[rules]]")
     roles = tuple(Role(role) for role in fields.get("roles", ()))
     names, ops, devices = (tuple(fields.get(key, ())) for key in ("names", "ops", "devices"))
     return Rule(tuple(fields.get("arenas", ())), roles, names, ops, devices)

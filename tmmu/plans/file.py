@@ -1,8 +1,8 @@
 """`plan.cbor`: a plan as canonical bytes, with its hashes (R1, R2); text plans are read here as well.
 
-`to_object` and the gate's `from_object` are inverse to each other. `save` computes every hash; `load` refuses what is
-not exactly a plan (`tmmu.plans.gate`) and leaves hashes to `false_hashes`: a plan with a false hash is a plan, and
-refuted. spec: P1.1, P1.3, P1.4, P1.5
+`to_object` and the gate's `from_object` are inverses. `save` computes every hash. `load` refuses everything that is not
+exactly a plan (`tmmu.plans.gate`), but does not check hashes: a plan with a false hash is a plan, and `false_hashes`
+reports it for refutation. spec: P1.1, P1.3, P1.4, P1.5
 """
 
 from __future__ import annotations
@@ -27,67 +27,68 @@ LIMIT = 1 << 34
 """The largest plan file that is read, in bytes."""
 
 
-def _written(value: Any) -> Any:
-    """A table, an arena, a tuple or a number as it stands in a file."""
+def _to_file_value(value: Any) -> Any:
+    """Convert a table, an arena, a tuple or a number to its form in a file."""
     if isinstance(value, Names):
         return value.blob
     if isinstance(value, (Table, Envelope)) or hasattr(value, "__dataclass_fields__"):
         count = {"count": len(value)} if isinstance(value, Steps) else {}
-        return {**count, **{f.name: _written(getattr(value, f.name)) for f in fields(value)}}
+        return {**count, **{f.name: _to_file_value(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, tuple):
-        return [_written(item) for item in value]
+        return [_to_file_value(item) for item in value]
     return {key: list(ends) for key, ends in value.items()} if isinstance(value, dict) else value
 
 
 def to_object(plan: Plan | BufferPlan) -> dict[str, Any]:
-    """The plan as maps and columns, hashes included: what `plan.cbor` holds. O(plan)."""
-    return _stating(plan, {}, lambda part: part)[0]
+    """Return the plan as maps and columns, hashes included: the contents of `plan.cbor`. O(plan)."""
+    return _with_hashes(plan, {}, lambda part: part)[0]
 
 
 def hashes(plan: Plan | BufferPlan) -> dict[str, bytes]:
-    """Every hash of a plan: those of 001 where it has provenance, and the digest of its file.
+    """Compute every hash of a plan: those of 001 if it has provenance, and the digest of its file.
 
     `plan_hash` is the commitment of 001 II.K, `layout_digest` the same without the replay token and with rank 0, and
     `file_digest` covers the canonical bytes of all other keys, so that no byte of the file is outside a hash.
     spec: R2.1, R2.2, R2.5, R2.6, R7.21
     """
-    return _stating(plan, {}, canonical.Encoded)[1]
+    return _with_hashes(plan, {}, canonical.Encoded)[1]
 
 
 def identity(plan: Plan) -> bytes:
-    """The hash that identifies a plan: `plan_hash`, or the digest of its file where it has no provenance."""
+    """Return the hash that identifies a plan: `plan_hash`, or the digest of its file without provenance."""
     found = hashes(plan)
     return found.get("plan_hash", found["file_digest"])
 
 
-def _stating(
+def _with_hashes(
     plan: Plan | BufferPlan, stated: Mapping[str, bytes], part: Callable[[Any], Any]
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The file of a plan, and its true hashes; the file states those in `stated` instead, and its digest covers them.
+    """Build the file of a plan, and compute its true hashes.
 
-    `part` is applied to each table: encoded once, it serves the file and every hash that covers it.
+    The file has the hashes in `stated` instead of the true ones, and its digest covers them. `part` is applied to each
+    table: encoded once, it serves the file and every hash that covers it.
     """
     value: dict[str, Any] = {"format": FORMAT, "spec_version": SPEC_VERSION}
     found: dict[str, bytes] = {}
     name, body = ("buffers", plan.buffers) if isinstance(plan, BufferPlan) else ("allocation", plan.allocation)
-    value[name] = {key: part(entry) for key, entry in _written(body).items()}
+    value[name] = {key: part(entry) for key, entry in _to_file_value(body).items()}
     if plan.claims is not None:
-        slots = {} if plan.claims.slots is None else {"slots": part(_written(plan.claims.slots))}
+        slots = {} if plan.claims.slots is None else {"slots": part(_to_file_value(plan.claims.slots))}
         value["claims"] = claims_object(plan.claims) | slots
     if isinstance(plan, Plan):
         for name, section in (("shards", plan.shards), ("envelope", plan.envelope)):
             if section is not None:
-                value[name] = part(_written(section))
+                value[name] = part(_to_file_value(section))
         if plan.provenance is not None:
             origin = provenance_object(plan.provenance)
-            found = _of_provenance(plan, origin, value)
+            found = _provenance_hashes(plan, origin, value)
             value["provenance"] = origin | {name: stated.get(name, found[name]) for name in HASHES}
     found["file_digest"] = canonical.digest(value)
     return value | {"file_digest": stated.get("file_digest", found["file_digest"])}, found
 
 
-def _of_provenance(plan: Plan, origin: dict[str, Any], value: dict[str, Any]) -> dict[str, bytes]:
-    """The hashes of 001, which cover the provenance, the slots and the tables. spec: R2.1 to R2.6"""
+def _provenance_hashes(plan: Plan, origin: dict[str, Any], value: dict[str, Any]) -> dict[str, bytes]:
+    """Compute the hashes of 001, which cover the provenance, the slots and the tables. spec: R2.1 to R2.6"""
     steps, storages, slots = plan.allocation.steps, plan.allocation.storages, plan.slots
     found = {
         "execution_order_hash": canonical.digest([steps.node.list(), steps.part]),
@@ -114,17 +115,17 @@ def _of_provenance(plan: Plan, origin: dict[str, Any], value: dict[str, Any]) ->
 
 
 def encode(plan: Plan | BufferPlan, stated: Mapping[str, bytes] = {}) -> bytes:
-    """The bytes of `plan.cbor`; `stated` are hashes that it states instead of the true ones."""
-    return canonical.encode(_stating(plan, stated, canonical.Encoded)[0])
+    """Return the bytes of `plan.cbor`; `stated` are hashes to write instead of the true ones."""
+    return canonical.encode(_with_hashes(plan, stated, canonical.Encoded)[0])
 
 
 def save(plan: Plan | BufferPlan, path: str | os.PathLike[str]) -> None:
-    """Write `plan` to `path`, whole or not at all. spec: P1.4"""
+    """Write `plan` to `path` atomically. spec: P1.4"""
     canonical.write_atomically(path, encode(plan))
 
 
 def load(path: str | os.PathLike[str]) -> Stated:
-    """The plan with steps at `path` and its stated hashes, or INVALID_PLAN naming file and place. spec: P1.2, P2.6"""
+    """Read the plan with steps at `path` and its stated hashes. INVALID_PLAN names file and place. spec: P1.2, P2.6"""
     try:
         return with_steps(load_any(path))
     except TmmuError as error:
@@ -133,17 +134,17 @@ def load(path: str | os.PathLike[str]) -> Stated:
 
 
 def with_steps(found: Stated | StatedBuffers) -> Stated:
-    """A plan with steps, or INVALID_PLAN for lifetimes alone. spec: P2.6"""
+    """Return a plan with steps, or raise INVALID_PLAN if it has only lifetimes. spec: P2.6"""
     if isinstance(found, StatedBuffers):
         raise TmmuError(
-            "INVALID_PLAN", "it states lifetimes without steps, and what was asked needs the steps", place="buffers",
+            "INVALID_PLAN", "the plan has lifetimes without steps, and this operation needs the steps", place="buffers",
             fix="give a plan with steps; `verify-plan` proves lifetimes",
         )  # fmt: skip
     return found
 
 
 def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
-    """The plan at `path`, with steps or with lifetimes alone."""
+    """Read the plan at `path`, with steps or with only lifetimes."""
     name = os.fspath(path)
     try:
         return read_any(canonical.read_bounded(path, LIMIT), name)
@@ -153,7 +154,7 @@ def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
 
 
 def read_any(data: bytes, name: str) -> Stated | StatedBuffers:
-    """The plan that `data` holds, binary or text; `name` is the file in refusals."""
+    """Read the plan in `data`, binary or text; `name` is the file in refusals."""
     try:
         check_content(data)
         kind.check_plan(name, data[: kind.HEAD])
@@ -166,25 +167,25 @@ def read_any(data: bytes, name: str) -> Stated | StatedBuffers:
 
 
 def check_content(data: bytes) -> None:
-    """Refuse a file without a byte. spec: FP1.11"""
+    """Raise INVALID_PLAN for an empty file. spec: FP1.11"""
     if not data:
         raise TmmuError("INVALID_PLAN", "the file is empty", fix="make it again")
 
 
 def gated(plan: Plan | BufferPlan, reading: Reading | None = None) -> Stated | StatedBuffers:
-    """A plan that was read from no plan file, through the gate as the binary file that states the same. spec: X1.6"""
+    """Pass a plan that was not read from a binary file through the gate, as the equivalent binary file. spec: X1.6"""
     return replace(decode(encode(plan)), is_text=reading is None, reading=reading)
 
 
 def decode(data: bytes) -> Stated | StatedBuffers:
-    """The gate: the plan that `data` encodes, or INVALID_PLAN. Memory is a small multiple of the input."""
+    """Decode a binary plan through the gate; raises INVALID_PLAN. Memory is a small multiple of the input."""
     return from_object(canonical.decode(data, "plan"))
 
 
 def false_hashes(stated: Stated | StatedBuffers) -> list[tuple[str, bytes, bytes]]:
-    """Each hash that does not recompute: its field, what the file states, what it should be. spec: V1.8
+    """Return each hash that does not recompute: its field, the stated value, the true value. spec: V1.8
 
-    What the digest of the file should be depends on the other hashes as the file states them.
+    The true digest of the file depends on the other hashes as the file states them.
     """
-    _, actual = _stating(stated.plan, stated.hashes, canonical.Encoded)
+    _, actual = _with_hashes(stated.plan, stated.hashes, canonical.Encoded)
     return [(name, value, actual[name]) for name, value in stated.hashes.items() if value != actual[name]]

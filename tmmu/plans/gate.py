@@ -1,8 +1,8 @@
-"""The gate: is a decoded object a plan? Every proof rests on what passes here (P1.2).
+"""The gate: decide whether a decoded object is a plan. Every proof relies on its checks (P1.2).
 
-Every key is known and every key that is no section is there, every column has its type and its table's length, every
-index is in range, names are unique, integers are exact. Whether the plan is *right* is not checked. Each refusal names
-the place. spec: P1.1, P1.2, P1.6, P1.7, P2.1, P2.2, R8.1, O1.1
+Every key is known, and every key other than a section is present. Every column has its type and its table's length,
+every index is in range, names are unique, and integers are exact. Whether the plan is *right* is not checked. Each
+refusal names the place. spec: P1.1, P1.2, P1.6, P1.7, P2.1, P2.2, R8.1, O1.1
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "2.0"
-"""What every plan file states of itself. Other lifetimes, slots or addresses are a new major version.
+"""The format and version in every plan file. Other lifetimes, slots or addresses are a new major version.
 
 spec: R8.1, R8.2
 """
@@ -47,7 +47,7 @@ SECTIONS = ("claims", "provenance", "shards", "envelope")
 DTYPES: dict[str, Any] = {"U8": np.uint8, "U32": np.uint32, "U64": np.uint64, "Names": Names}
 """The types of columns, by the names under which the tables of `tmmu.plans.columns` declare them."""
 OF_OTHER_LENGTH = {Steps: Steps.LISTS, Shards: Shards.DIMENSIONS, Slots: ("of",)}
-"""Columns that have not a row for each row of their table; neither have the bounds `_at`."""
+"""Columns whose length is not that of their table; the bounds `_at` are others."""
 ENVELOPE = ("size", "points", "largest_at")
 Rows = TypeVar("Rows", bound=Table)
 
@@ -56,8 +56,8 @@ Rows = TypeVar("Rows", bound=Table)
 class Stated:
     """A plan as it was read, and the hashes that its file states.
 
-    `is_text` is true of a text plan: storages and lifetimes were worked out from its steps, and its digest made here.
-    So they were of another producer's plan, which has its `reading` beside it.
+    `is_text` is True for a text plan: its storages and lifetimes were computed from its steps, and its digest here. The
+    same holds for another producer's plan, which has its `reading`.
     """
 
     plan: Plan
@@ -68,7 +68,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class StatedBuffers:
-    """The same of lifetimes without accesses."""
+    """Lifetimes without accesses as they were read, and the hashes that the file states; see `Stated`."""
 
     plan: BufferPlan
     hashes: dict[str, bytes]
@@ -77,7 +77,10 @@ class StatedBuffers:
 
 
 def from_object(value: Any) -> Stated | StatedBuffers:
-    """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
+    """Return the plan in a decoded object.
+
+    Every index is in range, every column has its table's length. spec: P1.2, P1.3
+    """
     body = "buffers" if isinstance(value, dict) and "buffers" in value else "allocation"
     value = keys(value, ("format", "spec_version", body, "file_digest"), "plan", SECTIONS)
     one_of(value["format"], (FORMAT,), "format")
@@ -98,12 +101,12 @@ def from_object(value: Any) -> Stated | StatedBuffers:
         hashes = stated | hashes
         if claims is None or claims.slots is None or claims.configuration is None:
             raise refuse(
-                "provenance", "it is there without claims.slots or claims.configuration, which its hash covers"
+                "provenance", "this section needs claims.slots and claims.configuration, which its hash covers"
             )
         if origin.effort is not None and len(origin.bounds) != len(allocation.arenas):
             raise refuse("provenance.bounds", f"expected {len(allocation.arenas)}, one for each arena")
         if bool(origin.shard_spec) != ("shards" in value):
-            raise refuse("shards", "the section is there where the shard spec is not empty, and only there")
+            raise refuse("shards", "expected the section exactly if the shard spec is not empty")
         if "shards" in value:
             axes = len(sharding.mesh(origin.shard_spec))
             shards = _shards(value["shards"], len(allocation.tensors), axes)
@@ -128,7 +131,7 @@ def _claims(value: dict[str, Any], of: Allocation | Buffers) -> Claims | None:
 
 
 def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
-    """The arenas of an allocation."""
+    """Read the arenas of an allocation."""
     readers = {"name": text, "capacity": size, "alignment": size, "reuse": boolean, "scattered": boolean}
     arenas = entries(value, place, lambda item, at: Arena(**record(readers, item, at)))
     distinct([arena.name for arena in arenas], place)
@@ -136,7 +139,7 @@ def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
 
 
 def read_allocation(value: Any) -> Allocation:
-    """An allocation that is complete by itself. spec: P2.1"""
+    """Read an allocation, which is complete by itself. spec: P2.1"""
     names = [f.name for f in fields(Allocation)]
     value = keys(value, names, "allocation")
     arenas = read_arenas(value["arenas"], "arenas")
@@ -155,7 +158,7 @@ def read_allocation(value: Any) -> Allocation:
 
 
 def read_buffers(value: Any) -> Buffers:
-    """Lifetimes without accesses. spec: P2.6"""
+    """Read lifetimes without accesses. spec: P2.6"""
     value = keys(value, [f.name for f in fields(Buffers)], "buffers")
     arenas = read_arenas(value["arenas"], "arenas")
     storages = read_table(Storages, value["storages"], "storages")
@@ -191,7 +194,7 @@ def _unique(names: Names, place: str) -> None:
 
 
 def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
-    """A table whose columns all have the right type and one length: `rows`, or that of the first column."""
+    """Read a table whose columns all have the right type and one length: `rows`, or that of the first column."""
     types = {f.name: DTYPES[str(f.type)] for f in fields(kind)}
     value = keys(value, list(types), place)
     columns: dict[str, Any] = {}
@@ -209,7 +212,7 @@ def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None
 
 
 def read_column(value: Any, dtype: Any, place: str) -> Any:
-    """A column of unsigned integers of one type."""
+    """Check and return a column of unsigned integers of one type."""
     if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
         raise unexpected(place, f"a column of {np.dtype(dtype)}", value)
     return value
@@ -234,7 +237,7 @@ def _names(blob: Any, rows: int, place: str) -> Names:
 
 
 def check_index(column: Any, rows: int, place: str, absent: bool = False) -> None:
-    """Every entry is a row below `rows` (or NONE where it may be absent)."""
+    """Check that every entry is a row below `rows` (or NONE if it may be absent)."""
     outside = column >= rows
     if absent:
         outside &= column != NONE
@@ -249,7 +252,7 @@ def _check_bounds(at: Any, rows: int, flat: int, place: str) -> None:
 
 
 def _shards(value: Any, tensors: int, axes: int) -> Shards:
-    """The parts of tensors that a rank holds: at most one row a tensor, inside of its dimensions. spec: R7.19"""
+    """Read the parts of tensors that a rank holds: at most one row a tensor, inside of its dimensions. spec: R7.19"""
     shards = read_table(Shards, value, "shards")
     check_index(shards.tensor, tensors, "shards.tensor")
     if len(set(shards.tensor.tolist())) != len(shards):
@@ -261,19 +264,19 @@ def _shards(value: Any, tensors: int, axes: int) -> Shards:
     check_index(shards.axis, axes, "shards.axis", absent=True)
     outside = (shards.held > shards.chunk) | (shards.held > shards.size) | (shards.start > shards.size - shards.held)
     if outside.any():
-        raise refuse(f"shards row of dimension {int(outside.argmax())}", "the part lies outside of its dimension")
+        raise refuse(f"shards row of dimension {int(outside.argmax())}", "the part is outside of its dimension")
     return shards
 
 
 def _envelope(value: Any, tensors: int) -> Envelope:
-    """The envelope: dimensions with their ranges, and the sizes that depend on them. spec: R6.3"""
+    """Read the envelope: dimensions with their ranges, and the sizes that depend on them. spec: R6.3"""
     value = keys(value, [f.name for f in fields(Envelope)], "envelope")
     one_of(value["policy"], REPLAN_POLICIES, "envelope.policy")
     ranges: dict[str, tuple[int, int]] = {}
     for name, ends in sorted(keys(value["ranges"], (), "envelope.ranges", value["ranges"]).items()):
         low, high = (integer(end, f"envelope.ranges.{name}") for end in array(ends, f"envelope.ranges.{name}", 2))
         if not low < high or "\0" in name:
-            raise refuse(f"envelope.ranges.{name}", "the range is empty, or the name holds a NUL")
+            raise refuse(f"envelope.ranges.{name}", "the range is empty, or the name contains a NUL")
         ranges[name] = low, high
     if not ranges:
         raise refuse("envelope.ranges", "expected a dimension, got none")
@@ -305,7 +308,7 @@ def _steps(value: Any) -> Steps:
     count = integer(value.pop("count"), "steps.count", NONE)
     steps = read_table(Steps, value, "steps", count)
     if len(set(zip(steps.node, steps.part.tolist(), strict=True))) != count or "" in set(steps.node):
-        raise refuse("steps.node", "a node is empty or executed twice")
+        raise refuse("steps.node", "a node's name is empty, or a node is executed twice")
     for name in Steps.LISTS:
         _check_bounds(getattr(steps, f"{name}_at"), count, len(getattr(steps, name)), f"steps.{name}_at")
     return steps
@@ -322,7 +325,7 @@ def _check_references(
     check_index(tensors.writer, len(steps), "tensors.writer", absent=True)
     check_index(tensors.of, len(tensors), "tensors.of", absent=True)
     if ((tensors.shares == SHARES.index(Shares.NONE)) != (tensors.of == NONE)).any():
-        raise refuse("tensors.of", "a tensor shares with none and names one, or shares and names none")
+        raise refuse("tensors.of", "a tensor has either a kind of sharing or a tensor to share with, but not both")
     check_index(storages.arena, arenas, "storages.arena")
     for name in Steps.LISTS:
         check_index(getattr(steps, name), len(tensors), f"steps.{name}")
@@ -339,11 +342,13 @@ def _check_references(
     for name in ("iterates", "exclusive"):
         check_index(getattr(bodies, name), 2, f"bodies.{name}")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
-        raise refuse("bodies", "the first body is not the main graph, or a body's name repeats")
+        raise refuse("bodies", "the first body is not the main graph, or two bodies have one name")
     nodes, arms = np.unique(bodies.enter[(bodies.exclusive == 1) & (bodies.enter != NONE)], return_counts=True)
     if len(many := nodes[arms > MAX_EXCLUSIVE_ARMS]):
         node = steps.node[int(many[0])]
-        raise refuse("bodies.exclusive", f"node {node!r} has more than {MAX_EXCLUSIVE_ARMS} exclusive arms")
+        raise refuse("bodies.exclusive", f"node {node!r} has more than {MAX_EXCLUSIVE_ARMS} exclusive branches")
     for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0), ("exclusive", 0)):
         if (stated := int(getattr(bodies, name)[0])) != none:
-            raise refuse(f"bodies.{name} row 0", f"expected {none}, as no node owns the main graph, got {stated}")
+            raise refuse(
+                f"bodies.{name} row 0", f"expected {none} for the main graph, which no node owns, got {stated}"
+            )

@@ -1,9 +1,9 @@
-"""Lifetimes that follow from steps: what a text plan, which states none, is completed with.
+"""Compute lifetimes from steps, to complete a text plan, which states none.
 
-A tensor is born at the first step that writes it, or at 0 where the caller does, and dies at the last step that
-touches it; what the caller reads at the end, and what a node that iterates may touch again, is live for longer. The
-planner works lifetimes out from a model, the checker does not: it looks whether every access falls into those of the
-plan. spec: X2.5, T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8.4, T8.5, X4.3, X4.5
+A tensor is born at the first step that writes it (at 0 if the caller does), and dies at the last step that accesses it.
+Tensors that the caller reads at the end, and tensors that an iterating node may access again, live longer. The planner
+computes lifetimes from a model. The checker does not: it checks that every access is within those of the plan.
+spec: X2.5, T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8.4, T8.5, X4.3, X4.5
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_STEP = -1
 
 
 class Access(NamedTuple):
-    """A step: the body that it stands in, and the rows of the tensors that it reads and writes."""
+    """A step: its body, and the rows of the tensors that it reads and writes."""
 
     body: int
     reads: tuple[int, ...]
@@ -25,9 +25,9 @@ class Access(NamedTuple):
 
 
 class BodySpan(NamedTuple):
-    """A body: the one around it, the steps of its node's enter and leave, and of its own first step and its end.
+    """A body: the one around it, the steps of its node's enter and leave, and its own steps.
 
-    It stands on the steps from `first` up to, but without, `end`.
+    Its steps are those from `first` up to, but excluding, `end`.
     """
 
     parent: int
@@ -48,14 +48,14 @@ class Lives(NamedTuple):
 
 
 def lives(steps: Sequence[Access], arms: Sequence[BodySpan], callers: Sequence[bool], kept: Sequence[bool]) -> Lives:
-    """The lifetimes of all tensors; row 0 of `arms` is the main graph. O(steps + accesses x depth of loops).
+    """Compute the lifetimes of all tensors; row 0 of `arms` is the main graph. O(steps + accesses x depth of loops).
 
-    `callers` are the tensors that the caller writes before step 0, `kept` those that live to the last step: parameters,
-    optimizer state, and what it reads after that step.
+    `callers` are the tensors that the caller writes before step 0. `kept` are those that live to the last step:
+    parameters, optimizer state, and tensors that the caller reads after that step.
     """
     last = max(0, len(steps) - 1)
     writer, death = [NO_STEP] * len(callers), [NO_STEP] * len(callers)
-    taken = _taken(steps, arms)
+    taken = _last_branch_steps(steps, arms)
     for s, step in enumerate(steps):
         for t in step.writes:
             if writer[t] == NO_STEP and not callers[t]:
@@ -70,8 +70,8 @@ def lives(steps: Sequence[Access], arms: Sequence[BodySpan], callers: Sequence[b
     return Lives(birth, death, writer)
 
 
-def _taken(steps: Sequence[Access], arms: Sequence[BodySpan]) -> dict[tuple[int, int], int]:
-    """The step at which the leave of exclusive arms takes what one of them writes: that arm's last. spec: X4.5"""
+def _last_branch_steps(steps: Sequence[Access], arms: Sequence[BodySpan]) -> dict[tuple[int, int], int]:
+    """Return the last step of each exclusive branch whose value the leave takes, by leave and tensor. spec: X4.5"""
     found: dict[tuple[int, int], int] = {}
     for arm in arms[1:]:
         if arm.exclusive:
@@ -85,7 +85,7 @@ def _taken(steps: Sequence[Access], arms: Sequence[BodySpan]) -> dict[tuple[int,
 def _extend_over_loops(
     steps: Sequence[Access], arms: Sequence[BodySpan], writer: list[int], birth: list[int], death: list[int]
 ) -> None:
-    """What a node that iterates is given, captures or returns lives from its enter to its leave. spec: T8.3 to T8.5"""
+    """Extend tensors that an iterating node receives, captures or returns over its whole range. spec: T8.3 to T8.5"""
     around: list[tuple[int, ...]] = []
     for b, arm in enumerate(arms):
         outer = () if b == MAIN else around[arm.parent]
@@ -94,7 +94,7 @@ def _extend_over_loops(
             continue
         for t in (*steps[arm.enter].reads, *steps[arm.enter].writes):
             death[t] = max(death[t], arm.leave)
-        # What a leave reads and writes is a copy that it hands on: made there, and of no earlier iteration.
+        # A tensor that a leave both reads and writes is a copy that it passes on: made there, in no earlier iteration.
         for t in set(steps[arm.leave].writes).difference(steps[arm.leave].reads):
             birth[t] = min(birth[t], arm.enter)
     for step in steps:

@@ -1,6 +1,6 @@
-"""Arenas that divide a memory: one behind the other, each as strictly aligned as its strictest slot (M3).
+"""Arenas that divide a memory: laid out in sequence, each aligned as its strictest slot (M3).
 
-An arena that holds nothing takes no byte. spec: M3.10
+An empty arena takes no byte. spec: M3.10
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tmmu.plans.sections import ArenaUse
 
 
 class Division(NamedTuple):
-    """A memory, `device/name`, with the rows of its arenas, where each begins, and where the last one ends."""
+    """A memory, `device/name`, with the rows of its arenas, the byte at which each begins, and the end of the last."""
 
     name: str
     capacity: int
@@ -29,7 +29,10 @@ def divide(
     footprint: Sequence[int],
     strictest: Sequence[int],
 ) -> list[Division]:
-    """Every memory that has arenas, in the order of the configuration. `strictest` are alignments. O(arenas)."""
+    """Lay out every memory that has arenas, in the order of the configuration.
+
+    `strictest` are alignments. O(arenas).
+    """
     members: dict[tuple[str, str], list[int]] = {}
     for a, arena in enumerate(arenas):
         members.setdefault((arena.device, arena.memory), []).append(a)
@@ -46,7 +49,7 @@ def divide(
 
 
 def strictest(arenas: Sequence[ArenaConfiguration], slots: Iterable[tuple[int, int]]) -> list[int]:
-    """The strictest alignment in each arena, at least the arena's own. `slots` are pairs (arena, alignment)."""
+    """Return the strictest alignment in each arena, at least the arena's own. `slots` are pairs (arena, alignment)."""
     found = [arena.alignment for arena in arenas]
     for a, alignment in slots:
         found[a] = max(found[a], alignment)

@@ -1,6 +1,6 @@
-"""What people ask of a plan: how large, how well reused, what is live at the peak (R3, `spec/tmmu.md`).
+"""Metrics of a plan for people: its size, its reuse, and the live storages at the peak (R3, `spec/tmmu.md`).
 
-Counts are integers from the plan; ratios are computed here, for people, and stand in no plan.
+Counts are integers from the plan. Ratios are computed here, for people, and are not part of a plan.
 spec: R3.1, R3.2, R3.3, C2.3
 """
 
@@ -19,12 +19,12 @@ from tmmu.plans.sections import Claims, Plan, Usage, needed
 
 
 def ratio(part: int, whole: int) -> float:
-    """`part` / `whole`, and 1 where both are nothing."""
+    """Return `part` / `whole`, and 1 if both are 0."""
     return part / whole if whole else float(part == 0)
 
 
 def memory_reuse_ratio(slots: int, things: int) -> float:
-    """1 - slots / things, and 0 where there is nothing.
+    """Return 1 - slots / things, and 0 without things.
 
     >>> memory_reuse_ratio(2, 8), memory_reuse_ratio(0, 0)
     (0.75, 0.0)
@@ -33,8 +33,10 @@ def memory_reuse_ratio(slots: int, things: int) -> float:
 
 
 def footprints(placement: Placement) -> list[int]:
-    """The bytes that each arena needs: up to the end of its highest storage; where addresses are scattered, those of
-    the largest storage at each address. A storage of zero bytes takes one byte (T7). O(storages). spec: A3.1, A2.4
+    """Return the bytes that each arena needs: the end of its highest storage. O(storages). spec: A3.1, A2.4
+
+    If addresses are scattered, it is the sum of the largest storage at each address. A storage of zero bytes counts as
+    one byte (T7).
     """
     s = placement.storages
     ends: list[dict[int, int]] = [{} for _ in placement.arenas]
@@ -45,14 +47,14 @@ def footprints(placement: Placement) -> list[int]:
 
 
 def needed_bytes(plan: Plan) -> list[int]:
-    """The bytes that each arena needs: as the plan claims or, where it claims none, as its storages take."""
+    """Return the bytes that each arena needs: as claimed or, without a claim, as its storages take."""
     needed = footprints(plan.allocation)
     usage = [Usage()] * len(needed) if plan.claims is None else plan.claims.usage
     return [least if used.footprint is None else used.footprint for least, used in zip(needed, usage, strict=True)]
 
 
 def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
-    """For each arena bytes × steps of its storages, and of their slots, where slots are claimed. O(storages)."""
+    """Return for each arena bytes × steps of its storages, and of their slots if slots are claimed. O(storages)."""
     s = plan.allocation.storages
     span = (s.death.astype(np.int64) - s.birth.astype(np.int64) + 1).tolist()
     claimed = None if plan.claims is None else plan.claims.slots
@@ -66,7 +68,10 @@ def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
 
 
 def arenas(plan: Plan) -> list[dict[str, Any]]:
-    """One record an arena: what the plan states and claims of it, and the ratios; None is not claimed. O(plan)."""
+    """Return one record an arena: what the plan states and claims about it, and the ratios; None is not claimed.
+
+    O(plan).
+    """
     storage_arena = plan.allocation.storages.arena
     tensor_arena = storage_arena[plan.allocation.tensors.storage]
     used, held = occupancy(plan)
@@ -118,7 +123,7 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
 
 
 def tensors(plan: Plan) -> list[dict[str, Any]]:
-    """One record a tensor, in row order; inside an envelope with its size as an expression. O(tensors)."""
+    """Return one record a tensor, in row order; inside an envelope with its size as an expression. O(tensors)."""
     t, s = plan.allocation.tensors, plan.allocation.storages
     names, arena_names = t.name.list(), [a.name for a in plan.allocation.arenas]
     storage = t.storage
@@ -149,7 +154,7 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
 
 
 def first_slot(slots: Slots) -> dict[int, int]:
-    """The row of each arena's slot 0: slots are numbered in their arena, rows in the plan."""
+    """Return the row of each arena's slot 0: slots are numbered in their arena, rows in the plan."""
     first: dict[int, int] = {}
     for row, arena in enumerate(slots.arena.tolist()):
         first.setdefault(arena, row)
@@ -157,7 +162,7 @@ def first_slot(slots: Slots) -> dict[int, int]:
 
 
 def steps(plan: Plan) -> list[dict[str, Any]]:
-    """One record a step, in order. O(steps + accesses)."""
+    """Return one record a step, in order. O(steps + accesses)."""
     listed = plan.allocation.steps
     names, bodies = plan.allocation.tensors.name.list(), plan.allocation.bodies.name.list()
     lists = [listed.listed(which) for which in listed.LISTS]
@@ -183,7 +188,7 @@ def steps(plan: Plan) -> list[dict[str, Any]]:
 
 
 def live_at_peak(plan: Plan, arena: int) -> list[tuple[str, int, int, int]]:
-    """The storages that are live at the arena's peak, the largest first: (its first tensor, bytes, birth, death)."""
+    """Return the storages live at the arena's peak, the largest first: (its first tensor, bytes, birth, death)."""
     s, peak = plan.allocation.storages, needed(plan.usage[arena].peak_step, "claims.usage.peak_step")
     live = np.flatnonzero((s.arena == arena) & (s.birth <= peak) & (s.death >= peak))
     chosen = live[np.argsort(-s.bytes[live].astype(np.float64), kind="stable")]

@@ -1,4 +1,4 @@
-"""Where each tensor of a plan lies and when it is live, for all that show a plan. spec: P2.6"""
+"""The place and the lifetime of each tensor of a plan, for everything that shows a plan. spec: P2.6"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tmmu.plans.sections import BufferPlan, Plan
 
 
 class TensorPlaces(NamedTuple):
-    """Columns of equal length: a row for each tensor, or each buffer of lifetimes alone, in the order of the plan.
+    """Columns of equal length: a row for each tensor, or for each buffer, in the order of the plan.
 
     `arena` is a row of the plan's arenas; `offset` and `bytes` are of that arena; lifetimes include both ends.
     """
@@ -25,7 +25,7 @@ class TensorPlaces(NamedTuple):
 
 
 def places(plan: Plan | BufferPlan, *, of_storages: bool = False) -> TensorPlaces:
-    """Where the tensors lie, or with `of_storages` the whole storage of each. O(tensors)."""
+    """Return the places of the tensors, or with `of_storages` the whole storage of each. O(tensors)."""
     storages = plan.placement.storages
     if not isinstance(plan, Plan):
         name, row = plan.buffers.name, np.arange(len(storages))

@@ -1,4 +1,4 @@
-"""The memory pools of a plan of the layout `pools`, as MiCo states them: members, lifetimes, a pool for each tensor.
+"""The memory pools of a plan of the layout `pools`, in MiCo's form: members, lifetimes, a pool for each tensor.
 
 MiCo counts time from 0, when the caller writes the inputs; step s of the plan is time s + 1. So `x`, which the first
 step reads, lives over [0, 1] and that step's result from 1 on. spec: MC9.1, MC9.2
@@ -19,7 +19,7 @@ Lifetime = tuple[int, int]
 
 @dataclass(frozen=True)
 class PoolMember:
-    """A storage in its pool, by the name of its first tensor, with the lifetime that keeps others out."""
+    """A storage in its pool, by the name of its first tensor, with the lifetime in which it occupies the pool."""
 
     name: str
     bytes: int
@@ -28,7 +28,7 @@ class PoolMember:
 
 @dataclass(frozen=True)
 class StoragePool:
-    """Bytes of an arena that storages take turns in; members stand in the order in which they live."""
+    """Bytes of an arena that storages occupy in turn; members are in the order of their lifetimes."""
 
     arena: str
     offset: int
@@ -40,7 +40,7 @@ class StoragePool:
         return max(member.bytes for member in self.members)
 
     def record(self) -> dict[str, Any]:
-        """The pool as MiCo states it, with its place in the plan: intervals are (tensor, first time, last time)."""
+        """Return the pool in MiCo's form, with its place in the plan: intervals are (tensor, first time, last time)."""
         return {
             "arena": self.arena, "offset": self.offset, "size": self.bytes,
             "tensors": [member.name for member in self.members],
@@ -49,7 +49,7 @@ class StoragePool:
 
 
 def memory_pools(plan: Plan) -> list[StoragePool]:
-    """The pools of every arena that uses bytes again, in the order of arenas and offsets. O(storages log storages).
+    """Return the pools of every arena that reuses bytes, in the order of arenas and offsets. O(storages log storages).
 
     Raises INVALID_PLAN for a plan of another layout, or one that does not state its layout.
     """
@@ -77,14 +77,14 @@ def memory_pools(plan: Plan) -> list[StoragePool]:
 
 
 def tensor_to_pool(pools: list[StoragePool]) -> dict[str, tuple[int, int]]:
-    """(pool, offset in it) of each storage by the name of its first tensor; the offset is 0 always (004)."""
+    """Return (pool, offset in it) of each storage by the name of its first tensor; the offset is always 0 (004)."""
     return {member.name: (k, 0) for k, pool in enumerate(pools) for member in pool.members}
 
 
 def tensor_lifetimes(plan: Plan) -> dict[str, Lifetime]:
-    """The lifetime of each tensor of an arena that uses bytes again: from its writer to its own last reader.
+    """Return the lifetime of each tensor of an arena that reuses bytes: from its writer to its own last reader.
 
-    What a view shows lives on as long as the view: see `PoolMember.lifetime`. O(tensors).
+    The bytes that a view shows stay occupied as long as the view lives: see `PoolMember.lifetime`. O(tensors).
     """
     t = plan.allocation.tensors
     reuse = [arena.reuse for arena in plan.allocation.arenas]

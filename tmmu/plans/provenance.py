@@ -1,4 +1,4 @@
-"""What a plan was made from: the section of the file, with the hashes of 001 that it states.
+"""The provenance of a plan: the section of the file about its origin, with the hashes of 001 that it states.
 
 spec: P1.2, P2.2, R2.1, A2.5, T10.7
 """
@@ -14,16 +14,16 @@ from tmmu.plans import sharding
 from tmmu.plans.sections import BOUNDS, PlacementBound, Provenance
 
 EFFORT = ("effort", "bounds")
-"""What is stated of a search, both or neither."""
+"""The keys about a search: both or neither are present."""
 OPTIONAL = (*EFFORT, "fixed")
-"""What is not there where there is nothing to state."""
+"""The keys that may be absent."""
 
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest")
-"""The hashes that the section states; `file_digest` stands beside all sections."""
+"""The hashes that the section states; `file_digest` is beside all sections."""
 
 
 def digest(value: Any, place: str) -> bytes:
-    """A SHA-256."""
+    """Check and return a SHA-256."""
     if not isinstance(value, bytes) or len(value) != 32:
         raise unexpected(place, "a SHA-256 of 32 bytes", value)
     return value
@@ -65,7 +65,7 @@ def _fixed(value: Any, place: str) -> dict[str, int]:
 
 
 def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
-    """The section in a decoded object, and the hashes that it states."""
+    """Read the section from a decoded object; return it and the hashes that it states."""
     readers: dict[str, Any] = {
         "model": text,
         "mode": lambda item, at: one_of(item, MODES, at),
@@ -94,14 +94,14 @@ def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
         raise refuse("provenance.world_size", f"expected {ranks}, the ranks of the mesh, got {origin.world_size}")
     if (origin.address_token_digest is None) == (origin.layout == "hashed"):
         place = "provenance.address_token_digest"
-        raise refuse(place, "it is there for the layout hashed, and null for every other")
+        raise refuse(place, "expected a digest for the layout hashed, and null for every other layout")
     if (origin.effort is None) != ("bounds" not in found) or (origin.effort is not None and origin.layout != "packed"):
-        raise refuse("provenance.effort", "it is there with bounds, in the layout packed alone")
+        raise refuse("provenance.effort", "expected effort and bounds together, and only in the layout packed")
     return origin, hashes
 
 
 def provenance_object(origin: Provenance) -> dict[str, Any]:
-    """The section as it stands in a file, without its hashes."""
+    """Convert the section to an object for a file, without its hashes."""
     stated = {
         **origin.__dict__, "bindings": bindings_object(origin.bindings), "bounds": [*map(list, origin.bounds)],
         "fixed": dict(origin.fixed),

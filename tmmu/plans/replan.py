@@ -1,4 +1,4 @@
-"""One plan in the place of another: the key by which a cache keeps plans, and the record that a trace holds of it.
+"""Replacing one plan by another: the key by which a cache keeps plans, and the record in a trace.
 
 spec: R6.9, R6.10
 """
@@ -18,11 +18,11 @@ from tmmu.plans.gate import SPEC_VERSION
 from tmmu.plans.sections import Plan
 
 NO_SHAPE: Mapping[str, int] = {}
-"""That of plans that were exchanged for another reason than a shape."""
+"""The shape of a replacement that has another reason than a shape."""
 
 
 def shape_envelope_hash(bindings: Bindings) -> bytes:
-    """The digest of all that fixes or bounds a shape: sizes, ranges, shapes, values, what is stated. spec: R6.9"""
+    """Return the digest of all that fixes or bounds a shape: sizes, ranges, shapes, values, stated sizes. spec: R6.9"""
     known = bindings_object(bindings)
     stated = [known[name] for name in ("stated", "steps") if name in known]
     return canonical.digest(
@@ -31,9 +31,10 @@ def shape_envelope_hash(bindings: Bindings) -> bytes:
 
 
 def replan_key(plan: Plan) -> bytes:
-    """Under which key a cache keeps a plan: equal keys, equal layouts. spec: R6.9
+    """Return the key under which a cache keeps a plan: equal keys, equal layouts. spec: R6.9
 
-    001's three (shape envelope, mode, arena configuration), with what else the layout of a plan follows from.
+    It consists of 001's three parts (shape envelope, mode, arena configuration), and everything else that determines
+    the layout of a plan.
     """
     hashes = file.hashes(plan)
     donated = list(plan.bindings.donated)
@@ -48,14 +49,14 @@ def replan_key(plan: Plan) -> bytes:
 
 
 def envelope(bindings: Bindings) -> dict[str, tuple[int, int]]:
-    """Every dimension that has a name, with its range: of one size where it is bound."""
+    """Return every named dimension with its range; a bound dimension has a range of one size."""
     return {**{name: (size, size) for name, size in bindings.dims.items()}, **bindings.ranges}
 
 
 def in_units(plan: Plan, shape: Mapping[str, int]) -> dict[str, int]:
-    """A shape with each dimension that has a step in its units, which the plan's envelope holds.
+    """Convert each dimension of a shape that has a step to its units, which the plan's envelope has.
 
-    Raises CONTRACT_VIOLATION for a size on no step, under every policy. spec: R6.14
+    Raises CONTRACT_VIOLATION for a size between steps, under every policy. spec: R6.14
     """
     steps, found = plan.bindings.steps, dict[str, int]()
     for name, size in shape.items():
@@ -78,9 +79,8 @@ def in_units(plan: Plan, shape: Mapping[str, int]) -> dict[str, int]:
 class ReplanRecord:
     """The trace record of one replan: when, why, and which plan replaced which.
 
-    `t` is the iteration that the safepoint opens; the new plan is in force from it on, and checkpoints from then on
-    store its hash. `shape` is the one that was asked for, without any where the caller exchanged plans for another
-    reason.
+    `t` is the iteration that the safepoint opens. The new plan is in force from it on, and checkpoints from then on
+    store its hash. `shape` is the requested one; it is empty if the caller replaced plans for another reason.
     """
 
     t: int
@@ -95,14 +95,14 @@ class ReplanRecord:
 
     @classmethod
     def between(cls, old: Plan, new: Plan, t: int, reason: str, shape: Mapping[str, int] = NO_SHAPE) -> ReplanRecord:
-        """The record of `new` taking the place of `old`. Raises INVALID_PLAN for a plan without provenance. O(plan)."""
+        """Build the record of `new` replacing `old`. Raises INVALID_PLAN for a plan without provenance. O(plan)."""
         return cls(
             t, reason, dict(sorted(shape.items())), envelope(old.bindings), envelope(new.bindings),
             replan_key(old), replan_key(new), file.identity(old), file.identity(new),
         )  # fmt: skip
 
     def to_object(self) -> dict[str, Any]:
-        """The record as a trace holds it (`spec/records.cddl`): text keys, integers, bytes."""
+        """Return the record as a trace stores it (`spec/records.cddl`): text keys, integers, bytes."""
         envelopes = {
             name: {dim: list(ends) for dim, ends in getattr(self, name).items()}
             for name in ("old_envelope", "new_envelope")

@@ -1,7 +1,7 @@
-"""A plan: its allocation, and the sections that may stand beside it, each there whole or not at all.
+"""A plan: its allocation, and optional sections, each present as a whole or absent.
 
-Claims are what a plan states beyond safety, provenance is what it was made from. Whatever is absent is `None` and is
-never made up; what cannot do without a section asks for it and is refused. spec: P2.1, P2.2
+Claims are what a plan states beyond safety; provenance is its origin. An absent section is `None` and is never made up.
+An operation that needs a section raises INVALID_PLAN without it. spec: P2.1, P2.2
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Section = TypeVar("Section")
 
 
 class Usage(NamedTuple):
-    """What a plan claims of one arena; None is not claimed.
+    """The claims of a plan about one arena; None is not claimed.
 
     `footprint` bytes are needed, `peak_live_bytes` are live at `peak_step`. `slots` is the number of its logical slots
-    and `max_live` the most storages live at one step, reached at `max_live_step`; `minimal` claims that the two are
-    equal (T5 states where that is not claimed).
+    and `max_live` the most storages live at one step, reached at `max_live_step`. `minimal` claims that the two are
+    equal (T5 defines when that is not claimed).
     """
 
     footprint: int | None = None
@@ -41,7 +41,7 @@ class Usage(NamedTuple):
 
 
 class ArenaUse(NamedTuple):
-    """What an arena is for, and where its bytes come from: the part of the configuration that safety does not need."""
+    """The purpose of an arena and the origin of its bytes: the part of the configuration that safety does not need."""
 
     roles: tuple[Role, ...]
     page_size: int
@@ -50,12 +50,12 @@ class ArenaUse(NamedTuple):
 
     @classmethod
     def of(cls, arena: ArenaConfiguration) -> ArenaUse:
-        """That part of an arena's configuration."""
+        """Return that part of an arena's configuration."""
         return cls(arena.roles, arena.page_size, arena.device, arena.memory)
 
 
 class ClaimedConfiguration(NamedTuple):
-    """Which rule put each tensor into which arena: `uses` has a row for each arena of the allocation (M3)."""
+    """The configuration that decided the arena of each tensor: `uses` has a row for each arena of the plan (M3)."""
 
     uses: tuple[ArenaUse, ...]
     policy: ArenaPolicy
@@ -63,7 +63,7 @@ class ClaimedConfiguration(NamedTuple):
 
 @dataclass(frozen=True)
 class Claims:
-    """What a plan claims beyond safety: of each arena, of its logical slots, and of its configuration."""
+    """The claims of a plan beyond safety: about each arena, its logical slots, and its configuration."""
 
     usage: tuple[Usage, ...]
     slots: Slots | None = None
@@ -71,7 +71,7 @@ class Claims:
 
 
 class PlacementBound(NamedTuple):
-    """That no placement of an arena's storages ends before `bytes`, and what shows it: a word of `BOUNDS`."""
+    """A proof that no placement of an arena's storages ends before `bytes`; `by` is its origin, a word of `BOUNDS`."""
 
     bytes: int
     by: str
@@ -79,22 +79,22 @@ class PlacementBound(NamedTuple):
 
 BOUNDS = {
     "live": "live at one step, padded to the alignment",
-    "fixed": "where the highest that is fixed ends",
+    "fixed": "the end of the highest fixed storage",
     "sequence": "one after the other",
     "search": "a complete search found none",
 }
-"""What shows a bound, in words; what is live is padded to the arena's alignment, but for what lies on top."""
+"""The origins of bounds, in words; live bytes are padded to the arena's alignment, except for the topmost storage."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a plan was made from: the model and its digests, bindings, and what the planner was asked.
+    """The origin of a plan: the model and its digests, bindings, and the planner's options.
 
-    `ir_hash` is the digest of the planned graph, `source_digest` that of the model file it was read from,
-    `address_token_digest` that of the token that the addresses of the layout `hashed` derive from (A2). `bindings` have
-    no ranges: these are the envelope's. `shard_spec` is empty for one rank (R7). `effort` is that at which the plan was
-    found, if any was asked for, and `bounds` what was then known to be needed of each arena. `fixed` are the bytes of
-    their arenas at which tensors had to begin, by name.
+    `ir_hash` is the digest of the planned graph, `source_digest` that of the model file, and `address_token_digest`
+    that of the token from which the layout `hashed` derives addresses (A2). `bindings` have no ranges: these are the
+    envelope's. `shard_spec` is empty for one rank (R7). `effort` is the search effort at which the plan was found, if
+    one was requested, and `bounds` are the lower bounds then known for each arena. `fixed` maps tensors to the bytes of
+    their arenas where they had to begin.
     """
 
     model: str
@@ -116,11 +116,11 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """How the sizes of a plan's tensors depend on the dimensions that are left open (R6).
+    """How the sizes of a plan's tensors depend on the open dimensions (R6).
 
     `ranges` are (low, high), both included, by dimension, in the order of their names. `size` is the row of `terms`
-    that gives each tensor's bytes; `points` are shapes, one size for each dimension, and `largest_at` that at which
-    each tensor is as large as planned. `policy` is what a run does with a shape outside the envelope.
+    that gives each tensor's bytes. `points` are shapes, one size for each dimension, and `largest_at` is the shape at
+    which each tensor has its planned size. `policy` is the reaction of a run to a shape outside the envelope.
     """
 
     policy: str
@@ -131,7 +131,7 @@ class Envelope:
     largest_at: U32
 
     def point(self, tensor: int) -> list[int]:
-        """The shape at which a tensor is largest."""
+        """Return the shape at which a tensor is largest."""
         row = int(self.largest_at[tensor]) * len(self.ranges)
         found: list[int] = self.points[row : row + len(self.ranges)].tolist()
         return found
@@ -142,58 +142,58 @@ class Envelope:
             for a, b in ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         )
 
-    __hash__ = None  # type: ignore[assignment]  # as of a table
+    __hash__ = None  # type: ignore[assignment]  # like a table
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An allocation with steps, and what else is stated of it."""
+    """An allocation with steps, and the other sections."""
 
     allocation: Allocation
     claims: Claims | None = None
     provenance: Provenance | None = None
     shards: Shards | None = None
-    """Which part of which tensor this rank holds (R7)."""
+    """The part of each tensor that this rank holds (R7)."""
     envelope: Envelope | None = None
 
     @property
     def placement(self) -> Placement:
-        """What a plan has whether or not it states accesses: arenas and storages."""
+        """The arenas and storages, which a plan has whether or not it states accesses."""
         return self.allocation
 
     @property
     def origin(self) -> Provenance:
-        """The provenance, or a refusal."""
+        """The provenance; raises INVALID_PLAN without it."""
         return needed(self.provenance, "provenance")
 
     @property
     def usage(self) -> tuple[Usage, ...]:
-        """The claims of each arena, or a refusal."""
+        """The claims about each arena; raises INVALID_PLAN without claims."""
         return needed(self.claims, "claims").usage
 
     @property
     def slots(self) -> Slots:
-        """The logical slots, or a refusal."""
+        """The logical slots; raises INVALID_PLAN without them."""
         return needed(needed(self.claims, "claims").slots, "claims.slots")
 
     @property
     def configuration(self) -> ClaimedConfiguration:
-        """The arena configuration, or a refusal."""
+        """The arena configuration; raises INVALID_PLAN without it."""
         return needed(needed(self.claims, "claims").configuration, "claims.configuration")
 
     @property
     def ranges(self) -> Mapping[str, tuple[int, int]]:
-        """The dimensions that are left open."""
+        """The open dimensions."""
         return {} if self.envelope is None else self.envelope.ranges
 
     @property
     def bindings(self) -> Bindings:
-        """What is known of how shapes were bound: the provenance's bindings, if any, with the envelope's ranges."""
+        """The known bindings of shapes: the provenance's bindings, if any, with the envelope's ranges."""
         known = Bindings() if self.provenance is None else self.provenance.bindings
         return replace(known, ranges=self.ranges)
 
     def sizes(self) -> list[Dim]:
-        """The bytes of each tensor: a number, or an expression over the envelope. O(terms + tensors).
+        """Return the bytes of each tensor: a number, or an expression over the envelope. O(terms + tensors).
 
         Raises ValueError for malformed terms, which the gate refuses.
         """
@@ -206,29 +206,29 @@ class Plan:
 
 @dataclass(frozen=True)
 class BufferPlan:
-    """Lifetimes without accesses: each buffer is a storage of its own and shares nothing."""
+    """Lifetimes without accesses: each buffer is a separate storage and shares nothing."""
 
     buffers: Buffers
     claims: Claims | None = None
 
     @property
     def placement(self) -> Placement:
-        """What a plan has whether or not it states accesses: arenas and storages."""
+        """The arenas and storages, which a plan has whether or not it states accesses."""
         return self.buffers
 
 
 def needed(section: Section | None, name: str) -> Section:
-    """The section, or INVALID_PLAN: what the caller does cannot do without it."""
+    """Return the section, or raise INVALID_PLAN if it is absent."""
     if section is None:
         raise TmmuError(
-            "INVALID_PLAN", "the plan does not have this section, and what was asked needs it", place=name,
+            "INVALID_PLAN", "the plan does not have this section, which this operation needs", place=name,
             fix="use a plan that `tmmu plan` wrote",
         )  # fmt: skip
     return section
 
 
 def configured(plan: Plan) -> tuple[ArenaConfiguration, ...]:
-    """The arenas as the planner is given them: what the allocation states of each, and what the claims do."""
+    """Return the arenas as the planner's configuration: from the allocation and the claims."""
     return tuple(
         ArenaConfiguration(a.name, use.roles, a.capacity, a.alignment, use.page_size, a.reuse, use.device, use.memory)
         for a, use in zip(plan.allocation.arenas, plan.configuration.uses, strict=True)
@@ -236,7 +236,7 @@ def configured(plan: Plan) -> tuple[ArenaConfiguration, ...]:
 
 
 def amended(plan: Plan, **changes: Any) -> Plan:
-    """`plan` with other fields, each in the section that has it; nothing else is adapted."""
+    """Return `plan` with other fields, each in the section that has it; nothing else is adapted."""
     for name in ("allocation", "claims", "provenance"):
         section = getattr(plan, name)
         if section is not None:

@@ -1,8 +1,7 @@
 """The shard spec as an object in the plan: its form, for planner and verifier (R7).
 
-Both begin here and share nothing after it: this checks that names are known and numbers in range, not what follows
-from them. The empty object is the spec of one rank.
-spec: R7.1, R7.2, R7.3, R7.4
+Planner and verifier share only this check: names are known and numbers in range. They share nothing of what follows
+from a spec. The empty object is the spec of one rank. spec: R7.1, R7.2, R7.3, R7.4
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from tmmu.core.vocabulary import Role, too_many
 
 KEYS = ("mesh", "pad", "zero_axis", "zero_stage", "pipeline_axis", "stages", "rules", "operators")
 MAX_AXES, MAX_ENTRIES, MAX_TEXT = 16, 10_000, 1_000
-"""What a spec may hold at most: axes, entries of a list, characters of a text."""
+"""The limits of a spec: axes, entries of a list, characters of a text."""
 
 
 def mesh(spec: dict[str, Any]) -> list[tuple[str, int]]:
-    """The axes of the mesh with their sizes; none for the empty spec."""
+    """Return the axes of the mesh with their sizes; none for the empty spec."""
     return [(name, size) for name, size in spec.get("mesh", ())]
 
 
 def ranks(spec: dict[str, Any]) -> int:
-    """How many ranks there are: the product of the axes."""
+    """Return the number of ranks: the product of the axes."""
     return math.prod(size for _, size in mesh(spec))
 
 
 def read(value: Any) -> dict[str, Any]:
-    """`value` if it is a shard spec; ValueError names what is wrong with it. O(spec)."""
+    """Check that `value` is a shard spec and return it; ValueError names the error. O(spec)."""
     if not isinstance(value, dict):
         raise ValueError(f"expected a map, got {shown(value)}")
     if not value:
@@ -80,7 +79,7 @@ def _list(value: Any, where: str) -> list[Any]:
 
 def _map(value: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(value, dict) or set(value) != set(keys):
-        raise ValueError(f"{where} does not have the keys {', '.join(keys)} and no others")
+        raise ValueError(f"expected exactly the keys {', '.join(keys)} in {where}")
     return value
 
 
@@ -91,7 +90,7 @@ def _axes(value: Any) -> dict[str, int]:
             raise expected("a pair of name and size", entry, "an axis of the mesh")
         name, size = _text(entry[0], "the name of an axis"), entry[1]
         if not name or name in found or "/" in name or "." in name:
-            raise ValueError(f"the name of the axis {name!r} is empty, used twice, or holds a slash or a point")
+            raise ValueError(f"the name of the axis {name!r} is empty, used twice, or contains a slash or a point")
         if type(size) is not int or not 1 <= size < 1 << 32:
             raise expected("an integer from 1 to 2^32 - 1", size, f"the size of the axis {name!r}")
         found[name] = size
@@ -102,7 +101,7 @@ def _axes(value: Any) -> dict[str, int]:
 
 def _stages(value: Any, size: int) -> None:
     if _list(value, "stages") and len(value) != size:
-        raise ValueError(f"stages lists {len(value)} stages where the pipeline's axis has {size}")
+        raise ValueError(f"expected {size} stages, the size of the pipeline's axis, got {len(value)}")
     for k, patterns in enumerate(value):
         for pattern in _list(patterns, f"stages[{k}]"):
             _text(pattern, f"a pattern of stages[{k}]")
@@ -128,4 +127,4 @@ def _operator(value: Any) -> None:
     _text(operator["op"], "the name of an operator")
     for dimension in _list(operator["across"], "across"):
         if type(dimension) is not int or not -256 <= dimension <= -1:
-            raise ValueError(f"across lists {dimension!r}: dimensions are counted from the last, -1, to -256")
+            raise ValueError(f"expected dimensions from -1 (the last) to -256 in across, got {dimension!r}")

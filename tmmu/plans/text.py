@@ -1,9 +1,8 @@
-"""A plan as text, a statement a line (`spec/text-plan.md`): what `.plan.txt` files hold, read here and written by
-`tmmu.plans.text_writer`.
+"""Read a plan as text, a statement a line (`spec/text-plan.md`): the contents of `.plan.txt` files.
 
-A text states what a person decides: where each tensor lies, what it shares, and the steps. Storages and lifetimes
-follow from that (T1, T2) and are worked out here; what they come to is a plan like any other and goes through the
-gate. The writer in C of the same statements is `spec/plan_text.h`.
+A text states what a person decides: the address of each tensor, its sharing, and the steps. Storages and lifetimes
+follow from these (T1, T2) and are computed here. The result is a plan like any other and goes through the gate.
+`tmmu.plans.text_writer` writes this format; the writer in C is `spec/plan_text.h`.
 spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7
 """
 
@@ -24,20 +23,20 @@ FORMAT = Format("tmmu-plan-text", 1, "INVALID_PLAN", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "stash", "donated", "align", "type",
      "view", "inplace", "alias", "changes", "live", "loop", "exclusive", "body", "persistent", "scattered"),
 ))  # fmt: skip
-"""The first line of a text plan, and the words that a name must be quoted to be."""
+"""The first line of a text plan, and the words that must be quoted if they are names."""
 
 GRAPH = ("step", "begin", "arm", "end")
 STATEMENTS = ("arena", "tensor", "buffer", *GRAPH, "apart", "claim", "unproduced")
 ROLE_WORDS = {str(role): role for role in Role if role is not Role.ACTIVATION}
 FLAGS = {"input": IS_INPUT, "output": IS_OUTPUT | IS_RETURNED, "saved": IS_SAVED | IS_RETURNED, "stash": IS_SAVED}
-"""What a word makes of a tensor's flags: `stash` is what backward steps of the plan itself read, `saved` the caller."""
+"""The flags that a word sets: backward steps of the plan itself read `stash` tensors, the caller reads `saved` ones."""
 LINKS = {"view": Shares.VIEW, "inplace": Shares.IN_PLACE, "alias": Shares.ALIAS}
 MARKS = frozenset((*ROLE_WORDS, *FLAGS, *LINKS, "donated", "align", "type"))
 CLAIMS = {"slots": "slots", "footprint": "footprint", "peak": "peak_live_bytes"}
 
 
 def read(data: bytes, file: str) -> Plan | BufferPlan:
-    """The plan that a text states, lifetimes and storages worked out. O(bytes).
+    """Read the plan that a text states, and compute lifetimes and storages. O(bytes).
 
     Raises INVALID_PLAN with FILE:LINE:COLUMN as the file.
     """
@@ -46,13 +45,13 @@ def read(data: bytes, file: str) -> Plan | BufferPlan:
         word = statement.take("a statement")
         if word not in found:
             raise statement.refuse(f"unknown statement {word}", f"use one of {', '.join(STATEMENTS)}")
-        # What makes up the steps is one list: the order of its lines is the execution order.
+        # The statements of steps form one list: the order of its lines is the execution order.
         found["step" if word in GRAPH else word].append(statement)
-    return _Reading(found).plan()
+    return _Builder(found).plan()
 
 
-class _Reading:
-    """A plan in the making; `found` are the statements by their first word, in the order of the lines."""
+class _Builder:
+    """A plan under construction; `found` are the statements by their first word, in the order of the lines."""
 
     def __init__(self, found: dict[str, list[TextLine]]) -> None:
         self.found = found
@@ -90,13 +89,13 @@ class _Reading:
             mark = 1 if error.is_circular else None
             raise self.found["tensor"][error.row].refuse(error.what, error.fix, mark) from error
 
-    def placed(self, statement: TextLine) -> tuple[int, int, int]:
-        """`BYTES ARENA OFFSET`."""
+    def _take_place(self, statement: TextLine) -> tuple[int, int, int]:
+        """Take `BYTES ARENA OFFSET`."""
         return statement.integer("bytes"), statement.row(self.arena_rows, "arena"), statement.integer("an offset")
 
     def tensor(self, name: str, statement: TextLine) -> StatedTensor:
-        """One line. spec: X2.2"""
-        size, arena, offset = self.placed(statement)
+        """Read the line of a tensor. spec: X2.2"""
+        size, arena, offset = self._take_place(statement)
         role: Role | None = None
         flags, dtype, alignment, link, donated = 0, "uint8", None, (Shares.NONE, NONE, 0), False
         for word in statement.words(MARKS):
@@ -113,17 +112,18 @@ class _Reading:
                     raise statement.refuse("it shares with two tensors", "write one of view, inplace and alias")
                 of = statement.row(self.rows, "tensor")
                 link = LINKS[word], of, statement.integer("a byte of the base") if word == "view" else 0
-        # What the caller keeps it reads again at the end, unless it gives it up, which only the caller can state.
+        # The caller reads the tensors that it keeps again at the end, unless it donates them, which only the caller can
+        # state.
         flags |= IS_RETURNED if role in KEPT and not donated else 0
         alignment = element_alignment(dtype) if alignment is None else alignment
         return StatedTensor(name, size, arena, offset, role or Role.ACTIVATION, flags, dtype, alignment, *link)
 
     def buffers(self) -> Buffers:
-        """Lifetimes without accesses. spec: X2.6"""
+        """Read lifetimes without accesses. spec: X2.6"""
         rows: list[tuple[int, ...]] = []
         for statement in self.found["buffer"]:
             self.rows[statement.new(self.rows, "buffer")] = len(rows)
-            size, arena, offset = self.placed(statement)
+            size, arena, offset = self._take_place(statement)
             statement.expect("live")
             birth = statement.integer("a step", 0, NONE)
             death = statement.integer("a step", birth, NONE)
@@ -137,27 +137,27 @@ class _Reading:
         return tuple(statement.pair(self.rows, what) for statement in self.found["apart"])
 
     def claims(self) -> Claims | None:
-        """What is claimed of each arena, absent where nothing is. spec: X2.7"""
+        """Read the claims about each arena; None without any. spec: X2.7"""
         usage = [Usage()] * len(self.arenas)
         for statement in self.found["claim"]:
             field = statement.choice(CLAIMS, "a claim")
             arena = statement.row(self.arena_rows, "arena")
             if getattr(usage[arena], field) is not None:
-                raise statement.refuse("it is claimed twice", "claim it once")
+                raise statement.refuse("the claim occurs twice", "claim it once")
             claimed: dict[str, Any] = {field: statement.integer("a number")}
             usage[arena] = usage[arena]._replace(**claimed)
             statement.end()
         return Claims(tuple(usage)) if self.found["claim"] else None
 
     def graph(self) -> None:
-        """Steps and bodies, in the order of the lines. spec: X2.3, X2.4"""
+        """Read steps and bodies, in the order of the lines. spec: X2.3, X2.4"""
         begun: list[TextLine] = []
         for statement in self.found["step"]:
             word = statement.first
             if word in ("step", "begin"):
                 self.nodes.add(name := statement.new(self.nodes, "step"))
                 op = operator(statement.name("an operator"))
-                reads, writes, changes = self.touched(statement)
+                reads, writes, changes = self._take_accesses(statement)
                 if word == "step":
                     self.building.step(name, op, reads, writes, changes)
                     statement.end()
@@ -169,10 +169,12 @@ class _Reading:
                     words |= {option: True} if option in words else {}
                     given = statement.new(self.building.bodies, "body") if option == "body" else given
                 if all(words.values()):
-                    raise statement.refuse("arms of a node that iterates are not exclusive", "drop one of the two")
+                    raise statement.refuse(
+                        "branches of a node that iterates cannot be exclusive", "drop one of the two"
+                    )
                 self.building.begin(
                     name, op, reads, writes, iterates=words["loop"], exclusive=words["exclusive"],
-                    body=self.fresh(statement, given), changes=changes,
+                    body=self._check_new_body(statement, given), changes=changes,
                 )  # fmt: skip
                 continue
             if not begun:
@@ -181,24 +183,24 @@ class _Reading:
                 given = self.building.next_body
                 given = given if statement.peek() is None else statement.new(self.building.bodies, "body")
                 statement.end()
-                self.building.arm(self.fresh(statement, given))
+                self.building.arm(self._check_new_body(statement, given))
                 continue
             if (ended := statement.name("a step")) != self.building.opened:
-                raise statement.refuse(f"{ended!r} is ended, {self.building.opened!r} is open")
-            self.building.end(*self.touched(statement))
+                raise statement.refuse(f"expected the end of {self.building.opened!r}, got the end of {ended!r}")
+            self.building.end(*self._take_accesses(statement))
             statement.end()
             begun.pop()
         if begun:
-            raise begun[-1].refuse("it has no end", "write end NAME", 0)
+            raise begun[-1].refuse("begin without end", "write end NAME", 0)
 
-    def fresh(self, statement: TextLine, body: str) -> str:
-        """The name of a body that no other has."""
+    def _check_new_body(self, statement: TextLine, body: str) -> str:
+        """Check that no other body has this name, and return it."""
         if body in self.building.bodies:
-            raise statement.refuse(f"body {body!r} twice", "give each one a name of its own")
+            raise statement.refuse(f"body {body!r} is declared twice", "give each a different name")
         return body
 
-    def touched(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """`READS -> WRITES [changes NAMES]`."""
+    def _take_accesses(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Take `READS -> WRITES [changes NAMES]`."""
         reads = statement.rows(self.rows, "tensor")
         statement.expect(ARROW)
         writes = statement.rows(self.rows, "tensor")
@@ -206,5 +208,7 @@ class _Reading:
         if statement.taken("changes"):
             changed = statement.rows(self.rows, "tensor")
             if not changed or not set(changed) <= set(writes):
-                raise statement.refuse("a step changes tensors that it writes", "list each among the writes as well")
+                raise statement.refuse(
+                    "the changes of a step must be among its writes", "list each of them among the writes as well"
+                )
         return reads, writes, changed

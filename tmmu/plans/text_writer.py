@@ -1,8 +1,8 @@
-"""The text of a plan: the inverse of `tmmu.plans.text` on allocations.
+"""Write a plan as text: the inverse of `tmmu.plans.text` on allocations.
 
-Storages and lifetimes are not written: they follow. So a text is read again before it is returned, and a plan that
-states other than what follows (a lifetime without an access for it, bytes shared without a reason) is refused with the
-column that differs. spec: X2.8
+Storages and lifetimes are not written: they follow from the text. So a text is read again before it is returned. A plan
+whose storages or lifetimes do not follow (a lifetime without an access for it, bytes shared without a reason) is
+refused, naming the column that differs. spec: X2.8
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from tmmu.plans.sections import BufferPlan, Plan, Usage
 
 
 def write(plan: Plan | BufferPlan) -> str:
-    """The plan as text: its allocation or its buffers, and what it claims of slots, footprint and peak. O(plan).
+    """Return the plan as text: its allocation or its buffers, and its claims of slots, footprint and peak. O(plan).
 
-    Raises INVALID_PLAN where a text would be read as another allocation.
+    Raises INVALID_PLAN if the text would be read as another allocation.
     """
     body: Allocation | Buffers = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     found = "".join(f"{line}\n" for line in _lines(plan, body))
     try:
         again = text.read(found.encode(), "text")
     except TmmuError as error:
-        raise TmmuError("INVALID_PLAN", f"a text cannot state it: {error.what}", fix="keep it binary") from error
+        raise TmmuError("INVALID_PLAN", f"a text cannot represent it: {error.what}", fix="keep it binary") from error
     other = again.buffers if isinstance(again, BufferPlan) else again.allocation
     if other != body:
-        raise TmmuError("INVALID_PLAN", f"a text cannot state it: {_difference(body, other)}", fix="keep it binary")
+        raise TmmuError("INVALID_PLAN", f"a text cannot represent it: {_difference(body, other)}", fix="keep it binary")
     return found
 
 
 def _difference(body: Placement, other: Placement) -> str:
-    """The first column in which what would be read is another."""
+    """Describe the first column that would be read differently."""
     if type(body) is not type(other):
         return "it has neither tensors nor buffers"
     part = next(f.name for f in fields(body) if getattr(body, f.name) != getattr(other, f.name))
@@ -129,7 +129,7 @@ def _marks(role: Role, flags: int) -> list[str]:
 
 
 def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
-    """Steps in order; an `arm` stands where the steps of a node's next body begin."""
+    """Yield the steps in order, with an `arm` before the steps of a node's next body."""
     steps, bodies = body.steps, body.bodies
     owned: dict[int, list[int]] = {}
     for b, enter in enumerate(bodies.enter.tolist()):
@@ -162,5 +162,5 @@ def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
 
 
 def _body_name(name: str, owner: str, place: int) -> tuple[str, ...]:
-    """The name of a body, where it is not the one that a text gives it by itself."""
+    """Return the name of a body, unless it is the default name in a text."""
     return () if name == f"{owner}/{place}" else (_name(name),)
