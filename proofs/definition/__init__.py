@@ -1,1 +1,1 @@
-"""What a safe plan is: the promises in English, the naive checker, and the violations that it finds."""
+"""Define what a safe plan is: the promises, the naive checker, and the violations that it finds."""

@@ -1,14 +1,15 @@
-"""The three promises of a memory plan, each as the solver's formula straight from its definition.
+"""Define the three promises of a memory plan, each as a solver formula taken directly from its definition.
 
-1. *No live overlap*: no two storages of one arena that are live at one step have a byte in common.
+1. *No live overlap*: if two storages of one arena are live at one step, they have no byte in common.
 2. *Alignment*: the address of every storage and tensor is a multiple of its alignment, which is a power of two.
-3. *Slot count == max live*: in each arena for which a plan claims it, its slots are as many as the most storages that
-   are live at one step. (Interval lifetimes need no more: `proofs.proving.lemmas.plan.clique_bound`. No colouring is
-   searched.)
+3. *Slot count == max live*: if a plan claims it for an arena, the number of the arena's slots equals the largest number
+   of its storages that are live at one step. (Interval lifetimes need no more:
+   `proofs.proving.lemmas.plan.clique_bound`. The solver searches no colouring.)
 
-Each is asked as: is there a pair, an address, a step that breaks it? The unknowns `i`, `j` and `step` are bit-vectors,
-the plan's columns are tables over them, and no certificate, chain or lemma is used. Beside each question stands one
-that must have an answer (its canary), so that a context in which everything is refuted proves nothing.
+Each promise is asked as a question: is there a pair, an address or a step that breaks it? The unknowns `i`, `j` and
+`step` are bit-vectors, and the plan's columns are tables over them. No certificate, chain or lemma is used. Each
+question has a vacuity check, a second question that must have an answer. It detects a context that refutes everything,
+because there an unsatisfiable question would prove nothing.
 
     python -m proofs.proving.promises PLAN      # asks Z3
 
@@ -25,18 +26,21 @@ from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.sections import Claims
 
 NAME = "definition"
-SENTENCE = "Asked of the definitions themselves: no live overlap, alignment, and slot count == max live where claimed."
+SENTENCE = "Asked directly of the definitions: no live overlap, alignment and, if claimed, slot count == max live."
 
 
 class Finding(NamedTuple):
-    """What breaks a promise: a sentence in the plan's names, and the storages that it is about."""
+    """A case that breaks a promise: a sentence with the plan's names, and the storages that it is about."""
 
     text: str
     storages: tuple[int, ...] = ()
 
 
 class Question(NamedTuple):
-    """A promise as SMT-LIB: tables over unknowns, what breaks it, what must have an answer, and how to read a model."""
+    """A promise as SMT-LIB: its tables over unknowns, the assertion that breaks it, and how to read a model.
+
+    `canary` is the vacuity check, an assertion that must be satisfiable. `rows` is the size of the largest table.
+    """
 
     promise: str
     tables: str
@@ -48,9 +52,12 @@ class Question(NamedTuple):
 
 
 def no_live_overlap(placement: Placement) -> Iterator[Question]:
-    """Two rows i < j: same arena, both live at one step, a byte in common. A row collides with itself: the canary."""
+    """Ask for two rows i < j of one arena that are live at one step and have a byte in common.
+
+    The vacuity check asks for i = j: a row collides with itself.
+    """
     s, names = placement.storages, placement.storage_names()
-    rows = [k for k, size in enumerate(s.bytes.tolist()) if size]  # zero bytes have no byte in common with any
+    rows = [k for k, size in enumerate(s.bytes.tolist()) if size]  # a storage of zero bytes overlaps none
     rows.sort(key=lambda k: (int(s.arena[k]), int(s.offset[k])))
     if len(rows) < 2:
         return
@@ -76,7 +83,7 @@ def no_live_overlap(placement: Placement) -> Iterator[Question]:
 
 
 def alignment(placement: Placement) -> Iterator[Question]:
-    """A row i: an address that is no multiple of its alignment, or an alignment that is no power of two."""
+    """Ask for a row i whose address is not a multiple of its alignment, or whose alignment is not a power of two."""
     s = placement.storages
     of_arena = [placement.arenas[a].alignment for a in s.arena.tolist()]
     rows = list(zip(placement.storage_names(), s.offset.tolist(), s.alignment.tolist(), range(len(s)), strict=True))
@@ -105,7 +112,10 @@ def alignment(placement: Placement) -> Iterator[Question]:
 
 
 def slot_count_is_max_live(placement: Placement, claims: Claims | None) -> Iterator[Question]:
-    """A step at which more storages of an arena live than it has slots; and one at which as many do: the canary."""
+    """Ask, for each arena, for a step that has more live storages than the arena has slots.
+
+    The vacuity check asks for a step that has exactly that many.
+    """
     s, names = placement.storages, placement.storage_names()
     for a, usage in enumerate(() if claims is None else claims.usage):
         slots = usage.slots if usage.minimal else usage.max_live
@@ -131,7 +141,7 @@ def slot_count_is_max_live(placement: Placement, claims: Claims | None) -> Itera
 
 
 def questions(placement: Placement, claims: Claims | None) -> Iterator[Question]:
-    """All that the three promises ask of a plan."""
+    """Yield every question that the three promises ask about a plan."""
     yield from no_live_overlap(placement)
     yield from alignment(placement)
     yield from slot_count_is_max_live(placement, claims)

@@ -1,6 +1,6 @@
-"""Columns as SMT-LIB tables over an unknown row: bit-vectors, chosen by the bits of the row.
+"""Write columns as SMT-LIB tables over an unknown row: bit-vectors, selected by the bits of the row.
 
-What is asked of a table is asked of all its rows at once; comments give the rows' names. spec: V4.7
+A question about a table is a question about all its rows at once. Comments give the rows' names. spec: V4.7
 """
 
 from __future__ import annotations
@@ -11,24 +11,27 @@ from tmmu.core.output import one_line
 
 
 def named(names: Sequence[str]) -> str:
-    """The rows of a table by the plan's own names, for people."""
+    """Return SMT-LIB comments that name each row of a table as the plan does, for readers."""
     return "\n".join(f"; row {k}: {one_line(name)}" for k, name in enumerate(names))
 
 
 def width(values: Sequence[int]) -> int:
-    """The bits of the largest of some numbers."""
+    """Return the number of bits that the largest of some numbers needs, at least 1."""
     return max(1, max(values).bit_length())
 
 
 def unknown(name: str, count: int) -> str:
-    """An unknown row or step below `count`."""
+    """Declare an unknown row or step below `count`, with a predicate `rows_NAME` that bounds it."""
     bits = max(1, (count - 1).bit_length())
     below = f"(define-fun rows_{name} () Bool (bvule {name} (_ bv{count - 1} {bits})))"
     return f"(declare-const {name} (_ BitVec {bits}))\n{below}"
 
 
 def table(name: str, row: str, column: Sequence[int], others: Sequence[int] = ()) -> str:
-    """A column at an unknown row: the leaf whose number the bits of the row spell; `others` are compared with it."""
+    """Define a column at an unknown row: the bits of the row select one leaf of a tree.
+
+    `others` are the values that the column is compared with; the bit-vectors are wide enough for both.
+    """
     size, bits = width([*column, *others]), max(1, (len(column) - 1).bit_length())
     leaves = [f"(_ bv{value} {size})" for value in column]
     for bit in range(bits):

@@ -1,7 +1,7 @@
-"""The obligations that a verdict lists, how each is discharged, and the record of one that a plan violates.
+"""List the obligations of a verdict and how each is discharged, and record a violation of one.
 
-Whatever finds something false in a plan (the naive checker, the comparison with a model, the account of sharding)
-reports a `Violation`, and every output format is made from it. spec: C1.4, C1.5, V4.4
+The naive checker, the comparison with a model and the checks of sharding all report what is false in a plan as a
+`Violation`. Every output format is made from it. spec: C1.4, C1.5, V4.4
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ class Discharge(Enum):
     """How an obligation is discharged."""
 
     BY_COMPARISON = auto()
-    """Values are compared and steps walked; no solver is asked."""
+    """Values are compared and steps are walked. No solver is asked."""
     BY_ROWS = auto()
     """Solvers evaluate its rows (`proofs.proving.obligations`)."""
     OVER_ENVELOPE = auto()
-    """Solvers are asked for each size, where a plan has an envelope."""
+    """Solvers are asked about each size, if a plan has an envelope."""
     OF_SHARDED = auto()
-    """Parts are compared, where a plan has a shard spec."""
+    """Parts are compared, if a plan has a shard spec."""
     OF_FIXED = auto()
-    """Offsets are compared, where some must be what they are."""
+    """Offsets are compared, if some are fixed."""
     OF_ALL_RANKS = auto()
-    """The plans of all ranks are looked at together."""
+    """The plans of all ranks are examined together."""
 
 
 class Obligation(StrEnum):
-    """What must hold of a plan, in the order in which a verdict lists it."""
+    """A statement that must hold of a plan. The members have the order of a verdict's list."""
 
     discharge: Discharge
 
     def __new__(cls, name: str, discharge: Discharge) -> Obligation:
-        """A member by its name in verdicts, with how it is discharged."""
+        """Make a member from its name in verdicts and how it is discharged."""
         member = str.__new__(cls, name)
         member._value_, member.discharge = name, discharge
         return member
@@ -64,12 +64,12 @@ class Obligation(StrEnum):
 
     @property
     def is_compared(self) -> bool:
-        """Whether no solver is asked about it, of one plan."""
+        """Whether no solver is asked about it when one plan is verified."""
         return self.discharge in (Discharge.BY_COMPARISON, Discharge.OF_FIXED, Discharge.OF_SHARDED)
 
 
 def discharged(*how: Discharge) -> tuple[Obligation, ...]:
-    """The obligations that are discharged in one of these ways."""
+    """Return the obligations that are discharged in one of these ways, in the order of a verdict."""
     return tuple(one for one in Obligation if one.discharge in how)
 
 
@@ -77,15 +77,16 @@ OF_STEPS = (
     Obligation.STEPS_ARE_THE_MODEL, Obligation.BODIES_NEST, Obligation.ROLES_HAVE_ARENAS,
     Obligation.TENSORS_WITHIN_STORAGES, Obligation.LIFETIMES_COVER_ACCESSES, Obligation.SHARING_IS_SOUND,
 )  # fmt: skip
-"""Those about steps and tensors, which a plan of lifetimes alone does not have."""
+"""The obligations about steps and tensors. A plan that has only lifetimes does not have them."""
 
 
 class Violation(NamedTuple):
-    """Something false in a plan: the obligation that it violates, a sentence, and where, in the plan's own names.
+    """Something false in a plan: the obligation that it violates, a sentence, and the place, in the plan's own names.
 
-    `first_byte` and `last_byte` are of `arena`. `field` is what is stated falsely, with what is `stated` and what was
-    `recomputed`; of a difference from the model, `node` is the model's. Over an envelope `shape` gives the dimensions
-    at which the `sizes` are found; of all ranks together, `ranks` disagree, about an `element` if there is one.
+    `first_byte` and `last_byte` are of `arena`. `field` names a false statement, with the `stated` and the `recomputed`
+    value. For a difference from the model, `node` is the model's node. Over an envelope, `shape` gives the dimensions
+    that lead to these `sizes`. If all ranks are examined together, `ranks` are those that disagree, and `element` is
+    the element of a tensor that they disagree about, if there is one.
     """
 
     obligation: Obligation
@@ -105,7 +106,7 @@ class Violation(NamedTuple):
     element: tuple[int, ...] | None = None
 
     def witness(self) -> dict[str, Any]:
-        """The same in the fields of the JSON output (C1.5); those of its kind alone."""
+        """Return the violation in the fields of the JSON output (C1.5), with only the fields of its kind."""
         found: dict[str, Any] = {
             "obligation": self.obligation.value, "text": self.text, "tensors": list(self.tensors),
             "steps": [] if self.step is None else [self.step],
@@ -124,6 +125,6 @@ class Violation(NamedTuple):
 
 
 def false_field(obligation: Obligation, field: str, stated: str, recomputed: str) -> Violation:
-    """A field of the plan that states what does not hold."""
+    """Return the violation that a field of the plan states another value than is recomputed."""
     text = f"{field} is stated as {stated}; it is {recomputed}"
     return Violation(obligation, text, field=field, stated=stated, recomputed=recomputed)

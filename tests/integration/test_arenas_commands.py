@@ -258,7 +258,7 @@ def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys
     pinned = plan.configuration.policy.rules[0]._replace(arenas=("fast",))
     file.save(amended(plan, policy=plan.configuration.policy._replace(rules=(pinned,))), "q.cbor")
     assert entry.run(["q.cbor"]) == 1
-    assert "y lies in slow; rule 1 allows fast" in capsys.readouterr().out
+    assert "y is in slow; rule 1 allows fast" in capsys.readouterr().out
 
 
 def test_what_shares_bytes_may_use_the_same_arenas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

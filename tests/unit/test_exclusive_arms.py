@@ -162,7 +162,7 @@ end n ->
 
 
 def test_a_write_in_a_loop_within_an_arm_is_no_write_of_that_arm_alone() -> None:
-    """It may run again: the tensor is written by two steps, not each in an exclusive arm. spec: X4.3, T5.1"""
+    """It may run again: the tensor is written by two steps, but not each is in an exclusive branch. spec: X4.3, T5.1"""
     plan = read(IN_A_LOOP)
     found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
     assert "lifetimes_cover_accesses" in {one.name for one in found if one.verdict == obligations.VIOLATED}

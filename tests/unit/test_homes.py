@@ -83,7 +83,7 @@ def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int)
         policy=plan.configuration.policy._replace(rules=(Rule(("kept",), ops=("y",)), Rule(("kept",), names=("a",)))),
     )
     assert found(plan) == []
-    text = "a lies in rest; rule 2 allows kept"
+    text = "a is in rest; rule 2 allows kept"
     assert found(forbidden) == [Violation("roles_have_arenas", text, ("a",), None, "rest", 64, last)]
     role = changed(plan, "tensors", "a", role=list(Role).index(Role.PARAMETER))
     text = "a has the role parameter, which rest does not hold"

@@ -19,7 +19,7 @@ tensor x 8 m 0 input donated
 tensor a 8 m 8
 """
 RELU, CUT = "step s Relu x -> a\nstep t Relu a -> y\n", "step s Relu x -> a\nstep t Reshape a -> y\n"
-LIES, PERMIT = "it lies elsewhere", "its operation, its operands or the caller do not permit that"
+LIES, PERMIT = "it is at other bytes", "its operation, its operands or the caller do not permit that"
 READS = "step 1 (t), which writes it, does not read x"
 
 

@@ -157,7 +157,7 @@ def inside_itself(plan: Plan) -> Plan:
     return plan
 
 
-NO_RANGE = "does not lie between the enter and the leave of one node"
+NO_RANGE = "is not between the enter and the leave of one node"
 NESTED: list[tuple[str, Change, str]] = [
     ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop1/body' {NO_RANGE}"),
     ("a body without leave", edit("bodies", 2, leave=NONE), f"body 'loop1/body' {NO_RANGE}"),
@@ -174,11 +174,11 @@ NESTED: list[tuple[str, Change, str]] = [
     ("a body between two nodes", edit("bodies", 2, leave=5), NO_RANGE),
     ("an enter that is a whole step", edit("steps", 1, part=WHOLE), NO_RANGE),
     ("a leave of another operation", edit("steps", 3, op=0), NO_RANGE),
-    ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop1/body' stands in another body than its node"),
-    ("a body in another body", edit("bodies", 2, parent=0), "stands in another body than its node"),
-    ("an enter in another body", edit("steps", 1, body=0), "body 'loop1/body' stands in another body than its node"),
-    ("a body inside itself", inside_itself, "body 'if/then' stands in another body than its node"),
-    ("a leave in another body", edit("steps", 3, body=0), "stands in another body than its node"),
+    ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop1/body' is in another body than its node"),
+    ("a body in another body", edit("bodies", 2, parent=0), "is in another body than its node"),
+    ("an enter in another body", edit("steps", 1, body=0), "body 'loop1/body' is in another body than its node"),
+    ("a body inside itself", inside_itself, "body 'if/then' is in another body than its node"),
+    ("a leave in another body", edit("steps", 3, body=0), "is in another body than its node"),
     (
         "a body of another name",
         renamed("bodies", 2, "other/body"),
@@ -187,9 +187,9 @@ NESTED: list[tuple[str, Change, str]] = [
     (
         "a step in a body that is not open",
         edit("steps", 6, body=1),
-        "stands in body 'if/then', which is not open there",
+        "is in body 'if/then', which is not open there",
     ),
-    ("a step of the main graph inside a body", edit("steps", 2, body=0), "stands in body '', which is not open there"),
+    ("a step of the main graph inside a body", edit("steps", 2, body=0), "is in body '', which is not open there"),
     (
         "an enter without bodies",
         lambda plan: changed(changed(plan, "steps", 2, part=ENTER), "steps", 2),
@@ -479,7 +479,7 @@ SLOTS: list[tuple[str, Change, str, str]] = [
         "an odd slot alignment",
         edit("slots", 0, alignment=192),
         "alignment",
-        "slot of a has the alignment 192: no power",
+        "slot of a has the alignment 192: not a power of two",
     ),
     (
         "a slot whose alignment is 0",

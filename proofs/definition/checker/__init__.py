@@ -1,1 +1,1 @@
-"""The naive definition that everything else is measured by: a plan is executed byte by byte, over plain data."""
+"""Execute a plan byte by byte, over plain data: the naive definition that all other checks are measured by."""

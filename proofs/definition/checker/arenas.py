@@ -1,9 +1,9 @@
-"""Which arenas a tensor may lie in, and whether the arenas of a memory fit into it: the checker's own reading.
+"""Check which arenas a tensor may be in, and that the arenas of a memory fit into it: the checker's own reading.
 
-Rules are read from the last to the first, each over all tensors at once, so that the first that matches is the one
-that stays. A tensor's node is the step that writes it, or the first that reads what no step writes. A view lies with
-what it shows, whatever rules say of it; scratch may lie anywhere, as its node may ask for an arena of its own.
-spec: M3.7, M3.8, M3.10, M3.16, T2.9, T2.7, T3.3
+Rules are read from the last to the first, each over all tensors at once, so that the first rule that matches prevails.
+A tensor's node is the step that writes it or, if no step writes it, the first that reads it. A view is in the arena of
+the tensor that it shows, whatever the rules state about it. Scratch may be in any arena, because its node may request a
+separate one. spec: M3.7, M3.8, M3.10, M3.16, T2.9, T2.7, T3.3
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tmmu.plans.sections import ClaimedConfiguration, Plan
 
 Mask = NDArray[np.bool_]
 BY_ROLE = -1
-"""No rule matches: the arena of the role it is."""
+"""No rule matches: the tensor's role decides its arena."""
 
 
 class ArenaPlace(NamedTuple):
-    """Where an arena lies in its memory: from `base` on, a multiple of `alignment`.
+    """The place of an arena in its memory: it begins at `base`, a multiple of `alignment`.
 
     The arena before it begins at `before` and needs `needs` bytes; both are 0 for the first.
     """
@@ -43,12 +43,12 @@ class ArenaPlace(NamedTuple):
 
 
 def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:
-    """Which of the texts one of the patterns fits."""
+    """Return which of the texts match one of the patterns."""
     return np.fromiter(map(Patterns(patterns).fit, texts), np.bool_, len(texts))
 
 
 def steps_of(plan: Plan) -> NDArray[np.int64]:
-    """The step of each tensor's node, the number of steps where no step touches it."""
+    """Return the step of each tensor's node, or the number of steps if no step accesses the tensor."""
     count = len(plan.allocation.steps)
     first = np.full(len(plan.allocation.tensors), count, np.int64)
     lengths = (plan.allocation.steps.reads_at[1:] - plan.allocation.steps.reads_at[:-1]).astype(np.int64)
@@ -60,7 +60,7 @@ def steps_of(plan: Plan) -> NDArray[np.int64]:
 
 
 def rule_of(plan: Plan, policy: ArenaPolicy) -> NDArray[np.int64]:
-    """The row of the first rule that matches each tensor, or BY_ROLE."""
+    """Return, for each tensor, the row of the first rule that matches it, or BY_ROLE."""
     found = np.full(len(plan.allocation.tensors), BY_ROLE, np.int64)
     if not policy.rules:
         return found
@@ -90,7 +90,10 @@ def rule_of(plan: Plan, policy: ArenaPolicy) -> NDArray[np.int64]:
 
 
 def check_arena_assignment(plan: Plan, configuration: ClaimedConfiguration, run: Program) -> Iterator[Violation]:
-    """A tensor that is no view lies in an arena that its rule lists, or that holds its role if no rule matches."""
+    """Check that a tensor is in an arena that its rule lists or, if no rule matches, that holds its role.
+
+    Views are exempt.
+    """
     policy = configuration.policy
     by_role = [frozenset(a for a, use in enumerate(configuration.uses) if role in use.roles) for role in ROLES]
     number = {arena.name: a for a, arena in enumerate(plan.allocation.arenas)}
@@ -105,7 +108,7 @@ def check_arena_assignment(plan: Plan, configuration: ClaimedConfiguration, run:
             text = f"{t.name} has the role {ROLES[role]}, which {here} does not hold"
         elif rule != BY_ROLE and t.arena not in by_rule[rule]:
             listed = ", ".join(policy.rules[rule].arenas)
-            text = f"{t.name} lies in {here}; rule {rule + 1} allows {listed}"
+            text = f"{t.name} is in {here}; rule {rule + 1} allows {listed}"
         else:
             continue
         last = t.address + max(0, t.bytes - 1)
@@ -113,7 +116,7 @@ def check_arena_assignment(plan: Plan, configuration: ClaimedConfiguration, run:
 
 
 def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest: Sequence[int]) -> list[ArenaPlace]:
-    """Where the arenas of each memory lie that need any byte, one behind the other in the order of the plan.
+    """Return the places of the arenas of each memory that need any byte, one behind the other in the order of the plan.
 
     `needs` are the bytes of each arena, `strictest` the strictest alignment in it.
     """
@@ -132,7 +135,7 @@ def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest:
 
 
 def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Violation]:
-    """The arenas of a memory end within its capacity."""
+    """Check that the arenas of a memory end within its capacity."""
     strictest = [arena.alignment for arena in run.arenas]
     for s in run.storages:
         strictest[s.arena] = max(strictest[s.arena], s.alignment)

@@ -1,9 +1,10 @@
-"""What a plan claims of each arena, computed again from its storages: footprint, peak live bytes, most live, slots.
+"""Recompute what a plan claims about each arena from its storages: footprint, peak live bytes, max live, slots.
 
-So are the bytes and the alignment of each slot, from which what a plan wastes is counted. A claim that is false refutes
-the plan, with the field, what is stated and what holds; what is not claimed is not looked at. That `slots` equals the
-most storages live at once is claimed for an arena only where `minimal` says so; where two tensors must not alias and
-their storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3
+The bytes and the alignment of each slot are recomputed too; the waste of a plan is counted from them. A false claim
+refutes the plan, with the field, the stated and the recomputed value. What a plan does not claim is not examined. The
+claim that `slots` equals the largest number of storages live at once is made for an arena only if `minimal` is true. If
+two tensors must not alias and their storages could otherwise share a slot, `minimal` must be false (T5).
+spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tmmu.plans.sections import Claims
 
 
 def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
-    """Every claim that does not hold. O(storages log storages)."""
+    """Yield a violation for every claim that does not hold. O(storages log storages)."""
     needed, joined = footprints(run.arenas, run.storages), _joined(run)
     for a, usage in enumerate(claims.usage):
         place = f"usage[{run.arenas[a].name}]"
@@ -53,14 +54,14 @@ def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
 
 
 def _slots(slots: Slots, stated: int | None, arena: int) -> Iterator[tuple[Obligation, str, int | None, int]]:
-    """How many slots the table has in an arena, and how many of them hold a storage."""
+    """Yield, as rows to compare, how many slots the table has in an arena, and how many of them hold a storage."""
     mine = np.flatnonzero(slots.arena == arena)
     yield Obligation.SLOT_COUNT, "slots", stated, len(mine)
     yield Obligation.SLOT_COUNT, "slots that hold a storage", stated, int(np.isin(mine, slots.of).sum())
 
 
 def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:
-    """Why an arena's slots are not as few as can be."""
+    """Yield the reasons why an arena does not have the fewest possible slots."""
     if slots != most:
         yield f"false: {slots} slots where {most} storages are live at once"
     if joined:
@@ -68,7 +69,10 @@ def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:
 
 
 def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[Violation]:
-    """Every slot that is larger or stricter than what it holds asks for, or less so. A slot has a byte (T7)."""
+    """Yield every slot whose bytes or alignment are not exactly what its storages need.
+
+    A slot has at least a byte (T7).
+    """
     of_arena = exact([arena.alignment for arena in run.arenas])[slots.arena]
     needed = (
         _largest(np.ones(len(slots), np.int64), slots.of, run.columns.bytes),
@@ -83,21 +87,21 @@ def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[Violation]:
 
 
 def _largest(least: Column, slot: Column, amount: Column) -> Column:
-    """Of each slot the largest amount in it, or the least that it has."""
+    """Return, for each slot, the largest amount in it, but at least `least`."""
     found = least.astype(np.result_type(least, amount))
     np.maximum.at(found, slot, amount)
     return found
 
 
 class Totals(NamedTuple):
-    """The steps at which a total changes, and the total from each of them on."""
+    """The steps at which a total changes, and the total from each of these steps on."""
 
     step: Column
     total: Column
 
 
 def _running(run: PlacedStorages, members: Column, amounts: Column) -> Totals:
-    """The total amount that is live, each storage from its birth to its death. Exact, however large the sum."""
+    """Return the total amount that is live, each storage from its birth to its death. Exact, however large the sum."""
     amounts = amounts.astype(exact([sum(amounts.tolist())]).dtype)
     step = np.concatenate([run.columns.birth[members], run.columns.death[members] + 1])
     order = np.argsort(step, kind="stable")
@@ -107,13 +111,13 @@ def _running(run: PlacedStorages, members: Column, amounts: Column) -> Totals:
 
 
 def _at(totals: Totals, step: int) -> int:
-    """The total at `step`: that of the last change up to it."""
+    """Return the total at `step`: that of the last change at or before it."""
     before = int(np.searchsorted(totals.step, step, side="right"))
     return int(totals.total[before - 1]) if before else 0
 
 
 def _joined(run: PlacedStorages) -> set[int]:
-    """The arenas where must_not_alias keeps two storages apart whose lifetimes would let them share a slot."""
+    """Return the arenas in which must_not_alias separates two storages whose lifetimes would let them share a slot."""
     found = set()
     for a, b in run.apart:
         s, t = run.storages[a], run.storages[b]

@@ -1,7 +1,8 @@
-"""A plan's arenas, devices and rules, held against the configuration that the user gives.
+"""Compare a plan's arenas, devices and rules with the configuration that the user gives.
 
-What the plan states of its arenas is otherwise an assumption of the verdict. Each field that the plan states must be
-the file's; where it claims no roles, rules or memories, those of the file are applied to its tensors. spec: V3.11
+Without a configuration, the plan's statements about its arenas are an assumption of the verdict. With one, each field
+that the plan states must equal the file's. If the plan claims no roles, rules or memories, those of the file are
+applied to its tensors. spec: V3.11
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import ArenaUse, BufferPlan, ClaimedConfiguration, Plan
 
 STATED = ("capacity", "alignment", "reuse")
-"""What an allocation states of an arena, by its name in a configuration."""
+"""The statements of an allocation about an arena, by their names in a configuration."""
 
 
 def differences(plan: Plan | BufferPlan, run: PlacedStorages, given: Configuration) -> Iterator[Violation]:
-    """Every field in which a plan is not configured as the user states, and what does not fit that. O(plan)."""
+    """Yield every field that differs from the user's configuration, and what does not fit that configuration.
+
+    O(plan).
+    """
     names = [arena.name for arena in plan.placement.arenas], [arena.name for arena in given.arenas]
     if names[0] != names[1]:
         yield _false("arenas", ", ".join(names[0]), ", ".join(names[1]))
@@ -44,7 +48,7 @@ def differences(plan: Plan | BufferPlan, run: PlacedStorages, given: Configurati
 def _unclaimed(
     plan: Plan | BufferPlan, run: PlacedStorages, configuration: ClaimedConfiguration
 ) -> Iterator[Violation]:
-    """What the claims would be checked for, if they were made."""
+    """Check the plan as if it claimed this configuration."""
     yield from arenas.overfull(configuration, run)
     if isinstance(plan, Plan) and isinstance(run, Program):
         yield from arenas.check_arena_assignment(plan, configuration, run)

@@ -1,8 +1,8 @@
-"""Sizes over an envelope, naively: shapes at which a tensor is larger than planned, or a shared size is not shared.
+"""Check sizes over an envelope naively: find shapes that make a tensor larger than planned, or its sharing false.
 
-A plan for an envelope plans each tensor once, at its largest. That is sound where no shape inside gives a larger size,
-and where what takes another tensor's bytes has the other's size at every shape. A witness found here is a shape with
-the sizes at it, worked out from the rows of the plan alone; that there is none is for the solver to show
+A plan for an envelope plans each tensor once, at its largest size. That is sound if no shape in the envelope gives a
+larger size, and if every tensor that takes another tensor's bytes has the other's size at every shape. A witness found
+here is a shape with the sizes at it, computed only from the rows of the plan. The solver shows that none exists
 (`obligations.sizes_over_envelope`). spec: R6.5, R6.6
 """
 
@@ -25,9 +25,11 @@ from tmmu.plans.sections import Plan
 
 
 def violations(plan: Plan) -> Iterator[Violation]:
-    """Every tensor that is not as large as planned, lazily; then what shares bytes at some shapes only.
+    """Yield every tensor that is not as large as planned, lazily.
 
-    O(terms + tensors), and a search for each size that is not yet looked at.
+    Then yield tensors that share bytes at some shapes only.
+
+    O(terms + tensors), and a search for each distinct size.
     """
     if plan.envelope is None:
         return
@@ -36,7 +38,7 @@ def violations(plan: Plan) -> Iterator[Violation]:
 
 
 def _sizes(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
-    assert plan.envelope is not None  # the caller has looked
+    assert plan.envelope is not None  # checked by the caller
     envelope, ranges = plan.envelope, plan.ranges
     columns = envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), envelope.largest_at.tolist(), plan.sizes()
     seen: set[tuple[int, int, int]] = set()
@@ -54,13 +56,13 @@ def _sizes(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
         shape = dict(zip(ranges, envelope.point(t), strict=True))
         found = values_at(rows, list(shape.values()))[row]
         if found != planned:
-            what = f"{name} is stated to need its {planned} bytes at {_at(shape)}, where it has {found} ({show(size)})"
+            what = f"{name} is stated to need its {planned} bytes at {_at(shape)}, but has {found} ({show(size)})"
             yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
 
 
 def _sharing(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
-    """What the plan calls in place or a view, and is not at some shape."""
-    assert plan.envelope is not None  # the caller has looked
+    """Yield what the plan declares in place or a view, but is not at some shape."""
+    assert plan.envelope is not None  # checked by the caller
     t, sizes = plan.allocation.tensors, plan.sizes()
     place = plan.envelope.size.tolist()
     for row in np.flatnonzero(t.of != NONE).tolist():

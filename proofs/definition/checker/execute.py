@@ -1,13 +1,15 @@
-"""The naive definition of a safe plan: a few loops, and the meaning of everything else in this package.
+"""Define a safe plan naively, by a few loops over its steps.
+
+All other checks of this package mean what these loops mean.
 
 *Run* the plan byte by byte. Each byte of an arena holds the tensor that was last written there. Before step 0 the
-caller writes inputs, parameters and optimizer state; then every step reads and writes; after the last step the
-caller reads outputs, what is saved, parameters and optimizer state. Every byte of every read must hold the tensor
-that is read (a view: the tensor it shows), and every access must fall into its tensor's lifetime. Besides, no two
+caller writes inputs, parameters and optimizer state. Then every step reads and writes. After the last step the caller
+reads outputs, saved tensors, parameters and optimizer state. Every byte of every read must hold the tensor that is read
+(for a view: the tensor that it shows), and every access must fall into its tensor's lifetime. In addition, no two
 storages that live at one step may have a byte in common, and every address is aligned and in bounds.
 
-Which tensors are views and which results may take an operand's bytes is decided beforehand, from the checker's own
-tables (`proofs.readers.sharing`); what is not permitted there is a plain write here.
+The checker's own tables (`proofs.readers.sharing`) decide before the run which tensors are views and which results may
+take an operand's bytes. A write that they do not permit to share is an ordinary write here.
 spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, V1.16, X4.8
 """
 
@@ -39,24 +41,30 @@ from proofs.definition.violations import Obligation, Violation
 
 Mask = NDArray[np.bool_]
 FEW_PAIRS = 16
-"""Operands times results of a step up to which each is compared with each."""
+"""If a step has at most this many pairs of operand and result, each pair is compared."""
 
 
 def violations(run: Program) -> Iterator[Violation]:
-    """Everything that is false in a plan, lazily. O(n log n) for n accesses and storages, but for dense aliasing."""
+    """Yield everything that is false in a plan, lazily.
+
+    O(n log n) for n accesses and storages, except for dense aliasing.
+    """
     yield from placed(run)
     yield from overlapping(run)
     yield from executed(run)
 
 
 def placed(run: Program) -> Iterator[Violation]:
-    """Every storage and tensor is aligned, in bounds and within the steps; every tensor within its storage."""
+    """Check that storages and tensors are aligned, in bounds and within the steps, and tensors within storages."""
     yield from stored(run)
     yield from within_storages(run)
 
 
 def stored(run: PlacedStorages) -> Iterator[Violation]:
-    """Alignment, bounds and capacity of every storage, and the alignment of every arena, also of an empty one."""
+    """Check the alignment, bounds and capacity of every storage, and the alignment of every arena, even if it is empty.
+
+    A footprint beyond the capacity is reported at the storage that ends last.
+    """
     holding = frozenset(run.columns.arena.tolist())
     for a, arena in enumerate(run.arenas):
         if a not in holding and not power_of_two(arena.alignment):
@@ -88,30 +96,30 @@ def stored(run: PlacedStorages) -> Iterator[Violation]:
     last = {run.storages[k].arena: k for k in sorted(over, key=lambda k: _end(run.storages[k]))}
     for a, k in last.items():
         arena, s, of = run.arenas[a], run.storages[k], run.storage_names[k]
-        if arena.scattered or _end(s) <= arena.capacity:  # else that storage is a witness already
+        if arena.scattered or _end(s) <= arena.capacity:  # otherwise that storage is already a witness
             text = f"the footprint of {arena.name} is {arena.footprint}, its capacity {arena.capacity}; {of} ends last"
             yield Violation(Obligation.CAPACITY, text, (of,), None, arena.name, s.offset, _end(s) - 1)
 
 
 def _aligned(address: Column, alignment: Column) -> Mask:
-    """Which addresses are multiples of alignments that are powers of two."""
+    """Return which addresses are multiples of alignments that are powers of two."""
     found: Mask = powers_of_two(alignment) & (address % np.maximum(1, alignment) == 0)
     return found
 
 
 def powers_of_two(values: Column) -> Mask:
-    """Which alignments are powers of two."""
+    """Return which alignments are powers of two."""
     found: Mask = (values > 0) & (values & (values - 1) == 0)
     return found
 
 
 def _end(s: PlacedStorage) -> int:
-    """Where a storage ends; one of no bytes takes a byte, as in footprints (T7)."""
+    """Return the end of a storage. A storage of zero bytes counts as one byte, as in footprints (T7)."""
     return s.offset + max(1, s.bytes)
 
 
 def within_storages(run: Program) -> Iterator[Violation]:
-    """Every tensor lies within its storage, in bytes and in steps, and is aligned."""
+    """Check that every tensor is within its storage, in bytes and in steps, and is aligned."""
     tensors, of = run.tensor_columns, StorageColumns(*(c[run.tensor_columns.storage] for c in run.columns))
     beyond = (tensors.window + tensors.bytes > of.bytes) | (tensors.birth > tensors.death)
     beyond |= (tensors.birth < of.birth) | (of.death < tensors.death)
@@ -132,26 +140,29 @@ def within_storages(run: Program) -> Iterator[Violation]:
             yield Violation(Obligation.ALIGNMENT, text, *where)
 
 
-NO_POWER = "no power of two"
+NO_POWER = "not a power of two"
 
 
 def _misaligned(what: str, alignment: int, strictest: int) -> str:
-    """What is wrong with an address that is no multiple of the strictest alignment, or whose own is no power of two."""
+    """Describe a misaligned address, or an alignment that is not a power of two."""
     if not power_of_two(alignment):
         return f"{what} has the alignment {alignment}: {NO_POWER}"
     return f"{what} is not aligned to {strictest}"
 
 
 def power_of_two(value: int) -> bool:
-    """Whether an alignment is one."""
+    """Whether an alignment is a power of two."""
     return value.bit_count() == 1
 
 
 def overlapping(run: PlacedStorages) -> Iterator[Violation]:
-    """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
+    """Check that no byte of an arena belongs to two storages that live at one step.
+
+    The check is a sweep over births and deaths that compares each storage, at its birth, with its live neighbours.
+    """
     s = run.columns
     rows = np.flatnonzero((s.bytes != 0) & (s.birth <= s.death))
-    rows = rows[np.lexsort(((s.offset + s.bytes)[rows], s.offset[rows]))]  # a box is known by its place in this order
+    rows = rows[np.lexsort(((s.offset + s.bytes)[rows], s.offset[rows]))]  # a box is its position here
     boxes = rows.tolist()
     arena, first, end = ([column[k] for k in boxes] for column in _lists(s.arena, s.offset, s.offset + s.bytes))
     is_birth = np.arange(2 * len(rows)) < len(rows)
@@ -174,15 +185,15 @@ def overlapping(run: PlacedStorages) -> Iterator[Violation]:
 
 
 def _lists(*columns: Column) -> Iterator[list[int]]:
-    """Columns as lists of Python's integers."""
+    """Yield columns as lists of Python integers."""
     return (column.tolist() for column in columns)
 
 
 def executed(run: Program) -> Iterator[Violation]:
-    """Run the plan: every access within its lifetime, every read of what was written, no write over an operand.
+    """Run the plan: every access is within its lifetime, every read finds its tensor, no write destroys an operand.
 
-    Of exclusive arms each runs once, from the state before them, and never a combination. O(k log k) for k accesses,
-    and within arms so much for each arm of the nodes around.
+    Each of several exclusive branches runs once, from the state before them; no combination of them runs. O(k log k)
+    for k accesses. Within branches, this cost recurs for each branch of the enclosing nodes.
     """
     values, state, here = ValueNumbers(len(run.tensors)), start(run), partial(_at, run)
     visits = Visits(run, values, state)
@@ -209,7 +220,7 @@ def executed(run: Program) -> Iterator[Violation]:
             if state.of[w].perhaps and not (w in step.mutates or (step.completes and state.of[w].begun)):
                 yield here(n, Obligation.SHARING_IS_SOUND, w, f"writes {t.name}, which was written before")
             if visits.holds(w):
-                yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier arm has written")
+                yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier branch has written")
             if w in step.mutates and t.writer is None and w not in run.donated:
                 yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
             if w in step.mutates and base is not None:
@@ -231,7 +242,7 @@ def executed(run: Program) -> Iterator[Violation]:
         for w in step.writes:
             t = run.tensors[w]
             was = state.of[w]
-            # A change is a new value: what was made a view of the old one does not show it.
+            # A mutation makes a new value, which a view of the old value does not show.
             value = values.new(w) if w in step.mutates else was.value
             is_begun = w in step.begins or (was.begun and not step.completes)
             state.know(w, Written(value, surely=True, perhaps=True, begun=is_begun))
@@ -242,21 +253,22 @@ def executed(run: Program) -> Iterator[Violation]:
                 yield from _read(run, state, values, n, kept.tensor)
             else:
                 name = run.tensors[kept.tensor].name
-                yield from _whole(run, state, values, n, kept.tensor, f"ends an arm before another touches {name}")
+                yield from _whole(run, state, values, n, kept.tensor, f"ends a branch before another accesses {name}")
     for r in run.returned:
         if not _finds(run, state, len(run.steps), r):
             yield from _read(run, state, values, len(run.steps), r)
 
 
 def _plain(run: Program, state: State) -> Callable[[int, RunStep], bool]:
-    """A function that runs a step, outside of arms, that reads tensors and makes one in bytes apart from theirs.
+    """Return a function that runs a step that reads tensors and writes one result in bytes apart from theirs.
 
-    Where a step is any other, or anything about it is wrong, the function leaves it undone and returns False.
+    The step must be outside of branches. For any other step, and for one that violates anything, the function changes
+    nothing and returns False.
     """
     tensors, views, of, memory = run.tensors, run.views, state.of, state.memory
 
     def runs(n: int, step: RunStep) -> bool:
-        reads, writes, mutates, again, _, begins = step  # a step completes what was begun, and so written before
+        reads, writes, mutates, again, _, begins = step  # what a step completes was written before
         if len(writes) != 1 or mutates or again or begins:
             return False
         w = writes[0]
@@ -280,7 +292,7 @@ def _plain(run: Program, state: State) -> Callable[[int, RunStep], bool]:
 
 
 def _by_the_caller(run: Program) -> Iterator[Violation]:
-    """The caller writes its tensors before step 0, all of them and in any order: only views share their bytes. V1.13"""
+    """Check that the caller can write its tensors before step 0, all and in any order: only views share bytes. V1.13"""
     given = [i for i, t in enumerate(run.tensors) if t.writer is None and t.bytes and i not in run.views]
     given.sort(key=lambda i: (run.tensors[i].arena, run.tensors[i].address))
     for a, b in pairwise(given):
@@ -290,7 +302,7 @@ def _by_the_caller(run: Program) -> Iterator[Violation]:
 
 
 def _finds(run: Program, state: State, n: int, r: int) -> bool:
-    """Whether a read at step n is within the tensor's lifetime and finds, in every byte, what the tensor shows."""
+    """Whether a read at step n is within the tensor's lifetime and finds in every byte the value that it shows."""
     t, known = run.tensors[r], state.of[r]
     return (
         known.surely
@@ -311,7 +323,10 @@ def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> I
 
 
 def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, does: str) -> Iterator[Violation]:
-    """Every byte of a tensor holds what the tensor shows; the first that does not is the witness."""
+    """Check that every byte of a tensor holds the value that the tensor shows.
+
+    The first that does not is the witness.
+    """
     t = run.tensors[r]
     for first, end, value in state.memory[t.arena].read(t.address, t.address + t.bytes):
         if value != state.of[r].value:
@@ -324,12 +339,12 @@ def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, doe
 
 
 def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
-    """Of each result, the operands whose bytes it takes and may not, in the order in which they are read.
+    """Return, for each result, the operands that it wrongly overwrites, in the order of the reads.
 
-    A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand. What
-    the leave of exclusive arms writes may lie on the outputs that become it (X4.6). A few are compared each with each;
-    else O(k log k) for k operands and results, by a sweep over their addresses: of more wrong pairs than these, some
-    are found.
+    A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand. A
+    result of the leave of exclusive branches may share bytes with the outputs that become it (X4.6). If there are few
+    pairs, each operand is compared with each result. Otherwise a sweep over their addresses takes O(k log k) for k
+    operands and results; if more pairs are wrong than k, it finds only some of them.
     """
     operands = dict.fromkeys((*step.reads, *step.again))
     results = dict.fromkeys(w for w in step.writes if w not in run.views) if run.views else dict.fromkeys(step.writes)
@@ -348,7 +363,7 @@ def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
         if run.tensors[i].bytes
     )
     still_allowed = len(starts)
-    reaching: defaultdict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)  # the ends of what began before
+    reaching: defaultdict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)  # the ends of earlier ranges
     for arena, address, is_result, i in starts:
         mine, others = reaching[arena, is_result], reaching[arena, not is_result]
         for heap in (mine, others):
@@ -367,7 +382,7 @@ def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
 
 
 def _may_overwrite(run: Program, step: RunStep, r: int, w: int) -> bool:
-    """Whether a result may take the bytes of an operand with which it meets."""
+    """Whether a result may take the bytes of an operand that it overlaps."""
     if r == w and (w in step.mutates or step.completes):
         return True
     a, b = run.tensors[r], run.tensors[w]
@@ -376,7 +391,7 @@ def _may_overwrite(run: Program, step: RunStep, r: int, w: int) -> bool:
 
 
 def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Violation]:
-    """Two results of one step share no byte, views apart."""
+    """Check that two results of one step share no byte, unless one is a view."""
     results = [w for w in dict.fromkeys(step.writes) if w not in run.views and run.tensors[w].bytes]
     results.sort(key=lambda w: (run.tensors[w].arena, run.tensors[w].address))
     for a, b in pairwise(results):
@@ -399,7 +414,7 @@ def _share_bytes(a: PlacedTensor, b: PlacedTensor) -> bool:
 
 
 def _at(run: Program, n: int, obligation: Obligation, i: int, text: str, *others: str) -> Violation:
-    """A violation at one step, at the bytes of one tensor."""
+    """Return a violation at one step, at the bytes of one tensor."""
     t = run.tensors[i]
     last = t.address + max(0, t.bytes - 1)
     return Violation(obligation, f"{run.at(n)} {text}", (t.name, *others), n, run.arenas[t.arena].name, t.address, last)

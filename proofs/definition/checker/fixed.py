@@ -1,6 +1,7 @@
-"""Tensors that must begin at certain bytes of their arenas: because the user says so, or the plan's own provenance.
+"""Check tensors whose offsets in their arenas are fixed, by the user or by the plan's own provenance.
 
-What a model states is compared with the model (`proofs.definition.model.compare_tensors`). spec: A10.6, A10.7
+The offsets that a model fixes are compared with the model (`proofs.definition.model.compare_tensors`).
+spec: A10.6, A10.7
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from proofs.definition.violations import Obligation, Violation
 from tmmu.plans.sections import BufferPlan, Plan
 
 PROVENANCE, USER = "provenance.fixed", "--fix"
-"""Who states the offsets of a mapping."""
+"""The sources of a mapping of offsets."""
 
 
 def misplaced(plan: Plan | BufferPlan, asked: Mapping[str, int], by: str) -> Iterator[Violation]:
-    """Every tensor, or buffer, that does not begin where it is asked for, or is not there. O(tensors)."""
+    """Yield every tensor or buffer that is missing or does not begin at its requested offset. O(tensors)."""
     if not asked:
         return
     if isinstance(plan, Plan):

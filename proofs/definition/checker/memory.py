@@ -1,4 +1,4 @@
-"""What each byte of an arena holds: runs of bytes that one tensor was last written to."""
+"""Record which tensor each byte of an arena holds, as runs of bytes that were last written by one tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 
 class Bytes:
-    """An unbounded arena, every byte owned by `unwritten` until a tensor is written over it.
+    """An unbounded arena. Every byte is owned by `unwritten` until a tensor is written over it.
 
     `start` and `owner` are the runs in order of address. A write or read costs O(log runs + runs touched).
 
@@ -22,7 +22,7 @@ class Bytes:
         self.start, self.owner = [0], [unwritten]
 
     def write(self, first: int, end: int, tensor: int) -> None:
-        """Bytes [first, end) now hold `tensor`."""
+        """Set bytes [first, end) to `tensor`."""
         if first == end:
             return
         i, j = bisect_left(self.start, first), bisect_left(self.start, end)
@@ -31,12 +31,12 @@ class Bytes:
         self.start[i:j] = [first, end] if resumes else [first]
 
     def is_run(self, first: int, end: int, tensor: int) -> bool:
-        """Whether bytes [first, end) lie in one run, which holds `tensor`. O(log runs)."""
+        """Whether bytes [first, end) are in one run that holds `tensor`. O(log runs)."""
         i = bisect_right(self.start, first)
         return self.owner[i - 1] == tensor and (i == len(self.start) or end <= self.start[i])
 
     def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """What bytes [first, end) hold: (first byte, end, tensor), in order."""
+        """Yield what bytes [first, end) hold, as (first byte, end, tensor), in order."""
         i = bisect_right(self.start, first) - 1
         while first < end:
             stop = min(self.start[i + 1], end) if i + 1 < len(self.start) else end
@@ -45,7 +45,7 @@ class Bytes:
 
 
 class Divided:
-    """An arena cut at some addresses, each part with runs of its own, so that a write moves the runs of its part alone.
+    """An arena cut at some addresses. Each part has its own runs, so that a write moves only the runs of its part.
 
     >>> arena = Divided(-1, [4])
     >>> arena.write(0, 8, 5)
@@ -58,7 +58,7 @@ class Divided:
         self.parts = [Bytes(unwritten) for _ in self.begin]
 
     def write(self, first: int, end: int, tensor: int) -> None:
-        """Bytes [first, end) now hold `tensor`."""
+        """Set bytes [first, end) to `tensor`."""
         i = bisect_right(self.begin, first)
         if i == len(self.begin) or end <= self.begin[i]:
             self.parts[i - 1].write(first, end, tensor)
@@ -67,14 +67,14 @@ class Divided:
             part.write(lower, upper, tensor)
 
     def is_run(self, first: int, end: int, tensor: int) -> bool:
-        """Whether bytes [first, end) lie in one run of each part, which holds `tensor`."""
+        """Whether bytes [first, end) are, in each part, in one run that holds `tensor`."""
         i = bisect_right(self.begin, first)
         if i == len(self.begin) or end <= self.begin[i]:
             return self.parts[i - 1].is_run(first, end, tensor)
         return all(part.is_run(lower, upper, tensor) for part, lower, upper in self._parts(first, end))
 
     def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """What bytes [first, end) hold: (first byte, end, tensor), in order."""
+        """Yield what bytes [first, end) hold, as (first byte, end, tensor), in order."""
         for part, lower, upper in self._parts(first, end):
             yield from part.read(lower, upper)
 

@@ -1,9 +1,10 @@
-"""A plan as the checker sees it: rows as plain tuples, and what its loops make it read again.
+"""Represent a plan as the checker reads it: rows as plain tuples, and the reads that loops repeat.
 
-Built from the columns of a plan and from the permissions that the checker's own tables give (`proofs.readers.sharing`),
-so that `proofs.definition.checker.execute` is a few loops over plain data. Here the two rules that are not visible in a
-single step are made visible: what a node that iterates reads in every iteration is read *again* by its leave step, and
-its results may be written from its enter step on (T8). spec: V1.2, T8.3, T8.4, X4.1
+A `Program` is built from the columns of a plan and from the permissions that the checker's own tables grant
+(`proofs.readers.sharing`), so that `proofs.definition.checker.execute` is a few loops over plain data. Two rules that
+no single step shows are made explicit here (T8). The leave step of a node that iterates reads *again* whatever the node
+reads in every iteration, and the results of that node may be written from its enter step on. spec: V1.2, T8.3, T8.4,
+X4.1
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ LARGE = 1 << 62
 
 
 class PlacedArena(NamedTuple):
-    """An arena: its name, capacity and alignment, and whether storages may use bytes again.
+    """An arena: its name, capacity and alignment, and whether storages may reuse its bytes.
 
-    `footprint` are the bytes that it needs, as the plan claims or, where it claims none, as its storages say. `limit`
-    is where its addresses end.
+    `footprint` is the number of bytes that it needs, as the plan claims or, without a claim, as computed from its
+    storages. `limit` is the end of its addresses.
     """
 
     name: str
@@ -61,7 +62,7 @@ class PlacedStorage(NamedTuple):
 
 
 class PlacedTensor(NamedTuple):
-    """A tensor: storage and window, size, lifetime, the step that writes it (None: the caller), arena and address."""
+    """A tensor: storage, window, bytes, lifetime, the step that writes it (None: the caller), arena and address."""
 
     name: str
     storage: int
@@ -87,7 +88,7 @@ class StorageColumns(NamedTuple):
 
 
 class TensorColumns(NamedTuple):
-    """The fields of all tensors that are numbers, each as a column."""
+    """The numeric fields of all tensors, each as a column."""
 
     storage: Column
     window: Column
@@ -100,7 +101,9 @@ class TensorColumns(NamedTuple):
 
 
 def exact(values: Iterable[int]) -> Column:
-    """Integers as a column in which a sum of two is exact: of 64 bits where that is so, else of Python's integers.
+    """Return integers as a column that adds exactly: the sum of any two entries does not overflow.
+
+    The column has 64-bit integers if they suffice, and Python integers otherwise.
 
     >>> exact([1, 2]).dtype, exact([1, 1 << 62]).dtype
     (dtype('int64'), dtype('O'))
@@ -114,9 +117,10 @@ def exact(values: Iterable[int]) -> Column:
 
 
 class RunStep(NamedTuple):
-    """A step: what it reads, writes and mutates, and what a loop reads again.
+    """A step: the tensors that it reads, writes and mutates, and those that a loop reads again.
 
-    `begins` are those of its writes that the loop's leave completes; `completes` says that it is such a leave.
+    `completes` is true of the leave step of a loop. `begins` are the writes of an enter step that the leave of its loop
+    completes.
     """
 
     reads: tuple[int, ...]
@@ -129,7 +133,7 @@ class RunStep(NamedTuple):
 
 @dataclass(frozen=True)
 class PlacedStorages:
-    """Storages in their arenas, `apart` the pairs that must share no byte: all that a plan of lifetimes has."""
+    """Storages in their arenas: all that a plan of lifetimes has. `apart` lists the pairs that must share no byte."""
 
     arenas: list[PlacedArena]
     storages: list[PlacedStorage]
@@ -139,21 +143,21 @@ class PlacedStorages:
 
     @cached_property
     def columns(self) -> StorageColumns:
-        """The storages once more, as columns, to be looked at all at once."""
+        """The storages as columns, for operations over all of them at once."""
         return StorageColumns(*map(exact, zip(*self.storages, strict=True) if self.storages else [()] * 6))
 
     def of_arenas(self, field: str) -> Column:
-        """A field of each storage's arena. O(storages)."""
+        """Return a field of each storage's arena, as a column. O(storages)."""
         return exact([int(getattr(arena, field)) for arena in self.arenas])[self.columns.arena]
 
 
 @dataclass(frozen=True)
 class Program(PlacedStorages):
-    """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
+    """A plan that the checker can run. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
 
-    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
-    `branches` are the nodes with exclusive arms, outer ones before inner ones. `refused` has, for people, why a result
-    that is declared in place is checked as any other.
+    `returned` are the tensors that the caller reads after the last step; `donated` are those that it donated.
+    `branches` are the nodes with exclusive branches, outer ones before inner ones. `refused` maps a result that is
+    declared in place, but checked as any other, to the reason, as text.
     """
 
     tensors: list[PlacedTensor]
@@ -168,35 +172,41 @@ class Program(PlacedStorages):
 
     @cached_property
     def tensor_columns(self) -> TensorColumns:
-        """The tensors once more, as columns."""
+        """The tensors as columns."""
         fields = dict(zip(PlacedTensor._fields, zip(*self.tensors, strict=True), strict=True)) if self.tensors else {}
         return TensorColumns(*(exact(fields.get(name, ())) for name in TensorColumns._fields))
 
     @cached_property
     def become(self) -> dict[int, frozenset[int]]:
-        """The results of nodes with exclusive arms, each with the outputs that it may lie on."""
+        """The results of nodes with exclusive branches, each with the outputs that it may share bytes with."""
         return {result: outputs for node in self.branches for result, outputs in node.become.items()}
 
     def at(self, step: int) -> str:
-        """How a step is named to people."""
+        """Return the name of a step for messages."""
         return f"step {step} ({self.nodes[step]})" if step < len(self.nodes) else "after the last step the caller"
 
 
 class SharedIntegers:
-    """The integers below `count`, which lists share: an entry that is among them takes 8 bytes, any other one 40."""
+    """The integers below `count` as objects that lists share.
+
+    A list entry that is one of them takes 8 bytes, any other one 40.
+    """
 
     def __init__(self, count: int) -> None:
         self._known = np.arange(count).astype(object)
 
     def of(self, column: NDArray[Any]) -> list[int]:
-        """A column as Python integers. Steps that a plan states may be any."""
+        """Return a column as Python integers.
+
+        A plan may state steps at or above `count`; the result then shares nothing.
+        """
         if len(column) and column.max() >= len(self._known):
             found: list[int] = column.tolist()
             return found
         return list(self._known[column].tolist())
 
     def or_none(self, column: NDArray[Any]) -> list[int | None]:
-        """A column of rows, `NONE` as None."""
+        """Return a column of rows as Python integers, with None for `NONE`."""
         absent = column == NONE
         found = self._known[np.where(absent, 0, column)]
         found[absent] = None
@@ -206,7 +216,7 @@ class SharedIntegers:
 def placed_storages(
     placement: Placement, claims: Claims | None, shared: SharedIntegers | None = None
 ) -> PlacedStorages:
-    """The storages of a plan that has passed the gate, with or without steps. O(storages)."""
+    """Return the storages of a plan that has passed the gate, with or without steps. O(storages)."""
     s, steps = placement.storages, shared or SharedIntegers(0)
     rows = (s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist(), steps.of(s.birth), steps.of(s.death))
     storages = list(map(PlacedStorage._make, zip(*rows, s.offset.tolist(), strict=True)))
@@ -223,8 +233,10 @@ def placed_storages(
 
 
 def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStorage]) -> list[int]:
-    """The end of the last storage of each arena; where addresses are scattered, the bytes of the largest storage at
-    each address. A storage of zero bytes takes one byte (T7). spec: A3.1, A2.4, A8.6
+    """Return the footprint of each arena: the end of its last storage.
+
+    If the addresses of an arena are scattered, its footprint is the sum, over its addresses, of the largest storage at
+    each. A storage of zero bytes counts as one byte (T7). spec: A3.1, A2.4, A8.6
     """
     largest: list[dict[int, int]] = [{} for _ in arenas]
     scattered = [arena.scattered for arena in arenas]
@@ -237,14 +249,14 @@ def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStora
 
 
 def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
-    """The checker's view of a plan with steps that has passed the gate. O(plan)."""
+    """Return the checker's view of a plan with steps that has passed the gate. O(plan)."""
     allocation = plan.allocation
     t = allocation.tensors
     shared = SharedIntegers(max(len(t), len(allocation.steps)))
     of = placed_storages(allocation, plan.claims, shared)
     names = t.name.list()
     holding = [of.storages[storage] for storage in t.storage.tolist()]
-    # What is a number of the storage too is one object with that.
+    # A number that equals the storage's is the same Python object.
     size, address = [s.bytes for s in holding], [s.offset for s in holding]
     for i in np.flatnonzero(t.bytes != allocation.storages.bytes[t.storage]).tolist():
         size[i] = int(t.bytes[i])
@@ -270,7 +282,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
 
 
 def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
-    """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
+    """Return the steps as stated, with the additional accesses of the enter and leave of each node that iterates."""
     reads, writes, mutates = (
         [tuple(rows[lo:hi]) for lo, hi in pairwise(getattr(allocation.steps, f"{name}_at").tolist())]
         if rows
@@ -279,7 +291,7 @@ def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
     )
     nothing = frozenset[int]()
     steps = [RunStep(r, w, frozenset(m) if m else nothing) for r, w, m in zip(reads, writes, mutates, strict=True)]
-    # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
+    # Scratch, and a copy that a leave returns, is read by the step that made it: the read finds nothing older.
     scratch = np.flatnonzero(
         (allocation.tensors.role == ROLES.index(Role.SCRATCH)) & (allocation.tensors.writer != NONE)
     )
@@ -296,7 +308,7 @@ def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
             for t in reads[s]
             if allocation.tensors.writer[t] == NONE or allocation.tensors.writer[t] < enter
         }
-        # What the steps of the leave itself write there are copies of body outputs and, last, the node's results.
+        # The leave itself writes copies of body outputs and, last, the node's results.
         inner = {t for s in range(enter, leave) for t in writes[s]} | set(reads[leave])
         results = tuple(t for t in writes[leave] if t not in inner)
         again = dict.fromkeys((*reads[enter], *writes[enter], *sorted(outside), *results, *steps[leave].again))
@@ -307,7 +319,7 @@ def _steps(allocation: Allocation, shared: SharedIntegers) -> list[RunStep]:
 
 
 def loops(allocation: Allocation) -> list[tuple[int, int]]:
-    """The (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
+    """Return the (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
     bodies, steps = allocation.bodies, allocation.steps
     found: dict[tuple[int, int], None] = {}
     exclusive = declared(allocation)

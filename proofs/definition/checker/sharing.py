@@ -1,9 +1,10 @@
-"""What a plan states of sharing, held against what its bytes and its operations are.
+"""Compare a plan's statements about sharing with its bytes and operations.
 
-A runtime that follows the columns `shares` and `of` skips the kernel of a view, and calls one that works in place where
-they state so. Each row must therefore be what it states: a view or a result in place is one by the permissions, and
-lies where it shows or takes bytes; an alias begins at the first byte of the tensor that it names. The other way round
-nothing is false: what could share bytes and states nothing has its own, and is written like any result. spec: V1.15
+A runtime that follows the columns `shares` and `of` skips the kernel of a view and calls a kernel that works in place
+if they state so. Each row must therefore be true. A view or a result in place must be one by the permissions, and must
+be at the bytes that it shows or takes. An alias begins at the first byte of the tensor that it names. The converse is
+no error: a tensor that could share bytes, but states no sharing, has its own bytes and is written like any result.
+spec: V1.15
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
 
 STATED = {Shares.VIEW: "a view of", Shares.IN_PLACE: "in place of", Shares.ALIAS: "an alias of"}
-"""How a statement of sharing is put to people."""
+"""The words for each kind of sharing in messages."""
 
 
 def false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
-    """Every row whose sharing is not as stated. O(tensors + accesses)."""
+    """Yield a violation for every row whose sharing is not as stated. O(tensors + accesses)."""
     t = plan.allocation.tensors
     stated = np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist()
     reads = plan.allocation.steps.listed("reads") if stated else []
@@ -39,7 +40,7 @@ def false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
 
 
 def _why(run: Program, row: int, of: int, shares: Shares, reads: tuple[int, ...] | list[int]) -> str:
-    """Why a tensor does not share with another as stated; "" where it does."""
+    """Return why a tensor does not share with another as stated, or "" if it does."""
     tensor, other, offset = run.tensors[row], run.tensors[of], 0
     if shares is not Shares.ALIAS:
         granted = run.views.get(row) if shares is Shares.VIEW else (run.in_place.get(row), 0)
@@ -49,5 +50,5 @@ def _why(run: Program, row: int, of: int, shares: Shares, reads: tuple[int, ...]
             return "its operation, its operands or the caller do not permit that"
         offset = granted[1]
     if (tensor.storage, tensor.window) != (other.storage, other.window + offset):
-        return "it lies elsewhere"
+        return "it is at other bytes"
     return ""

@@ -1,8 +1,8 @@
-"""The state of the checker's run at one moment, and how the states after exclusive arms become one (X4).
+"""Represent the state of the checker's run at one moment, and merge the states after exclusive branches into one (X4).
 
-A *value* is what a write leaves: the tensor's own number, or a new one each time that the tensor is changed. Where arms
-leave different values, the merged state has a value of its own for each combination, so that bytes hold what a tensor
-shows afterwards exactly where they do so in every arm. spec: X4.4, X4.7
+A *value* is the result of a write: the tensor's own number, or a new number each time that the tensor is mutated. If
+branches leave different values, the merged state has a separate value for each combination. Bytes then hold what a
+tensor shows afterwards exactly if they do so in every branch. spec: X4.4, X4.7
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from proofs.definition.checker.memory import Bytes, Divided
 from proofs.definition.checker.program import CALLER, Program
 
 PART = 256
-"""Offsets of storages after which an arena's bytes are divided."""
+"""An arena's bytes are divided after every so many distinct offsets of storages."""
 UNCHANGED = -2
-"""The value of bytes that an arm did not write."""
+"""The value of bytes that a branch did not write."""
 
 
 class Written(NamedTuple):
-    """What is known of a tensor: the value that it shows, and whether it is written on every way or on some.
+    """The state of a tensor: the value that it shows, and whether it is written on every path or only on some.
 
-    `begun` marks the result of a loop that is running, which holds nothing whole before the loop is left.
+    `surely` is true if every path has written it, `perhaps` if some path has. `begun` marks the result of a running
+    loop, which holds nothing whole before the loop is left.
     """
 
     value: int
@@ -36,14 +37,14 @@ class Written(NamedTuple):
 
 @dataclass
 class ArmChanges:
-    """What an arm changed: of its tensors what was known before, of its bytes the runs of values before, in order."""
+    """The changes of a branch, in order, to undo them: the earlier states of tensors and values of bytes."""
 
     tensors: dict[int, Written] = field(default_factory=dict)
     runs: list[tuple[int, int, int, int]] = field(default_factory=list)
 
 
 class ArmEnd(NamedTuple):
-    """What is left at the end of an arm of the tensors that it wrote, and of each arena's bytes that it wrote."""
+    """The result of a branch: the tensors that it wrote, and the bytes of each arena that it wrote."""
 
     tensors: dict[int, Written]
     memory: dict[int, Bytes]
@@ -51,30 +52,30 @@ class ArmEnd(NamedTuple):
 
 @dataclass
 class State:
-    """The bytes of each arena by value, what is known of each tensor, and the changes of the arms that are running."""
+    """The bytes of each arena by value, the state of each tensor, and the changes of the branches that are running."""
 
     memory: list[Divided]
     of: list[Written]
     arms: list[ArmChanges] = field(default_factory=list)
 
     def know(self, t: int, written: Written) -> None:
-        """From now on this is known of a tensor."""
+        """Set the state of a tensor."""
         if self.arms:
             self.arms[-1].tensors.setdefault(t, self.of[t])
         self.of[t] = written
 
     def write(self, arena: int, first: int, end: int, value: int) -> None:
-        """Bytes [first, end) of an arena now hold a value."""
+        """Set bytes [first, end) of an arena to a value."""
         if self.arms:
             self.arms[-1].runs.extend((arena, *run) for run in self.memory[arena].read(first, end))
         self.memory[arena].write(first, end, value)
 
     def begin(self) -> None:
-        """An arm begins: what changes from now on is undone at its end."""
+        """Begin a branch: `end` undoes what changes from now on."""
         self.arms.append(ArmChanges())
 
     def end(self) -> ArmEnd:
-        """The arm ends, and the state is again that before it. O(w log w) for w tensors and runs that it wrote."""
+        """End the branch and restore the state before it. O(w log w) for w tensors and runs that it wrote."""
         changes = self.arms.pop()
         left = ArmEnd({t: self.of[t] for t in changes.tensors}, {})
         ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -93,7 +94,7 @@ class State:
 
 
 def start(run: Program) -> State:
-    """The state before step 0, the caller's writes done."""
+    """Return the state before step 0, after the caller's writes."""
     known = [Written(i, t.writer is None, t.writer is None) for i, t in enumerate(run.tensors)]
     offsets: list[set[int]] = [set() for _ in run.arenas]
     for s in run.storages:
@@ -106,27 +107,27 @@ def start(run: Program) -> State:
 
 
 class ValueNumbers:
-    """The values of a run: of which tensors each is, to name it. Two are enough: one of them is not the one at hand."""
+    """The values of a run, each with at most two tensors that name it: one of them differs from any given tensor."""
 
     def __init__(self, tensors: int) -> None:
         self.of: list[tuple[int, ...]] = [(t,) for t in range(tensors)]
 
     def new(self, *tensors: int) -> int:
-        """A value that nothing else is."""
+        """Return a new value, which differs from every other one."""
         self.of.append(tensors)
         return len(self.of) - 1
 
     def other_than(self, t: int, value: int) -> int:
-        """A tensor that a value is of, not `t` if there is one; `CALLER` where nothing was written."""
+        """Return a tensor of a value, not `t` if there is another. Returns `CALLER` if no step wrote the value."""
         if value == CALLER:
             return CALLER
         return next((each for each in self.of[value] if each != t), self.of[value][0])
 
 
 def merge(values: ValueNumbers, state: State, ends: Sequence[ArmEnd]) -> None:
-    """Make the state before a node that after it, from what its arms left.
+    """Turn the state before a node into the state after it, from the results of its branches.
 
-    O(w log w) for w tensors and runs of bytes that the arms wrote, for each arm.
+    O(w log w) for each branch, for w tensors and runs of bytes that the branches wrote.
     """
     combined: dict[tuple[int, ...], int] = {}
 
@@ -151,14 +152,14 @@ def merge(values: ValueNumbers, state: State, ends: Sequence[ArmEnd]) -> None:
 
 
 def _changed(arena: Bytes) -> Iterator[tuple[int, int]]:
-    """The runs of bytes that an arm wrote, of which there is an end."""
+    """Yield the byte ranges that a branch wrote and that have an end."""
     for first, stop, value in zip(arena.start, arena.start[1:], arena.owner, strict=False):
         if value != UNCHANGED:
             yield first, stop
 
 
 def _apart(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The bytes of some ranges, as ranges that do not meet, in order."""
+    """Yield the bytes of some ranges as ranges that do not overlap, in order."""
     begin = reached = 0
     for first, stop in sorted(ranges):
         if first > reached:
@@ -171,7 +172,7 @@ def _apart(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def _pieces(
     before: Divided, changed: Sequence[Bytes], first: int, end: int
 ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Bytes [first, end) at the ends of all arms, cut wherever one of them has another value."""
+    """Yield bytes [first, end) at the ends of all branches, cut wherever one of them has another value."""
     runs = [
         [part for run in arena.read(first, end) for part in (before.read(*run[:2]) if run[2] == UNCHANGED else (run,))]
         for arena in changed

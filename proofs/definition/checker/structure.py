@@ -1,10 +1,9 @@
-"""Structural validity of the steps, model or no model: writers, roles, bodies, scopes, alias conflicts, slots.
+"""Check that the steps are a valid program, with or without a model: writers, roles, bodies, scopes, conflicts, slots.
 
-The checker runs steps one after the other; here is what makes that list a program. The plan's `writer` is the step
-that writes, what no step writes is the caller's, the bodies of a node lie between its enter and its leave, and a
-value leaves a body only through the leave of the node that owns it.
-spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, X4.1, X4.2, X4.3, X4.4, I1.9, A1.2,
-V2.3
+The checker runs the steps one after the other, as a list. This module checks that the list is a program. The plan's
+`writer` is the step that writes a tensor, and the caller writes what no step writes. The bodies of a node are between
+its enter and its leave. A value leaves a body only through the leave of the node that owns it.
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, X4.1, X4.2, X4.3, X4.4, I1.9, A1.2, V2.3
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.
 
 
 class SlotColumns(NamedTuple):
-    """What is claimed of all slots, each field as a column."""
+    """The claimed fields of all slots, each as a column."""
 
     arena: Column
     bytes: Column
@@ -40,7 +39,7 @@ class SlotColumns(NamedTuple):
 
 
 def violations(plan: Plan, run: Program) -> Iterator[Violation]:
-    """Everything in which steps, bodies and slots are not valid. O(plan x depth of bodies)."""
+    """Yield every violation of the structure of steps, bodies and slots. O(plan x depth of bodies)."""
     yield from written(plan, run)
     yield from nested(plan, run)
     yield from copied(plan, run)
@@ -53,7 +52,7 @@ def violations(plan: Plan, run: Program) -> Iterator[Violation]:
 
 
 def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
-    """What the claimed slots and memories require of storages."""
+    """Check what the claimed slots and memories require of storages."""
     if claims.configuration is not None:
         yield from arenas.overfull(claims.configuration, run)
     if claims.slots is not None:
@@ -61,7 +60,10 @@ def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Vi
 
 
 def _misnested(run: Program, step: int, text: str) -> Violation:
-    """A step that stands wrong, known to people by the first tensor that it writes and the first that it reads."""
+    """Return a violation of nesting at a step.
+
+    It names the first tensor that the step writes and the first it reads.
+    """
     if step >= len(run.steps):
         return Violation(Obligation.BODIES_NEST, text)
     first = (*run.steps[step].writes[:1], *run.steps[step].reads[:1])
@@ -69,13 +71,16 @@ def _misnested(run: Program, step: int, text: str) -> Violation:
 
 
 def written(plan: Plan, run: Program) -> Iterator[Violation]:
-    """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
+    """Check that each tensor's writer is the first step that lists it.
+
+    The caller's tensors must have the roles that the caller writes, and be born at step 0.
+    """
     steps, tensors, nowhere = plan.allocation.steps, plan.allocation.tensors, len(plan.allocation.steps)
     made = steps.writes.astype(np.int64)
     count: Column = np.diff(steps.writes_at.astype(np.int64))
     at = np.repeat(np.arange(len(steps)), count)
     first = np.full(len(tensors), nowhere)
-    first[made[::-1]] = at[::-1]  # the first is written last
+    first[made[::-1]] = at[::-1]  # assigned in reverse, so that the first step remains
     stated = np.where(tensors.writer == NONE, CALLER, tensors.writer.astype(np.int64))
     of_caller = stated == CALLER
     looked_at = np.zeros(len(steps), np.bool_)
@@ -117,10 +122,10 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
 
 
 def nested(plan: Plan, run: Program) -> Iterator[Violation]:
-    """Bodies are closed ranges of steps inside their node's enter and leave, and keep their values to themselves."""
+    """Check that bodies are closed ranges of steps between their node's enter and leave, and keep their values."""
     bodies, steps = plan.allocation.bodies, plan.allocation.steps
     bracket = np.isin(steps.part, [PARTS.index(part) for part in (NodePart.ENTER, NodePart.LEAVE)])
-    if len(bodies) == 1 and not bracket.any():  # then the gate has let no step be in another one
+    if len(bodies) == 1 and not bracket.any():  # then the gate has admitted no step of another body
         return
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
@@ -130,16 +135,16 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
         e, v = enter[b], leave[b]
         if (
             v == NONE
-            or not e < v  # a missing enter is above every step
+            or not e < v  # a missing enter is a number above every step
             or (part[e], part[v]) != (NodePart.ENTER, NodePart.LEAVE)
             or nodes[e] != nodes[v]
             or steps.op[e] != steps.op[v]
         ):
-            text = f"body {bodies.name[b]!r} does not lie between the enter and the leave of one node"
+            text = f"body {bodies.name[b]!r} is not between the enter and the leave of one node"
             yield _misnested(run, e, text)
             return
         if body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
-            yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
+            yield _misnested(run, e, f"body {bodies.name[b]!r} is in another body than its node")
             return
         domain, op = plan.allocation.ops[steps.op[e]]
         if bool(bodies.exclusive[b]) and (e not in exclusive or iterates(domain, op, exclusive=True)):
@@ -152,8 +157,8 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
         if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
             yield _misnested(run, e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")
         owned.setdefault(e, []).append(b)
-    # Walk the steps with a stack of open nodes: which body may the next step stand in?
-    open_nodes: list[tuple[int, list[int]]] = []  # (enter step, bodies of it that may still come)
+    # Walk the steps with a stack of open nodes. It decides which body may have the next step.
+    open_nodes: list[tuple[int, list[int]]] = []  # (enter step, its bodies that may still follow)
     for n, (p, b) in enumerate(zip(part, body, strict=True)):
         if p is NodePart.LEAVE:
             if not open_nodes or leave[owned[open_nodes[-1][0]][0]] != n:
@@ -164,19 +169,19 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
         if open_nodes:
             allowed = open_nodes[-1][1]
             while allowed and allowed[0] != b:
-                del allowed[0]  # the bodies of one node come one after the other
+                del allowed[0]  # the bodies of one node follow one after the other
             inside = bool(allowed)
         else:
             inside = b == MAIN
         if not inside:
-            yield _misnested(run, n, f"{run.at(n)} stands in body {bodies.name[b]!r}, which is not open there")
+            yield _misnested(run, n, f"{run.at(n)} is in body {bodies.name[b]!r}, which is not open there")
             return
         if p is NodePart.ENTER:
             if n not in owned:
                 yield _misnested(run, n, f"{run.at(n)} enters a node without bodies")
                 return
             open_nodes.append((n, list(owned[n])))
-    # Nothing is open any more: the leave of every enter that passed is a later step, and was met.
+    # No node is open any more: the leave of every enter that passed is a later step, which the walk has visited.
     yield from _scoped(plan, run, part, body, parent, enter, leave)
 
 
@@ -189,9 +194,10 @@ def _scoped(
     enter: list[int],
     leave: list[int],
 ) -> Iterator[Violation]:
-    """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it.
+    """Check that a tensor written in a body is read there, in bodies inside it, or by the leave of its node.
 
-    The copy that a leave makes of what a body returns belongs to that body: where it does not run, none is made.
+    A leave may copy a value that a body returns. The copy belongs to that body: if the body does not run, no copy is
+    made.
     spec: T8.14
     """
     if len(parent) == 1:
@@ -202,10 +208,10 @@ def _scoped(
     shared = _written_in_arms(plan, run)
     for t, bodies in shared.items():
         if any(not plan.allocation.bodies.exclusive[b] for b in bodies):
-            text = f"{run.tensors[t].name} is written by two steps, not each in an exclusive arm"
+            text = f"{run.tensors[t].name} is written by two steps, but not each is in an exclusive branch"
             yield Violation(Obligation.BODIES_NEST, text, (run.tensors[t].name,), run.tensors[t].writer)
         arms_of, fresh = Counter[int](), [b for b in bodies if b != MAIN]
-        while fresh:  # what all arms of a node write is written in the body around it
+        while fresh:  # a tensor that all branches of a node write is written in the body around it
             b = fresh.pop()
             arms_of[enter[b]] += 1
             if arms_of[enter[b]] == len(formal_bodies[enter[b]]) and parent[b] not in bodies:
@@ -227,7 +233,7 @@ def _scoped(
                 continue
             if r in shared:
                 is_within, leaves_it = not around.isdisjoint(shared[r]), n in leaves[r]
-            elif part[w] is NodePart.ENTER:  # what it writes belongs to the bodies of its node, which has one leave
+            elif part[w] is NodePart.ENTER:  # its writes belong to the bodies of its node, which has one leave
                 within = formal_bodies[w]
                 is_within, leaves_it = any(enter[b] == w for b in around if b != MAIN), n == leave[within[0]]
             elif r in copies.get(w, ()):
@@ -240,7 +246,7 @@ def _scoped(
 
 
 def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
-    """The bodies in which each tensor is written that several steps write without changing it. spec: X4.3"""
+    """Return, for each tensor that several steps write without mutating it, the bodies of these steps. spec: X4.3"""
     found: dict[int, list[int]] = {}
     for body, writes, step in zip(
         plan.allocation.steps.body.tolist(), plan.allocation.steps.listed("writes"), run.steps, strict=True
@@ -252,9 +258,9 @@ def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
 
 
 def copied(plan: Plan, run: Program) -> Iterator[Violation]:
-    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes.
+    """Check that a leave copies each formal input and outer value that a body returns, to bytes of the same size.
 
-    It also reads the scratch of its own enter, which is there for all of the node.
+    It may also read the scratch of its enter, which exists for the whole node.
     """
     if len(plan.allocation.bodies) == 1:
         return
@@ -285,7 +291,7 @@ def copied(plan: Plan, run: Program) -> Iterator[Violation]:
 
 
 def kept_apart(run: PlacedStorages) -> Iterator[Violation]:
-    """Tensors, or buffers, that must not alias share no byte of an arena, at any step."""
+    """Check that tensors or buffers that must not alias share no byte of an arena, at any step."""
     for a, b in run.apart:
         if meeting := _common_bytes(run, a, b):
             names = run.storage_names[a], run.storage_names[b]
@@ -294,14 +300,14 @@ def kept_apart(run: PlacedStorages) -> Iterator[Violation]:
 
 
 def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] | None:
-    """The arena, first and last byte that two storages have in common."""
+    """Return the arena, first and last byte that two storages have in common, or None."""
     s, t = run.storages[a], run.storages[b]
     first, end = max(s.offset, t.offset), min(s.offset + s.bytes, t.offset + t.bytes)
     return (run.arenas[s.arena].name, first, end - 1) if s.arena == t.arena and first < end else None
 
 
 def never_reused(run: PlacedStorages) -> Iterator[Violation]:
-    """In an arena that does not reuse, no two storages share a byte, live at one step or not. spec: P2.4"""
+    """Check that no two storages of an arena without reuse share a byte, live at one step or not. spec: P2.4"""
     s = run.columns
     here = np.flatnonzero((s.bytes != 0) & (run.of_arenas("reuse") == 0))
     here = here[np.lexsort((s.offset[here], s.arena[here]))]
@@ -313,7 +319,7 @@ def never_reused(run: PlacedStorages) -> Iterator[Violation]:
 
 
 def _slots_apart(run: PlacedStorages, slots: SlotColumns, of: Column) -> Iterator[Violation]:
-    """Where slots have addresses of their own, no byte of an arena is in two slots, used at one step or not."""
+    """Check, if slots have addresses, that no byte of an arena is in two slots, used at one step or not."""
     used, first = np.unique(of, return_index=True)
     arena, start = slots.arena[used], run.columns.offset[first]
     end = start + slots.bytes[used]
@@ -327,8 +333,9 @@ def _slots_apart(run: PlacedStorages, slots: SlotColumns, of: Column) -> Iterato
 
 
 def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
-    """A storage fits its slot, lies in its arena and takes turns in it; where slots have addresses of their own
-    (`addressed`) all tenants start alike.
+    """Check that a storage fits its slot, is in the slot's arena and is live when no other tenant is.
+
+    If slots have addresses (`addressed`), all tenants of a slot begin at the same offset.
     """
     slots = SlotColumns(*(exact(column.tolist()) for column in (table.arena, table.bytes, table.alignment)))
     columns, of = run.columns, table.of.astype(np.int64)

@@ -1,7 +1,7 @@
-"""Exclusive arms in the checker's run: each arm once, from the state before it, and one state after all of them (X4).
+"""Walk exclusive branches in the checker's run: each once, from the state before them, then merged into one state (X4).
 
-What an earlier arm writes and a later one touches keeps its bytes in between, since lifetimes are intervals of steps.
-spec: X4.3, X4.4, X4.5, X4.7
+If an earlier branch writes a tensor and a later one accesses it, the tensor keeps its bytes in between, because a
+lifetime is an interval of steps. spec: X4.3, X4.4, X4.5, X4.7
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from proofs.readers.arms import Branches
 
 
 class Kept(NamedTuple):
-    """A tensor that must be whole at the end of an arm: at which step, which, and whether the node's leave takes it."""
+    """A tensor that must be whole at the end of a branch, at `step`.
+
+    `is_taken` is true if the node's leave reads it.
+    """
 
     step: int
     tensor: int
@@ -25,11 +28,11 @@ class Kept(NamedTuple):
 
 @dataclass
 class _Open:
-    """A node whose arms are being walked, and what the arms that have ended left.
+    """A node whose branches are being walked, and the results of the branches that have ended.
 
-    `bounds` maps the first and the last step of each arm to its number, and `last` each tensor that arms access to the
-    last of them. `wrote` are the tensors that earlier arms wrote first, `held` those of them that this arm or a later
-    one accesses.
+    `bounds` maps the first and the last step of each branch to its number, and `last` each tensor that branches access
+    to the last branch that does. `wrote` are the tensors that earlier branches wrote first. `held` are those of them
+    that this branch or a later one accesses.
     """
 
     node: Branches
@@ -41,7 +44,7 @@ class _Open:
 
 
 class Visits:
-    """The nodes with exclusive arms in which a walk over the steps of a plan stands."""
+    """The nodes with exclusive branches that a walk over the steps of a plan is inside of."""
 
     def __init__(self, run: Program, values: ValueNumbers, state: State) -> None:
         self.run, self.values, self.state = run, values, state
@@ -49,7 +52,7 @@ class Visits:
         self.open: list[_Open] = []
 
     def before(self, n: int) -> frozenset[int]:
-        """Bring about the state in which step n runs; which of its reads were looked at where the arms ended."""
+        """Prepare the state for step n. Return those of its reads that were checked at the ends of the branches."""
         if not self.open:
             return frozenset()
         top = self.open[-1]
@@ -71,11 +74,11 @@ class Visits:
             self.state.write(tensor.arena, tensor.address, tensor.address + tensor.bytes, self.state.of[t].value)
 
     def holds(self, t: int) -> bool:
-        """Whether an earlier arm has written a tensor that this arm has not: its bytes must still be its own."""
+        """Whether an earlier branch, but not this one, has written a tensor: its bytes must still be its own."""
         return not self.state.of[t].surely and any(t in node.held for node in self.open)
 
     def after(self, n: int) -> Iterator[Kept]:
-        """After step n: which tensors must be whole, where it ends an arm. O(what the node's arms access)."""
+        """If step n ends a branch, yield the tensors that must be whole. O(accesses of the node's branches)."""
         if n in self.nodes:
             self.open.append(self._opened(self.nodes[n]))
             return

@@ -1,7 +1,7 @@
-"""Where a plan differs from the model: its steps and their order, its tensors, its bodies, and what it records.
+"""Find where a plan differs from the model: its steps and their order, its tensors, its bodies, and its records.
 
-The order of the steps is free within what the model allows (`compare_steps`); everything else must agree to the
-letter. Differences come one by one, the coarse ones first, so that a caller who needs one witness stops early.
+The order of the steps is free within what the model allows (`compare_steps`); everything else must agree exactly.
+Differences are yielded one by one, coarse ones first, so that a caller who needs one witness can stop early.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tmmu.plans.sections import Plan
 def differences(
     plan: Plan, reference: ReferenceProgram, donated: frozenset[str], mode: str = "inference"
 ) -> Iterator[Violation]:
-    """Every way in which a plan is not one of the model (spec: V3.1 to V3.3).
+    """Yield every difference between a plan and the model (spec: V3.1 to V3.3).
 
     Parameters
     ----------
     plan
         A plan that passed the gate: indices in range, names unique.
     reference
-        What must be run of the model.
+        The part of the model that must be run.
     donated
-        The names that the user donated; they, and those that the plan states as donated, must be the caller's.
+        The names that the user donated. They, and those that the plan states as donated, must be the caller's.
     mode
-        What is run of the model.
+        `inference`, `forward` or `backward`.
 
     Yields
     ------
@@ -59,9 +59,9 @@ def differences(
 
 
 def _sharing(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """A tensor that the plan calls a view is one in the model, of the same base; an alias is in the group of the other.
+    """Check that a view of the plan is one in the model, of the same base, and an alias in the group of the other.
 
-    The other way round there is no difference: a plan may give either bytes of its own, if its step writes them.
+    The converse is not a difference: a plan may give a tensor its own bytes, if its step writes them.
     """
     t, groups = plan.allocation.tensors, reference.alias_groups
     for row in np.flatnonzero(np.isin(t.shares, (SHARES.index(Shares.VIEW), SHARES.index(Shares.ALIAS)))).tolist():
@@ -79,7 +79,7 @@ def _sharing(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterato
 
 
 def _bodies(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Each body of the model once, in its place; row 0, the main graph, is the plan's own."""
+    """Check that each body of the model occurs once, in its place. Row 0, the main graph, belongs to the plan."""
     b = plan.allocation.bodies
     names = b.name.list()
     rows = {name: row for row, name in reversed(list(enumerate(names))) if row != MAIN}
@@ -105,7 +105,7 @@ def _bodies(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator
 
 
 def _records(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
-    """What a plan records of its model besides steps and tensors."""
+    """Compare the plan's records of its model that are not steps or tensors."""
     stated, recomputed = set(plan.allocation.unproduced), reference.unproduced
     for name in sorted(stated ^ recomputed):
         yield difference("unproduced", "", (name,), None, *_presence(name in stated, "unproduced"))
@@ -121,11 +121,11 @@ def _records(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
 
 
 def _bindings(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
-    """What a plan is bound to is what the model is. It comes first, because sizes differ with it.
+    """Check that the plan is bound as the model is. These differences come first, because sizes depend on bindings.
 
-    Whether the file's shapes are trusted is the user's to say, and so no difference: that the sizes agree is enough.
+    Whether the file's shapes are trusted is not compared. The user decides that, and the sizes must agree anyway.
     """
-    if plan.provenance is None:  # what it was bound to is the user's to say
+    if plan.provenance is None:  # the bindings are the user's
         return
     for kind in ("dims", "ranges", "steps", "shapes", "values", "defaults"):
         ours, theirs = _texts(getattr(plan.bindings, kind)), _texts(getattr(reference.bindings, kind))
@@ -136,7 +136,10 @@ def _bindings(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
 
 
 def _sizes(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Shape inference, on which plans rest, gives every size that the verifier works out itself. spec: V3.8"""
+    """Check that shape inference, which plans rest on, gives every size that the verifier computes itself.
+
+    spec: V3.8
+    """
     for found in reference.size_differences:
         at = pairs.positions.get(pairs.writers[found.tensor]) if found.tensor in pairs.writers else None
         tensors = (found.tensor,) if found.tensor else ()
@@ -144,7 +147,7 @@ def _sizes(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
 
 
 def _donations(plan: Plan, reference: ReferenceProgram, donated: frozenset[str], pairs: Pairing) -> Iterator[Violation]:
-    """What is donated is the caller's, whether the user or the plan states it."""
+    """Check that donated tensors are the caller's, whether the user or the plan declares them."""
     stated = () if plan.provenance is None else plan.provenance.bindings.donated
     for name in sorted({*donated, *stated}):
         if name not in reference.roles or name in pairs.writers:
@@ -152,9 +155,9 @@ def _donations(plan: Plan, reference: ReferenceProgram, donated: frozenset[str],
 
 
 def _returned(plan: Plan, reference: ReferenceProgram, mode: str) -> Iterator[Violation]:
-    """The caller reads the model's outputs, and in mode `forward` what is saved. spec: P2.3
+    """Check that the caller reads the model's outputs and, in mode `forward`, what is saved. spec: P2.3
 
-    Parameters and optimizer state are left out: what the user has not given up is read whatever the plan states.
+    Parameters and optimizer state are left out: those that the user has not donated are read, whatever the plan states.
     """
     read = {*reference.outputs, *(reference.saved if mode == "forward" else ())}
     kept = (Role.PARAMETER, Role.OPTIMIZER)

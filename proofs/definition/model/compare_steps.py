@@ -1,7 +1,7 @@
-"""Whether a plan runs each step of the model once, as the model has it, in an order that the model allows.
+"""Check that a plan runs each step of the model once, as the model has it, in an order that the model allows.
 
-The order is free as long as every read comes after its write, what is overwritten is found in the state that it
-has in the model, and the steps of a body stay together between its owner's `enter` and `leave`.
+The order is free if every read comes after its write, overwritten bytes are found in the state that they have in the
+model, and the steps of a body stay together between its owner's `enter` and `leave`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tmmu.plans.sections import Plan
 
 
 def step_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Steps missing, extra or repeated, steps that are not the model's, and steps out of order or place.
+    """Yield steps that are missing, extra or repeated, that are not the model's, or that are out of order or place.
 
     Implements spec: V3.1, T8.10, T8.11 and I1.6. O(steps + accesses).
     """
@@ -25,14 +25,14 @@ def step_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) ->
         if key not in pairs.positions:
             yield difference("missing-step", step.node, (), None, "no such step", f"{step.part} of {step.op}")
     yield from _contents(plan, pairs)
-    # A step that is missing or repeated was named above: from here on only its first occurrence is looked at.
+    # Missing and repeated steps were reported above. From here on only the first occurrence of a step is compared.
     yield from _reads_after_writes(pairs)
     yield from _states_differ(reference, pairs)
     yield from _nesting(reference, pairs)
 
 
 def _contents(plan: Plan, pairs: Pairing) -> Iterator[Violation]:
-    """Each step of the plan is one of the model's, with its operator, body and accesses."""
+    """Check that each step of the plan is one of the model's, with its operator, body and accesses."""
     names, bodies = plan.allocation.tensors.name.list(), plan.allocation.bodies.name.list()
     columns = (
         plan.allocation.steps.op.tolist(),
@@ -63,13 +63,13 @@ def _contents(plan: Plan, pairs: Pairing) -> Iterator[Violation]:
 
 
 def _unlike(stated: tuple[str, ...], recomputed: tuple[str, ...]) -> tuple[str, ...]:
-    """The tensors that one of two lists has and the other has not; where only order or number differs, all."""
+    """Return the tensors that only one of two lists has. If only the order or the number differs, return all."""
     unlike = set(stated) ^ set(recomputed)
     return tuple(dict.fromkeys(name for name in stated + recomputed if not unlike or name in unlike))
 
 
 def _reads_after_writes(pairs: Pairing) -> Iterator[Violation]:
-    """No tensor is read or overwritten at a step before the one that makes it."""
+    """Check that no tensor is read or overwritten at a step before the one that makes it."""
     positions = pairs.positions
     written = {name: positions[key] for name, key in pairs.writers.items() if key in positions}
     for key, step in pairs.steps.items():
@@ -81,10 +81,9 @@ def _reads_after_writes(pairs: Pairing) -> Iterator[Violation]:
 
 
 def _states_differ(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Where bytes are overwritten, each access to them finds what the same step left as in the model.
+    """Check that each access to overwritten bytes finds what the same step left as in the model.
 
-    A tensor and its views are the same bytes: what a step changes through one of them is read through the others.
-    spec: V3.4
+    A tensor and its views are the same bytes: a change through one of them is read through the others. spec: V3.4
     """
     bases = _bases(reference)
     mutated = {bases[name] for step in pairs.steps.values() for name in step.mutates}
@@ -100,7 +99,10 @@ def _states_differ(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Viol
 
 
 def _bases(reference: ReferenceProgram) -> dict[str, str]:
-    """For each name the tensor whose bytes it shows, through views of views; views in a circle end anywhere in it."""
+    """Return, for each name, the tensor whose bytes it shows, through views of views.
+
+    If views form a circle, the result is any of them.
+    """
     found: dict[str, str] = {}
     for step in reference.steps:
         for name in (*step.reads, *step.writes):
@@ -116,7 +118,7 @@ def _bases(reference: ReferenceProgram) -> dict[str, str]:
 def _states(
     steps: Iterable[tuple[Key, ReferenceStep]], bases: Mapping[str, str], mutated: set[str]
 ) -> dict[tuple[Key, str], str]:
-    """For each access to bytes that some step overwrites: the node that last wrote them."""
+    """Return, for each access to bytes that some step overwrites, the node that last wrote them."""
     last: dict[str, str] = {}
     states: dict[tuple[Key, str], str] = {}
     for key, step in steps:
@@ -124,16 +126,16 @@ def _states(
             if bases[name] in mutated:
                 states[key, name] = last.get(bases[name], "the caller")
         for name in step.writes:
-            # What makes a view writes nothing.
+            # A step that makes a view writes nothing.
             if bases[name] == name or name in step.mutates:
                 last[bases[name]] = step.node
     return states
 
 
 def _nesting(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """The steps of a body stand together between its owner's enter and leave, one body after the other.
+    """Check that the steps of a body are together between its owner's enter and leave, one body after the other.
 
-    Only the first violation is given: all that follows it would be out of place as well.
+    Only the first violation is yielded, because every later step would be out of place as well.
     """
     rank = {body: index for index, body in enumerate(reference.bodies)}
     main = "the main graph"

@@ -1,4 +1,4 @@
-"""Whether a plan has the model's tensors, no more and no fewer, each of the model's size, type, role and use."""
+"""Check that a plan has exactly the model's tensors, each with the model's size, type, role and use."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
 
 _FACTS = ("type", "role", "input", "output", "saved", "writer")
-"""What plan and model must agree on of one tensor, besides its size."""
+"""The facts, in addition to its size, that plan and model must agree on for each tensor."""
 
 
 def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Tensors missing, extra, or not of the model's size, element type, role, use, alignment or fixed offset.
+    """Yield tensors that are missing or extra, or that differ from the model's.
 
-    An alignment may be stricter than the model's, by a whole factor. O(tensors). spec: V3.2, A10.6
+    Size, element type, role, use, alignment and fixed offset are compared. An alignment may be stricter than the
+    model's, by a whole factor. O(tensors). spec: V3.2, A10.6
     """
     t, keys, writers = plan.allocation.tensors, pairs.keys, pairs.writers
     stated_names = set(t.name)
@@ -46,7 +47,7 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
         (model_size, model_type), model_role, is_input = reference.sizes[name], reference.roles[name], name in inputs
         if size != model_size:
             yield difference("bytes", node, (name,), at, *_sizes(size, model_size, plan, reference))
-        # Of parameters and optimizer state the role already states that the caller writes them, whatever the flag.
+        # The roles parameter and optimizer state already imply that the caller writes the tensor, whatever the flag.
         stated_input = is_input if model_role in _PERSISTENT else flags & IS_INPUT != 0
         stated = (dtypes[dtype], ROLES[role], stated_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
         recomputed = (model_type, model_role, is_input, name in outputs, name in reference.saved, writers.get(name))
@@ -62,11 +63,11 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
 
 
 def _sizes(stated: Dim, recomputed: Dim, plan: Plan, reference: ReferenceProgram) -> tuple[str, str]:
-    """Two sizes for people; over an envelope also what they are at a shape at which they differ."""
+    """Return two sizes for messages; over an envelope, also their values at a shape that makes them differ."""
     texts = str(stated), str(recomputed)
     if isinstance(stated, int) and isinstance(recomputed, int):
         return texts
-    if plan.ranges != reference.bindings.ranges:  # no shape is one of both
+    if plan.ranges != reference.bindings.ranges:  # no shape is in both envelopes
         return f"{texts[0]} of the plan's dimensions", f"{texts[1]} of the model's"
     shape = apart(stated, recomputed, plan.ranges)
     if shape is None:
@@ -80,7 +81,7 @@ Fact = int | str | Key | None
 
 
 def _text(fact: Fact) -> str:
-    """A fact for people: of a writer its node and part, or the caller."""
+    """Return a fact for messages: a writer as its node and part, or the caller."""
     if fact is None:
         return "the caller"
     return f"{fact[0]} ({fact[1]})" if isinstance(fact, tuple) else str(fact)

@@ -1,4 +1,4 @@
-"""One thing in which a plan is not the model's, and how steps of the two are known to be the same."""
+"""Represent one difference between a plan and the model, and pair the steps of the two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ WHAT = (
 def difference(
     what: str, node: str, tensors: tuple[str, ...], step: int | None, stated: str, recomputed: str
 ) -> Violation:
-    """A kind of `WHAT`, the plan's step (None where it has none), what the plan states and what the model declares."""
+    """Return a difference of a kind in `WHAT`, with the plan's step (None if it has none), and both values.
+
+    `stated` is the plan's value and `recomputed` the model's.
+    """
     obligation = Obligation.SHARDS if what in ("shard", "sharding") else Obligation.STEPS_ARE_THE_MODEL
     place = f"{what} of {node}" if node else what
     text = f"{place}: stated {stated or 'nothing'}; the model has {recomputed or 'nothing'}"
@@ -35,10 +38,11 @@ Key = tuple[str, NodePart]
 
 @dataclass(frozen=True)
 class Pairing:
-    """The steps of a plan and of a model, brought together by node and part.
+    """The steps of a plan and of a model, paired by node and part.
 
-    `keys` are the plan's steps in its order and `positions` the first of each; `steps` are the model's, `writers`
-    the one that first writes each tensor (none for what the caller writes, overwritten or not).
+    `keys` are the plan's steps in its order, and `positions` the first occurrence of each. `steps` are the model's.
+    `writers` maps each tensor to the step that first writes it, and has no entry for the caller's tensors, even if a
+    step overwrites them.
     """
 
     keys: list[Key]
@@ -48,7 +52,7 @@ class Pairing:
 
 
 def pairing(plan: Plan, reference: ReferenceProgram) -> Pairing:
-    """Bring a plan's steps and a model's together. O(steps + writes)."""
+    """Pair a plan's steps with the model's. O(steps + writes)."""
     keys = list(
         zip(plan.allocation.steps.node, map(PARTS.__getitem__, plan.allocation.steps.part.tolist()), strict=True)
     )

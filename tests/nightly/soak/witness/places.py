@@ -74,7 +74,7 @@ def misaligned(plan: Plan, w: Witness) -> bool:
     ]
     of = {int(plan.allocation.tensors.alignment[r]): address(plan, r) for r in rows}
     arena, slot = plan.allocation.arenas[int(s.arena[k])].alignment, int(plan.slots.alignment[plan.slots.of[k]])
-    if found := re.search(r"(the arena of |the slot of |).* has the alignment ([0-9]+): no power of two$", text):
+    if found := re.search(r"(the arena of |the slot of |).* has the alignment ([0-9]+): not a power of two$", text):
         asked = int(found[2])
         there = {"the arena of ": [arena], "the slot of ": [slot]}.get(found[1], [*of, int(s.alignment[k])])
         return not power_of_two(asked) and asked in there
