@@ -1,1 +1,1 @@
-"""How a plan is proved: obligations, their certificate, lemmas, solvers, the optimum, and the kernel in Coq."""
+"""Prove a plan: obligations, their certificate, lemmas, solvers, the optimum, and the kernel in Coq."""

@@ -1,4 +1,4 @@
-"""Asks a solver the three promises, straight from their definition, and reads what breaks one from its model.
+"""Ask a solver the three promises, taken directly from their definition, and read a counterexample from its model.
 
     python -m proofs.proving.promises PLAN
 
@@ -21,7 +21,10 @@ from tmmu.plans.sections import Claims
 
 
 def ask(placement: Placement, claims: Claims | None, solver: Solver, timeout_s: float) -> tuple[Answer, Finding | None]:
-    """Ask a solver that has read nothing: the first answer that is no proof, and what it shows to break a promise."""
+    """Ask a solver that has read nothing yet.
+
+    Return its first answer that proves nothing, and what breaks a promise.
+    """
     seconds = 0.0
     for one in questions(placement, claims):
         text = f"(set-option :produce-models true)\n{one.tables}\n{one.breaks}(check-sat)"
@@ -35,7 +38,7 @@ def ask(placement: Placement, claims: Claims | None, solver: Solver, timeout_s: 
         again = solver.evaluate(f"(reset)\n{one.tables}\n{one.canary}(check-sat)", timeout_s)
         seconds += again.seconds
         if one.promise.startswith("slot") and (first.text, again.text) == ("unsat", "unsat"):
-            return Answer("sat\nsat", None, seconds), Finding("at no step as many storages live as there are slots")
+            return Answer("sat\nsat", None, seconds), Finding("at every step fewer storages live than there are slots")
         if again.failure is not None or (first.text, again.text) != ("unsat", "sat"):
             return Answer(f"{first.text}\n{again.text}", again.failure, seconds), None
         solver.evaluate("(reset)", timeout_s)
@@ -43,7 +46,7 @@ def ask(placement: Placement, claims: Claims | None, solver: Solver, timeout_s: 
 
 
 def _model(answer: Answer, one: Question) -> Finding | None:
-    """What the unknowns are in `((i #b01) (j #b10))`, read by the question."""
+    """Read the values of the unknowns from `((i #b01) (j #b10))`, as the question prescribes."""
     pairs = parse_one(answer.text) if answer.failure is None else []
     values = [pair[-1] for pair in pairs if isinstance(pair, list) and len(pair) == 2]
     bits = [value for value in values if isinstance(value, str) and value.startswith("#")]
@@ -52,7 +55,7 @@ def _model(answer: Answer, one: Question) -> Finding | None:
 
 
 def main(path: str) -> int:
-    """Ask Z3 alone, and print what holds or what breaks it; 0, 1, 3 or 4 as verify-plan has them."""
+    """Ask Z3 only, and print what holds or what breaks it. Return 0, 1, 3 or 4, the exit codes of verify-plan."""
     try:
         plan = file.load_any(path).plan
     except TmmuError as error:

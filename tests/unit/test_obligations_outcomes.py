@@ -99,7 +99,7 @@ def test_a_false_row_a_failure_and_a_missing_lemma_are_no_proof(given: Given) ->
     found = outcomes(plan)
     assert (found["alignment"].verdict, found["alignment"].hint) == (VIOLATED, "t1 at step 0: (a row)")
     assert (found["capacity"].verdict, found["capacity"].note) == (UNKNOWN, "it died")
-    rests = "it rests on the lemma level_reaches_its_end, which is not proved: too late"
+    rests = "its lemma level_reaches_its_end is not proved: too late"
     assert (found["peak"].verdict, found["peak"].note) == (UNKNOWN, rests)
     others = set(NAMES) - {"alignment", "capacity", "peak", "slot_count"}
     assert {found[name].verdict for name in others} == {PROVED}

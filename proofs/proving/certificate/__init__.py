@@ -1,1 +1,1 @@
-"""The evidence of linear size that obligations and kernel are given. It is not trusted: what it states is checked."""
+"""Draw evidence of linear size from a plan, for obligations and kernel. They check it and do not trust it."""

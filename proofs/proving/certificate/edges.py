@@ -1,10 +1,9 @@
-"""The evidence for plans that pack storages byte by byte: who lies next above whom, and from which step to which.
+"""Find the evidence for packed plans: the next storage above each storage, and the steps during which it is the next.
 
-At each step an arena is a column: its floor, the storages that are live, its roof. An edge says that one of them is the
-next above another over a stretch of steps. A sweep over births and deaths finds the edges, fewer than three for each
-storage. They are *not trusted*: `proofs.proving.obligations.by_edges` checks that they tile every lifetime from both
-sides and that each leads up, and the lemmas of `proofs.proving.lemmas.plan.tiling` and `column` say what follows. spec:
-V1.12
+At each step an arena is a column: its bottom, the storages that are live, its top. An edge states that one node is the
+next above another during some steps. A sweep over births and deaths finds the edges, fewer than three for each storage.
+They are *not trusted*: `proofs.proving.obligations.by_edges` checks that they tile every lifetime from both sides and
+that each leads up. The lemmas of `proofs.proving.lemmas.plan.tiling` and `column` state the consequence. spec: V1.12
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from tmmu.plans.allocation import Placement
 
 
 class Edges(NamedTuple):
-    """Edges of one arena, as columns: nodes below and above, first and last step, both included.
+    """The edges of one arena, as columns: nodes below and above, first and last step, both included.
 
-    Nodes are numbered from 0 in the order of `storages`, the storages of the arena that have bytes; then come the
-    floor and the roof.
+    Nodes are numbered from 0 in the order of `storages`, the storages of the arena that have bytes. The bottom of the
+    arena (`floor`) and its top (`roof`) follow.
     """
 
     storages: Rows
@@ -35,24 +34,30 @@ class Edges(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The node below everything."""
+        """The node below all storages."""
         return len(self.storages)
 
     @property
     def roof(self) -> int:
-        """The node above everything."""
+        """The node above all storages."""
         return len(self.storages) + 1
 
 
 def lives(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
-    """First and last step of some storages; where they `always` live, those of the plan."""
+    """Return the first and last step of some storages.
+
+    If they `always` live, these are the plan's first and last step.
+    """
     if always:
         return np.zeros(len(rows), np.int64), np.full(len(rows), placement.last_step, np.int64)
     return placement.storages.birth[rows].astype(np.int64), placement.storages.death[rows].astype(np.int64)
 
 
 def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
-    """The edges of an arena, in which storages may `always` live. O(n log n), but for the bits of buckets."""
+    """Return the edges of an arena. If `always`, its storages live at all steps.
+
+    O(n log n), except for the bits of buckets.
+    """
     s = placement.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
     birth, death = lives(placement, rows, always)
@@ -60,7 +65,10 @@ def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
 
 
 def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, last_step: int) -> Edges:
-    """The edges between the storages `rows`, which have bytes and these offsets and lifetimes, up to a last step."""
+    """Return the edges between the storages `rows`, of these offsets and lifetimes, up to a last step.
+
+    Each of the storages has bytes.
+    """
     floor, roof = len(rows), len(rows) + 1
     by_offset = np.lexsort((np.arange(len(rows)), offset))
     rank = np.empty(len(rows), np.int64)
@@ -72,10 +80,10 @@ def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, la
     column = _Column(len(rows))
     above, since = [0] * (len(rows) + 1), [0] * (len(rows) + 1)
     above[floor] = roof
-    found = array("q")  # of each edge its four numbers
+    found = array("q")  # the four numbers of each edge
 
     def change(node: int, to: int, at: int) -> None:
-        """From step `at` on, `to` is what lies above `node`."""
+        """Record that `to` is the next above `node` from step `at` on."""
         if since[node] < at:
             found.extend((node, above[node], since[node], at - 1))
         above[node], since[node] = to, at
@@ -97,7 +105,10 @@ def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, la
 
 
 class _Column:
-    """Which of n ranks are live, in buckets, each a short sorted list; `filled` has a bit for each that has any."""
+    """The set of live ranks among n, in buckets, each a short sorted list.
+
+    `filled` has a bit for each nonempty bucket.
+    """
 
     WIDTH = 9
     """The number of bits of a rank within its bucket."""
@@ -107,7 +118,7 @@ class _Column:
         self.filled = 0
 
     def insert(self, rank: int) -> int:
-        """Make `rank` live; the highest live rank below it, or -1."""
+        """Add `rank`. Return the highest live rank below it, or -1."""
         number = rank >> self.WIDTH
         bucket = self.buckets[number]
         if not bucket:
@@ -117,17 +128,20 @@ class _Column:
         return bucket[place - 1] if place else self._below(number)
 
     def remove(self, rank: int) -> int:
-        """Let `rank` die; the highest live rank below it, or -1."""
+        """Remove `rank`. Return the highest live rank below it, or -1."""
         number = rank >> self.WIDTH
         bucket = self.buckets[number]
         place = bisect_left(bucket, rank)
-        if bucket[place : place + 1] == [rank]:  # what dies before its birth never lived: no edges fit such a plan
+        if bucket[place : place + 1] == [rank]:  # else it dies before its birth, and no edges fit
             del bucket[place]
             if not bucket:
                 self.filled ^= 1 << number
         return bucket[place - 1] if place else self._below(number)
 
     def _below(self, number: int) -> int:
-        """The highest live rank of the buckets before one, or -1. O(buckets / 64) by one operation on their bits."""
+        """Return the highest live rank of the buckets before one, or -1.
+
+        One operation on their bits: O(buckets / 64).
+        """
         before = (self.filled & ((1 << number) - 1)).bit_length()
         return self.buckets[before - 1][-1] if before else -1

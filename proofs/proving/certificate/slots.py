@@ -1,9 +1,9 @@
-"""The evidence that makes a proof of a plan linear: in which order to look at its rows, and which row shows what.
+"""Find the evidence that makes a proof of a plan linear: the order of its rows, and the row that shows each fact.
 
-That no two of n storages collide is a statement on n² pairs; that each slot's storages, in order of birth, follow one
-another is one on n rows. The orders and witnesses here are found by sorting and are *not trusted*: a wrong one makes a
-row false or leaves a row out, and `proofs.proving.obligations` checks that none is left out. Nothing is concluded here.
-spec: V1.1, V5.1, V2.3
+That no two of n storages collide is a statement about n² pairs. That each slot's storages, in order of birth, follow
+one another is a statement about n rows. The orders and witnesses here are found by sorting and are *not trusted*: a
+wrong one makes a row false or leaves a row out, and `proofs.proving.obligations` checks that none is left out. Nothing
+is concluded here. spec: V1.1, V5.1, V2.3
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Changes:
-    """What is allocated and freed in one arena, in order: what dies at step s - 1 is freed before step s allocates.
+    """The allocations and frees of one arena, in order.
 
-    `step` and `storage` have two entries for each storage of the arena; `frees` says which of the two each is.
+    A storage that dies at step s - 1 is freed before step s allocates.
+
+    `step` and `storage` have two entries for each storage of the arena; `frees` marks the one that frees it.
     """
 
     step: Rows
@@ -38,10 +40,10 @@ class Certificate:
     """The evidence for one plan.
 
     `tenants` are the storages by slot, then by birth; those of slot k are `tenants[tenants_at[k]:tenants_at[k + 1]]`.
-    `slot_offset` is where slot k starts, by the word of its first storage. `slots` are the slots of each arena by
-    offset, `changes` its allocations by step, `live` a storage of each slot that is live at the arena's step of most
-    live storages (-1: none). `widest` and `strictest` are the storages of each slot that ask the most bytes and the
-    strictest alignment of it (-1: the slot holds none). Where no slots are claimed, all but `changes` are empty.
+    `slot_offset` is the offset of slot k, as its first storage states it. `slots` are the slots of each arena by
+    offset, and `changes` its allocations by step. `live` is a storage of each slot that is live at the arena's step of
+    most live storages (-1: none). `widest` and `strictest` are the storages of each slot with the most bytes and the
+    strictest alignment (-1: the slot holds none). If no slots are claimed, all but `changes` are empty.
     """
 
     tenants: Rows
@@ -55,7 +57,7 @@ class Certificate:
 
 
 def certificate(placement: Placement, claims: Claims | None) -> Certificate:
-    """Sort a plan's rows. O(n log n) for n storages; a few machine words for each."""
+    """Sort a plan's rows. O(n log n) for n storages, with a few machine words for each."""
     s, arenas = placement.storages, len(placement.arenas)
     by_arena = np.argsort(s.arena, kind="stable")
     arenas_at = np.searchsorted(s.arena[by_arena], np.arange(arenas + 1))
@@ -69,7 +71,7 @@ def certificate(placement: Placement, claims: Claims | None) -> Certificate:
     tenants = np.lexsort((s.death, s.birth, slot)).astype(np.int64)
     tenants_at = np.searchsorted(slot[tenants], np.arange(count + 1)).astype(np.int64)
     slot_offset = np.zeros(count, np.uint64)
-    slot_offset[slot[tenants[::-1]]] = s.offset[tenants[::-1]]  # the first of each slot is written last
+    slot_offset[slot[tenants[::-1]]] = s.offset[tenants[::-1]]  # the first remains
     by_offset = np.lexsort((slot_offset, table.arena)).astype(np.int64)
     slots_at = np.searchsorted(table.arena[by_offset], np.arange(arenas + 1))
     slots = tuple(by_offset[lo:hi] for lo, hi in pairwise(slots_at.tolist()))
@@ -85,22 +87,22 @@ def certificate(placement: Placement, claims: Claims | None) -> Certificate:
 
 
 def most_at(changes: Changes, amount: NDArray[np.uint64]) -> int:
-    """The first step at which the storages of an arena that are live amount to the most. O(storages)."""
+    """Return the first step whose live storages of an arena have the largest total amount. O(storages)."""
     sizes = amount[changes.storage].tolist()
     total = running([-x if frees else x for x, frees in zip(sizes, changes.frees.tolist(), strict=True)])[1:]
     if not total:
         return 0
-    # What is freed at a step comes before what is allocated: the total after a step's last change is that of the step.
+    # Frees of a step precede its allocations, so that the total after a step's last change is that of the step.
     steps = changes.step.tolist()
     last: dict[int, int] = dict(zip(steps, total, strict=True))
     return max(last, key=lambda step: (last[step], -step))
 
 
 def _most(slot: NDArray[np.uint32], amount: NDArray[np.uint64], slots: int) -> Rows:
-    """For each slot the storage with the largest amount; -1 where there is none."""
+    """Return, for each slot, the storage with the largest amount, or -1 if it has none."""
     order = np.lexsort((amount, slot)).astype(np.int64)
     found = np.full(slots, -1, np.int64)
-    found[slot[order]] = order  # the largest of each slot is written last
+    found[slot[order]] = order  # assigned in order of size, so that the largest of each slot remains
     return found
 
 
@@ -116,7 +118,7 @@ def _changes(placement: Placement, rows: Rows) -> Changes:
 
 
 def running(amounts: list[int]) -> list[int]:
-    """The total before the first amount, after it, after the second, and so on, in exact integers.
+    """Return the total before the first amount, after it, after the second, and so on, in exact integers.
 
     >>> running([2, 3, -5])
     [0, 2, 5, 0]

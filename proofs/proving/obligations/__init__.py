@@ -1,7 +1,7 @@
-"""Every obligation of a plan, discharged by a solver: rows for each, lemmas that carry them, and what came of it.
+"""Discharge every obligation of a plan by solvers: rows for each, the lemmas that carry them, and the outcome.
 
-A plan is PROVED in the sense of one obligation if the solver discharged all of its rows and the lemmas that it rests
-on are proved. A row that the solver evaluates to false is VIOLATED; whatever else happens is UNKNOWN.
+An obligation of a plan is PROVED if the solver discharged all of its rows and the lemmas that it rests on are proved. A
+row that the solver evaluates to false is VIOLATED. Any other result is UNKNOWN.
 spec: V4.1, V4.3, V4.6, V4.7
 """
 
@@ -50,18 +50,18 @@ class PlanRows(Protocol):
     DEFINITIONS: str
 
     def rows(self, context: Context) -> Iterator[Batch]:
-        """What is asked of a plan, in batches."""
+        """Yield the rows that a plan must satisfy, in batches."""
 
 
 class StorageRows(Protocol):
-    """The same of an obligation about storages, which needs no steps."""
+    """A module of this package whose obligation is about storages and needs no steps."""
 
     SENTENCE: str
     LEMMAS: tuple[str, ...]
     DEFINITIONS: str
 
     def rows(self, context: StorageContext) -> Iterator[Batch]:
-        """What is asked of storages, in batches."""
+        """Yield the rows that the storages must satisfy, in batches."""
 
 
 OF_STORAGES: dict[Obligation, StorageRows] = {
@@ -72,7 +72,7 @@ OF_STORAGES: dict[Obligation, StorageRows] = {
     Obligation.SLOT_COUNT: slot_count,
     Obligation.PEAK: peak,
 }
-"""Those about storages alone: all that is asked of a plan that states lifetimes without accesses."""
+"""The obligations about storages only: all that a plan of lifetimes without accesses must satisfy."""
 _ALL: dict[Obligation, PlanRows] = {
     **OF_STORAGES,
     Obligation.TENSORS_WITHIN_STORAGES: tensors_within_storages,
@@ -82,18 +82,24 @@ _ALL: dict[Obligation, PlanRows] = {
 MODULES = {name: _ALL[name] for name in discharged(Discharge.BY_ROWS)}
 """The rows of each obligation that solvers discharge, in the order of verdicts."""
 PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in MODULES.values())
-"""All that rows call; its first part is the text that the lemmas are about."""
+"""All functions that rows call. Its first part is the text that the lemmas are about."""
 PATIENCE_S, PATIENCE = 10.0, 20
-"""A solver is given up on the definition after so many seconds, or times what another took that has proved it."""
+"""The time limit for the definition query, in seconds, and as a multiple of another solver's time to prove it.
+
+The larger of the two counts.
+"""
 LATE_S, LATE = 60.0, 100
-"""And on a query about rows, or a lemma, after so many seconds, or times what another took for all of an obligation."""
+"""The time limit for a query about rows or for a lemma, in seconds, and as a multiple of another solver's time.
+
+The larger of the two counts. The other solver's time is that for the whole obligation.
+"""
 MANY = 10_000
-"""Storages and accesses above which a second solver process is worthwhile."""
+"""Above this number of storages and accesses, a second solver process is worthwhile."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one obligation: `note` says why it is open, `hint` which row is false, and what it is about.
+    """The outcome of one obligation. `note` is the reason why it is open; `hint` names the false row and its subject.
 
     `solvers` has the verdict of each solver that was asked.
     """
@@ -116,12 +122,12 @@ def prove_with(
     definition_limit: int = 500,
     progress: Doing = unseen,
 ) -> list[Outcome]:
-    """The outcome of each obligation for several solvers together: PROVED where each of them proves it.
+    """Return the outcome of each obligation for several solvers together: PROVED if each of them proves it.
 
-    `solvers` are names of `proofs.proving.solvers.process.SOLVERS`; the rest is as for `prove`. Where they do not
-    agree, the obligation is UNKNOWN and its note has the verdict of each. The definition alone is proved where one
-    proves it: what it says is proved by each of them from rows. What one solver has answered another is given less time
-    for.
+    `solvers` are names of `proofs.proving.solvers.process.SOLVERS`; the other parameters are those of `prove`. If the
+    solvers disagree, the obligation is UNKNOWN and its note has the verdict of each. The definition query is an
+    exception: it is proved if one solver proves it, because each solver proves the same statement from rows. If one
+    solver has answered a question, the others get less time for it.
     spec: V4.6, V4.7, V4.10, V4.15
     """
     found: dict[str, list[Outcome]] = {}
@@ -142,7 +148,7 @@ def prove_with(
 
 
 def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
-    """One outcome for one obligation, from that of each solver."""
+    """Combine the outcomes of all solvers for one obligation."""
     first = next(iter(outcomes.values()))
     verdicts = {name: outcome.verdict for name, outcome in outcomes.items()}
     seconds = sum(outcome.seconds for outcome in outcomes.values())
@@ -155,7 +161,7 @@ def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
         f"{name} answers {outcome.verdict}{f': {outcome.note or outcome.hint}' if outcome.verdict != PROVED else ''}"
         for name, outcome in outcomes.items()
     )
-    # One that is gone, or late, has no answer that could disagree.
+    # A solver that died or was late has no answer that could disagree.
     what = "the solvers disagree" if {PROVED, VIOLATED} <= set(verdicts.values()) else "not every solver proves it"
     return Outcome(first.name, UNKNOWN, first.rows, seconds, note=f"{what}: {notes}", solvers=verdicts)
 
@@ -175,24 +181,24 @@ def prove(
     Parameters
     ----------
     context
-        Any plan; whether it is right is what is asked.
+        Any plan. Whether it is right is the question.
     solver
-        The name of the solver that is asked.
+        The name of the solver.
     timeout_s
-        Seconds for the queries of four thousand rows together, which take a few hundredths of one.
+        Seconds for the queries of four thousand rows together, which take a few hundredths of a second.
     workers
-        The most solver processes at once.
+        The maximum number of solver processes at once.
     definition_limit
-        Up to how many storages the three promises are asked straight from their definitions, too.
+        Up to this number of storages, the three promises are also asked directly from their definitions.
     definition_timeout_s
-        Seconds for that question, `timeout_s` if not given.
+        Seconds for that question, by default `timeout_s`.
     progress
         Called with the solver and the number of each obligation that is begun.
 
     Returns
     -------
     list of Outcome
-        One for each obligation in the order of `MODULES`, one for the lemmas, one for the definition if asked.
+        One for each obligation in the order of `MODULES`, one for the lemmas, and one for the definition if asked.
 
     Notes
     -----
@@ -202,7 +208,7 @@ def prove(
     placement, claims = context.placement, context.claims
     solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if is_large(placement) else 1))]
     with ThreadPoolExecutor(max_workers=1) as aside:
-        # The questions of the definitions keep a solver of their own busy meanwhile.
+        # A separate solver answers the definition query in the meantime.
         is_small = len(placement.storages) <= definition_limit
         small = (
             aside.submit(_promised, placement, claims, definition_timeout_s or timeout_s, solver) if is_small else None
@@ -225,7 +231,7 @@ def prove(
 
 
 def is_large(placement: Placement) -> bool:
-    """Whether there is so much to ask of a plan that further processes are worth their start."""
+    """Whether a plan has so many rows that further solver processes are worth their start."""
     size = len(placement.storages)
     if isinstance(placement, Allocation):
         size += len(placement.steps.reads) + len(placement.steps.writes)
@@ -233,7 +239,7 @@ def is_large(placement: Placement) -> bool:
 
 
 def _tasks(context: Context | StorageContext) -> list[tuple[Obligation, Iterator[Batch]]]:
-    """Every obligation of a plan with its rows."""
+    """Return every obligation of a plan with its rows."""
     if not isinstance(context, Context):
         return [(name, module.rows(context)) for name, module in OF_STORAGES.items()]
     return [(name, module.rows(context)) for name, module in MODULES.items()]
@@ -248,13 +254,13 @@ def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placeme
     if result.failure is not None:
         return Outcome(name, UNKNOWN, result.rows, result.seconds, note=result.failure)
     if missing:
-        note = f"it rests on the lemma {missing[0]}, which is not proved: {unproved[missing[0]]}"
+        note = f"its lemma {missing[0]} is not proved: {unproved[missing[0]]}"
         return Outcome(name, UNKNOWN, result.rows, result.seconds, note=note)
     return Outcome(name, PROVED, result.rows, result.seconds)
 
 
 def over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Outcome:
-    """What a solver process of its own answers on sizes over the envelope; its note names the first tensor open."""
+    """Ask a separate solver process about sizes over the envelope. The note names the first tensor that is open."""
     with SolverProcess(command=command_of(solver)) as process:
         shown = sizes_over_envelope.ask(plan, process, timeout_s)
     name, count = Obligation.SIZES_OVER_ENVELOPE, shown.queries
@@ -272,7 +278,7 @@ def _lemmas(unproved: dict[str, str]) -> Outcome:
 
 
 def _promised(placement: Placement, claims: Claims | None, timeout_s: float, solver: str) -> Outcome:
-    """What a solver process of its own answers on the three promises, asked straight from their definitions."""
+    """Ask a separate solver process the three promises, directly from their definitions."""
     with SolverProcess(command=command_of(solver)) as process:
         answer, found = ask(placement, claims, process, timeout_s)
     count = sum(one.rows for one in promises.questions(placement, claims))
@@ -285,9 +291,9 @@ def _promised(placement: Placement, claims: Claims | None, timeout_s: float, sol
 
 
 def naming(placement: Placement) -> Callable[[Place], str]:
-    """A function that gives the tensors and the step that a row is about; a storage goes by its first tensor's name.
+    """Return a function that describes the subject of a row: its tensors and its step.
 
-    O(tensors), and a few names for each row.
+    A storage is named after its first tensor. O(tensors), and a few names for each row.
     """
     tensors = placement.tensors.name.list() if isinstance(placement, Allocation) else []
     storages = placement.storage_names()
@@ -301,5 +307,5 @@ def naming(placement: Placement) -> Callable[[Place], str]:
 
 
 def _few(items: Sequence[Item]) -> Sequence[Item]:
-    """As many as are worth naming."""
+    """Return only the first items, few enough to name."""
     return items[:8]

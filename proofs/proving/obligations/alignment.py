@@ -1,8 +1,8 @@
-"""Every address is a multiple of the alignment that its tensor, its storage, its slot and its arena require.
+"""Show that every address is a multiple of the alignment that its tensor, storage, slot and arena require.
 
-Alignments are powers of two, so that the stricter of two is a multiple of the other: a slot is at least as strict as
-its arena and as every storage in it, a storage as every tensor in it. A base address that suits the strictest slot
-then suits every tensor. spec: V1.2, T2.3, T6.3
+Alignments are powers of two, so that the stricter of two is a multiple of the other. A slot is at least as strict as
+its arena and as every storage in it, and a storage as every tensor in it. A base address that suits the strictest slot
+therefore suits every tensor. spec: V1.2, T2.3, T6.3
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFINITIONS = """
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """A row for each different case among storages, tensors and occupied slots, and for each alignment that occurs."""
+    """Yield a row for each distinct case of storages, tensors and occupied slots, and one for each alignment."""
     s, slots = context.placement.storages, None if context.claims is None else context.claims.slots
     tensors = context.plan.allocation.tensors if isinstance(context, Context) else None
     arena_alignment = np.array([arena.alignment for arena in context.placement.arenas], np.uint64)
@@ -54,7 +54,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
         evidence = context.certificate
         used = np.flatnonzero(np.diff(evidence.tenants_at))
         first = evidence.tenants[evidence.tenants_at[used]]
-        # Where a slot has no address of its own, the arena's alignment is asked of each storage instead.
+        # If slots have no addresses, each storage must satisfy the arena's alignment instead.
         start = evidence.slot_offset[used] if context.by_slots else np.zeros(len(used), np.uint64)
         columns = [start, slots.alignment[used], arena_alignment[slots.arena[used]]]
         yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))

@@ -1,8 +1,8 @@
-"""What exclusive arms change for the rows: which step wrote what is read, what leaves take, which writes are further.
+"""Compute how exclusive branches affect the rows: the write before each read, the reads of leaves, the further writes.
 
-The arms form a forest; a write stands in an arm, or in none. A read finds a tensor written if a write came before it
-that stands in one of the arms around the read, or in none; a node all of whose arms write a tensor counts as a write at
-its leave. Loops and other bodies are in sequence, as everywhere. spec: X4.3, X4.4, X4.5
+The branches form a forest, and a write is in one of them or outside of all. A read finds a tensor written if an earlier
+write of it is in a branch around the read, or outside of all branches. A node that writes a tensor in every branch
+counts as a write at its leave. Loops and other bodies are in sequence, as everywhere. spec: X4.3, X4.4, X4.5
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from tmmu.plans.allocation import Allocation
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 OUTSIDE = -1
-"""The arm of what stands in none."""
+"""The branch number of a step that is outside of all branches."""
 
 
 class Accesses(NamedTuple):
-    """One entry for each access, by step: the step and the tensor."""
+    """The accesses of a plan, sorted by step: the step and the tensor of each."""
 
     step: Rows
     tensor: Rows
 
     def chosen(self, which: Mask | Rows) -> Accesses:
-        """The entries that are marked or listed."""
+        """Return the entries that are marked or listed."""
         return Accesses(self.step[which], self.tensor[which])
 
 
 class Ways(NamedTuple):
-    """The accesses of a plan along the ways that control may take.
+    """The accesses of a plan along the possible paths of control.
 
-    `reads` are those that happen at their own step, `source` for each the step that has written the tensor, which is
-    later than the read where a way leads there without a write. `taken` are the reads of leaves, each at the last step
-    of an arm that may have written the tensor; `missing` those of them whose arm need not have. `further` marks the
-    writes that no other write of the tensor precedes, though one stands before them. `joined` are the leaves of nodes
-    each arm of which writes a tensor.
+    `reads` are those that happen at their own step. `source` is, for each, the step that has written the tensor; it is
+    later than the read if some path leads there without a write. `taken` are the reads of leaves, each at the last step
+    of a branch that may have written the tensor. `missing` are those of them whose branch has not written it on every
+    path. `further` marks the writes that are not the stated writer's, but that no other write precedes on any path.
+    `joined` are the leaves of nodes that write a tensor in every branch.
     """
 
     reads: Accesses
@@ -62,7 +62,7 @@ def ways(
     writer: Rows,
     returned: Mask,
 ) -> Ways:
-    """The accesses of a plan as its exclusive arms allow them. O(accesses × depth of arms)."""
+    """Return the accesses of a plan as its exclusive branches allow them. O(accesses × depth of branches)."""
     source, further = writer[reads.tensor], np.zeros(len(writes.step), np.bool_)
     if not nodes:
         return Ways(reads, source, _sorted([]), _sorted([]), further, _sorted([]))
@@ -100,10 +100,10 @@ def _sorted(entries: list[tuple[int, int]]) -> Accesses:
 
 
 class _Written(NamedTuple):
-    """The arms in which a tensor is surely written, each with the first step after which it is, and perhaps written.
+    """The branches that surely write a tensor, each with the first step after which it is written, and those that may.
 
-    `is_exclusive`: no way leads from one of its writes to another. `joins` are the leaves of the nodes each arm of
-    which writes it.
+    `is_exclusive` is true if no path leads from one of its writes to another. `joins` are the leaves of the nodes that
+    write it in every branch.
     """
 
     surely: dict[int, int]
@@ -114,9 +114,10 @@ class _Written(NamedTuple):
 
 @dataclass(frozen=True)
 class _Forest:
-    """The arms of all nodes, numbered outer ones first: the innermost one of each step, and by arm the one around it.
+    """The branches of all nodes, numbered outer ones first.
 
-    `ends` are the arms' last steps, `nodes` the nodes, outer ones first, each with the numbers of its arms.
+    `inner` is the innermost branch of each step and `above` the branch around each branch. `ends` are the branches'
+    last steps. `nodes` are the nodes, outer ones first, each with the numbers of its branches.
     """
 
     inner: Rows
@@ -125,7 +126,7 @@ class _Forest:
     nodes: list[tuple[Branches, list[int]]]
 
     def around(self, step: int) -> Iterator[int]:
-        """The arms around a step, the innermost first, and `OUTSIDE`."""
+        """Yield the branches around a step, the innermost first, then `OUTSIDE`."""
         arm = int(self.inner[step])
         while arm != OUTSIDE:
             yield arm
@@ -133,7 +134,7 @@ class _Forest:
         yield OUTSIDE
 
     def written(self, steps: list[int]) -> _Written:
-        """Where a tensor is written that these steps write. O(nodes around them)."""
+        """Return where a tensor is written that these steps write. O(nodes around them)."""
         events: dict[int, set[int]] = {}
         surely: dict[int, int] = {}
         joins = []
@@ -153,11 +154,14 @@ class _Forest:
         return _Written(surely, frozenset(events), is_exclusive, tuple(joins))
 
     def node_of(self, arm: int) -> int:
-        """The number of the node that has an arm."""
+        """Return the number of the node that has a branch."""
         return bisect_right(self.nodes, arm, key=lambda node: node[1][0]) - 1
 
     def source(self, written: _Written, step: int) -> int:
-        """The step that has written a tensor on every way to a read of it; one after all steps where there is none."""
+        """Return the step that has written a tensor on every path to a read of it.
+
+        Without one, the number exceeds all steps.
+        """
         found = (written.surely[arm] for arm in self.around(step) if written.surely.get(arm, step) < step)
         return next(found, len(self.inner))
 

@@ -1,11 +1,11 @@
-"""No byte belongs to two live storages, for plans that pack: shown by the edges between neighbours.
+"""Show that no byte belongs to two live storages, for packed plans: by the edges between neighbours.
 
-For each storage, the edges above it and the edges below it tile its lifetime (`stacking` and `tiling`), and each of
-those above it leads up (`stacked`). Why that is enough: take a step and the storages that are live at it, each with the
-edge below it, of which there is exactly one (`one_edge_at_each_step`). An edge is listed at both of its ends, so what
-it comes from is live too, and no two storages rest on the same one, because that has exactly one edge above it. Such a
-column has no two storages with a byte in common (`live_storages_are_apart_in_bytes`). Storages of zero bytes have no
-byte, and no edges. spec: V1.1, V1.12, T7.2
+For each storage, the edges above it and the edges below it tile its lifetime (`stacking` and `tiling`), and each edge
+above it leads up (`stacked`). This suffices for the following reason. Take a step and the storages that are live at it.
+Each has exactly one edge below it at that step (`one_edge_at_each_step`). An edge is listed at both of its ends, so the
+node below it is live too. No two storages rest on the same node, because that node has exactly one edge above it. Such
+a column has no two storages with a byte in common (`live_storages_are_apart_in_bytes`). Storages of zero bytes have no
+byte and no edges. spec: V1.1, V1.12, T7.2
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ LEMMAS: tuple[str, ...] = (
     *chains.lemmas_of("stacking"),
 )  # fmt: skip
 BEYOND = 1 << 65
-"""No storage ends beyond this byte, wherever it lies."""
+"""No storage ends beyond this byte, whatever its offset."""
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """Two cells for each edge, a row for each size: O(storages)."""
+    """Yield two cells for each edge and a row for each size: O(storages)."""
     for a, found in enumerate(context.edges):
         yield from of_arena(context, found, a)
 
 
 def of_arena(context: StorageContext, found: Edges, arena: int) -> Iterator[Batch]:
-    """The rows of one arena, for any edges whatever."""
+    """Yield the rows of one arena, for any edges whatever."""
     s = context.placement.storages
     having = np.flatnonzero((s.arena == arena) & (s.bytes > 0))
     lower, upper = found.below, found.above
     nodes = np.arange(len(having))
     if not np.array_equal(found.storages, having) or not _ends(lower, found.floor) or not _ends(upper, found.floor, 1):
-        yield from false(Place())  # the evidence is about other storages, or about none
+        yield from false(Place())  # the evidence is not about these storages
         return
     yield from distinct("has_bytes", [s.bytes[having]], lambda i: Place(storages=(int(having[i]),)))
     for side, extra in ((lower, found.floor), (upper, found.roof)):
@@ -51,14 +51,17 @@ def of_arena(context: StorageContext, found: Edges, arena: int) -> Iterator[Batc
 
 
 def _ends(side: Rows, floor: int, roof: int = 0) -> bool:
-    """Whether a side of edges names storages, the floor (of what lies below) or the roof (of what lies above) alone."""
+    """Whether a side of edges names only storages and one boundary node.
+
+    The boundary node of a lower side is the bottom of the arena (`floor`), that of an upper side its top (`roof`).
+    """
     return bool(((side >= 0) & (side <= floor + roof) & (side != floor + 1 - roof)).all())
 
 
 def _roof(context: StorageContext, arena: int) -> int:
-    """Where the roof of an arena begins: where the arena ends, as is claimed.
+    """Return the top of an arena: its claimed end.
 
-    Where addresses are scattered the roof is beyond every byte: what ends within 64 bits is asked by `capacity`.
+    If addresses are scattered, the top is beyond every byte; `capacity` asks whether storages end within 64 bits.
     """
     if context.placement.arenas[arena].scattered:
         return BEYOND
@@ -67,9 +70,9 @@ def _roof(context: StorageContext, arena: int) -> int:
 
 
 def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, arena: int) -> Iterator[Batch]:
-    """For each node, its edges on one side, in order of their steps: they tile the steps at which it is live.
+    """Show that the edges of each node on one side, in order of their steps, tile the steps of its life.
 
-    Of those above it, each leads up besides. The floor is at byte 0 and has no bytes.
+    Each of the edges above a node must also lead up. The bottom of the arena is at byte 0 and has no bytes.
     """
     s, rows, last, is_up = context.placement.storages, found.storages, context.last, side is found.below
     order = np.lexsort((found.first, side))

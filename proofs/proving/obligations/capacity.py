@@ -1,10 +1,9 @@
-"""Every storage ends within its arena's capacity; where a footprint is claimed, within that, and no byte before it.
+"""Show that every storage ends within its arena's claimed footprint, and within its capacity.
 
-The footprint is the end of the last storage. Where addresses are scattered over 64 bits, storages end within those, and
-the footprint is the sum of the largest storage at each address. All sums
-are exact integers, so that an end beyond 64 bits is beyond every capacity instead of wrapping to a small one.
-The arenas of a memory lie in it one behind the other.
-spec: V1.3, A3.1, A1.3, A2.4, A8.6, M3.10
+The footprint is exactly the end of the last storage. If addresses are scattered over 64 bits, storages end within 64
+bits, and the footprint is the sum of the largest storage at each address. All sums are exact integers, so that an end
+beyond 64 bits is beyond every capacity instead of wrapping to a small number. The arenas of a memory are placed in it
+one behind the other. spec: V1.3, A3.1, A1.3, A2.4, A8.6, M3.10
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tmmu.plans.sections import Usage
 SENTENCE = "Every storage ends within its arena's footprint, that within its capacity, and arenas within their memory."
 LEMMAS: tuple[str, ...] = ()
 TERMS = 50
-"""The most sizes that one row adds up."""
+"""The maximum number of sizes that one row adds."""
 DEFINITIONS = """
 (define-fun ends_within ((offset Int) (bytes Int) (footprint Int)) Bool (<= (+ offset bytes) footprint))
 (define-fun ends_in_64_bits ((offset Int) (bytes Int) (footprint Int)) Bool
@@ -37,7 +36,7 @@ DEFINITIONS = """
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """A row for each different extent of a storage, and two for each arena, three where it divides a memory."""
+    """Yield a row for each distinct extent of a storage, and two for each arena, or three if it shares a memory."""
     s, arenas = context.placement.storages, context.placement.arenas
     usage = [Usage()] * len(arenas) if context.claims is None else context.claims.usage
     # A storage of zero bytes counts as one byte (T7), as its slot does.
@@ -77,7 +76,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
 
 
 def _needed(arena: Arena, offset: NDArray[np.uint64], extent: NDArray[np.uint64]) -> tuple[list[int], int]:
-    """The extents that an arena's bytes are the sum of: one for each address where they are scattered, else the end."""
+    """Return the extents that an arena's bytes are the sum of: one for each scattered address, or else only the end."""
     if not len(offset):
         return [], 0
     if not arena.scattered:
@@ -90,7 +89,7 @@ def _needed(arena: Arena, offset: NDArray[np.uint64], extent: NDArray[np.uint64]
 
 
 def _sum(sizes: list[int], total: int) -> Iterator[tuple[str, Place]]:
-    """Rows that say that `sizes` add up to `total`, a few at a time."""
+    """Yield rows that state that `sizes` add up to `total`, a few sizes at a time."""
     so_far = 0
     for first in range(0, len(sizes), TERMS):
         some = sizes[first : first + TERMS]

@@ -1,10 +1,10 @@
-"""What the bytes of shared storages hold, and when: one content for each tensor that has bytes of its own there.
+"""Compute the contents of shared storages and when each is needed: one content for each tensor with bytes there.
 
-Storages never collide while they live, so that bytes can only be overwritten by a tensor of the same storage. A
-content is written when its tensor is first written, and is needed until the last access to the tensor or to a view of
-it: by a step, by a later iteration of a loop, or by the caller at the end. What a loop returns takes its bytes from
-the loop's enter on. Steps that mutate a tensor go on with its content. What exclusive arms write is one content, from
-the first of their writes on. spec: X4.3, X4.7, V1.5, V1.10, T3.4, T3.6, T8.3, T8.7
+Storages never collide while they live, so only a tensor of the same storage can overwrite bytes. A content is written
+when its tensor is first written. It is needed until the last access to the tensor or to a view of it: by a step, by a
+later iteration of a loop, or by the caller at the end. A result of a loop takes its bytes from the loop's enter on.
+Steps that mutate a tensor continue its content. The writes of exclusive branches make one content, from the first of
+them on. spec: X4.3, X4.7, V1.5, V1.10, T3.4, T3.6, T8.3, T8.7
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Content(NamedTuple):
-    """A tensor's stay in its bytes: when it is written, first read, and last needed, through views too."""
+    """A value in its bytes: when it is written, when first read and when last needed, views included."""
 
     storage: int
     window: int
@@ -37,15 +37,16 @@ class Content(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first byte of the storage behind it."""
+        """The byte of the storage behind its last one."""
         return self.window + self.bytes
 
 
 @dataclass(frozen=True)
 class ValueLiveRanges:
-    """By tensor: when it is written; when it is first read, views included; when it is last needed, views apart.
+    """For each tensor, when it is written, first read and last needed.
 
-    `by_root` are all tensors, sorted by the tensor whose bytes they show, and `roots` those.
+    `first_read` includes reads of views; `last_needed` does not. `by_root` are all tensors, sorted by the tensor whose
+    bytes they show, and `roots` are those tensors in the same order.
     """
 
     written: Rows
@@ -55,14 +56,14 @@ class ValueLiveRanges:
     roots: Rows
 
     def showing(self, root: int) -> list[int]:
-        """The tensors that show the bytes of one, itself included. O(log tensors) and one for each."""
+        """Return the tensors that show the bytes of a tensor, itself included. O(log tensors + result)."""
         lo, hi = np.searchsorted(self.roots, [root, root + 1]).tolist()
         tensors: list[int] = self.by_root[lo:hi].tolist()
         return tensors
 
 
 def value_live_ranges(context: Context) -> ValueLiveRanges:
-    """The stay of each tensor. O(accesses × depth of loops)."""
+    """Return the live range of each tensor's value. O(accesses × depth of loops)."""
     written = context.writer.copy()
     for loop in context.loops:
         written[context.results[loop.leave]] = loop.enter
@@ -78,7 +79,7 @@ def value_live_ranges(context: Context) -> ValueLiveRanges:
     first = np.full(len(written), _NEVER)
     step, tensor = context.reads
     scratch = context.plan.allocation.tensors.role == ROLES.index(Role.SCRATCH)
-    other = ~(scratch[tensor] & (written[tensor] == step))  # a step's use of its own scratch is no read of a value
+    other = ~(scratch[tensor] & (written[tensor] == step))  # a step that uses its own scratch reads no earlier value
     np.minimum.at(first, context.root[tensor[other]], step[other])
     by_root = np.argsort(context.root, kind="stable")
     return ValueLiveRanges(
@@ -87,9 +88,10 @@ def value_live_ranges(context: Context) -> ValueLiveRanges:
 
 
 def shared(context: Context, when: ValueLiveRanges) -> Iterator[list[Content]]:
-    """The contents of each storage that has more than one, by window, size and write.
+    """Yield the contents of each storage that has more than one, by window, size and write.
 
-    Zero bytes hold nothing. What the caller writes and no step reads is a content too: it may be written last.
+    Zero bytes hold no content. A tensor that the caller writes and no step reads is a content too, because the caller
+    may write it last.
     """
     t = context.plan.allocation.tensors
     needed = when.last_needed.copy()
@@ -118,7 +120,7 @@ def clusters(contents: list[Content]) -> Iterator[list[Content]]:
 
 
 def needed_where(context: Context, when: ValueLiveRanges, content: Content, other: Content) -> int:
-    """When the bytes that `content` has in common with `other` are last needed, by any tensor that shows them."""
+    """Return when the bytes that `content` shares with `other` are last needed, by any tensor that shows them."""
     t = context.plan.allocation.tensors
     last = content.written
     for tensor in when.showing(content.tensor):
@@ -129,6 +131,6 @@ def needed_where(context: Context, when: ValueLiveRanges, content: Content, othe
 
 
 def at_step(accesses: Accesses, step: int) -> list[int]:
-    """The tensors that one step accesses."""
+    """Return the tensors that one step accesses."""
     tensors: list[int] = accesses.tensor[span(accesses, step, step)].tolist()
     return tensors

@@ -1,8 +1,8 @@
-"""What all obligations look at: a plan, what may share bytes in it, its accesses as columns, and its loops.
+"""Gather what all obligations examine: a plan, the sharing that is permitted in it, its accesses as columns, its loops.
 
-Computed once, by NumPy, from columns that passed the gate. The loops are found from the steps alone, as brackets of
-enter and leave whose operator iterates by the checker's own table; what the plan declares of that does not count.
-spec: V2.1, V2.3, T8.1, T8.3, T8.4, X4.2
+All of it is computed once, by NumPy, from columns that passed the gate. The loops are found only from the steps, as
+brackets of enter and leave whose operator iterates by the checker's own table. The plan's declaration of loops does not
+count. spec: V2.1, V2.3, T8.1, T8.3, T8.4, X4.2
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
 from tmmu.plans.sections import BufferPlan, Claims, Plan
 
 CALLER = -1
-"""The writer of what is written before step 0."""
+"""The writer of tensors that are written before step 0."""
 
 
 class Loop(NamedTuple):
@@ -40,9 +40,9 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True)
 class StorageContext:
-    """Storages in their arenas, with what is claimed of them: all that a plan of lifetimes alone has.
+    """Storages in their arenas, with the claims about them: all that a plan of lifetimes has.
 
-    `by_slots` says whether each storage begins where its slot does; `last` is the last step.
+    `by_slots` is true if each storage begins where its slot does; `last` is the last step.
     """
 
     placement: Placement
@@ -53,12 +53,12 @@ class StorageContext:
 
     @cached_property
     def edges(self) -> tuple[Edges, ...]:
-        """The edges of each arena, for rows and for the kernel, which both check them. O(storages log storages)."""
+        """The edges of each arena, which both the rows and the kernel check. O(storages log storages)."""
         return tuple(edges(self.placement, a, not arena.reuse) for a, arena in enumerate(self.placement.arenas))
 
 
 class StepAccesses(NamedTuple):
-    """What one step accesses: its reads by storage, its writes, and the roots of what a leave takes at its end."""
+    """The accesses of one step: its reads by storage, its writes, and the roots that a leave takes at its end."""
 
     reads: Mapping[int, set[int]]
     writes: frozenset[int]
@@ -67,14 +67,14 @@ class StepAccesses(NamedTuple):
 
 @dataclass(frozen=True)
 class Context(StorageContext):
-    """A plan with steps as the obligations see it.
+    """A plan with steps as the obligations read it.
 
-    `writer` is each tensor's writing step, `CALLER` for what no step writes. `changes` marks the writes that the step
-    lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks what the caller reads
-    after the last step, `donated` what it gave up. `results` are the tensors that a loop's node itself returns, which
-    take their bytes from its enter on. `faults` are steps at which enters and leaves do not match. `branches` are the
-    nodes with exclusive arms; what their leaves take is in `ways` and not among the `reads`. `at_step` is what has been
-    gathered of single steps.
+    `writer` is each tensor's writing step, or `CALLER` if no step writes it. `changes` marks the writes that the step
+    lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks the tensors that the caller
+    reads after the last step, `donated` those that it donated. `results` are the tensors that a loop's node itself
+    returns, which take their bytes from its enter on. `faults` are steps whose enters and leaves do not match.
+    `branches` are the nodes with exclusive branches; the reads of their leaves are in `ways` and not among the `reads`.
+    `at_step` caches the accesses of single steps.
     """
 
     plan: Plan
@@ -95,13 +95,13 @@ class Context(StorageContext):
 
 
 def storage_context(plan: BufferPlan) -> StorageContext:
-    """What the obligations about storages look at in a plan of lifetimes alone. O(storages log storages)."""
+    """Return what the obligations about storages examine in a plan of lifetimes. O(storages log storages)."""
     evidence = certificate(plan.buffers, plan.claims)
     return StorageContext(plan.buffers, plan.claims, False, evidence, plan.buffers.last_step)
 
 
 def context_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
-    """Everything that the obligations share. O(plan × depth of bodies)."""
+    """Return everything that the obligations share. O(plan × depth of bodies)."""
     t = plan.allocation.tensors
     reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
     count = max(1, len(t))
@@ -145,13 +145,13 @@ def _accesses(plan: Plan, which: str) -> Accesses:
 
 
 def span(accesses: Accesses, first: int, last: int) -> slice:
-    """The accesses of steps first to last, both included."""
+    """Return the accesses of steps first to last, both included."""
     lo, hi = np.searchsorted(accesses.step, [first, last + 1]).tolist()
     return slice(lo, hi)
 
 
 def _returned(plan: Plan, given_up: Mask) -> Mask:
-    """What the caller reads at the end: what is returned, outputs, and the parameters and state that it keeps."""
+    """Mark the tensors that the caller reads at the end: returned ones, outputs, and undonated parameters and state."""
     t = plan.allocation.tensors
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
     returned: Mask = (t.flags & (IS_OUTPUT | IS_RETURNED) != 0) | (np.isin(t.role, kept) & ~given_up)
@@ -161,7 +161,7 @@ def _returned(plan: Plan, given_up: Mask) -> Mask:
 def _roots(plan: Plan, permissions: Permissions) -> Rows:
     """Follow view links to their end, all at once, doubling the distance in each round.
 
-    A circle of links has no end; what stands in one keeps a root that is a view, for which no obligation can hold.
+    A circle of links has no end. Its members keep a root that is a view, so that no obligation can hold for them.
     """
     root = np.arange(len(plan.allocation.tensors))
     for view, (base, _) in permissions.views.items():
@@ -172,9 +172,9 @@ def _roots(plan: Plan, permissions: Permissions) -> Rows:
 
 
 def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
-    """The nodes that iterate, inner ones before outer ones, and the steps at which brackets do not match.
+    """Return the nodes that iterate, inner ones before outer ones, and the steps whose brackets do not match.
 
-    A body whose range is no bracket is a fault too: steps and bodies must agree.
+    A body whose range is not a bracket is a fault too: steps and bodies must agree.
     """
     part, op = plan.allocation.steps.part, plan.allocation.steps.op
     enter, leave = PARTS.index(NodePart.ENTER), PARTS.index(NodePart.LEAVE)
@@ -201,7 +201,10 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
 
 
 def _results(loop: Loop, reads: Accesses, writes: Accesses, changes: Mask) -> Rows:
-    """What a loop's node returns: what its leave writes and does not read, which its copies and scratch are."""
+    """Return the results of a loop's node: the tensors that its leave writes and does not read.
+
+    Copies and scratch it reads.
+    """
     at = span(writes, loop.leave, loop.leave)
     written = np.unique(writes.tensor[at][~changes[at]])
     inner = writes.tensor[span(writes, loop.enter, loop.leave - 1)]

@@ -1,8 +1,8 @@
-"""Batches of rows, handed to solvers as fast as they take them; and what is false, narrowed down to one row.
+"""Hand batches of rows to solvers as fast as they take them, and narrow a false batch down to one row.
 
-One thread for each solver draws the next batch, formats it and waits, so that no more text exists than is being
-evaluated. A batch counts as discharged only by the exact answer of a refutation with its canary; after the first that
-is not, the rest of its obligation is left alone: nothing can make it proved any more. spec: V4.1, V4.6
+One thread for each solver draws the next batch, formats it and waits, so that only the text under evaluation exists. A
+batch counts as discharged only by the exact answer of a refutation with its vacuity check. After the first batch that
+is not, the rest of its obligation is left undone, because nothing can make it proved any more. spec: V4.1, V4.6
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ from proofs.proving.obligations.rows import Batch, Place, Unprovable, gathered
 from proofs.proving.solvers import Answer, Solver, refutation
 
 ROWS = 200
-"""Rows in one query, or cells of chains. Of more, what a solver builds leaves the processor's cache: of 4,000 a row
-costs up to twice as much. The queries of a batch are one text, since each round trip costs a tenth of a millisecond."""
+"""The number of rows, or of cells of chains, in one query.
+
+With more, the solver's data leaves the processor's cache: in queries of 4,000, a row costs up to twice as much. The
+queries of a batch are one text, because each round trip costs a tenth of a millisecond.
+"""
 NOTHING = Batch(["true"], lambda _: Place(), 0)
-"""What an obligation asks that has nothing to ask: a solver that cannot answer this proves nothing."""
+"""The batch of an obligation that has no rows. A solver that cannot answer this proves nothing."""
 
 
 @dataclass
 class Result:
-    """How far an obligation came: rows and solver seconds; a row that is false with its place; or why it is open.
+    """The progress of an obligation: rows, solver seconds, and a false row with its place or the reason why it is open.
 
-    Of several false rows it is the one that was drawn first, whichever solver was faster: `batch` is where that stands.
+    Of several false rows it has the one that was drawn first, whichever solver was faster. `batch` is the number of its
+    batch.
     """
 
     rows: int = 0
@@ -46,10 +50,10 @@ def discharge(
     timeout_s: float,
     begin: Callable[[int], None] = lambda _: None,
 ) -> list[Result]:
-    """Evaluate all batches of all tasks, in order, on all solvers at once; one result for each task.
+    """Evaluate all batches of all tasks, in order, on all solvers at once. Return one result for each task.
 
-    `begin` is called with the number of each task when its first batch is drawn. Raises what drawing a batch raises,
-    but for `Unprovable`, which leaves its task open.
+    `begin` is called with the number of each task when its first batch is drawn. An exception raised while a batch is
+    drawn is raised again, except `Unprovable`, which leaves its task open.
     """
     results = [Result() for _ in tasks]
     lock = threading.Lock()
@@ -68,7 +72,7 @@ def discharge(
                 refuted = narrow(batch, solver, timeout_s, rows) if answer.counterexample else None
                 with lock:
                     _note(result, number, batch, answer, refuted)
-        except BaseException as error:  # handed to the caller, whose thread alone may raise it
+        except BaseException as error:  # handed to the caller: only its thread may raise it
             with lock:
                 raised.append(error)
 
@@ -112,7 +116,7 @@ def _note(result: Result, number: int, batch: Batch, answer: Answer, refuted: tu
 
 
 def _ask(batch: Batch, solver: Solver, timeout_s: float) -> tuple[Answer, range]:
-    """The answer to the first query of a batch that is not discharged, or where all are to the last; and its rows."""
+    """Return the answer to the first query of a batch that is not discharged, or to the last query, with its rows."""
     size = max(1, ROWS * len(batch.rows) // max(batch.weight, len(batch.rows)))
     queries = [range(len(batch.rows))[k : k + size] for k in range(0, len(batch.rows), size)]
     text = "".join(refutation("\n".join(batch.rows[rows.start : rows.stop])) for rows in queries)
@@ -122,7 +126,10 @@ def _ask(batch: Batch, solver: Solver, timeout_s: float) -> tuple[Answer, range]
 
 
 def narrow(batch: Batch, solver: Solver, timeout_s: float, rows: range) -> tuple[str, Place] | None:
-    """A false one of these rows of a batch, of which one is, by halves; None where the solver does not say so twice."""
+    """Find a false row of a batch by halves, given that one of these rows is false.
+
+    Returns None if the solver does not answer so again.
+    """
     low, high = rows.start, rows.stop
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,6 +1,6 @@
-"""A running total over the steps of an arena never exceeds a stated value, and reaches it at a stated step.
+"""Show that a running total over the steps of an arena never exceeds a stated value, and reaches it at a stated step.
 
-Used for the live bytes (`peak`) and for the number of live storages (`slot_count`).
+It is used for the live bytes (`peak`) and for the number of live storages (`slot_count`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proofs.proving.obligations.context import StorageContext
 from proofs.proving.obligations.rows import BATCH, Batch, Chain, Place, false, listed, number, walk
 
 TERMS = 50
-"""The most storages that one cell adds up."""
+"""The maximum number of storages that one cell adds."""
 LEMMAS: tuple[str, ...] = (
     "level_stays_below_the_ceiling",
     "level_reaches_its_end",
@@ -31,10 +31,10 @@ LEMMAS: tuple[str, ...] = (
 def reached(
     context: StorageContext, arena: int, amount: NDArray[np.uint64], ceiling: int, step: int
 ) -> Iterator[Batch]:
-    """A cell for each step at which the total changes, and a row for the total at `step`. `amount` is by storage.
+    """Yield a cell for each step that changes the total, and a row for the total at `step`. `amount` is by storage.
 
-    Where the total is well below the ceiling, one row has the cells of `BLOCK` steps. What is born and what is freed
-    stands there as literals, which have no sign.
+    If the total is well below the ceiling, one row has the cells of `BLOCK` steps. In such a row, the amounts that are
+    born and freed are literals without a sign.
     """
     changes = context.certificate.changes[arena]
     if not _complete(context, arena, changes):
@@ -42,7 +42,7 @@ def reached(
         return
     size, frees, step_of = amount[changes.storage].tolist(), changes.frees.tolist(), changes.step
     total = running([-x if f else x for x, f in zip(size, frees, strict=True)])
-    # One cell for what changes at one step, up to some number; what is freed comes first.
+    # A cell has the changes of one step, up to some number, with the freed sizes first.
     new = np.ones(len(size), np.bool_)
     new[1:] = step_of[1:] != step_of[:-1]
     first = np.flatnonzero(new)
@@ -73,7 +73,7 @@ def reached(
         return total[at_first] + born[end] - born[at_first] <= ceiling + freed
 
     def block(first: int) -> str:
-        """The row of a block of cells."""
+        """Return the row of a block of cells."""
         bounds = list(pairwise(ends[first : first + BLOCK + 1]))
         split_at = [lo + frees[lo:hi].count(True) for lo, hi in bounds]
         births = [_sum(size[middle:hi]) for middle, (_, hi) in zip(split_at, bounds, strict=True)]
@@ -88,7 +88,7 @@ def reached(
     for k in range(0, len(blocks), BATCH // BLOCK):
         some = blocks[k : k + BATCH // BLOCK]
         yield Batch(list(map(block, some)), _of_block(place, some), BLOCK * len(some))
-    # The other cells, a list for each stretch of them up to the next block.
+    # The cells outside of blocks, a list for each run of them.
     left = np.ones(count, np.bool_)
     left[(np.array(blocks, np.int64)[:, None] + np.arange(BLOCK)).ravel()] = False
     rest = np.flatnonzero(left)
@@ -103,7 +103,7 @@ def reached(
         constants=lambda _: f" {ceiling}",
     )  # fmt: skip
     yield from walk(chain, lambda lo, hi: place(int(rest[lo]), int(rest[hi - 1]) + 1))
-    # The first part ends where the changes up to the stated step end: its total is the total at that step.
+    # The first part ends with the changes up to the stated step, so that its total is the total at that step.
     reached = number(total[int(cell[split])])
     yield from listed([(f"(and (= {ceiling} {reached}) (<= {step} {context.last}))", Place(step=step))])
 
@@ -113,7 +113,7 @@ def _of_block(place: Callable[[int, int], Place], blocks: list[int]) -> Callable
 
 
 def _sum(sizes: list[int]) -> str:
-    """A sum as a term.
+    """Return a sum as a term.
 
     >>> _sum([]), _sum([5]), _sum([5, 7])
     ('0', '5', '(+ 5 7)')
@@ -122,7 +122,7 @@ def _sum(sizes: list[int]) -> str:
 
 
 def _net(sizes: list[int], frees: int) -> str:
-    """What a cell adds to the total, as a term: first come the sizes that are freed.
+    """Return what a cell adds to the total, as a term. The sizes that are freed come first in `sizes`.
 
     >>> _net([5], 0), _net([5], 1), _net([5, 7, 8], 2), _net([7, 8], 0)
     ('5', '(- 0 5)', '(- 8 5 7)', '(+ 7 8)')
@@ -132,7 +132,7 @@ def _net(sizes: list[int], frees: int) -> str:
 
 
 def _complete(context: StorageContext, arena: int, changes: Changes) -> bool:
-    """Whether the evidence lists each storage of the arena once when it is born and once after it died."""
+    """Whether the evidence lists each storage of the arena once at its birth and once after its death."""
     s = context.placement.storages
     members = np.flatnonzero(s.arena == arena)
     for frees, when in ((False, s.birth), (True, s.death)):

@@ -1,9 +1,10 @@
-"""Every access of every step and of the caller falls into the lifetime of its tensor, each read after its write.
+"""Show that every access of every step and of the caller is in its tensor's lifetime, and each read after its write.
 
-Lifetimes are not recomputed and compared: a row for each tensor asks whether the stated lifetime covers the first and
-the last of its reads, and so those between; one for each write whether it covers that; and of a tensor that is born at
-its one write, one for both. What a loop is given, captures or returns lives from its enter to its leave, since any
-iteration may touch it. The stated writer of a tensor is the step that writes it; what no step writes is the caller's.
+Lifetimes are not recomputed and compared. A row for each tensor asks whether the stated lifetime covers the first and
+the last of its reads, and so those between. A row for each write asks whether it covers the write. For a tensor that is
+born at its one write, one row asks both. The operands, captures and results of a loop live from its enter to its leave,
+because any iteration may access them. The stated writer of a tensor is the step that writes it, and the caller writes
+what no step writes.
 spec: V1.4, V1.7, V2.3, T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1,
 I1.10
 """
@@ -32,11 +33,11 @@ DEFINITIONS = f"""{merged.READS_AND_WRITES}{merged.USED}
 (define-fun spans ((birth Int) (death Int) (enter Int) (leave Int)) Bool (and (<= birth enter) (<= leave death)))
 """
 GIVEN = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
-"""The roles of what the caller writes before step 0."""
+"""The roles of the tensors that the caller writes before step 0."""
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for what each tensor's reads span, for each write, for what the caller touches, and for what loops keep."""
+    """Yield rows for the span of each tensor's reads, for each write, for the caller's accesses, and for loops."""
     yield from false(*(Place(step=step) for step in context.faults))
     used = _used(context)
     yield from _accesses(context, "used", used[context.reads.tensor], context.reads)
@@ -51,7 +52,7 @@ def rows(context: Context) -> Iterator[Batch]:
 
 
 def _used(context: Context) -> Mask:
-    """The tensors that are written once, by their stated writer at their birth, and are read after that one write."""
+    """Mark the tensors that are written once, at their birth by their stated writer, and are read after that."""
     reads, writes, writer = context.reads, context.writes, context.writer
     count, birth = len(writer), context.plan.allocation.tensors.birth
     made = ~context.changes & (writes.step == writer[writes.tensor])
@@ -63,7 +64,7 @@ def _used(context: Context) -> Mask:
 
 
 def _read(context: Context, others: Mask) -> Iterator[Batch]:
-    """Reads come after the write on every way; only of scratch is the step that reads it the one that writes it."""
+    """Show that reads come after the write on every path. Only scratch may be read by the step that writes it."""
     tensor = context.reads.tensor
     given = context.writer[tensor] == CALLER
     scratch = context.plan.allocation.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
@@ -77,7 +78,7 @@ def _read(context: Context, others: Mask) -> Iterator[Batch]:
 
 
 def _written(context: Context, others: Mask) -> Iterator[Batch]:
-    """A tensor is written by its stated writer, later in other exclusive arms, and by steps that list it as mutated."""
+    """Show that each tensor is written by its stated writer, later in other exclusive branches, and by mutations."""
     writes, changes, further = context.writes, context.changes, context.ways.further
     source = context.writer[writes.tensor]
     given = context.writer[writes.tensor] == CALLER
@@ -97,7 +98,7 @@ def _written(context: Context, others: Mask) -> Iterator[Batch]:
     yield from false(*(Place((tensor,), step=int(context.writer[tensor])) for tensor in unwritten))
     if len(context.plan.allocation.steps.mutates) != np.count_nonzero(
         changes
-    ):  # a mutation that is no write, or is listed twice
+    ):  # a mutation that is not a write, or is listed twice
         yield from false(Place())
     changed, count = Accesses(writes.step[changes], writes.tensor[changes]), len(context.writer)
     read = np.isin(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
@@ -105,7 +106,7 @@ def _written(context: Context, others: Mask) -> Iterator[Batch]:
 
 
 def _caller(context: Context) -> Iterator[Batch]:
-    """The caller writes inputs, parameters and optimizer state, alone, before step 0; and reads to the last step."""
+    """Show that only the caller writes its tensors, before step 0, and that returned tensors live to the end."""
     t = context.plan.allocation.tensors
     caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
     caller_owned = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
@@ -120,8 +121,10 @@ def _caller(context: Context) -> Iterator[Batch]:
 def _accesses(
     context: Context, macro: str, which: Mask, accesses: Accesses, source: Rows | None = None
 ) -> Iterator[Batch]:
-    """A row for all accesses that `which` marks of one tensor, and of one step that has written it where `source` is
-    given: birth, death, that step, and the first and the last access, which is named where it comes too late.
+    """Yield a row for all accesses to one tensor that `which` marks: birth, death, and the first and the last access.
+
+    With `source`, a row is for one tensor and one step that has written it, and has that step too. The place of a row
+    is the last access if that is after the death, and otherwise the first.
     """
     t, chosen = context.plan.allocation.tensors, accesses.chosen(which)
     before = np.zeros(len(chosen.step), np.int64) if source is None else source[which]
@@ -145,7 +148,7 @@ def _at(accesses: Accesses) -> Callable[[int], Place]:
 
 
 def _kept(context: Context, loop: Loop) -> Rows:
-    """What any iteration of a loop may touch: what it is given, captures, hands to its body, and returns."""
+    """Return the tensors that any iteration of a loop may access: operands, captures, results and body inputs."""
     captured = []
     for accesses in (context.reads, context.writes):
         tensor = accesses.tensor[span(accesses, loop.enter, loop.leave)]

@@ -1,6 +1,6 @@
-"""The storages of two tensors that must not alias have no byte of an arena in common, at any step.
+"""Show that the storages of two tensors that must not alias have no byte of an arena in common, at any step.
 
-Lifetimes play no part: such a pair is kept apart even where one is dead when the other is born. spec: T5.1, T7.2
+Lifetimes do not matter: such a pair is kept apart even if one is dead when the other is born. spec: T5.1, T7.2
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.rows import Batch, Place, listed
 
-SENTENCE = "Tensors that must not alias lie in storages without a common byte."
+SENTENCE = "Tensors that must not alias have storages without a common byte."
 LEMMAS: tuple[str, ...] = ()
 DEFINITIONS = """
 (define-fun apart ((arena Int) (offset Int) (bytes Int) (other_arena Int) (other_offset Int) (other_bytes Int)) Bool
@@ -20,7 +20,7 @@ DEFINITIONS = """
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """A row for each declared pair."""
+    """Yield a row for each declared pair."""
     s, by_tensor = context.placement.storages, isinstance(context, Context)
 
     def extent(k: int) -> str:

@@ -1,9 +1,9 @@
-"""No byte of an arena belongs to two storages that live at one step.
+"""Show that no byte of an arena belongs to two storages that live at one step.
 
-How that is shown depends on the layout. In `slots` and `hashed` the storages of a slot take turns in time (`tenancy`),
-and the slots of an arena lie one behind the other (`layout`): two storages that live at one step are in two slots
-then, and two slots have no byte in common. A storage of zero bytes is counted as one, as the planner does. Wherever
-else storages lie, it is shown by the edges between neighbours (`proofs.proving.obligations.by_edges`).
+The rows depend on the layout. In `slots` and `hashed` the storages of a slot take turns in time (`tenancy`), and the
+slots of an arena follow one behind the other (`layout`). Two storages that live at one step are then in two slots, and
+two slots have no byte in common. A storage of zero bytes is counted as one byte, as the planner does. In every other
+layout the edges between neighbours show it (`proofs.proving.obligations.by_edges`).
 spec: V1.1, T7.1, A1.2, A2.3
 """
 
@@ -32,7 +32,7 @@ DEFINITIONS = """
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """The rows that show it: by slots where these have addresses of their own, else by edges."""
+    """Yield the rows that show it: by slots if slots have addresses, otherwise by edges."""
     if context.by_slots:
         yield from tenancies(context)
         yield from _slots(context)
@@ -42,14 +42,14 @@ def rows(context: StorageContext) -> Iterator[Batch]:
 
 
 def tenancies(context: StorageContext) -> Iterator[Batch]:
-    """The storages of each slot take turns in it and fit: O(storages) cells.
+    """Show that the storages of each slot take turns in it and fit: O(storages) cells.
 
-    Where slots have no address of their own, each is taken to begin at byte 0, and so is what lies in it.
+    If slots have no addresses, each slot, and each storage in it, is taken to begin at byte 0.
     """
     evidence, addressed = context.certificate, context.by_slots
     s, slots, order = context.placement.storages, slots_of(context), evidence.tenants
     if not np.array_equal(np.sort(order), np.arange(len(s))) or not _grouped(context):
-        yield from false(Place())  # the evidence leaves a storage out, or puts one into another's slot
+        yield from false(Place())  # the evidence omits a storage, or puts one into another's slot
         return
     yield from distinct("in_arena", [s.arena, slots.arena[slots.of]], lambda i: Place(storages=(i,)))
     size = slots.bytes
@@ -73,7 +73,7 @@ def tenancies(context: StorageContext) -> Iterator[Batch]:
 
 
 def never_reused(context: StorageContext) -> Iterator[Batch]:
-    """In an arena that does not reuse, each storage has a slot of its own: a row for each such arena. spec: P2.4"""
+    """Show, with a row for each arena without reuse, that each of its storages has a separate slot. spec: P2.4"""
     slots = slots_of(context)
     for a, arena in enumerate(context.placement.arenas):
         if not arena.reuse:
@@ -83,14 +83,14 @@ def never_reused(context: StorageContext) -> Iterator[Batch]:
 
 
 def slots_of(context: StorageContext) -> Slots:
-    """The slots that are claimed; asked for only where some are."""
+    """Return the claimed slots. Call it only if slots are claimed."""
     claimed = None if context.claims is None else context.claims.slots
-    assert claimed is not None  # the callers have looked
+    assert claimed is not None  # checked by the callers
     return claimed
 
 
 def _grouped(context: StorageContext) -> bool:
-    """Whether the evidence lists under each slot just the storages that the plan puts there."""
+    """Whether the evidence lists under each slot exactly the storages that the plan puts there."""
     evidence, slots = context.certificate, len(slots_of(context))
     counts = np.diff(evidence.tenants_at)
     held = np.repeat(np.arange(slots), counts)
@@ -98,10 +98,10 @@ def _grouped(context: StorageContext) -> bool:
 
 
 def _slots(context: StorageContext) -> Iterator[Batch]:
-    """The slots of each arena by offset, one behind the other: O(slots) cells."""
+    """Show that the slots of each arena, by offset, follow one behind the other: O(slots) cells."""
     evidence = context.certificate
     slots, offset = slots_of(context), evidence.slot_offset
-    # A slot that holds no storage has no address, and no byte of it is used.
+    # A slot without a storage has no address, and none of its bytes is used.
     used = np.diff(evidence.tenants_at) > 0
     lists = [rows[used[rows]] for rows in evidence.slots]
     order = np.concatenate([np.empty(0, np.int64), *lists])

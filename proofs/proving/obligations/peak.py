@@ -1,6 +1,7 @@
-"""The live bytes of each arena never exceed the stated peak, and reach it at the stated step.
+"""Show that the live bytes of each arena never exceed the stated peak, and reach it at the stated step.
 
-A claim, not a matter of safety: the peak is the lower bound that footprints are compared with. spec: V5.1, A3.3
+The peak is a claim and does not affect safety: it is the lower bound that footprints are compared with.
+spec: V5.1, A3.3
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DEFINITIONS = ""
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """Two cells for each storage of an arena of which a peak is claimed."""
+    """Yield two cells for each storage of an arena with a claimed peak."""
     size = context.placement.storages.bytes
     for arena, usage in enumerate(() if context.claims is None else context.claims.usage):
         if usage.peak_live_bytes is not None:

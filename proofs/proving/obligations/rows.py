@@ -1,8 +1,8 @@
-"""Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of some thousands.
+"""Represent what an obligation asks about a plan as rows: SMT-LIB terms that a solver evaluates, in large batches.
 
-A row is a call of a short function (a *macro*, or a chain of `proofs.proving.lemmas.plan.chains`) on numbers of the
-plan. Every number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch has which
-tensors, storages and step each of its rows is about, for the case that one is false. spec: V4.1
+A row is a call of a short function (a *macro*, or a chain of `proofs.proving.lemmas.plan.chains`) with numbers of the
+plan. Every number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch records the
+tensors, storages and step of each of its rows, to name them if one is false. spec: V4.1
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from proofs.proving.lemmas.plan.chains import WIDTHS
 
 BATCH = 4000
-"""Rows, or cells of chains, in one query: fewer cost round trips, more cost the solver memory."""
+"""Rows, or cells of chains, in one batch. Fewer cost more round trips, more cost the solver memory."""
 
 Column = NDArray[np.integer[Any]]
 """Numbers of one kind, one for each row."""
 
 
 class Place(NamedTuple):
-    """What a row is about: rows of the plan's tables, and a step."""
+    """The subject of a row: rows of the plan's tables, and a step."""
 
     tensors: Sequence[int] = ()
     storages: Sequence[int] = ()
@@ -33,7 +33,10 @@ class Place(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows for one query; `place(i)` is what the i-th is about, `weight` is how many rows of the plan they are."""
+    """Rows for one query.
+
+    `place(i)` is the subject of the i-th; `weight` is the number of the plan's rows that they cover.
+    """
 
     rows: list[str]
     place: Callable[[int], Place]
@@ -41,11 +44,11 @@ class Batch(NamedTuple):
 
 
 class Unprovable(Exception):
-    """There is no proof of this obligation for this plan; the message says why."""
+    """This obligation has no proof for this plan; the message gives the reason."""
 
 
 def calls(template: str, columns: Sequence[Column]) -> list[str]:
-    """The template filled with the numbers of each row, as Python ints.
+    """Fill the template with the numbers of each row, as Python ints.
 
     >>> calls("(f %d %d)", [np.array([1, 2]), np.array([3, 4])])
     ['(f 1 3)', '(f 2 4)']
@@ -54,7 +57,7 @@ def calls(template: str, columns: Sequence[Column]) -> list[str]:
 
 
 def number(value: int) -> str:
-    """An integer literal of SMT-LIB, which has no negative ones.
+    """Return an integer as an SMT-LIB term, which has no negative literals.
 
     >>> number(7), number(-7)
     ('7', '(- 7)')
@@ -63,7 +66,7 @@ def number(value: int) -> str:
 
 
 def table(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
-    """One call of `macro` for each row of `columns`, none of whose numbers is negative."""
+    """Yield one call of `macro` for each row of `columns`. No number may be negative."""
     template = f"({macro}{' %d' * len(columns)})"
     for first in range(0, len(columns[0]), BATCH):
         rows = calls(template, [column[first : first + BATCH] for column in columns])
@@ -71,7 +74,7 @@ def table(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) 
 
 
 def distinct(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
-    """One call of `macro` for each *different* row of `columns`: a call means the same wherever it stands."""
+    """Yield one call of `macro` for each *different* row of `columns`: equal calls mean the same."""
     order = np.lexsort(columns)
     new = np.ones(len(order), np.bool_)
     new[1:] = False
@@ -86,7 +89,7 @@ def _shifted(place: Callable[[int], Place], first: int) -> Callable[[int], Place
 
 
 def listed(rows: Sequence[tuple[str, Place]]) -> Iterator[Batch]:
-    """Rows that are few, each with its place."""
+    """Yield a few given rows, each with its place, in batches."""
     for first in range(0, len(rows), BATCH):
         part = rows[first : first + BATCH]
         yield Batch([text for text, _ in part], _nth([place for _, place in part]), len(part))
@@ -97,12 +100,12 @@ def _nth(places: Sequence[Place]) -> Callable[[int], Place]:
 
 
 def false(*places: Place) -> Iterator[Batch]:
-    """Rows that cannot hold: what the plan lacks so plainly that there is no number to ask about."""
+    """Yield rows that cannot hold, one for each place, for a fault that no number expresses."""
     return listed([("false", place) for place in places])
 
 
 def gathered(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same rows in fewer batches: small ones are put together until they are worth a query."""
+    """Yield the same rows in fewer batches: small batches are combined until they are worth a query."""
     small: list[Batch] = []
     for batch in batches:
         small.append(batch)
@@ -125,11 +128,11 @@ def _joined(batches: list[Batch]) -> Batch:
 
 
 class Chain(NamedTuple):
-    """Lists of cells, one after the other in common columns, each to be walked by the function `call`.
+    """Lists of cells, one after the other in common columns. The function `call` walks each list.
 
     List g is cells `bounds[g]` to `bounds[g + 1]`. `cells(lo, hi)` are the fields of cells lo to hi,
-    `states(positions)` the states after the cells at those positions, `initial(g)` the state before list g,
-    `constants(g)` what stays the same along it, each as text.
+    `states(positions)` the states after the cells at those positions, `initial(g)` the state before list g, and
+    `constants(g)` the parameters that do not change along it. All of them are texts.
     """
 
     call: str
@@ -141,10 +144,10 @@ class Chain(NamedTuple):
 
 
 def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
-    """The lists of a chain in rows of `WIDE` cells, then of fewer, each from the state in which the last one ended.
+    """Yield the lists of a chain in rows of `WIDE` cells, then of fewer, each from the state that ended the last one.
 
-    `place(lo, hi)` is what cells lo to hi are about: those of a row, and the cell whose state it goes on from. Empty
-    lists ask nothing.
+    `place(lo, hi)` is the subject of cells lo to hi. Those are the cells of a row and the cell before them, whose state
+    it continues. Empty lists yield no row.
     """
     low, high, group = _pieces(chain.bounds)
     starts = chain.bounds[group] == low
@@ -169,7 +172,7 @@ def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -
 
 
 def _pieces(bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last cell (exclusive) and the list of each row: as many wide ones as a list has, then narrower ones.
+    """Return the first and last cell (exclusive) and the list of each row: wide rows first, then narrower ones.
 
     Cells are counted from 0.
     """

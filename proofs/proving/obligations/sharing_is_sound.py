@@ -1,9 +1,9 @@
-"""Every byte of every read holds the tensor that is read; a result takes an operand's bytes only in place.
+"""Show that every byte of every read holds the tensor that is read, and that results take operand bytes only in place.
 
-Only storages with several contents need more than the other obligations. In each, contents in the same bytes follow
-one another (`holding`); contents in other bytes are apart; where slices overlap in part, each pair is asked about. A
-content may replace another in the step that reads it last only as its permitted in-place result: in the identical
-slice, and with no other operand of the step in these bytes. A view lies exactly at its base's bytes.
+Only storages with several contents need more than the other obligations. In each of these, contents in the same bytes
+follow one another (`holding`), and contents in other bytes are apart. If slices overlap in part, each pair of contents
+is asked about. A content may replace another in the step that reads it last only as its permitted in-place result: in
+the identical slice, and with no other operand of the step in these bytes. A view is exactly at its base's bytes.
 spec: X4.5, X4.6, V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V1.15, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
 """
 
@@ -32,7 +32,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
 from tmmu.plans.columns import SHARES
 
-SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
+SENTENCE = "Every byte of every read holds the tensor read, and a result takes an operand's bytes only in place."
 LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join", *chains.lemmas_of("holding"))
 DEFINITIONS = """
 (define-fun shows ((storage Int) (base_storage Int) (window Int) (base_window Int) (offset Int)
@@ -48,13 +48,13 @@ DEFINITIONS = """
   (or (distinct storage of_storage) (= 0 bytes) (<= (+ window bytes) of_window) (<= (+ of_window of_bytes) window)))
 """
 EFFORT_LIMIT = 2_000_000
-"""Pairs of slices that overlap in part, times the tensors that show them, beyond which a plan is not looked at."""
+"""A plan is not examined beyond this number of pairs of partly overlapping slices, times the tensors that show them."""
 Asked = list[tuple[str, Place]]
-"""Rows with their places, gathered into batches."""
+"""Rows with their places, to be combined into batches."""
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each tensor that is stated to share; a cell for each content of the storages that have several."""
+    """Yield a row for each tensor that is stated to share, and a cell for each content of storages with several."""
     yield from _views(context)
     yield from _stated(context)
     when = value_live_ranges(context)
@@ -73,7 +73,7 @@ def rows(context: Context) -> Iterator[Batch]:
                 continue
             effort += len(cluster) * sum(len(when.showing(content.tensor)) for content in cluster)
             if effort > EFFORT_LIMIT:
-                raise Unprovable("too many tensors overlap in part within a storage")
+                raise Unprovable("too many tensors of one storage overlap in part")
             asked.extend(_pairs(context, when, in_order))
         if len(asked) >= BATCH:
             yield from listed(asked)
@@ -83,7 +83,10 @@ def rows(context: Context) -> Iterator[Batch]:
 
 
 def _views(context: Context) -> Iterator[Batch]:
-    """Each view shows its base's bytes at its offset, and was made after its base (or the caller wrote both)."""
+    """Show that each view shows its base's bytes at its offset.
+
+    It was made after its base, or the caller wrote both.
+    """
     t, links = context.plan.allocation.tensors, context.permissions.views
     view = np.array(list(links), np.int64)
     base = np.array([link[0] for link in links.values()], np.int64)
@@ -98,8 +101,10 @@ def _views(context: Context) -> Iterator[Batch]:
 
 
 def _stated(context: Context) -> Iterator[Batch]:
-    """What is stated to be in place has its operand's slice, what is stated an alias begins with what it names; and no
-    view or result in place is stated that is not permitted. spec: V1.15
+    """Show that stated sharing is true and permitted. spec: V1.15
+
+    A result stated in place has its operand's slice. A tensor stated as an alias begins at the first byte of the tensor
+    that it names. A stated view or in-place result must be permitted.
     """
     t, permissions = context.plan.allocation.tensors, context.permissions
     pairs: list[tuple[int, int]] = []
@@ -118,7 +123,10 @@ def _stated(context: Context) -> Iterator[Batch]:
 
 
 def _mutations(context: Context, when: ValueLiveRanges) -> Iterator[Batch]:
-    """A step mutates what the caller donated or a step made, never a view; and no older view of it is needed later."""
+    """Show that a step mutates only tensors that the caller donated or a step made, and never a view.
+
+    No view made before a mutation may be needed after it.
+    """
     step, tensor = context.writes.step[context.changes], context.writes.tensor[context.changes]
     links = context.permissions.views
     refused: list[Place] = []
@@ -137,7 +145,10 @@ def _mutations(context: Context, when: ValueLiveRanges) -> Iterator[Batch]:
 
 
 def _taken(context: Context) -> Iterator[Batch]:
-    """What the leave of exclusive arms writes lies beside what it takes, or on the outputs that become it. X4.6"""
+    """Show that the results of the leave of exclusive branches are apart from the tensors that it takes. spec: X4.6
+
+    A result may have the identical slice of an output that becomes it.
+    """
     t, addresses = context.plan.allocation.tensors, context.plan.allocation.addresses()
     arena = context.plan.allocation.storages.arena[t.storage]
     taken = set(context.ways.taken.tensor.tolist())
@@ -149,7 +160,7 @@ def _taken(context: Context) -> Iterator[Batch]:
         outputs = [r for r in node.taken if r in taken]
         written = [w for w in dict.fromkeys(at_step(context.writes, node.leave)) if w not in context.permissions.views]
         if len(outputs) * len(written) > EFFORT_LIMIT:
-            raise Unprovable("a node with exclusive arms takes and writes too many tensors")
+            raise Unprovable("a node with exclusive branches takes and writes too many tensors")
         asked: Asked = []
         for w in written:
             for r in outputs:
@@ -164,12 +175,15 @@ def _one_slice(cluster: list[Content]) -> bool:
 
 
 def _one_after_the_other(in_order: list[Content]) -> bool:
-    """Whether contents can be walked as if they had the same bytes, though they do not: none needs another's step."""
+    """Whether contents in different bytes can be walked like contents of the same bytes.
+
+    They can if the last read of each is before the write of the next, so that none replaces another within a step.
+    """
     return all(a.last_read < b.written for a, b in pairwise(in_order))
 
 
 def _neighbours(found: list[list[Content]]) -> Iterator[tuple[str, Place]]:
-    """Each content of a cluster ends before the first byte of the next cluster, and so before all that follow."""
+    """Yield rows that each content of a cluster ends before the first byte of the next, and so of all later."""
     for cluster, after in pairwise(found):
         for content in cluster:
             yield _ends_before(content, after[0])
@@ -180,7 +194,7 @@ def _ends_before(a: Content, b: Content) -> tuple[str, Place]:
 
 
 def _pairs(context: Context, when: ValueLiveRanges, in_order: list[Content]) -> Iterator[tuple[str, Place]]:
-    """Contents that overlap in part, each against each: their common bytes are needed no more when overwritten."""
+    """Yield rows for each pair of partly overlapping contents: their common bytes are not needed when overwritten."""
     for a, b in combinations(in_order, 2):
         if a.end <= b.window or b.end <= a.window:
             yield _ends_before(*((a, b) if a.end <= b.window else (b, a)))
@@ -194,7 +208,7 @@ def _pairs(context: Context, when: ValueLiveRanges, in_order: list[Content]) -> 
 
 
 def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
-    """Contents of the same bytes follow one another; where one replaces another in its step, it may."""
+    """Show that contents of the same bytes follow one another, and that any replacement within a step is permitted."""
     contents = [content for chain in chains for content in chain]
     bounds = np.cumsum([0, *map(len, chains)])
     begins = set(bounds.tolist())
@@ -229,7 +243,7 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
 
 
 def _at(context: Context, step: int) -> StepAccesses:
-    """What a step accesses, gathered once."""
+    """Return the accesses of a step, gathered once."""
     if step not in context.at_step:
         reads: defaultdict[int, set[int]] = defaultdict(set)
         for tensor in at_step(context.reads, step):
@@ -242,8 +256,8 @@ def _at(context: Context, step: int) -> StepAccesses:
 def _replaces(context: Context, a: Content, b: Content) -> bool:
     """Whether b's tensor is the permitted in-place result of an operand that shows a's, made by the step itself.
 
-    Not where the step mutates a's tensor too: these would be two results in the same bytes; nor where it ends an arm of
-    which `leave` then takes a's.
+    It is not if the step also mutates a's tensor, because these would be two results in the same bytes. It is not if
+    the step ends a branch and the `leave` then takes a's tensor.
     """
     operand = context.permissions.in_place.get(b.tensor)
     return (
@@ -256,7 +270,7 @@ def _replaces(context: Context, a: Content, b: Content) -> bool:
 
 
 def _in_place(context: Context, content: Content) -> Iterator[tuple[str, Place]]:
-    """What an in-place result owes: the identical slice of its operand, and no other operand in these bytes."""
+    """Yield the rows of an in-place result: the identical slice of its operand, and no other operand in these bytes."""
     t = context.plan.allocation.tensors
     operand = context.permissions.in_place[content.tensor]
 

@@ -1,9 +1,9 @@
-"""No shape of the envelope gives a tensor more bytes than are planned for it: one query for each size, over integers.
+"""Show that no shape of the envelope gives a tensor more bytes than planned: one query for each size, over integers.
 
-The size is taken from the plan's own rows, as an SMT term over constants that stand for dimensions; asked is a shape
-inside the envelope at which it is negative, larger than planned, or divides by less than one. The second answer, of the
-envelope alone, shows that the ranges are not empty. One more query is the reason why the largest sizes suffice: what
-lies disjoint, aligned and in bounds stays so when it shrinks. spec: R6.5
+The size is taken from the plan's own rows, as an SMT term over constants that represent dimensions. The query asks for
+a shape inside the envelope that makes the size negative or larger than planned, or a divisor less than one. A second
+answer, about the envelope only, shows that the ranges are not empty. One more query shows why the largest sizes
+suffice: storages that are disjoint, aligned and in bounds stay so when they shrink. spec: R6.5
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SENTENCE = "For every shape inside the envelope, every tensor has at most the by
 
 @dataclass(frozen=True)
 class Shown:
-    """What came of all queries: how many were discharged, the seconds, and why one was not, with the tensor's name."""
+    """The result of all queries: how many were discharged, the seconds, and why one was not, with the tensor's name."""
 
     queries: int
     seconds: float
@@ -31,7 +31,7 @@ class Shown:
 
 
 def query(rows: list[Row], row: int, most: int, ranges: list[tuple[int, int]]) -> str:
-    """The query that is discharged if `row` is from 0 to `most` for every shape of these ranges.
+    """Return the query that is discharged if `row` is from 0 to `most` for every shape of these ranges.
 
     >>> print(query([Row(1, 0, 0, 0), Row(0, 0, 0, 4), Row(4, 1, 0, 0)], 2, 32, [(1, 8)]))
     (push 1)(declare-const d0 Int)(assert (and (<= 1 d0)(<= d0 8)))
@@ -50,7 +50,7 @@ def query(rows: list[Row], row: int, most: int, ranges: list[tuple[int, int]]) -
 
 
 def _needed(rows: list[Row], row: int) -> list[int]:
-    """The rows that a row is made of, itself included, in order."""
+    """Return the rows that a row is made of, itself included, in order."""
     found, work = set[int](), [row]
     while work:
         k = work.pop()
@@ -74,8 +74,11 @@ def _term(row: Row) -> str:
 
 
 def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
-    """That smaller parts stay apart, then each size with its planned bytes once: the first tensor of it, the query."""
-    assert plan.envelope is not None  # the caller has looked
+    """Yield the query that shrinking is safe, then one for each distinct size and planned bytes.
+
+    Each query comes with the first tensor of that size, the first query with None.
+    """
+    assert plan.envelope is not None  # checked by the caller
     rows, ranges = plan.envelope.terms.rows(), list(plan.ranges.values())
     yield None, SMALLER_PARTS.query()
     asked: set[tuple[int, int]] = set()
@@ -86,7 +89,7 @@ def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
 
 
 def ask(plan: Plan, solver: Solver, timeout_s: float) -> Shown:
-    """Ask every query; stop at the first that is not shown."""
+    """Ask every query. Stops at the first that is not discharged."""
     count, seconds = 0, 0.0
     for t, text in queries(plan):
         answer = solver.evaluate(text, timeout_s)

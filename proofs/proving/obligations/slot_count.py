@@ -1,10 +1,11 @@
-"""The slots of each arena are as many as stated; where a plan claims that no fewer would do, they are.
+"""Show that each arena has as many slots as stated and, if a plan claims so, that no fewer would do.
 
-A slot holds one storage at a time (`tenancy`, asked here where `no_live_overlap` is shown without slots), so that slots
-are never fewer than the storages live at one step. Where at one step every slot holds a live storage, they are not
-more either: no assignment has fewer slots (`clique_bound`). Where the claim is not made, the most live is counted. A
-slot is as large as one storage in it, than which none is larger (`tenancy` again), and as strict as one of them or the
-arena. An arena that does not reuse gives every storage a slot of its own. spec: V5.1, T5.2, T6.3, T6.4, M3.1
+A slot holds one storage at a time, so that there are never fewer slots than storages live at one step. (This is
+`tenancy`, which is asked here if `no_live_overlap` is shown without slots.) If every slot holds a live storage at some
+step, there are not more slots either, because no assignment has fewer (`clique_bound`). Without that claim, the most
+live storages are counted. A slot has exactly the bytes of one of its storages, and none of them is larger (`tenancy`
+again). Its alignment is that of one of them or of the arena. An arena without reuse gives every storage a separate
+slot. spec: V5.1, T5.2, T6.3, T6.4, M3.1
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from proofs.proving.obligations.rows import Batch, Place, distinct, listed, tabl
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import Usage
 
-SENTENCE = "Slots are as many as stated, and as the most storages live where that is claimed, and none is too large."
+SENTENCE = "The number of slots is as stated and, if claimed, equals the most storages live; no slot is too large."
 LEMMAS: tuple[str, ...] = (
     "at_most_one_tenant", "tenancies_join", *chains.lemmas_of("tenancy"), "no_assignment_has_fewer_slots_than_are_live",
     *levels.LEMMAS,
@@ -38,7 +39,7 @@ DEFINITIONS = """
 
 
 def rows(context: StorageContext) -> Iterator[Batch]:
-    """Up to three rows for each claimed slot; two cells for each storage where minimality is not shown by slots."""
+    """Yield up to three rows for each claimed slot, and two cells for each storage if slots do not show minimality."""
     if context.claims is None:
         return
     slots = context.claims.slots
@@ -60,7 +61,11 @@ def rows(context: StorageContext) -> Iterator[Batch]:
 
 
 def _sufficient(context: StorageContext, arena: int, usage: Usage, step: int) -> Iterator[Batch]:
-    """A number of slots without their table: as many as live at `step`, and never more, or from that to one each."""
+    """Show that a number of slots, stated without a table, suffices.
+
+    If the claim is minimal, the number is that of storages live at `step`, and never more are live. Otherwise it is
+    between that and one slot for each storage.
+    """
     changes = context.certificate.changes[arena]
     unit = np.ones(len(context.placement.storages), np.uint64)
     most = max(running([-1 if frees else 1 for frees in changes.frees.tolist()]))
@@ -70,7 +75,7 @@ def _sufficient(context: StorageContext, arena: int, usage: Usage, step: int) ->
 
 
 def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, step: int) -> Iterator[Batch]:
-    """The slots of the table are as many as stated; where it is claimed, one of each is live at `step`."""
+    """Show that the table has the stated number of slots. If claimed, one storage of each slot is live at `step`."""
     s, live = context.placement.storages, context.certificate.live
     mine = np.flatnonzero(slots.arena == arena)
     stated = len(mine) if usage.slots is None else usage.slots
@@ -90,7 +95,7 @@ def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, st
 
 
 def _just_enough(context: StorageContext, slots: Slots) -> Iterator[Batch]:
-    """Each slot holds a storage that needs all of its bytes, and what needs its alignment."""
+    """Show that each slot has exactly the bytes of one of its storages, and the alignment of one or of the arena."""
     s = context.placement.storages
     widest, strictest = context.certificate.widest, context.certificate.strictest
     own = np.arange(len(slots))

@@ -1,6 +1,6 @@
-"""Each tensor lies within its storage, in bytes and in steps, and each storage within the steps of the plan.
+"""Show that each tensor is within its storage, in bytes and in steps, and each storage within the plan's steps.
 
-What is shown of storages (that they do not collide, that they are in bounds) then holds for the tensors in them.
+The other facts about storages, such as that they do not collide and are in bounds, then hold for their tensors too.
 spec: T2.1, T2.2, T2.10, T2.11, T1.1
 """
 
@@ -14,14 +14,15 @@ from proofs.proving.lemmas.plan import merged
 from proofs.proving.obligations.context import Context
 from proofs.proving.obligations.rows import Batch, Column, Place, distinct, table
 
-SENTENCE = "Each tensor lies within its storage, in bytes and in steps."
+SENTENCE = "Each tensor is within its storage, in bytes and in steps."
 LEMMAS: tuple[str, ...] = ("what_is_its_storage_lies_inside",)
 DEFINITIONS = merged.INSIDE + merged.WITHIN_STEPS
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each tensor: with its storage, or, where it is all of that, alone. And one for each different lifetime
-    of storages without tensors.
+    """Yield a row for each tensor, and one for each distinct lifetime of storages without tensors.
+
+    The row of a tensor that fills its storage is about the tensor only; any other row compares it with its storage.
     """
     t, s = context.plan.allocation.tensors, context.plan.allocation.storages
     home = t.storage
