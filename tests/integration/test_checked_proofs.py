@@ -79,7 +79,7 @@ def test_a_solver_that_does_not_start_or_end_gives_no_proof(tmp_path: Path, monk
     assert "cannot be started" in found(absent, tmp_path).detail
     slow = SMTInterpol(str(program(tmp_path / "java", "exec sleep 60")), tmp_path / "tool.jar")
     monkeypatch.setattr(smtinterpol, "MARGIN_S", -1.8)
-    assert found(slow, tmp_path) == ("NONE", "no end within 0.2 s")
+    assert found(slow, tmp_path) == ("NONE", "it did not end within 0.2 s")
 
 
 def test_each_query_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_each_query_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert f"-t 1500 {asked}\n" in kept.read_text()
     monkeypatch.setattr(smtinterpol, "MARGIN_S", 0)
     slow = SMTInterpol(str(program(tmp_path / "slow", "exec sleep 5")), tmp_path / "tool.jar")
-    assert slow.prove(asked, 3, kept, 0.1) == "no end within 0.3 s"
+    assert slow.prove(asked, 3, kept, 0.1) == "it did not end within 0.3 s"
 
 
 def test_only_what_is_accepted_has_steps_and_only_what_is_invalid_is_wrong(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_of_named_lemmas_and_files_those_alone_are_listed(capsys: pytest.Capture
     assert lines == ["tenants_fit  (plan/tenancy)", *(f"{lemma.name}  (planner/zeroing)" for lemma in zeroing.LEMMAS)]
     assert run(["--list", "no_such_lemma"]) == 2
     said = capsys.readouterr()
-    assert (said.out, "there is no lemma 'no_such_lemma'" in said.err) == ("", True)
+    assert (said.out, "no lemma or file of lemmas has the name 'no_such_lemma'" in said.err) == ("", True)
 
 
 @pytest.mark.parametrize("name", ["cover", "cover.py", "plan/cover", "proofs/proving/lemmas/plan/cover.py"])
@@ -183,8 +183,8 @@ def test_a_report_is_printed_with_its_cases_where_they_are_asked_for(
         "    open: cvc5, seed 1: tired", "    open: its twin: tired",
     ]  # fmt: skip
     cases = [
-        "    One is one.", "    holds where x = 1", "    mutant 'two' is false where x = 2",
-        "    mutant 'three' is false where x = 3",
+        "    One is one.", "    holds for x = 1", "    mutant 'two' is false for x = 2",
+        "    mutant 'three' is false for x = 3",
     ]  # fmt: skip
     last = [
         "verdicts rest on: 0 of 0 lemmas proved by z3 and cvc5",

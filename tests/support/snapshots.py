@@ -42,7 +42,7 @@ VARYING = tuple(
         (r'(allocation_time_ns"?[=:] ?)\d+', r"\1TIME"),
         (r"not TOML: .*; ", "not TOML: REASON; "),
         (r"canonical CBOR (\w+) \(.*\);", r"canonical CBOR \1 (REASON);"),
-        (r"(holds|is false) where .*", r"\1 where CASE"),
+        (r"(?m)(^ *holds|is false) for .*", r"\1 for CASE"),
         (r'"(twin|case)": ".+"', r'"\1": "CASE"'),
         (r"No such option.*--([\w-]+)\S*", r"No such option --\1"),
     )

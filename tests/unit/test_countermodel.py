@@ -83,7 +83,7 @@ def test_a_case_is_the_claim_with_its_cells_written_out() -> None:
 
 def test_what_is_false_without_variables_has_no_values() -> None:
     assert countermodel(PLAIN, Mutant("turned", "(< 1 2)", "(< 2 1)"), LISTS, Z3(), 20) == (
-        "no values: it is false as it stands"
+        "no values: it is false without any"
     )
     assert countermodel(PLAIN, Mutant("other", "(< 1 2)", "(< 1 3)"), LISTS, Z3(), 20) is None
 

@@ -55,8 +55,9 @@ def test_white_space_and_comments_mean_nothing() -> None:
     [
         ("(a", "bracket is never closed"), ("a)", "closes that was never opened"),
         ("(a))", "closes that was never opened"), ("a) (b", "closes that was never opened"),
-        ('(a "b")', "no SMT-LIB symbol"), ("(a |b|)", "no SMT-LIB symbol"), ("a b", "2 expressions where one"),
-        ("", "0 expressions where one"),
+        ('(a "b")', "an SMT-LIB symbol"), ("(a |b|)", "an SMT-LIB symbol"),
+        ("a b", "expected one expression, got 2"),
+        ("", "expected one expression, got 0"),
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(text: str, reason: str) -> None:
@@ -105,7 +106,7 @@ def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> 
         # It never ends, and as an axiom it makes 0 = 1.
         ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (+ 1 (f l))))", "does not descend"),
         ("(define-fun-rec f ((l L)) Int (+ 1 (f l)))", "does not begin by asking"),
-        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) (f l) 0))", "calls itself where its list is empty"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) (f l) 0))", "calls itself on an empty list"),
         ("(define-fun-rec f ((l L)) Int (ite ((_ is cell) l) 0 (f (tail l))))", "does not begin by asking"),
         ("(define-fun-rec f ((n Int)) Int (ite (= n 0) 0 (f (- n 1))))", "does not begin by asking"),
         ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (f (tail (tail l)))))", "does not descend"),

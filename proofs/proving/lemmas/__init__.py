@@ -1,5 +1,5 @@
-"""What is proved once, for all inputs, in two parts: what verdicts rest on, and what is about algorithms and systems.
+"""Prove lemmas once, for all inputs: those that verdicts rest on, and those about algorithms and systems.
 
-`plan` is the first part, which `at_use` proves when it is first needed; `planner` and `systems` are the second, and
-`engine` is what all of them are made of. `families` lists every file of lemmas. spec: V4.3, V4.8, V4.9
+`plan` has the first kind, which `at_use` proves when it is first needed. `planner` and `systems` have the second.
+`engine` is the machinery of both, and `families` lists every file of lemmas. spec: V4.3, V4.8, V4.9
 """

@@ -1,4 +1,4 @@
-"""The lemmas that verdicts rest on, all of `plan` and nothing else, proved at first use. spec: V4.3, V4.8"""
+"""Prove the lemmas that verdicts rest on at first use: all of `plan` and no others. spec: V4.3, V4.8"""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ _requests = functools.cache(FAMILY.requests)  # they depend on no plan
 
 
 def cache_folder() -> Path:
-    """Where records lie: `tmmu/lemmas` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
+    """Return the folder of records: `tmmu/lemmas` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
     return users_folders.cache() / "lemmas"
 
 
 def unproved(
     version: str, timeout_s: float, folder: Path | None = None, start: Callable[[], Solver] = Z3
 ) -> dict[str, str]:
-    """Prove the lemmas, as `record.unproved` does, by a solver of this version; those that remain, with the reason.
+    """Prove the lemmas by a solver of this version, as `record.unproved` does.
+
+    Return those that remain, with the reason.
 
     All of them together take under a second.
     """

@@ -1,4 +1,4 @@
-"""prove-lemmas: prove every lemma, and refute its mutants. spec: C4.1, C4.2, C4.5, C4.6"""
+"""Run prove-lemmas: prove every lemma, and refute its mutants. spec: C4.1, C4.2, C4.5, C4.6"""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="With how many random seeds of the solver each lemma is proved.",
+    help="The number of random seeds of the solver that each lemma is proved with.",
 )
 @timeout_option(20)
-@click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
+@click.option("--cases", is_flag=True, help="Print the case of each vacuity check and of each mutant.")
 @click.option("--smt2", type=Folder(), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
 @click.option(
     "--proofs",
     type=Folder(),
     metavar="DIR",
-    help="Write proofs by SMTInterpol into DIR, where its checker accepts them.",
+    help="Write into DIR the proofs by SMTInterpol that its checker accepts.",
 )
 @click.version_option(package_name="tmmu")
 def command(
@@ -63,10 +63,10 @@ def command(
 ) -> int:
     """Prove lemmas, each for all inputs. NAME is a lemma or a file of lemmas; without NAME, all are proved.
 
-    Each lemma has a twin, a case in which its hypotheses hold, and mutants: altered lemmas, each false in some case.
+    Each lemma has a vacuity check, a case in which it holds, and mutants: altered lemmas, each false in some case.
 
     \b
-    Exit codes: 0 all PROVED, 1 a mutant that was not refuted or a twin that does not hold, 3 UNKNOWN, 2 command line,
+    Exit codes: 0 all PROVED, 1 a mutant that is not refuted or a vacuity check that fails, 3 UNKNOWN, 2 command line,
     70 internal error.
     """
     try:
@@ -89,7 +89,7 @@ def command(
             export.write_lemmas(Path(smt2), [report.name for report in reports])
     except ValueError as error:
         raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
-    except (TmmuError, OSError) as error:  # it reads no file: it could not write one
+    except (TmmuError, OSError) as error:  # it reads no files: writing failed
         flag = " or ".join(name for name, given in (("--smt2", smt2), ("--proofs", proofs)) if given is not None)
         raise click.BadParameter(str(error), param_hint=flag) from error
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
@@ -111,7 +111,7 @@ def command(
 
 
 def _with_proofs(reports: Iterator[LemmaReport], folder: Path, timeout_s: float) -> Iterator[LemmaReport]:
-    """The reports, each with the result for its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
+    """Yield the reports, each with the result for its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
     try:
         tool = smtinterpol.find()
     except (java.JavaMissing, maven.Unfetchable) as error:
@@ -130,7 +130,10 @@ def _with_proofs(reports: Iterator[LemmaReport], folder: Path, timeout_s: float)
 
 
 def _count(reports: Sequence[LemmaReport], of_verdicts: bool) -> tuple[int, int]:
-    """How many lemmas are proved, and of how many: of those that verdicts rest on, or of the others."""
+    """Return how many lemmas are proved, and how many there are.
+
+    Counts either the lemmas that verdicts rest on or the others.
+    """
     mine = [report for report in reports if report.file.startswith(f"{families.VERDICTS}/") is of_verdicts]
     return sum(report.verdict == PROVED for report in mine), len(mine)
 
@@ -145,8 +148,8 @@ def _lines(report: LemmaReport, cases: bool) -> list[str]:
         lines[0] += f", proof {report.proof.verdict}: {report.proof.detail}"
     lines += [f"    open: {what}" for what in report.open]
     if cases:
-        lines += [f"    {report.sentence}", f"    holds where {report.twin}"]
-        lines += [f"    mutant {name!r} is false where {case}" for name, case in report.mutants_refuted.items()]
+        lines += [f"    {report.sentence}", f"    holds for {report.twin}"]
+        lines += [f"    mutant {name!r} is false for {case}" for name, case in report.mutants_refuted.items()]
     return lines
 
 

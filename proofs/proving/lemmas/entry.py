@@ -1,4 +1,4 @@
-"""The entry of prove-lemmas: nothing that goes wrong escapes, loading its modules included. spec: C1.1"""
+"""Enter prove-lemmas: every fault is reported, even one while modules load. spec: C1.1"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lemmas as SMT-LIB 2, a file each, for any solver that reads the standard. spec: C4.3, V4.10"""
+"""Write lemmas as SMT-LIB 2, a file each, for any solver that reads the standard. spec: C4.3, V4.10"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from proofs.proving.smt.unfold import Scope
 
 
 def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
-    """A file for each named lemma, `NAME.smt2`, with every query of its proof; the paths.
+    """Write a file for each named lemma, `NAME.smt2`, with every query of its proof. Return the paths.
 
-    Raises TmmuError where a file cannot be written.
+    Raises TmmuError if a file cannot be written.
     """
     wanted = set(names)
     written = []

@@ -1,4 +1,4 @@
-"""Every file of lemmas, by the folder and the name of the file. Adding a lemma is adding it to a file, or a file here.
+"""List every file of lemmas. To add a lemma, add it to one of these files; to add a file, list it here.
 
 spec: V4.3, V4.9
 """
@@ -58,7 +58,7 @@ VERDICTS = "plan"
 
 
 def _file(module: ModuleType) -> str:
-    """The folder and the name of a file of lemmas.
+    """Return the folder and the name of a file of lemmas.
 
     >>> _file(zeroing)
     'planner/zeroing'
@@ -86,20 +86,20 @@ FAMILIES: Mapping[str, Family] = {family.file: family for family in _all()}
 
 
 def names() -> list[str]:
-    """The names of all lemmas, file by file."""
+    """Return the names of all lemmas, file by file."""
     return [lemma.name for family in FAMILIES.values() for lemma in family.lemmas]
 
 
 def by_name() -> dict[str, tuple[Family, AnyLemma]]:
-    """Every lemma by its name, with its file."""
+    """Return every lemma by its name, with its file."""
     return {lemma.name: (family, lemma) for family in FAMILIES.values() for lemma in family.lemmas}
 
 
 def chosen(wanted: Sequence[str]) -> list[Family]:
-    """The files with the lemmas of these names, or of these files or folders; all of them where none is named.
+    """Return the files with the named lemmas, or the named files or folders. Without names, returns all.
 
-    A file is named by its stem, its name, with its folder, or by its path in the repository. ValueError for what is
-    neither.
+    A file is named by its stem, by its name, by its name with its folder, or by its path in the repository. Raises
+    ValueError for any other name.
 
     >>> [family.file for family in chosen(["proofs/proving/lemmas/plan/tenancy.py", "zeroing"])]
     ['plan/tenancy', 'planner/zeroing']
@@ -110,7 +110,7 @@ def chosen(wanted: Sequence[str]) -> list[Family]:
     }
     known = set(names()).union(*called.values())
     if unknown := [name for name in wanted if name not in known]:
-        raise ValueError(f"there is no lemma {unknown[0]!r}")
+        raise ValueError(f"no lemma or file of lemmas has the name {unknown[0]!r}")
     asked = set(wanted)
     found = []
     for file, family in FAMILIES.items():

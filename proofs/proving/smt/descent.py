@@ -1,9 +1,11 @@
-"""Do recursive definitions end? A solver takes a `define-fun-rec` as an axiom, and one without end can prove anything.
+"""Check that recursive definitions end.
+
+A solver takes a `define-fun-rec` as an axiom, and one without end proves anything.
 
 A text of definitions is accepted only if each recursive function takes one of its lists apart from the front: it asks
-whether the list is empty, and everywhere in the other branch it calls itself on the rest of that same list. Then it
-has a value for every list, its axiom can be satisfied, and it makes nothing true that was not true before. Every
-symbol must be known: a built-in one, a parameter, or something that the text defined earlier. spec: V4.8
+whether the list is empty and, in the other case, it calls itself only on the rest of that same list. Such a function
+has a value for every list, its axiom can be satisfied, and it makes nothing true that was not true before. Every symbol
+must be known: built in, a parameter, or defined earlier by the text. spec: V4.8
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ SORTS = frozenset({"Int", "Bool"})
 
 
 class Unfounded(ValueError):
-    """A definition that may not end, or a text that is more than definitions."""
+    """The definition may not end, or the text has more than definitions."""
 
 
 class ListType(NamedTuple):
@@ -45,27 +47,27 @@ class Function(NamedTuple):
 
 @dataclass
 class Definitions:
-    """What a text defines: list types and functions, by name."""
+    """The list types and functions that a text defines, by name."""
 
     lists: dict[str, ListType] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
 
     def selectors(self) -> set[str]:
-        """Every selector of every list type."""
+        """Return every selector of every list type."""
         return {name for made in self.lists.values() for name in (*dict(made.fields), made.rest)}
 
     def names(self) -> set[str]:
-        """Everything that has a meaning: what is built in, list types, their constructors and selectors, functions."""
+        """Return every name with a meaning: built in, a function, or a list type, its constructors and selectors."""
         constructors = {name for made in self.lists.values() for name in (made.empty, made.cell)}
         built_in = BUILT_IN | CONSTANTS | SORTS
         return {*built_in, *self.lists, *self.functions, *self.selectors(), *constructors}
 
 
 def check(text: str) -> Definitions:
-    """Accept list types, definitions, and recursive definitions that descend; raise `Unfounded` for anything else.
+    """Accept list types, definitions, and recursive definitions that descend. Raises `Unfounded` for anything else.
 
-    Linear in the text. What is accepted has exactly one meaning, a total function, but for `div` and `mod` by 0, which
-    SMT-LIB leaves open: one for each choice of these.
+    Linear in the text. An accepted text has exactly one meaning, a total function, for each meaning of `div` and `mod`
+    by 0, which SMT-LIB leaves open.
     """
     known = Definitions()
     for form in parse(text):
@@ -88,13 +90,13 @@ def check(text: str) -> Definitions:
 
 
 def _new(name: str, known: Definitions) -> None:
-    """A name means one thing: it must not be defined yet."""
+    """Check that a name is not defined yet, so that it has one meaning."""
     if name in known.names() or not name[0].isalpha():
         raise Unfounded(f"{name!r} cannot be defined: it is defined already, or is not a name")
 
 
 def _list_type(form: Expression, known: Definitions) -> ListType:
-    """A list type: `(declare-datatypes ((Name 0)) (((empty) (cell (field Sort) ... (rest Name)))))`."""
+    """Read a list type: `(declare-datatypes ((Name 0)) (((empty) (cell (field Sort) ... (rest Name)))))`."""
     match form:
         case [_, [[str(name), "0"]], [[[str(empty)], [str(cell), *selectors]]]] if selectors:
             pairs = _pairs(selectors)
@@ -113,9 +115,9 @@ def _list_type(form: Expression, known: Definitions) -> ListType:
 def _parameters(parameters: list[Expression], known: Definitions) -> tuple[tuple[str, str], ...]:
     pairs = _pairs(parameters)
     for name, sort in pairs:
-        # A parameter stands where no function can: it may have the name of one.
+        # No function can be where a parameter is, so that a parameter may have the name of one.
         if name in CONSTANTS or name in (made.empty for made in known.lists.values()) or not name[0].isalpha():
-            raise Unfounded(f"{name!r} cannot be a parameter: it is a constant, or no name")
+            raise Unfounded(f"{name!r} cannot be a parameter: it is a constant, or not a name")
         if sort not in SORTS and sort not in known.lists:
             raise Unfounded(f"the parameter {name} has the unknown sort {sort}")
     if len(dict(pairs)) != len(pairs):
@@ -135,7 +137,10 @@ def _pairs(items: list[Expression]) -> list[tuple[str, str]]:
 
 
 def _known_symbols(function: Function, known: Definitions, *, recursive: bool) -> None:
-    """Every call is to something defined before (or itself), every other symbol a parameter, numeral or constant."""
+    """Check that each call is to an earlier definition, or to itself if it is recursive.
+
+    Every other symbol must be a parameter, a numeral or a constant.
+    """
     cells = {made.cell for made in known.lists.values()}
     empties = {made.empty for made in known.lists.values()}
     callable_ = (
@@ -163,7 +168,10 @@ def _plain(symbol: str, function: Function, plain: frozenset[str] | set[str]) ->
 
 
 def _descends(function: Function, known: Definitions) -> None:
-    """The body is `(ite ((_ is empty) l) base step)`: no call in base, and each call in step is on the rest of l."""
+    """Check that the body is `(ite ((_ is empty) l) base step)` and descends.
+
+    No call may be in base, and each call in step must be on the rest of l.
+    """
     name, parameters, body = function
     match body:
         case ["ite", [["_", "is", str(empty)], str(argument)], base, step]:
@@ -174,9 +182,9 @@ def _descends(function: Function, known: Definitions) -> None:
     if made is None or empty != made.empty:
         raise Unfounded(f"{name} does not begin by asking whether its list is empty")
     if any(called(item) == name for item in walk(base)):
-        raise Unfounded(f"{name} calls itself where its list is empty")
+        raise Unfounded(f"{name} calls itself on an empty list")
     for item in walk(step):
         if called(item) == name and (len(item) != len(parameters) + 1 or item[position + 1] != [made.rest, argument]):
             raise Unfounded(
-                f"{name} does not descend in {text_of(item)[:80]!r}: it must go on with ({made.rest} {argument})"
+                f"{name} does not descend in {text_of(item)[:80]!r}: it must continue with ({made.rest} {argument})"
             )

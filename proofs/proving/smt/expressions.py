@@ -1,7 +1,8 @@
-"""S-expressions of SMT-LIB: reading, printing and substituting, for the text that proofs are made of.
+"""Read, print and substitute S-expressions of SMT-LIB, for the texts of proofs.
 
-An expression is a symbol (a `str`) or a list of expressions. Nothing here recurses, so depth costs no stack. Quoted
-symbols and string literals are refused: the texts of this package need none, and what cannot be misread is safer.
+An expression is a symbol (a `str`) or a list of expressions. No function here recurses, so that depth costs no stack.
+Quoted symbols and string literals are refused: the texts of this package need none, and without them no text can be
+misread.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _SPACE = re.compile(r"(?:\s|;[^\n]*)*")
 
 
 def parse(text: str) -> list[Expression]:
-    """All expressions of `text`, in order. Raises ValueError where brackets do not balance or a token is no symbol.
+    """Return all expressions of `text`, in order.
+
+    Raises ValueError if brackets do not balance or a token is not a symbol.
 
     >>> parse("(a (b) 1) c")
     [['a', ['b'], '1'], 'c']
@@ -27,7 +30,7 @@ def parse(text: str) -> list[Expression]:
     while at < len(text):
         found = _TOKENS.match(text, at)
         if found is None:
-            raise ValueError(f"no SMT-LIB symbol at {text[at : at + 40]!r}")
+            raise ValueError(f"expected an SMT-LIB symbol, got {text[at : at + 40]!r}")
         token, at = found[1], _end_of_space(text, found.end())
         if token == "(":
             fresh: list[Expression] = []
@@ -45,21 +48,21 @@ def parse(text: str) -> list[Expression]:
 
 
 def _end_of_space(text: str, at: int) -> int:
-    """The first position from `at` that is neither white space nor in a comment."""
+    """Return the first position from `at` that is neither white space nor in a comment."""
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
 
 def parse_one(text: str) -> Expression:
-    """The single expression that `text` holds."""
+    """Return the single expression of `text`. Raises ValueError if there is not exactly one."""
     found = parse(text)
     if len(found) != 1:
-        raise ValueError(f"{len(found)} expressions where one is expected: {text[:60]!r}")
+        raise ValueError(f"expected one expression, got {len(found)}: {text[:60]!r}")
     return found[0]
 
 
 def text_of(expression: Expression) -> str:
-    """The expression as text. `parse_one(text_of(e)) == e`.
+    """Return the expression as text. `parse_one(text_of(e)) == e`.
 
     >>> text_of(["a", ["b", "1"], []])
     '(a (b 1) ())'
@@ -81,7 +84,7 @@ def text_of(expression: Expression) -> str:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything inside it, outermost first."""
+    """Yield the expression and everything inside it, outermost first."""
     work = [expression]
     while work:
         item = work.pop()
@@ -91,7 +94,9 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def called(expression: Expression) -> str:
-    """The function that an expression calls; "" where it is a symbol, the empty list, or begins with a list.
+    """Return the function that an expression calls.
+
+    Returns "" for a symbol, the empty list, and a list that heads a list.
 
     >>> called(["f", "x"]), called("f"), called([["_", "is", "nil"], "x"])
     ('f', '', '')
@@ -101,9 +106,9 @@ def called(expression: Expression) -> str:
 
 
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """The expression with symbols replaced at argument positions; a function's name, at the head of a list, stays.
+    """Replace symbols at argument positions. A function's name, at the head of a list, is not replaced.
 
-    Only for expressions without binders, so that nothing can be captured: `let` and quantifiers raise ValueError.
+    Raises ValueError for `let` and quantifiers: only expressions without binders cannot capture a name.
 
     >>> text_of(substitute(parse_one("(f x (x y))"), {"x": "1", "y": ["g", "x"]}))
     '(f 1 (x (g x)))'
@@ -115,7 +120,7 @@ def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expr
     while work:
         source, target = work.pop()
         if source and source[0] in BINDERS:
-            raise ValueError(f"{source[0]} binds names: nothing is substituted below it")
+            raise ValueError(f"{source[0]} binds names: substitution below it is not supported")
         for position, item in enumerate(source):
             if isinstance(item, list):
                 fresh: list[Expression] = []
@@ -127,4 +132,4 @@ def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expr
 
 
 BINDERS = ("let", "forall", "exists", "match", "lambda", "choice", "!")
-"""Heads that bind names, or annotate: an expression with one of them is not plain."""
+"""Heads that bind names, or annotate. An expression with one of them is not plain."""

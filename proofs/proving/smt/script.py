@@ -1,10 +1,10 @@
-"""Queries as files of SMT-LIB 2.
+"""Write queries as files of SMT-LIB 2.
 
-A file holds definitions, each query in a scope of its own, and behind them a canary: an empty question, which a
-context that answers `unsat` to everything answers wrongly. Calls on lists that are written out are unfolded, so that
-the files of a plan need no recursive function; those of some lemmas do, and there a solver that finds no models for
-recursive functions may answer the canary with `unknown`. Before each `check-sat` stands the status that it must have;
-no option is set, so that no solver is preferred. spec: C4.3, V4.10
+A file has definitions, each query in a separate scope, and after each query a vacuity check. That is an empty question,
+which a context that answers `unsat` to everything answers wrongly. Calls on written-out lists are unfolded, so that the
+files of a plan need no recursive function. The files of some lemmas do need one, and a solver that finds no models for
+recursive functions may answer their vacuity check with `unknown`. Each `check-sat` follows the status that it must
+have. No option is set, so that no solver is preferred. spec: C4.3, V4.10
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ CANARY = "(set-info :status sat)\n(check-sat)\n"
 
 
 def script(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
-    """A file's text, piece by piece; each query is the commands before its `check-sat`, which must answer `unsat`.
+    """Yield the text of a file. Each query is the commands before its `check-sat`, which must answer `unsat`.
 
-    The queries of one file are taken together: they need the same definitions.
+    The queries of one file are unfolded together, because they need the same definitions.
     """
     parts = [(comments, *scope.unfolded(query)) for comments, query in map(_parted, queries)]
     definitions = max((definitions for _, definitions, _ in parts), key=len)
@@ -35,13 +35,16 @@ def script(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
 
 
 def _parted(query: str) -> tuple[str, str]:
-    """The comments that a query begins with, and the query."""
+    """Return the comments that a query begins with, and the query."""
     comments = list(takewhile(lambda line: line.startswith(";"), query.splitlines(keepends=True)))
     return "".join(comments), query[sum(map(len, comments)) :]
 
 
 def write(path: Path, sentence: str, text: Iterable[str]) -> Path:
-    """Write a file, headed by a sentence as a comment; its path. Raises TmmuError where it cannot be written."""
+    """Write a file that begins with a sentence as a comment, and return its path.
+
+    Raises TmmuError if it cannot be written.
+    """
     comment = "".join(f"; {line}\n" for line in sentence.splitlines())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Recursive calls on lists that are written out, unfolded: what remains needs no recursion where nothing else does.
+"""Unfold recursive calls on written-out lists, so that the rest needs no recursion unless another call does.
 
-A solver that has recursive functions only as quantified axioms takes seconds for what takes none with one rewriting
-step at a time. Only calls whose list is a constructor's term are unfolded, by the text of the definition itself, so
-that an expression keeps its meaning. spec: V4.10
+A solver that has recursive functions only as quantified axioms takes seconds for calls that plain rewriting unfolds at
+once. Only calls whose list is a constructor's term are unfolded, by the text of the definition itself, so that an
+expression keeps its meaning. spec: V4.10
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from proofs.proving.smt.expressions import Expression, called, parse, substitute
 
 
 class Unfolding(NamedTuple):
-    """What unfolding needs of definitions: each recursive function with the place of its list; cells; selectors."""
+    """The parts of definitions that unfolding needs.
+
+    `calls` are the recursive functions, each with the position of its list.
+    """
 
     calls: dict[str, tuple[tuple[str, ...], int, Expression, Expression]]
     empties: frozenset[str]
@@ -24,7 +27,7 @@ class Unfolding(NamedTuple):
 
 
 def unfolding(known: Definitions) -> Unfolding:
-    """The recursive functions of accepted definitions, by the form that `descent` accepts."""
+    """Return the recursive functions of accepted definitions, in the form that `descent` accepts."""
     calls = {}
     for function in known.functions.values():
         if not any(called(item) == function.name for item in walk(function.body)):
@@ -49,13 +52,13 @@ def unfolding(known: Definitions) -> Unfolding:
 
 
 def unfolded(expression: Expression, by: Unfolding) -> Expression:
-    """The expression with every call on a written-out list replaced by what it stands for, again and again.
+    """Replace every call on a written-out list by its value, repeatedly.
 
     Linear in the cells of the lists. A call on any other list stays.
     """
     head = called(expression)
     if isinstance(expression, str) or head in by.cells:
-        return expression  # a symbol; or a value, whose fields are numbers or constants
+        return expression  # a symbol, or a value with numbers or constants as fields
     parts = [unfolded(part, by) for part in expression]
     if head in by.fields:
         cell, place = by.fields[head]
@@ -80,7 +83,10 @@ def recurs(expression: Expression, by: Unfolding) -> bool:
 
 
 class Scope:
-    """Definitions, and the commands of one query within them, as little of the former as the latter need."""
+    """Definitions, and the commands of one query within them.
+
+    Only the definitions that the commands need are written.
+    """
 
     def __init__(self, definitions: str) -> None:
         self._all = definitions
@@ -88,7 +94,7 @@ class Scope:
         self._plain = "".join(text_of(form) for form in parse(definitions) if called(form) != "define-fun-rec")
 
     def unfolded(self, commands: str) -> tuple[str, str]:
-        """The definitions that commands use once their calls are unfolded, and the commands so unfolded."""
+        """Return the definitions that commands use after their calls are unfolded, and the unfolded commands."""
         asked = [unfolded(form, self._by) for form in parse(commands)]
         definitions = self._all if any(recurs(form, self._by) for form in asked) else self._plain
         return definitions, "\n".join(text_of(form) for form in asked)

@@ -1,7 +1,7 @@
-"""The interface of solvers: text goes in, text comes out, and whatever goes wrong is reported as a failure.
+"""Define the interface of solvers: they take text and return text, and report every fault as a failure.
 
-An answer counts only where `failure` is None and `text` is exactly what the caller expects. A solver never raises for
-what the solver program does: a crash, a timeout or an exception is an answer that cannot be mistaken for a proof.
+An answer counts only if `failure` is None and `text` is exactly what the caller expects. A solver never raises for a
+fault of the solver program: a crash, a timeout or an exception becomes an answer that cannot be mistaken for a proof.
 spec: V4.1, V4.6
 """
 
@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 DISCHARGED = "unsat\nsat"
-"""What a refutation query must answer: the negation has no model; its canary, asked in the same context, has one."""
+"""The answer that discharges a refutation query.
+
+The negation has no model, and the vacuity check, asked in the same context, has one.
+"""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver printed, stripped; or why it printed nothing that counts; and how long it took, in seconds."""
+    """A solver's output, stripped, or the reason why it has none that counts, and the time that it took, in seconds."""
 
     text: str
     failure: str | None
@@ -24,16 +27,18 @@ class Answer:
 
     @property
     def proof(self) -> bool:
-        """Whether the query is discharged: no failure, and the exact answer of a refutation with its canary."""
+        """Whether the query is discharged: no failure, and the exact answer of a refutation with its vacuity check."""
         return self.failure is None and self.text == DISCHARGED
 
     @property
     def counterexample(self) -> bool:
-        """Whether the negation has a model and the canary is sat: the query is false."""
+        """Whether the query is false: the negation has a model and the vacuity check is sat."""
         return self.failure is None and self.text == "sat\nsat"
 
     def of_each(self, queries: int) -> list[Answer]:
-        """The answers to so many refutations that were asked in one text; a failure where it answers more or fewer.
+        """Return the answer to each of some refutations that were asked in one text.
+
+        Each answer is a failure if the solver answered more or fewer queries.
 
         >>> [each.proof for each in Answer("unsat\\nsat\\nsat\\nsat", None, 0.1).of_each(2)]
         [True, False]
@@ -46,25 +51,28 @@ class Answer:
 
 BEGIN = "(push)(assert (not (and true "
 END = "(pop)(check-sat)"
-"""How a refutation begins and ends, within which neither occurs again."""
+"""The beginning and the end of a refutation. Neither occurs within one."""
 
 
 class Solver(Protocol):
-    """Anything that evaluates SMT-LIB text; what it declares stays declared until an evaluation fails."""
+    """Anything that evaluates SMT-LIB text. Its declarations remain until an evaluation fails."""
 
     @property
     def version(self) -> str:
-        """Name and version of the solver, or "" where it cannot be had; no two builds that differ share it."""
+        """The name and version of the solver, or "" if they are not available.
+
+        Builds that differ have different versions.
+        """
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
         """Evaluate commands in the solver's context and return what they print."""
 
     def close(self) -> None:
-        """Give back what the solver holds. It may be used again."""
+        """Release the solver's resources. It may be used again."""
 
 
 def refutation(claims: str) -> str:
-    """The query that is discharged if every one of `claims`, conjuncts in a row, holds. spec: V4.1
+    """Return the query that is discharged if every one of `claims`, conjuncts in a row, holds. spec: V4.1
 
     >>> refutation("(< 1 2)")
     '(push)(assert (not (and true (< 1 2))))(check-sat)(pop)(check-sat)'

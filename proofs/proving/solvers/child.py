@@ -1,9 +1,10 @@
-"""The process in which a solver runs: one thread, one context, frames of text on its standard input and output.
+"""Run a solver in a child process: one thread, one context, frames of text on standard input and output.
 
-A frame is its length in eight bytes, big-endian, and that many bytes: of a request SMT-LIB text, of a reply one kind
-byte (`=` for what the solver printed, `!` for an exception) and text. After an exception the context may answer
-anything, so the process ends. The request `RESET`, which is no text, is for a new context. It runs as a script under
-`-P` with the solver's name, `z3` or `cvc5`, as its argument, and imports that solver and the standard library alone.
+A frame is its length in eight bytes, big-endian, and that many bytes. A request holds SMT-LIB text. A reply holds one
+kind byte (`=` for the solver's output, `!` for an exception) and text. After an exception the context may answer
+anything, so the process ends. The request `RESET`, which is not text, makes a new context. This file runs as a script
+under `-P` with the solver's name, `z3` or `cvc5`, as its argument. It imports only that solver and the standard
+library.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from collections.abc import Callable
 from typing import IO
 
 MEMORY_MIB = 2048
-"""Beyond this a solver gives up; a proof of a plan of 100,000 storages needs a tenth."""
+"""The memory limit of a solver. A proof of a plan of 100,000 storages needs a tenth of it."""
 RESET = b"\0"
-"""The request to forget everything: a new context takes the place of the old one."""
+"""The request to replace the old context by a new one."""
 FRAME_LIMIT = 1 << 28
-"""Bytes beyond which a frame is refused: what was read as its length is no length."""
+"""The maximum bytes of a frame. A greater number is not the length of a frame."""
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:
-    """The next frame, or None where the stream ends or holds no frame."""
+    """Return the next frame, or None if the stream ends or holds no frame."""
     head = stream.read(8)
     length = int.from_bytes(head, "big")
     if len(head) < 8 or length > FRAME_LIMIT:
@@ -39,15 +40,15 @@ def write_frame(stream: IO[bytes], body: bytes) -> None:
 
 
 Evaluate = Callable[[str], str]
-"""Evaluates SMT-LIB text in the solver's one context and returns what it prints; raises `Failed` for anything else."""
+"""Evaluates SMT-LIB text in the solver's one context and returns its output. Raises `Failed` for anything else."""
 
 
 class Failed(Exception):
-    """The solver raised; the message says what."""
+    """The solver raised an exception, which the message describes."""
 
 
 def z3_solver() -> tuple[str, Evaluate]:
-    """Which Z3 this is, and a private context of it."""
+    """Return the version of Z3, and a private context of it."""
     import z3
 
     z3.set_param("memory_max_size", MEMORY_MIB)
@@ -63,7 +64,7 @@ def z3_solver() -> tuple[str, Evaluate]:
 
 
 def cvc5_solver() -> tuple[str, Evaluate]:
-    """Which cvc5 this is, and a context of it for all of SMT-LIB."""
+    """Return the version of cvc5, and a context of it for all of SMT-LIB."""
     import cvc5
 
     resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY_MIB << 20, 2 * MEMORY_MIB << 20))
@@ -91,7 +92,7 @@ SOLVERS = {"z3": z3_solver, "cvc5": cvc5_solver}
 
 
 def serve(name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Say which solver this is, then evaluate requests in a private context until they end or one raises."""
+    """Send the solver's version, then evaluate requests in a private context until they end or one raises."""
     request: bytes | None = RESET
     while request is not None:
         if request == RESET:
@@ -107,7 +108,7 @@ def serve(name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Serve on the standard streams. What a solver itself prints goes to the error stream, never between frames."""
+    """Serve on the standard streams. The solver's own output goes to the error stream, never between frames."""
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)
         serve(sys.argv[1], sys.stdin.buffer, replies)

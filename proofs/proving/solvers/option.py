@@ -1,4 +1,4 @@
-"""`--solver` and `--timeout`, for the commands that ask one. spec: C1.1, V4.10"""
+"""Define `--solver` and `--timeout` for the commands that ask a solver. spec: C1.1, V4.10"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofs.proving.solvers.process import SOLVERS
 
 
 def timeout_option(default: int) -> Callable[[Any], Any]:
-    """`--timeout SECONDS`, of one query."""
+    """Return the option `--timeout SECONDS`, the limit of one query."""
     return click.option(
         "--timeout", type=click.IntRange(1, 1_000_000), default=default, show_default=True,
         help="Seconds that the solver may take for one query.",
@@ -19,7 +19,7 @@ def timeout_option(default: int) -> Callable[[Any], Any]:
 
 
 def solver_option(text: str) -> Callable[[Any], Any]:
-    """`--solver z3|cvc5|both`, which gives a command the names of the `solvers`. spec: C1.1, V4.10"""
+    """Return the option `--solver z3|cvc5|both`, which gives a command the names of the `solvers`. spec: C1.1, V4.10"""
 
     def named(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
         return tuple(SOLVERS) if given == "both" else (given,)

@@ -1,11 +1,11 @@
-"""A solver in a child process that is replaced whenever anything about it is in doubt.
+"""Run a solver in a child process that is replaced after any fault.
 
-A solver is a large program that may crash, hang or print nonsense; none of that may reach a verdict or this process.
-So it is spoken to through pipes with a deadline, and a child that died, raised, printed an error or answered too
-late is thrown away with its context. The next evaluation starts a new one, with the same prelude. spec: V4.6
+A solver is a large program that may crash, hang or print nonsense. None of that may reach a verdict or this process.
+The two communicate through pipes with a deadline. A child that died, raised, printed an error or answered too late is
+discarded with its context, and the next evaluation starts a new one with the same prelude. spec: V4.6
 
-A child that is closed without any such doubt starts a new context and is kept for the next solver of its command,
-because a start (0.2 s) costs more than most proofs.
+A child that is closed without such a fault starts a new context and is kept for the next solver of its command, because
+a start (0.2 s) costs more than most proofs.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from proofs.proving.solvers.child import RESET, read_frame, write_frame
 
 CHILD = Path(__file__).with_name("child.py")
 START_S = 60.0
-"""Seconds that a child may take to import its solver, on a slow disk."""
+"""The time limit for a child to import its solver, long enough for a slow disk."""
 KEPT = 4
-"""The most children that are kept, of some 60 MiB each; a verdict uses three at once."""
+"""The maximum number of children that are kept, of some 60 MiB each. A verdict uses three at once."""
 _OF_THE_PROCESS = re.compile(r"\(\s*set-option\s+(?!:produce-models\s)")
-"""Options that outlast a context, such as seeds: a child that read one is not kept."""
+"""Options that outlast a context, such as seeds. A child that has read one is not kept."""
 
 _kept: list[tuple[tuple[str, ...], subprocess.Popen[bytes]]] = []
-os.register_at_fork(after_in_child=_kept.clear)  # two processes that wrote to one child would read each other's answers
+os.register_at_fork(after_in_child=_kept.clear)  # two processes that write to one child would read each other's answers
 
 
 def command_of(name: str) -> tuple[str, ...]:
-    """The command that runs the solver `name` ("z3" or "cvc5")."""
+    """Return the command that runs the solver `name` ("z3" or "cvc5")."""
     return (sys.executable, "-P", str(CHILD), name)
 
 
 class SolverProcess:
-    """A solver's child process that is started when first asked and evaluates `prelude` before anything else."""
+    """A solver's child process. It is started at the first request and evaluates `prelude` before anything else."""
 
     def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("z3")) -> None:
         self.prelude, self._command = prelude, command
@@ -54,18 +54,18 @@ class SolverProcess:
 
     @property
     def version(self) -> str:
-        """The solver's name and full version; "" where no child can be started."""
+        """The solver's name and full version, or "" if no child can be started."""
         if not self._version:
             self._start()
         return self._version
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None where none runs."""
+        """The child's process id, or None if none runs."""
         return self._process.pid if self._process is not None else None
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
-        """Evaluate SMT-LIB commands; never raises for what the child does. Costs one round trip on a pipe."""
+        """Evaluate SMT-LIB commands. Never raises for a fault of the child. Costs one round trip on a pipe."""
         start = time.perf_counter()
         failure = self._start() if self._process is None else None
         answer, failure = ("", failure) if failure else self._ask(text, timeout_s)
@@ -99,7 +99,7 @@ class SolverProcess:
         self.close()
 
     def _start(self) -> str | None:
-        """Take a kept child or start one, and let it read the prelude; the reason where that fails."""
+        """Take a kept child or start one, and evaluate the prelude. Return the reason if that fails."""
         self._process = _take(self._command)
         version, failure = self._ask(None, START_S) if self._process is not None else ("", "none is kept")
         if failure is not None:
@@ -121,7 +121,10 @@ class SolverProcess:
         return failure
 
     def _ask(self, text: str | None, timeout_s: float) -> tuple[str, str | None]:
-        """Send a request (None: nothing, the child prints first) and return what it prints, or why it does not."""
+        """Send a request and return the reply, or the reason why there is none.
+
+        With None, nothing is sent: the child replies first.
+        """
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -134,7 +137,7 @@ class SolverProcess:
             late.set()
             process.kill()
 
-        # Reading and writing block; a child that is killed ends both, which needs nothing of the platform.
+        # Reading and writing block. Killing the child ends both, on every platform.
         timer = threading.Timer(timeout_s, give_up)
         timer.start()
         try:
@@ -160,9 +163,9 @@ class Z3(SolverProcess):
 class CVC5(SolverProcess):
     """cvc5, the second solver: it shares no code with Z3.
 
-    It takes recursive functions as axioms with quantifiers, unfolds them slowly, and looks for models in vain. So
-    definitions are kept here. What can be unfolded in a refutation is; the definitions are given with it where calls
-    are left, inside its scope; and the canary is asked outside, in the same context.
+    It takes recursive functions as axioms with quantifiers, unfolds them slowly, and fails to find models. Therefore
+    definitions are kept here and not sent. Calls in a refutation are unfolded. If some remain, the definitions are sent
+    inside the refutation's scope. The vacuity check is outside of that scope, in the same context.
     """
 
     def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("cvc5")) -> None:
@@ -172,7 +175,7 @@ class CVC5(SolverProcess):
         self._prepared: tuple[str, Scope] | None = None
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
-        """As Z3 does; text that is no refutations is kept for those that follow, and answered with nothing."""
+        """Evaluate as Z3 does. A text without refutations is kept for those that follow, and its answer is empty."""
         if not text.startswith("(push)") or not text.endswith(END):
             self._definitions += text
             return Answer("", None, 0.0)
@@ -190,7 +193,7 @@ SOLVERS: dict[str, type[SolverProcess]] = {"z3": Z3, "cvc5": CVC5}
 
 
 def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
-    """A kept child of this command, which is no longer kept."""
+    """Return a child of this command that was kept, and no longer keep it. Returns None if there is none."""
     for one in _kept:
         if one[0] == command:
             with contextlib.suppress(ValueError):  # another thread took it
@@ -203,20 +206,23 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill a child and wait for it."""
     process.kill()
     for pipe in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):  # what was still buffered for a dead child is lost, rightly
+        with contextlib.suppress(OSError):  # bytes that were still buffered for a dead child may be lost
             pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
     process.wait()
 
 
 @atexit.register
 def end_kept() -> None:
-    """End the children that are kept when this process ends."""
+    """End the kept children when this process ends."""
     while _kept:
         _end(_kept.pop()[1])
 
 
 def _judge(reply: str) -> tuple[str, str | None]:
-    """The text of a reply, or the failure: some errors come as text, after any of which the context is unreliable."""
+    """Return the text of a reply, or the failure.
+
+    Some errors arrive as text. After any error, the context is unreliable.
+    """
     kind, text = reply[:1], reply[1:].strip()
     if kind != "=":
         return "", f"the solver raised: {text[:200]}"
@@ -226,11 +232,11 @@ def _judge(reply: str) -> tuple[str, str | None]:
 
 
 def _death(process: subprocess.Popen[bytes]) -> str:
-    """How a child ended that sent no frame."""
+    """Describe how a child ended that sent no frame."""
     try:
         code = process.wait(timeout=1)
     except subprocess.TimeoutExpired:
-        return "the solver answers garbage"
+        return "the solver's answer is not a frame"
     if code >= 0:
         return f"the solver ended with exit code {code}"
     known = {s.value: s.name for s in signal.Signals}

@@ -1,9 +1,9 @@
-"""SMTInterpol, a third solver: its proofs are read again by a checker that searches for nothing.
+"""Run SMTInterpol, a third solver, and the checker that reads its proofs without any search.
 
-Solver and checker come in one archive, by other people than Z3 and cvc5. The solver writes its proof of each query; the
-checker reads the query and the proof, and looks at every step: a resolution, or an instance of one of a few axioms. A
-step that is not checked is a hole, and a proof with a hole counts for nothing here. Each runs in a process of its
-own, with a limit on its time and memory. spec: V4.12
+Solver and checker come in one archive, by other people than Z3 and cvc5. The solver writes its proof of each query. The
+checker reads the query and the proof and checks every step: a resolution, or an instance of one of a few axioms. A step
+that is not checked is a hole, and a proof with a hole does not count here. Each program runs in a separate process,
+with a limit on its time and memory. spec: V4.12
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ ARTIFACT = maven.Artifact(
     "5f3277cb94546e0305a6bb1c29752f5ad30857f08bc6d82c6ba60798d1f869f4",
 )  # fmt: skip
 CHECKER = "de.uni_freiburg.informatik.ultimate.smtinterpol.proof.checker.Main"
-"""The checker's class in the archive; the solver is what the archive runs by itself."""
+"""The checker's class in the archive. The archive itself runs the solver."""
 MACHINE = ("-Xmx1g", "-Xss64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Proofs are deep, and most are found before a compiler has warmed up."""
+"""Options for Java: proofs are deep, and most are found before a compiler has warmed up."""
 MARGIN_S = 30.0
-"""Seconds for the solver beyond those for its queries: a Java that starts, proofs that are printed."""
+"""Seconds for the solver in addition to those for its queries, to start Java and print proofs."""
 CHECK_S = 120
-"""Seconds for the checker; what it reads takes it a few at most."""
+"""Seconds for the checker, which takes a few at most."""
 ANSWER = re.compile(r"(unsat|sat|unknown)$|\(error")
-"""What the solver prints besides proofs."""
+"""The lines of the solver's output that are not proofs."""
 VALID = re.compile(r"valid\nholes=0\nassertions=\d+\ndefinefuns=\d+\naxioms=(\d+)\nresolutions=(\d+)\n")
-"""What the checker prints of one proof without a hole that ends in a contradiction."""
+"""The checker's output for one proof that has no hole and ends in a contradiction."""
 
 
 class ProofCheck(NamedTuple):
-    """The checker's result: how many steps the proofs have; or why they do not count, and whether one is wrong."""
+    """The checker's result: the number of steps of the proofs, or why they do not count, and whether one is wrong."""
 
     steps: int
     failure: str = ""
@@ -43,20 +43,20 @@ class ProofCheck(NamedTuple):
 
 
 class SMTInterpol(NamedTuple):
-    """Where the archive and a Java are."""
+    """The paths of the archive and of a Java."""
 
     java: str
     archive: Path
 
     def prove(self, script: Path, queries: int, proofs: Path, timeout_s: float) -> str:
-        """Write the proofs of a script's queries into the file `proofs`; "" or why there are none.
+        """Write the proofs of a script's queries into the file `proofs`. Return "", or the reason why there are none.
 
         Parameters
         ----------
         script
             A file that sets `:produce-proofs` and has `(get-proof)` after each `(check-sat)`.
         queries
-            How many times it does.
+            The number of `(check-sat)` commands.
         timeout_s
             Seconds for each query.
         """
@@ -75,9 +75,9 @@ class SMTInterpol(NamedTuple):
         return "" if len(answers) == queries else f"SMTInterpol answers {len(answers)} of {queries} queries"
 
     def check(self, script: Path, queries: int, proofs: Path) -> ProofCheck:
-        """Let the checker read a script and the proofs of its queries.
+        """Run the checker on a script and the proofs of its queries.
 
-        A failure where any of them is wrong, has a hole, is not there, or proves another query.
+        The result is a failure if any proof is wrong, has a hole, is missing, or proves another query.
         """
         with open(f"{proofs}.checked", "w+", encoding="utf-8") as file:
             failure = self._run(("-cp", str(self.archive), CHECKER, str(script), str(proofs)), file, CHECK_S)
@@ -92,17 +92,17 @@ class SMTInterpol(NamedTuple):
         return ProofCheck(sum(int(axioms) + int(resolutions) for axioms, resolutions in found))
 
     def _run(self, arguments: tuple[str, ...], out: IO[str], timeout_s: float) -> str:
-        """Run the archive with its output going to a file; "" or what went wrong."""
+        """Run the archive with its output going to a file. Return "", or what went wrong."""
         command = [self.java, *MACHINE, *arguments]
         try:
             done = subprocess.run(command, stdout=out, stderr=subprocess.DEVNULL, timeout=timeout_s, check=False)
         except subprocess.TimeoutExpired:
-            return f"no end within {timeout_s:g} s"
+            return f"it did not end within {timeout_s:g} s"
         except OSError as error:
             return f"Java cannot be started: {error.strerror}"
         return f"it ended with exit code {done.returncode}" if done.returncode else ""
 
 
 def find() -> SMTInterpol:
-    """The solver, fetched where it is not kept. Raises `java.JavaMissing` or `maven.Unfetchable`."""
+    """Return the solver, after fetching it if it is not kept. Raises `java.JavaMissing` or `maven.Unfetchable`."""
     return SMTInterpol(java.find(), maven.archive(ARTIFACT))

@@ -1,5 +1,5 @@
-"""What lemmas are made of: statements, inductions over lists, transition systems; and how they are proved and refuted.
+"""Represent lemmas as statements, inductions over lists and transition systems, and prove and refute them.
 
-`induction` and `proofs.proving.smt.descent` check what no solver does: that a proof by induction is one, and that
+`induction` and `proofs.proving.smt.descent` check what no solver checks: that a proof by induction is one, and that
 recursion ends. spec: V4.8, V4.9
 """

@@ -1,9 +1,9 @@
-"""Proofs of lemmas that are written down, and read again by a checker.
+"""Write proofs of lemmas and have them read again by a checker.
 
-A second solver may be wrong as the first; this program only checks proofs. What it is given is the
-lemma's own queries, in files beside the proofs: a statement's goal in parts, which together are the goal, and a lemma
-about lists with its definitions at the calls that it makes. A lemma without a proof of this kind is no less proved than
-before; a proof that the checker refuses makes it UNKNOWN. spec: V4.12
+A second solver may be wrong like the first, but the checker only checks proofs. Its input is the lemma's own queries,
+in files beside the proofs. The goal of a statement is given in parts, which together are the goal. A lemma about lists
+comes with its definitions at the calls that it makes. A lemma without such a proof is no less proved than before; a
+proof that the checker refuses makes it UNKNOWN. spec: V4.12
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CHECKED, NONE, REFUSED = "CHECKED", "NONE", "REFUSED"
 
 
 class Evidence(NamedTuple):
-    """Whether a lemma has a proof that was checked: the steps of the proof, or why there is none."""
+    """Whether a lemma has a checked proof: the steps of the proof, or why there is none."""
 
     verdict: str
     detail: str
 
 
 def script(family: Family, lemma: AnyLemma) -> tuple[str, int]:
-    """The queries of a lemma's proof as SMT-LIB that asks for a proof of each, and how many they are."""
+    """Return the queries of a lemma's proof as SMT-LIB that asks for a proof of each, and their number."""
     declarations, queries = "", []
     if isinstance(lemma, Lemma):
         plain = [
@@ -50,7 +50,7 @@ def script(family: Family, lemma: AnyLemma) -> tuple[str, int]:
 
 
 def _parts(negated_goal: str) -> list[Expression]:
-    """The conjuncts of the goal of `(assert (not goal))`, which are proved one by one."""
+    """Return the conjuncts of the goal of `(assert (not goal))`, which are proved one by one."""
     match parse_one(negated_goal):
         case ["assert", ["not", ["and", *parts]]]:
             return parts
@@ -63,8 +63,8 @@ def _parts(negated_goal: str) -> list[Expression]:
 def evidence(family: Family, lemma: AnyLemma, tool: SMTInterpol, folder: Path, timeout_s: float) -> Evidence:
     """Look for proofs of a lemma's queries, `timeout_s` seconds for each, and have them checked.
 
-    Writes `NAME.smt2` and `NAME.proof` into the folder; where nothing was checked only the former stays. Raises
-    TmmuError where the folder cannot be written.
+    Writes `NAME.smt2` and `NAME.proof` into the folder; the latter is removed if nothing was checked. Raises TmmuError
+    if the folder cannot be written.
     """
     text, queries = script(family, lemma)
     asked, kept, scratch = (folder / f"{lemma.name}{suffix}" for suffix in (".smt2", ".proof", ".unchecked"))

@@ -1,8 +1,8 @@
-"""A case in which a mutant of a lemma about lists is false: short lists of unknown values, found by a solver.
+"""Find a case in which a mutant of a lemma about lists is false: short lists of unknown values, found by a solver.
 
-The proof of a lemma by induction breaks in its step, whose model is of no use to a reader. So the mutated claim itself
-is asked about lists of up to a few cells, all lengths in turn, shortest first: what the solver finds is a case that
-can be followed by hand. spec: V4.9
+The proof of a mutant by induction fails in its step, whose model does not help a reader. Instead, the mutated claim
+itself is asked about lists of up to a few cells, for all lengths in turn, shortest first. The solver's answer is a case
+that can be followed by hand. spec: V4.9
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from proofs.proving.smt.expressions import Expression, parse_one, substitute, te
 from proofs.proving.solvers import Solver
 
 LONGEST = 5
-"""The most cells of one list."""
+"""The maximum number of cells of one list."""
 CELLS = 9
-"""The most cells of all lists of a case together."""
+"""The maximum number of cells of all lists of a case together."""
 
 
 class NoAnswer(Exception):
-    """A solver did not decide whether there is a case; the text is what it answered instead."""
+    """A solver did not decide whether there is a case. The message is its answer."""
 
 
 def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver, timeout_s: float) -> str | None:
-    """Values that make the mutated lemma false, as text; None where no case of this size does.
+    """Return values that make the mutated lemma false, as text, or None if no case of this size does.
 
-    `solver` has read nothing; it is closed with what it read. Raises ValueError for a mutant that does not apply,
-    `Unfounded` where the mutated definitions may not end, `NoAnswer` where the solver does not decide.
+    `solver` has read nothing; it is closed afterwards. Raises ValueError for a mutant that does not apply, `Unfounded`
+    if the mutated definitions may not end, and `NoAnswer` if the solver does not decide.
     """
     text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
     return first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
@@ -44,10 +44,10 @@ def first_case(
     timeout_s: float,
     order: Callable[[list[tuple[str, str]]], bool] | None = None,
 ) -> str | None:
-    """The values of the first case in which a formula over the lemma's variables holds; None where there is none.
+    """Return the values of the first case that satisfies a formula over the lemma's variables.
 
-    Cases come shortest first, but for `order`, which puts those for which it is false, by their constants, before the
-    others. `solver` has read nothing; it is closed with what it read. Raises `NoAnswer` where a case was not decided
+    Returns None if there is none. Cases come shortest first. With `order`, those whose constants make it false come
+    before the others. `solver` has read nothing; it is closed afterwards. Raises `NoAnswer` if a case was not decided
     and none was found.
     """
     known = descent.check(definitions)
@@ -75,12 +75,12 @@ def first_case(
 
 
 def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
-    """The values of some constants in the model that the solver holds, as `name = value` with commas between.
+    """Return the values of some constants in the solver's current model, as `name = value` with commas between.
 
-    Raises `NoAnswer` where the solver does not give them.
+    Raises `NoAnswer` if the solver does not give them.
     """
     if not names:
-        return "no values: it is false as it stands"
+        return "no values: it is false without any"
     answer = solver.evaluate(f"(get-value ({' '.join(names)}))", timeout_s)
     if answer.failure is not None:
         raise NoAnswer(answer.failure)
@@ -91,7 +91,7 @@ def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
 def cases(
     lemma: Lemma, claim: Expression, known: descent.Definitions
 ) -> Iterator[tuple[list[tuple[str, str]], Expression]]:
-    """The claim with each list of some length, and the constants that it then has; shortest first."""
+    """Yield the claim with each list of some length, and the constants that it then has, shortest first."""
     lists = [(name, known.lists[sort]) for name, sort in lemma.variables.items() if sort in known.lists]
     plain = [(name, sort) for name, sort in lemma.variables.items() if sort not in known.lists]
     sizes = [size for size in product(range(LONGEST + 1), repeat=len(lists)) if sum(size) <= CELLS]

@@ -1,4 +1,4 @@
-"""A file of lemmas: their definitions, and the requests whose answers prove each. spec: V4.3, V4.9"""
+"""Represent a file of lemmas: their definitions, and the requests whose answers prove each. spec: V4.3, V4.9"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ AnyLemma = Lemma | Statement | Inductive
 class Family(NamedTuple):
     """The lemmas of one file, `folder/name`, or some of them.
 
-    Those about lists have `text`, the definitions that a solver reads before, and `context`: all lemmas about that text
-    that may be used, these included, in the order in which they are proved.
+    Lemmas about lists have `text`, the definitions that a solver reads first, and `context`. That is all lemmas about
+    the text that may be used, these included, in the order of their proofs.
     """
 
     file: str
@@ -35,13 +35,14 @@ class Family(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where the file is in the repository."""
+        """The path of the file in the repository."""
         return f"proofs/proving/lemmas/{self.file}.py"
 
     def requests(self) -> dict[str, list[str]]:
-        """The requests that prove each lemma, by name; each is discharged by the answers of `proofs.proving.solvers`.
+        """Return the requests that prove each lemma, by name.
 
-        Raises `Unfounded` where a definition may not end, `NoInduction` where a proof would be no induction.
+        The answers of `proofs.proving.solvers` discharge each. Raises `Unfounded` if a definition may not end, and
+        `NoInduction` if a proof would not be an induction.
         """
         of_lists = proofs_of(self.context, self.text)
         return {
@@ -53,12 +54,12 @@ class Family(NamedTuple):
 
 
 def statements_of(lemma: Statement | Inductive) -> tuple[Statement, ...]:
-    """The statements that a lemma without lists consists of."""
+    """Return the statements that a lemma without lists consists of."""
     return lemma.cases if isinstance(lemma, Inductive) else (lemma,)
 
 
 def mutants_of(lemma: AnyLemma) -> list[str]:
-    """The names of the mutants of a lemma, of an inductive invariant each behind the name of its action."""
+    """Return the names of the mutants of a lemma. Those of an inductive invariant follow the name of their action."""
     if isinstance(lemma, Inductive):
         return [f"{case.name}: {mutant.name}" for case in lemma.cases for mutant in case.mutants]
     return [mutant.name for mutant in lemma.mutants]

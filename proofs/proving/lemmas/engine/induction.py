@@ -1,9 +1,9 @@
-"""Induction over lists: from a lemma to the two queries that prove it, and a check that they really are an induction.
+"""Derive from a lemma the two queries that prove it by induction over a list, and check that they are an induction.
 
-A solver refutes whatever it is given; for it the induction hypothesis is a hypothesis like any other. A wrong one
-makes a false lemma look proved. So the queries are generated: the base is the lemma at the empty list, the
-step is the lemma at a cell, under instances of the lemma itself *at the rest of that cell*, and of lemmas that were
-proved before. `check` recognises nothing else as a proof. spec: V4.3, V4.8
+A solver refutes any query that it is given, and treats the induction hypothesis like any other hypothesis. A wrong one
+makes a false lemma seem proved. Therefore the queries are generated. The base is the lemma at the empty list. The step
+is the lemma at a cell, under instances of the lemma itself *at the rest of that cell*, and of lemmas that were proved
+before. `check` accepts nothing else as a proof. spec: V4.3, V4.8
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from proofs.proving.smt.expressions import BINDERS, Expression, parse_one, subst
 
 SYMBOL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 REST = "rest_of_list"
-"""The constant that stands for the rest of the cell in a step."""
+"""The constant that represents the rest of the cell in a step."""
 
 
 class Lemma(NamedTuple):
     """A statement about all values of its variables, proved by induction over the list variable `over`.
 
     `sentence` is the same in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
-    instances at which the step may use the lemma itself at the rest of the list: each gives terms for other variables
-    (what it does not name stays). `using` are lemmas proved before, each with terms for its variables. Terms may
-    use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` there is no
-    induction. `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
+    instances of the lemma itself, at the rest of the list, that the step may use. Each gives terms for other variables;
+    the variables that it does not name stay. `using` are lemmas proved before, each with terms for its variables. Terms
+    may use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` there is no induction.
+    `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
     """
 
     name: str
@@ -44,18 +44,24 @@ class Lemma(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One case of a proof: constants, hypotheses, and the goal that must follow. Refuted, its negation proves it."""
+    """One case of a proof: constants, hypotheses, and the goal that must follow.
+
+    It is proved if its negation is refuted.
+    """
 
     constants: Mapping[str, str]
     hypotheses: tuple[Expression, ...]
     goal: Expression
 
     def refutation(self) -> str:
-        """The query whose answer must be `unsat`, then `sat` for the canary."""
+        """Return the query whose answer must be `unsat`, then `sat` for the vacuity check."""
         return self._asserting(["not", self.goal])
 
     def vacuity(self) -> str:
-        """The query whose answers must be `sat`: the hypotheses and the goal, premises included, can hold at once."""
+        """Return the query whose answers must be `sat`.
+
+        The hypotheses and the goal, premises included, can hold at once.
+        """
         match self.goal:
             case ["=>", premise, conclusion]:
                 return self._asserting(["and", premise, conclusion])
@@ -63,7 +69,7 @@ class Query(NamedTuple):
                 return self._asserting(self.goal)
 
     def negation(self) -> str:
-        """The commands that a solver must find no model of: constants, hypotheses, and the goal negated."""
+        """Return the commands that must have no model: constants, hypotheses, and the negated goal."""
         return self._with(["not", self.goal])
 
     def _asserting(self, last: Expression) -> str:
@@ -76,11 +82,11 @@ class Query(NamedTuple):
 
 
 class NoInduction(ValueError):
-    """A lemma whose hypotheses are not those of an induction over its list."""
+    """The lemma's hypotheses are not those of an induction over its list."""
 
 
 def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> list[Query]:
-    """The queries that prove a lemma: base and step, or the claim alone where it needs no induction.
+    """Return the queries that prove a lemma: base and step, or only the claim if it needs no induction.
 
     Raises
     ------
@@ -113,9 +119,9 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
 
 
 def proofs_of(lemmas: Sequence[Lemma], text: str) -> dict[str, list[Query]]:
-    """The queries that prove each lemma about a text of definitions, by name, in order.
+    """Return the queries that prove each lemma about a text of definitions, by name, in order.
 
-    Raises `Unfounded` where a definition may not end, `NoInduction` where a proof would be no induction.
+    Raises `Unfounded` if a definition may not end, and `NoInduction` if a proof would not be an induction.
     """
     known = descent.check(text)
     earlier: dict[str, Lemma] = {}
@@ -138,11 +144,11 @@ def _instances(lemma: Lemma, earlier: Mapping[str, Lemma]) -> tuple[Expression, 
 
 
 def check(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Mapping[str, Lemma]) -> None:
-    """Accept queries as a proof of the lemma by induction; raise `NoInduction` otherwise.
+    """Accept queries as a proof of the lemma by induction. Raises `NoInduction` otherwise.
 
-    Looks at the queries alone, not at how they were made. Base and step are the claim at the empty list and at a cell
-    of fresh constants; every hypothesis is an instance of the claim with the list at the rest of that cell, or an
-    instance of a lemma proved before.
+    Examines only the queries, not how they were made. Base and step are the claim at the empty list and at a cell of
+    fresh constants. Every hypothesis is an instance of the claim with the list at the rest of that cell, or an instance
+    of a lemma proved before.
     """
     claim = parse_one(lemma.claim)
     if lemma.over is None:
@@ -162,7 +168,7 @@ def check(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Map
 
 
 def _check_variables(lemma: Lemma, known: Definitions) -> None:
-    """Each variable is a plain symbol without another meaning, of a sort that there is."""
+    """Check that each variable is a plain symbol without another meaning, of a known sort."""
     taken = known.names()
     for name, sort in lemma.variables.items():
         if SYMBOL.fullmatch(name) is None:
@@ -178,7 +184,7 @@ def _check_variables(lemma: Lemma, known: Definitions) -> None:
 
 
 def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:
-    """The constants of a query are the lemma's variables and, in a step, the parts of its cell."""
+    """Check that the constants of a query are the lemma's variables and, in a step, the parts of its cell."""
     allowed = dict(lemma.variables)
     if made is not None:
         fresh = {**{f"its_{name}": sort for name, sort in made.fields}, REST: made.name}
@@ -191,12 +197,12 @@ def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:
 
 @cache
 def _read(claim: str) -> Expression:
-    """The claim of a lemma, read once, though each lemma after it may use it. It is looked at, and not changed."""
+    """Parse the claim of a lemma, once, because each later lemma may use it. The result must not be changed."""
     return parse_one(claim)
 
 
 def _is_instance(found: Expression, lemma: Lemma, claim: Expression, fixed: Mapping[str, Expression]) -> bool:
-    """Whether `found` is `claim` with each variable replaced by one term, those of `fixed` by just that term."""
+    """Whether `found` is `claim` with each variable replaced by one term, and those of `fixed` by exactly that term."""
     bound: dict[str, Expression] = dict(fixed)
     work = [(claim, found)]
     while work:

@@ -1,8 +1,8 @@
-"""Queries about recursive functions as queries without recursion, for solvers without recursive functions.
+"""Rewrite queries about recursive functions as queries without recursion, for solvers without recursive functions.
 
-A recursive function becomes one of which nothing is known but its definition at the calls of the query. Each of these
-is an instance of an equation that holds for every list, so that whatever is refuted under them is refuted under the
-definition. What cannot be refuted so is left open. spec: V4.12
+Only the definition at the calls of the query is known of a recursive function then. Each of these facts is an instance
+of an equation that holds for every list, so that anything refuted under them is refuted under the definition. A query
+that they do not refute is left open. spec: V4.12
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from proofs.proving.smt.unfold import unfolded, unfolding
 
 
 class Plain(NamedTuple):
-    """Commands in which nothing is defined by recursion: what several queries share, and those of one query."""
+    """Commands without recursive definitions: those that several queries share, and those of one query."""
 
     declarations: str
     commands: str
 
 
 def without_recursion(definitions: str, commands: str) -> Plain:
-    """Commands that are unsatisfiable only where the given ones are.
+    """Return commands that are unsatisfiable only if the given ones are.
 
     Parameters
     ----------
     definitions
-        List types and functions as `descent` accepts them; it raises `Unfounded` for anything else.
+        List types and functions that `descent` accepts; it raises `Unfounded` for anything else.
     commands
         Declarations of constants, and assertions without quantifiers.
 

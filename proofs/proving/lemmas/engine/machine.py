@@ -1,9 +1,9 @@
-"""Transition systems: variables, Init, actions and an invariant, each stated once, and the lemmas made of them.
+"""Represent transition systems: variables, Init, actions and an invariant, each stated once, and their lemmas.
 
-A formula names a variable as it is in a state, and with a prime as it is in the next one, as TLA+ does. From a machine
-follow one lemma, that the invariant is inductive (Init gives it, each action keeps it), and a lemma for each property
-that it promises of a state. What an action may assume is the invariant and nothing else, and what it must conclude is
-the same text with primes: nothing can be assumed that no obligation concludes. spec: V4.9, V4.14
+As in TLA+, a formula names a variable of a state by its name, and of the next state by its name with a prime. A machine
+gives one lemma that the invariant is inductive (Init establishes it and each action keeps it), and a lemma for each
+property that it promises of a state. An action may assume only the invariant, and it must conclude the same text with
+primes. Therefore nothing can be assumed that no obligation concludes. spec: V4.9, V4.14
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEXT = "_next"
 
 
 class Without(NamedTuple):
-    """The mutant that leaves out the one form in which `part` occurs; without its effect a variable stays."""
+    """The mutant that leaves out the one form that contains `part`. A variable that loses its effect stays."""
 
     name: str
     part: str
@@ -29,12 +29,12 @@ class Without(NamedTuple):
 class MachineRule(NamedTuple):
     """Init, an action, or a property that is promised of every state.
 
-    `text` is a list of forms. `(any x Sort)` and `(any f (Sort …) Sort)` declare parameters, `(set v value)` and
-    `(set (f a ?k) value)` are effects, the latter at each place where the arguments without `?` are as given, and
-    `(any v')` lets a variable change in any way; a variable without an effect stays. `(gives formula)` is concluded in
-    addition to the invariant, of a promise alone. Every other form is a guard, or an assumption. `mutants` each make
-    the rule's obligation false; `world` is where it is asked instead of the machine's. `module` names the actions of
-    the TLA+ module that this one is, where they are not called `name`.
+    `text` is a list of forms. `(any x Sort)` and `(any f (Sort …) Sort)` declare parameters. `(set v value)` and `(set
+    (f a ?k) value)` are effects, the latter at each place whose arguments without `?` are as given. `(any v')` lets a
+    variable change in any way; a variable without an effect stays. `(gives formula)`, only in a promise, is concluded
+    in addition to the invariant. Every other form is a guard, or an assumption. `mutants` each make the rule's
+    obligation false; `world` replaces the machine's world for them. `module` names the actions of the TLA+ module that
+    correspond to the rule, if they are not called `name`.
     """
 
     name: str
@@ -47,12 +47,12 @@ class MachineRule(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """A transition system; every field but the first two and the last is a text of SMT-LIB forms.
+    """A transition system. Every field but the first two and the last is a text of SMT-LIB forms.
 
-    `declarations` are sorts and constants, `state` the variables, each `(name (Sort …) Sort)` without a prime, and
-    `definitions` functions of a state. `assumed` holds of the constants; `step` is promised of each step. `witnesses`
-    are variables that no program has, which make a property "there is …" one without a quantifier. Where `is_apart`,
-    each clause that an action must give is proved by itself, from all that the action may assume.
+    `declarations` are sorts and constants. `state` has the variables, each `(name (Sort …) Sort)` without a prime, and
+    `definitions` has functions of a state. `assumed` holds of the constants; `step` is promised of each step.
+    `witnesses` are variables that no program has; they turn a property "there is …" into one without a quantifier. If
+    `is_apart`, each clause that an action must establish is proved separately, from all that the action may assume.
     """
 
     name: str
@@ -76,21 +76,21 @@ class Machine:
         return {str(form[0]): (list(form[1]), str(form[2])) for form in _forms(self.state)}
 
     def obligations(self) -> tuple[Statement, ...]:
-        """That Init gives the invariant, and that each action keeps it."""
+        """Return the statements that Init establishes the invariant and that each action keeps it."""
         return tuple(self.statement(rule) for rule in (self.init, *self.actions))
 
     def lemmas(self) -> tuple[Inductive | Statement, ...]:
-        """That the invariant is inductive, and each promise."""
+        """Return the lemma that the invariant is inductive, and each promise."""
         inductive = Inductive(f"{self.name}_is_inductive", self.sentence, self.obligations())
         return (inductive, *(self.statement(rule) for rule in self.promises))
 
     def rule(self, name: str) -> MachineRule:
-        """Init, an action or a promise by its name."""
+        """Return Init, an action or a promise by its name."""
         (found,) = [rule for rule in (self.init, *self.actions, *self.promises) if rule.name == name]
         return found
 
     def statement(self, rule: MachineRule) -> Statement:
-        """The obligation of one rule, with its mutants. ValueError for a malformed text."""
+        """Return the obligation of one rule, with its mutants. Raises ValueError for a malformed text."""
         return _statement(self, rule)._replace(mutants=tuple(Changed(self, rule, mutant) for mutant in rule.mutants))
 
 
@@ -104,7 +104,7 @@ class Inductive(NamedTuple):
 
 @dataclass(frozen=True)
 class Changed:
-    """A mutant of a generated statement, which is generated from the changed machine."""
+    """A mutant of a generated statement. The mutant is generated from the changed machine."""
 
     machine: Machine
     rule: MachineRule
@@ -112,11 +112,14 @@ class Changed:
 
     @property
     def name(self) -> str:
-        """What is changed."""
+        """The change, in English."""
         return self.mutant.name
 
     def applied(self, text: str) -> str:
-        """The text of the changed statement; ValueError where there is not one place to change, or nothing changes."""
+        """Return the text of the changed statement.
+
+        Raises ValueError unless there is one place to change and the text changes.
+        """
         changed = _changed(self.machine, self.rule, self.mutant).text
         if changed == text:
             raise ValueError(f"mutant {self.name!r} changes nothing")
@@ -124,7 +127,7 @@ class Changed:
 
 
 def primed(expression: Expression, variables: Mapping[str, object]) -> Expression:
-    """The formula with each variable as it is in the next state.
+    """Return the formula with each variable as it is in the next state.
 
     >>> text_of(primed(parse_one("(< (f x) now)"), {"f": 0, "now": 0}))
     '(< (f_next x) now_next)'
@@ -139,7 +142,7 @@ def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
 
 
 def _forms(text: str) -> list[list[Expression]]:
-    """The top-level forms of a text, none of which is a symbol."""
+    """Return the top-level forms of a text, none of them a symbol."""
     forms = parse(text)
     if plain := [form for form in forms if isinstance(form, str)]:
         raise ValueError(f"{plain[0]!r} is not a formula")
@@ -147,13 +150,14 @@ def _forms(text: str) -> list[list[Expression]]:
 
 
 FIELDS = ("declarations", "definitions", "assumed", "invariant", "step")
-"""What a mutant may change of a machine, besides the rule."""
+"""The parts of a machine that a mutant may change, in addition to the rule."""
 
 
 def _changed(machine: Machine, rule: MachineRule, mutant: Mutant | Without) -> Statement:
-    """The obligation of the rule with one place of the rule, or else of the machine, changed.
+    """Return the obligation of the rule with one place of the rule, or else of the machine, changed.
 
-    ValueError where there is not one such place: a form that is the mutant's text, or else one in which it stands once.
+    Raises ValueError unless there is one such place: a form that is the mutant's text, or else one that contains it
+    once.
     """
     part = mutant.part if isinstance(mutant, Without) else mutant.old
     texts = {name: [text_of(form) for form in _forms(getattr(machine, name))] for name in FIELDS}
@@ -203,7 +207,7 @@ def _statement(machine: Machine, rule: MachineRule) -> Statement:
 
 
 class _Parts:
-    """The forms of a rule by what they are."""
+    """The forms of a rule by their kind."""
 
     def __init__(self, rule: MachineRule, variables: Mapping[str, tuple[list[Expression], str]]) -> None:
         self.parameters: list[Expression] = []
@@ -231,7 +235,7 @@ class _Parts:
                     self.guards += _checked([form], variables)
 
     def effects(self, variables: Mapping[str, tuple[list[Expression], str]]) -> Iterator[Expression]:
-        """An equation for each variable: its effect, or that it stays."""
+        """Yield an equation for each variable: its effect, or that it stays."""
         for name, (sorts, _) in variables.items():
             places = [f"z{k}" for k in range(len(sorts))]
             target, value = self.updates.get(name, (name, [name, *places] if sorts else name))
@@ -256,7 +260,10 @@ def _formulas(text: str, variables: Mapping[str, object]) -> list[Expression]:
 
 
 def _checked(formulas: list[Expression], variables: Mapping[str, object]) -> list[Expression]:
-    """The formulas with primed variables by their names; ValueError for a bound name or a prime that is not allowed."""
+    """Return the formulas with primed variables by their names.
+
+    Raises ValueError for a bound name or a forbidden prime.
+    """
     names = {f"{name}'": f"{name}{NEXT}" for name in variables}
     for item in (item for formula in formulas for item in walk(formula)):
         if called(item) in QUANTIFIERS:
@@ -275,5 +282,5 @@ def _declared(variables: Mapping[str, tuple[list[Expression], str]], suffix: str
 
 
 def all_of(formulas: list[Expression]) -> str:
-    """Their conjunction, as one formula. SMT-LIB has no conjunction of one."""
+    """Return their conjunction as one formula. SMT-LIB has no conjunction of one."""
     return text_of(formulas[0]) if len(formulas) == 1 else text_of(["and", *formulas])

@@ -1,8 +1,8 @@
-"""Each lemma with all that is asked of it: its proof under several seeds, its twin, and its mutants with their cases.
+"""Prove each lemma under several seeds, run its vacuity check, and find the case that refutes each mutant.
 
-PROVED: every query of the proof is discharged under every seed, the twin has a model, and every mutant is false in a
-case that is shown. REFUTED: a mutant is not false, or a twin has no model, so that the lemma may be vacuous.
-Anything else is UNKNOWN. spec: V4.3, V4.8, V4.9
+PROVED: every query of the proof is discharged under every seed, the vacuity check has a model, and every mutant is
+false in a case that is shown. REFUTED: a mutant is not false, or the vacuity check has no model, so that the lemma may
+be vacuous. Anything else is UNKNOWN. spec: V4.3, V4.8, V4.9
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 
 @dataclass
 class LemmaReport:
-    """The result for one lemma: its file, and what each solver answered to its proof under so many seeds.
+    """The result for one lemma: its file, and each solver's answer to its proof under this number of seeds.
 
-    `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
-    `open` what is not as it must be; `proof` whether a proof was written down and checked, where that was asked for.
+    `twin` is the case of the vacuity check: hypotheses and goal hold in it. `mutants_refuted` has, for each mutant, a
+    case that makes it false. `open` lists what is missing. `proof` is the result of a written proof, if one was
+    requested.
     """
 
     name: str
@@ -49,16 +50,16 @@ class LemmaReport:
 def prove_all(
     families: Sequence[Family], *, solvers: Sequence[str] = ("z3",), seeds: int = 1, timeout_s: float = 20.0
 ) -> Iterator[LemmaReport]:
-    """Prove the lemmas of some files, two files at a time; a report for each, in their order.
+    """Prove the lemmas of some files, two files at a time. Yield a report for each, in their order.
 
     Parameters
     ----------
     families
-        The files, each with the lemmas that are asked for.
+        The files, each with the requested lemmas.
     solvers
-        Names of `SOLVERS`; a lemma is PROVED where each of them proves it.
+        Names of `SOLVERS`. A lemma is PROVED if each of them proves it.
     seeds
-        How many random seeds each proof must hold under.
+        The number of random seeds that each proof must hold under.
     timeout_s
         Seconds for each query.
 
@@ -75,14 +76,14 @@ def prove_all(
 
 
 def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float) -> list[LemmaReport]:
-    """The reports of one file."""
+    """Return the reports of one file."""
     reports = {lemma.name: LemmaReport(lemma.name, family.file, lemma.sentence, seeds) for lemma in family.lemmas}
     for solver in solvers:
         for seed in range(seeds):
             failed = _failed(family, solver, seed, timeout_s)
             for name, report in reports.items():
                 if report.solvers.get(solver, PROVED) != PROVED:
-                    continue  # of the seeds under which it is not proved the first is reported
+                    continue  # the first seed that fails is reported
                 report.solvers[solver] = failed.get(name, PROVED)
                 if name in failed:
                     report.open.append(f"{solver}, seed {seed}: {failed[name]}")
@@ -94,13 +95,13 @@ def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float
 
 
 def _failed(family: Family, solver: str, seed: int, timeout_s: float) -> dict[str, str]:
-    """The lemmas that one solver does not prove under one seed, each with the reason."""
+    """Return the lemmas that one solver does not prove under one seed, each with the reason."""
     with SOLVERS[solver](seed_option(solver, seed)) as process:
         return record.prove(family.requests(), process, timeout_s, family.text)
 
 
 def seed_option(solver: str, seed: int) -> str:
-    """The commands that give a solver its random seed.
+    """Return the commands that give a solver its random seed.
 
     >>> seed_option("cvc5", 3)
     '(set-option :seed 3)'
@@ -111,9 +112,9 @@ def seed_option(solver: str, seed: int) -> str:
 
 
 def _twin_and_mutants(text: str, lemma: AnyLemma, report: LemmaReport, timeout_s: float) -> None:
-    """Ask for the case of the twin and of each mutant, by Z3, which finds models where there are quantifiers.
+    """Ask Z3, which finds models for formulas with quantifiers, for the case of the vacuity check and of each mutant.
 
-    A solver that does not answer leaves the lemma UNKNOWN, unless another of its cases is known not to exist.
+    If the solver does not answer, the lemma is UNKNOWN, unless another of its cases is known not to exist.
     """
     asked = []
     for name, twin, mutants in _questions(text, lemma, timeout_s):
@@ -142,11 +143,14 @@ def _twin_and_mutants(text: str, lemma: AnyLemma, report: LemmaReport, timeout_s
 
 
 Question = Callable[[], str | None]
-"""Asks for a case: its values, or None where there is none. Raises `NoAnswer`."""
+"""Asks for a case and returns its values, or None if there is none. Raises `NoAnswer`."""
 
 
 def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[str, Question, dict[str, Question]]]:
-    """For each statement of a lemma, or the lemma about lists: a name before it, its twin, and its mutants by name."""
+    """Yield a prefix for messages, the vacuity check, and the mutants by name.
+
+    There is one entry for each statement of a lemma, or one for a lemma about lists.
+    """
     if isinstance(lemma, Lemma):
         of_lists: dict[str, Question] = {
             m.name: partial(countermodel, lemma, m, text, Z3(), timeout_s) for m in lemma.mutants
@@ -162,9 +166,9 @@ def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[s
 
 
 def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
-    """The values of the constants in a model of some commands, and of the functions that are tables; None for none.
+    """Return the values of constants, and of functions that are tables, in a model of some commands.
 
-    Raises `NoAnswer` where the solver does not decide.
+    Returns None if there is no model. Raises `NoAnswer` if the solver does not decide.
     """
     declared = [form for command in commands for form in parse(command)]
     constants = [str(form[1]) for form in declared if called(form) == "declare-const"]
@@ -179,7 +183,7 @@ def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
 
 
 def _entries(form: Expression, declared: list[Expression]) -> list[str]:
-    """The applications of a function to each element of a finite sort, where it takes one such argument."""
+    """Return the applications of a function to each element of a finite sort, if it takes one such argument."""
     match form:
         case ["declare-fun", str(name), [str(sort)], _]:
             return [f"({name} {element})" for other in declared for element in _elements(other, sort)]
@@ -188,7 +192,7 @@ def _entries(form: Expression, declared: list[Expression]) -> list[str]:
 
 
 def _elements(form: Expression, sort: str) -> list[str]:
-    """The elements of a finite sort, where this declares it."""
+    """Return the elements of a finite sort, if this form declares it."""
     match form:
         case ["declare-datatypes", [[name, "0"]], [list(elements)]] if name == sort:
             return [text_of(element[0]) for element in elements]
@@ -197,7 +201,7 @@ def _elements(form: Expression, sort: str) -> list[str]:
 
 
 def _holds(lemma: Lemma, definitions: str, solver: Solver, timeout_s: float) -> str | None:
-    """A case in which premise and conclusion hold: one in which every list has a cell, or else a shorter one."""
+    """Return a case in which premise and conclusion hold: one in which every list has a cell, or else a shorter one."""
     claim = parse_one(lemma.claim)
     match claim:
         case ["=>", premise, conclusion]:

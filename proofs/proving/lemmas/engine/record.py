@@ -1,9 +1,8 @@
-"""Proofs that are asked for at use, and a record of them so that they are not asked for every time.
+"""Prove lemmas at use, and record the proofs so that they are not repeated every time.
 
-A record is a file in a folder that is named by a digest of everything that the proofs depend on, solver included, and
-holds that digest and a word. A record that is missing, unreadable or anything else than that is no record: the lemmas
-are proved again. Nothing that goes wrong with the folder can make a lemma count that was not proved, or stop a proof.
-spec: V4.3, V4.8
+A record is a file in a folder. Its name is a digest of everything that the proofs depend on, the solver included, and
+it holds that digest and a word. If a record is missing, unreadable or has any other content, the lemmas are proved
+again. No fault of the folder can make an unproved lemma count, or stop a proof. spec: V4.3, V4.8
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ Requests = Mapping[str, Sequence[str]]
 def unproved(
     requests: Requests, text: str, version: str, timeout_s: float, folder: Path, start: Callable[[], Solver]
 ) -> dict[str, str]:
-    """Prove lemmas that are not on record; the names of those that remain unproved, each with the reason.
+    """Prove lemmas that are not on record. Return the names of those that remain unproved, each with the reason.
 
     Parameters
     ----------
     requests
-        What proves each lemma. All have one record: a lemma uses those before it, and all are needed.
+        The requests that prove each lemma. All have one record: a lemma uses those before it, and all are needed.
     text
-        The definitions that a solver reads before.
+        The definitions that a solver reads first.
     version
-        That of the solver in use, as it states it: a record counts for one solver. "" where it does not start.
+        The version that the solver in use states, because a record counts for one solver. "" if it does not start.
     timeout_s
         Seconds for each request.
     folder
-        Where records lie.
+        The folder of the records.
     start
-        Makes a solver that has read nothing, for what is to be proved now.
+        Makes a solver that has read nothing, for lemmas that are not on record.
     """
     if not version:
         return dict.fromkeys(requests, "the solver does not start")
@@ -60,7 +59,7 @@ def unproved(
 def prove(requests: Requests, solver: Solver, timeout_s: float, text: str) -> dict[str, str]:
     """Give the solver the definitions, then ask every request.
 
-    Returns the lemmas that it does not discharge, each with what it answered instead.
+    Returns the lemmas that it does not discharge, each with its answer.
     """
     failed: dict[str, str] = {}
     if text:
@@ -72,7 +71,7 @@ def prove(requests: Requests, solver: Solver, timeout_s: float, text: str) -> di
         for request in requests[name]:
             answer = solver.evaluate(request, timeout_s)
             if answer.failure is not None:
-                if text:  # the solver's definitions are gone with it
+                if text:  # the solver's definitions are lost with it
                     return failed | dict.fromkeys(names[position:], answer.failure)
                 failed.setdefault(name, answer.failure)
             elif not answer.proof:
@@ -81,7 +80,7 @@ def prove(requests: Requests, solver: Solver, timeout_s: float, text: str) -> di
 
 
 def digest_of(requests: Requests, version: str, text: str) -> str:
-    """The SHA-256 of all that the proofs depend on: definitions, requests as the solver reads them, its version."""
+    """Return the SHA-256 of all that the proofs depend on: definitions, requests as the solver reads them, version."""
     parts = [version, text, *(request for each in requests.values() for request in each)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -99,7 +98,7 @@ def _on_record(path: Path, digest: str) -> bool:
 
 
 def _record(path: Path, digest: str) -> None:
-    """Write a record whole or not at all; a cache that cannot be written costs a second next time, no more."""
+    """Write a record whole or not at all. A cache that cannot be written only costs a second next time."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)

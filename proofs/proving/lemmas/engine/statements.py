@@ -1,13 +1,13 @@
-"""Statements for all inputs that need no list: sorts, functions, hypotheses with quantifiers, and a goal.
+"""Represent statements for all inputs that need no list: sorts, functions, hypotheses with quantifiers, and a goal.
 
-A statement is proved where a solver refutes its hypotheses with the negated goal. That alone would also be so where
-the hypotheses contradict each other, so each statement has a *twin*: hypotheses and goal together must have a model.
-That the statement is not weaker than it seems is shown by its *mutants*, each one named change of its text, under which
-the negated goal must have a model: a case in which the mutant is false.
+A statement is proved if a solver refutes its hypotheses with the negated goal. That would also succeed if the
+hypotheses contradict each other, so each statement has a vacuity check (`twin`): hypotheses and goal together must have
+a model. Its *mutants* show that the statement is not weaker than it seems. Each mutant is a named change of its text,
+and the negated goal must then have a model: a case in which the mutant is false.
 
-Where quantifiers stand in the way of a model, twin and mutants are asked in a *small world*: the declared sorts have a
-few elements each, integers that are quantified over come from a window, and every quantifier is written out. The
-proof itself is never restricted so. spec: V4.3, V4.9
+If quantifiers prevent a model, vacuity check and mutants are asked in a *small world*: the declared sorts have a few
+elements each, integers under quantifiers come from a window, and every quantifier is written out. The proof itself is
+never restricted in this way. spec: V4.3, V4.9
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from typing import NamedTuple, Protocol
 from proofs.proving.smt.expressions import Expression, called, parse, parse_one, text_of
 
 DECLARES = frozenset({"declare-sort", "declare-const", "declare-fun", "declare-datatypes", "define-fun"})
-"""What may stand before the hypotheses. No assertion, which no mutant would leave out, and nothing recursive."""
+"""The commands that may precede the hypotheses.
+
+Assertions are not among them, since no mutant would omit them, and neither are recursive definitions.
+"""
 QUANTIFIERS = {"forall": "and", "exists": "or"}
 
 
 class Mutant(NamedTuple):
-    """One change of a text, which must occur in it exactly once, that makes it false."""
+    """A change of a text that makes it false. The text `old` must occur in it exactly once."""
 
     name: str
     old: str
     new: str
 
     def applied(self, text: str) -> str:
-        """The changed text; ValueError where there is not one place to change."""
+        """Return the changed text. Raises ValueError unless there is exactly one place to change."""
         if text.count(self.old) != 1:
             raise ValueError(f"mutant {self.name!r}: {self.old!r} occurs {text.count(self.old)} times")
         return text.replace(self.old, self.new)
@@ -42,14 +45,14 @@ class Mutation(Protocol):
 
     @property
     def name(self) -> str:
-        """What is changed, in English."""
+        """The change, in English."""
 
     def applied(self, text: str) -> str:
-        """The changed text; ValueError where it does not apply."""
+        """Return the changed text. Raises ValueError if it does not apply."""
 
 
 class World(NamedTuple):
-    """How many elements each declared sort has, and the first and last integer that quantifiers range over."""
+    """The number of elements of each declared sort, and the first and last integer that quantifiers range over."""
 
     sorts: Mapping[str, int]
     first: int = -1
@@ -60,9 +63,9 @@ class Statement(NamedTuple):
     """A statement about all values of what it declares.
 
     `sentence` is the same in English. `declarations` are SMT-LIB commands that declare sorts, functions and constants
-    and define functions; `hypotheses` and `goal` are formulas. `mutants` change one place of the whole. `world` is
-    where twin and mutants are asked, None where a solver decides them as they stand. Where `is_apart`, each part of a
-    goal that is a conjunction is proved by itself, from all hypotheses.
+    and define functions; `hypotheses` and `goal` are formulas. `mutants` change one place of the whole. `world` is the
+    small world of vacuity check and mutants, or None if a solver decides them without one. If `is_apart`, each part of
+    a goal that is a conjunction is proved separately, from all hypotheses.
     """
 
     name: str
@@ -76,28 +79,34 @@ class Statement(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The declarations, each hypothesis as `(assume …)` and the goal as `(prove …)`: what a mutant changes."""
+        """The text that a mutant changes.
+
+        It is the declarations, each hypothesis as `(assume …)` and the goal as `(prove …)`.
+        """
         assumed = "\n".join(f"(assume {hypothesis})" for hypothesis in self.hypotheses)
         return f"{self.declarations}\n{assumed}\n(prove {self.goal})"
 
     def refutation(self) -> list[str]:
-        """The commands whose `check-sat` must answer `unsat`."""
+        """Return the commands whose `check-sat` must answer `unsat`."""
         return _commands(self.text, negated=True, world=None)
 
     def parts(self) -> Iterator[Statement]:
-        """What is proved in turn: the statement, or one for each part of its goal."""
+        """Yield what is proved in turn: the statement, or one for each part of its goal."""
         goal = parse_one(self.goal)
         parts = goal[1:] if self.is_apart and called(goal) == "and" else [goal]
         yield from (self._replace(goal=text_of(part)) for part in parts)
 
     def request(self) -> str:
-        """The request of a solver that has read nothing, discharged by "unsat", and "sat" for the canary."""
+        """Return the request for a solver that has read nothing.
+
+        The answers "unsat", and "sat" for the vacuity check, discharge it.
+        """
         return f"(push){''.join(self.refutation())}(check-sat)(pop)(check-sat)"
 
     def query(self, read: str = "") -> str:
-        """The same as one request, in scopes of its own, to a solver that has `read` these declarations before.
+        """Return the request, in separate scopes, for a solver that has `read` these declarations before.
 
-        It is discharged by "unsat", and "sat" for the hypotheses alone.
+        The answers "unsat", and "sat" for only the hypotheses, discharge it.
         """
         assumed = " ".join(self.hypotheses)
         return (
@@ -106,16 +115,19 @@ class Statement(NamedTuple):
         )
 
     def twin(self) -> list[str]:
-        """The commands whose `check-sat` must answer `sat`: hypotheses and goal can hold together."""
+        """Return the commands of the vacuity check, whose `check-sat` must answer `sat`.
+
+        Hypotheses and goal can then hold together.
+        """
         return _commands(self.text, negated=False, world=self.world)
 
     def mutant(self, mutant: Mutation) -> list[str]:
-        """The commands whose `check-sat` must answer `sat`, with a case in which the mutant is false."""
+        """Return the commands whose `check-sat` must answer `sat`, with a case in which the mutant is false."""
         return _commands(mutant.applied(self.text), negated=True, world=self.world)
 
 
 def _commands(text: str, *, negated: bool, world: World | None) -> list[str]:
-    """SMT-LIB commands, one each: what is declared, what is assumed, and the goal or its negation."""
+    """Return SMT-LIB commands, one each: the declarations, the assumptions, and the goal or its negation."""
     commands: list[Expression] = []
     for form in parse(text):
         match form:
@@ -131,7 +143,7 @@ def _commands(text: str, *, negated: bool, world: World | None) -> list[str]:
 
 
 def _in_world(commands: list[Expression], world: World) -> list[Expression]:
-    """The commands with finite sorts, no quantifiers, and every value of an integer within the window."""
+    """Return the commands with finite sorts, no quantifiers, and every value of an integer within the window."""
     elements: dict[str, list[Expression]] = {
         sort: [f"{sort.lower()}_{k}" for k in range(count)] for sort, count in world.sorts.items()
     }
@@ -167,7 +179,7 @@ def _within(term: Expression, world: World) -> Expression:
 
 
 def expanded(formula: Expression, ranges: Mapping[str, list[Expression]]) -> Expression:
-    """The formula with every quantifier written out over the elements of its sorts.
+    """Return the formula with every quantifier written out over the elements of its sorts.
 
     >>> text_of(expanded(parse("(forall ((x S)) (p x))")[0], {"S": ["a", "b"]}))
     '(and (p a) (p b))'
