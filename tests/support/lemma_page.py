@@ -26,21 +26,22 @@ NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)`")
 NAMED_MODULE = re.compile(r"`(tla/\w+/\w+\.tla)`")
 
 HEAD = """\
-# Every lemma, with its twin, its mutants and its tests
+# Every lemma, with its mutants and its tests
 
 **Verdicts rest on {verdicts} lemmas**, which are proved when they are first needed. **{others} more are about
 algorithms and systems**: no verdict rests on them.
 
-A row is a lemma: its name, by which `prove-lemmas NAME --cases` proves it and prints the cases, what it says, and its
-mutants, each a change of one place under which it is false in a case that is shown. Its *twin* is made of the same
-text, hypotheses and goal together, and must hold in a case: the first that `--cases` prints. Those with a list are
-proved by induction over it ([how](engine/induction.py), and [what may recur](../smt/descent.py)). An invariant of a
-[machine](engine/machine.py) is one lemma with an obligation for Init and for each action, which are generated from the
-machine. The others are [statements](engine/statements.py) about all values of what they declare.
+`prove-lemmas NAME --cases` proves a lemma and prints its cases. Each row has the name of a lemma, its sentence, and its
+mutants. A mutant is a change of one place that makes the lemma false, in a case that is shown. The *vacuity check* of a
+lemma asks for a case in which its hypotheses and its goal, taken from the same text, hold together; `--cases` prints
+that case first. Lemmas about a list are proved by induction over it ([how](engine/induction.py), and
+[which recursion is accepted](../smt/descent.py)). An invariant of a [machine](engine/machine.py) is one lemma with an
+obligation for Init and for each action, which are generated from the machine. The other lemmas are
+[statements](engine/statements.py) about all values of their constants and functions.
 
-All are proved under ten seeds of Z3 and by cvc5: [test_every_lemma](../../tests/nightly/test_every_lemma.py). Many have
-a proof that is written down and checked besides, by `prove-lemmas --proofs DIR`:
-[test_third_reader](../../tests/nightly/test_third_reader.py).
+All are proved under ten seeds of Z3 and by cvc5: [test_every_lemma](../../../tests/nightly/test_every_lemma.py). Many
+also have a written proof that a checker accepts, by `prove-lemmas --proofs DIR`:
+[test_third_reader](../../../tests/nightly/test_third_reader.py).
 """
 PARTS = {
     "plan": "What verdicts rest on", "planner": "Algorithms of the planner and the runtime", "systems": "Systems",
@@ -72,7 +73,7 @@ def _sections() -> Iterator[str]:
         yield f"\n## {title}: {sum(len(family.lemmas) for family in mine)} lemmas\n"
         for family in mine:
             first = " ".join(head(family).split("\n\n")[0].split())
-            tied = ", ".join(f"[`{path}`](../../{path})" for path in tests(family))
+            tied = ", ".join(f"[`{path}`](../../../{path})" for path in tests(family))
             about = NAMED_MODULE.sub(_module, first.partition(" spec:")[0])
             yield f"\n### {family.stem}\n\n[`{family.file}.py`]({family.file}.py). {about}\n\nTests: {tied}.\n\n"
             yield "| lemma | in English | mutants that are refuted |\n|---|---|---|\n"
@@ -89,7 +90,7 @@ def _row(lemma: AnyLemma) -> str:
 
 
 def _module(found: re.Match[str]) -> str:
-    return f"[`{found[1]}`](../../{found[1]})"
+    return f"[`{found[1]}`](../../../{found[1]})"
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ class Lemma(NamedTuple):
     `sentence` is the same in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
     instances of the lemma itself, at the rest of the list, that the step may use. Each gives terms for other variables;
     the variables that it does not name stay. `using` are lemmas proved before, each with terms for its variables. Terms
-    may use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` there is no induction.
+    may use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` no induction is used.
     `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
     """
 

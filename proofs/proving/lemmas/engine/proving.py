@@ -168,7 +168,7 @@ def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[s
 def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
     """Return the values of constants, and of functions that are tables, in a model of some commands.
 
-    Returns None if there is no model. Raises `NoAnswer` if the solver does not decide.
+    Returns None without a model. Raises `NoAnswer` if the solver does not decide.
     """
     declared = [form for command in commands for form in parse(command)]
     constants = [str(form[1]) for form in declared if called(form) == "declare-const"]
@@ -201,7 +201,10 @@ def _elements(form: Expression, sort: str) -> list[str]:
 
 
 def _holds(lemma: Lemma, definitions: str, solver: Solver, timeout_s: float) -> str | None:
-    """Return a case in which premise and conclusion hold: one in which every list has a cell, or else a shorter one."""
+    """Return a case that satisfies premise and conclusion.
+
+    Every list has a cell in it, unless only shorter cases do.
+    """
     claim = parse_one(lemma.claim)
     match claim:
         case ["=>", premise, conclusion]:

@@ -60,7 +60,7 @@ class World(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement about all values of what it declares.
+    """A statement about all values of its declared constants and functions.
 
     `sentence` is the same in English. `declarations` are SMT-LIB commands that declare sorts, functions and constants
     and define functions; `hypotheses` and `goal` are formulas. `mutants` change one place of the whole. `world` is the

@@ -1,9 +1,9 @@
-"""What verdicts rest on: lists that solvers walk on the data of a plan, and what follows from them.
+"""State what verdicts rest on: lists that solvers walk on the data of a plan, and what follows from them.
 
-`chains` are the functions that are evaluated on plans, `properties` what they mean for each pair of cells; the files of
-lemmas are the way from the one to the other. `clique_bound` is why slots cannot be fewer than storages live at one
-step, `merged` is why one row may ask what several would, `cover` and `shrinking` what verdicts on ranks and envelopes
-rest on. `at_use` proves all of them when they are first needed. spec: V4.3, V4.8
+`chains` has the functions that are evaluated on plans, and `properties` states what they mean for each pair of cells.
+The files of lemmas lead from the one to the other. `clique_bound` shows why there cannot be fewer slots than storages
+live at one step, and `merged` why one row may replace several. Verdicts on ranks rest on `cover`, and those on
+envelopes on `shrinking`. `at_use` proves all of them when they are first needed. spec: V4.3, V4.8
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proofs.proving.lemmas.plan import (
 )
 
 TEXT = chains.DEFINITIONS + properties.PROPERTIES + clique_bound.DEFINITIONS
-"""All definitions of the lemmas about lists; the first part is what is evaluated on plans."""
+"""All definitions of the lemmas about lists. The first part is evaluated on plans."""
 LISTS: tuple[Lemma, ...] = (
     *tenancy.LEMMAS,
     *layout.LEMMAS,
@@ -38,6 +38,6 @@ LISTS: tuple[Lemma, ...] = (
     *clique_bound.LEMMAS,
     *unfolded.LEMMAS,
 )
-"""The lemmas about lists, in the order in which they are proved."""
+"""The lemmas about lists, in the order of their proofs."""
 STATEMENTS: tuple[Statement, ...] = (*merged.STATEMENTS, *cover.STATEMENTS, *shrinking.STATEMENTS)
-"""Those without lists."""
+"""The lemmas without lists."""

@@ -1,13 +1,13 @@
-"""The lists that a solver walks on the data of a plan, and what each must be like from one cell to the next.
+"""Define the lists that a solver walks on the data of a plan, and what each must satisfy from one cell to the next.
 
-Each function takes a state, the state that it must end with, what stays the same, and a list; it carries the first
-state from the front of the list to its end, and holds if every cell fits and the end is the one that is stated. So a
-long list can be checked in parts, each beginning where the part before it ended, and a lemma puts the parts together.
-The same text is evaluated on the plan's rows and used in the lemmas' proofs, so that the two cannot drift apart.
+Each function takes a state, the state that it must end with, constants, and a list. It carries the first state from the
+front of the list to its end. It holds if every cell fits and the end is the stated one. A long list can therefore be
+checked in parts, each beginning where the part before it ended, and a lemma joins the parts. The same text is evaluated
+on the plan's rows and used in the lemmas' proofs, so that the two cannot drift apart.
 
-A row has one cell, two, or `WIDE`: for these the text is unfolded once, here, into functions without recursion
-(`level_of_4`), which cost a solver a third. That they mean the same is proved (`unfolded`). spec: T1.1, V1.1, V1.5,
-V5.1, T6.4
+A row has one cell, two, or `WIDE`. For these the text is unfolded once, here, into functions without recursion
+(`level_of_4`), which cost a solver a third. `unfolded` proves that they mean the same.
+spec: T1.1, V1.1, V1.5, V5.1, T6.4
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ _RECURSIVE = """
 """
 
 WIDE = 4
-"""Cells of a wide row: more make little difference to a solver."""
+"""Cells of a wide row. More cells make little difference to a solver."""
 WIDTHS = (1, 2, WIDE)
-"""Cells of a row, powers of two: narrower rows are the rest of a list."""
+"""Cells of a row, powers of two. Narrower rows are the rest of a list."""
 
 
 class Unfolded(NamedTuple):
-    """A chain at lists of `width` cells: its name there, its parameters, the call of the chain, and its text."""
+    """A chain applied to lists of `width` cells: its name, its parameters, the call of the chain, and its text."""
 
     chain: str
     width: int
@@ -103,7 +103,7 @@ def _unfold() -> list[Unfolded]:
     for function in known.functions.values():
         *state, (_, sort) = function.parameters
         if sort not in known.lists:
-            continue  # it takes no list
+            continue  # it does not take a list
         made = known.lists[sort]
         for width in WIDTHS:
             cells = [[(f"{name}_{k + 1}", sort) for name, sort in made.fields] for k in range(width)]
@@ -120,13 +120,13 @@ def _unfold() -> list[Unfolded]:
 
 
 def _numbered(name: str, sort: str = "") -> str:
-    """`name_1`, `name_2` and so on, as many as a block has cells; each declared where a sort is given."""
+    """Return `name_1`, `name_2` and so on, one for each cell of a block, each declared if a sort is given."""
     found = [f"{name}_{k + 1}" for k in range(BLOCK)]
     return " ".join(f"({each} {sort})" for each in found) if sort else " ".join(found)
 
 
 BLOCK = 16
-"""Cells of `level` that `level_in_block` looks at together."""
+"""Cells of `level` that `level_in_block` combines."""
 _LEVEL_IN_BLOCK = f"""
 ; As `level` of a list of {BLOCK} changes: the total would not exceed the ceiling if all births came first but for what
 ; the first change frees.
@@ -140,9 +140,9 @@ _LEVEL_IN_BLOCK = f"""
 """
 UNFOLDED = _unfold()
 DEFINITIONS = _RECURSIVE + "".join(each.text for each in UNFOLDED) + _LEVEL_IN_BLOCK
-"""SMT-LIB; accepted by `proofs.proving.smt.descent`."""
+"""The definitions as SMT-LIB, accepted by `proofs.proving.smt.descent`."""
 
 
 def lemmas_of(chain: str) -> tuple[str, ...]:
-    """The names of the lemmas by which the rows of a chain mean what it means."""
+    """Return the names of the lemmas that give the rows of a chain the meaning of the chain."""
     return tuple(f"{each.name}_is_{chain}" for each in UNFOLDED if each.chain == chain)

@@ -1,7 +1,7 @@
-"""The clique bound: storages that are all live at one step need as many slots as they are.
+"""Prove the clique bound: storages that are all live at one step need a slot each.
 
-What every assignment of slots must do is stated of a list of storages; that slots cannot be fewer is the pigeonhole
-principle, by induction on their number. `tall` stands for that number: there are lists of every length.
+A list of storages states what every assignment of slots must satisfy. That there cannot be fewer slots is the
+pigeonhole principle, by induction on their number. `tall` represents that number: there are lists of every length.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T6.4, V5.1, V4.9, V4.11
@@ -47,7 +47,10 @@ DEFINITIONS = """
 (define-fun-rec slots_of ((storages Storages)) Numbers
   (ite ((_ is no_storages) storages) no_numbers (number (slot_held storages) (slots_of (next_storages storages)))))
 """
-"""SMT-LIB; accepted by `proofs.proving.smt.descent`. A test evaluates `well_assigned` on what the planner assigns."""
+"""The definitions as SMT-LIB, accepted by `proofs.proving.smt.descent`.
+
+A test evaluates `well_assigned` on the planner's assignments.
+"""
 
 _NUMBERS = {"which": "Int", "numbers": "Numbers"}
 _REST = {"numbers": "rest_of_list"}
@@ -56,7 +59,7 @@ _TALLEST = "(how_many rest_of_list)"
 LEMMAS = (
     Lemma(
         "removing_a_number_brings_no_other_in",
-        "What does not occur in a list does not occur in it after a number was removed.",
+        "A number that does not occur in a list does not occur in it after another was removed.",
         {**_NUMBERS, "other": "Int"},
         "(=> (not (occurs other numbers)) (not (occurs other (without which numbers))))",
         over="numbers",
@@ -75,7 +78,7 @@ LEMMAS = (
     ),
     Lemma(
         "what_does_not_occur_cannot_be_removed",
-        "Removing what does not occur leaves as many numbers as there were.",
+        "Removing a number that does not occur leaves the count unchanged.",
         _NUMBERS,
         "(=> (not (occurs which numbers)) (= (how_many (without which numbers)) (how_many numbers)))",
         over="numbers",
@@ -83,7 +86,7 @@ LEMMAS = (
     ),
     Lemma(
         "removing_a_number_removes_at_most_one",
-        "Of numbers that are all different, removing one leaves at most one fewer.",
+        "Removing one of numbers that are all different leaves at most one fewer.",
         _NUMBERS,
         "(=> (all_different numbers) (<= (how_many numbers) (+ 1 (how_many (without which numbers)))))",
         over="numbers",
@@ -93,7 +96,7 @@ LEMMAS = (
     ),
     Lemma(
         "without_the_largest_all_are_smaller",
-        "Numbers below a bound are, without the bound less one, below that.",
+        "Numbers below a bound, without the bound less one, are below the bound less one.",
         {"bound": "Int", "numbers": "Numbers"},
         "(=> (all_below bound numbers) (all_below (- bound 1) (without (- bound 1) numbers)))",
         over="numbers",
@@ -102,7 +105,7 @@ LEMMAS = (
     ),
     Lemma(
         "different_numbers_below_a_bound_are_at_most_as_many",
-        "Numbers from 0 up to a bound, all different, are at most as many as the bound: the pigeonhole principle.",
+        "There are at most n different numbers from 0 up to, and not including, n: the pigeonhole principle.",
         {"tall": "Numbers", "numbers": "Numbers"},
         "(=> (and (all_different numbers) (all_below (how_many tall) numbers)) (<= (how_many numbers) (how_many"
         " tall)))",
@@ -119,9 +122,8 @@ LEMMAS = (
     ),
     Lemma(
         "storages_that_meet_a_storage_have_other_slots",
-        "If no storage of a list has the slot of one that it meets, and all are live at a step of that one, the"
-        " slot does"
-        " not occur among theirs.",
+        "If no storage of a list has the slot of one that it overlaps in time, and all are live at a step of that one,"
+        " the slot does not occur among theirs.",
         {"from": "Int", "to": "Int", "held": "Int", "step": "Int", "storages": "Storages"},
         "(=> (and (<= from step) (<= step to) (all_live_at step storages) (none_meets from to held storages))"
         " (not (occurs held (slots_of storages))))",
@@ -144,9 +146,7 @@ LEMMAS = (
     ),
     Lemma(
         "no_assignment_has_fewer_slots_than_are_live",
-        "Where storages are all live at one step, no assignment of slots from 0 up to a number is right with"
-        " fewer slots"
-        " than there are storages.",
+        "If storages are all live at one step, no valid assignment gives them fewer slots than there are storages.",
         {"step": "Int", "storages": "Storages", "tall": "Numbers"},
         "(=> (and (all_live_at step storages) (well_assigned storages) (all_below (how_many tall) (slots_of storages)))"
         " (<= (how_many (slots_of storages)) (how_many tall)))",

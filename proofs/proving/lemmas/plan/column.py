@@ -1,4 +1,4 @@
-"""What is live at one step, one storage resting on another: in a stacked column no two share a byte.
+"""Prove that no two storages of a stacked column share a byte: at one step, each live storage rests on another.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V1.12, V1.1, V4.3
@@ -9,7 +9,7 @@ from __future__ import annotations
 from proofs.proving.lemmas.engine.induction import Lemma
 from proofs.proving.lemmas.engine.statements import Mutant
 
-# At one step. `tall` and `long` stand for how far an induction on addresses has to go: there are lists of any length.
+# At one step. `tall` and `long` bound the inductions on addresses, because there are lists of any length.
 _COLUMN_OK = "(each_rests_alone column) (each_is_stacked column column)"
 _LOW_ONE, _LOW_OTHER = "(low_of one column)", "(low_of other column)"
 _UNDER_ONE, _UNDER_OTHER = "(below_of one column)", "(below_of other column)"
@@ -18,7 +18,7 @@ _TWO = {"column": "Column", "one": "Int", "other": "Int"}
 
 
 def _stacked(*which: str) -> tuple[tuple[str, dict[str, str]], ...]:
-    """What is known of each of some storages, live or not."""
+    """Return what is known of each of some storages, live or not."""
     facts = [("what_is_live_is_stacked", {"some": "column", "one": term}) for term in which]
     return (*facts, *(("what_is_not_live_has_no_byte", {"one": term}) for term in which))
 
@@ -26,7 +26,7 @@ def _stacked(*which: str) -> tuple[tuple[str, dict[str, str]], ...]:
 LEMMAS = (
     Lemma(
         "what_rests_elsewhere_does_not_rest_here",
-        "Where no storage rests on a given one, that is not what any live storage rests on.",
+        "If no storage rests on a given one, then that is not what any live storage rests on.",
         {"column": "Column", "which": "Int", "one": "Int"},
         "(=> (and (none_rests_on which column) (is_live one column)) (distinct which (below_of one column)))",
         over="column",
@@ -40,7 +40,7 @@ LEMMAS = (
     ),
     Lemma(
         "one_storage_rests_on_each",
-        "Where each storage of a column rests alone, two that rest on the same one are the same.",
+        "If each storage of a column rests alone, two that rest on the same one are the same.",
         _TWO,
         "(=> (and (each_rests_alone column) (is_live one column) (is_live other column)"
         f" (= {_UNDER_ONE} {_UNDER_OTHER})) (= one other))",
@@ -76,7 +76,7 @@ LEMMAS = (
     ),
     Lemma(
         "what_is_not_live_has_no_byte",
-        "What is not live in a column counts as the floor, which lies below byte 0.",
+        "A storage that is not live in a column counts as the floor, which is below byte 0.",
         {"column": "Column", "one": "Int"},
         "(=> (not (is_live one column))"
         " (and (= 0 (below_of one column)) (= (low_of one column) (- 1)) (= 0 (high_of one column))))",
@@ -91,8 +91,8 @@ LEMMAS = (
     ),
     Lemma(
         "nothing_lies_between_neighbours",
-        "In a stacked column where each storage rests alone, no two begin at one byte, and none begins between another"
-        " and what that rests on.",
+        "If each storage of a stacked column rests alone, no two begin at one byte, and none begins between another"
+        " and the one that it rests on.",
         {**_TWO, "tall": "Column"},
         f"(=> (and {_COLUMN_OK} (or (= 0 one) (is_live one column)) (or (= 0 other) (is_live other column))"
         f" (distinct one other) {_IN_REACH})"
@@ -111,7 +111,7 @@ LEMMAS = (
     ),
     Lemma(
         "what_begins_below_ends_below",
-        "In such a column a storage that begins below another ends at or below the byte where that begins.",
+        "In such a column, a storage that begins below another ends at or below the beginning of the other.",
         {**_TWO, "tall": "Column", "long": "Column"},
         f"(=> (and {_COLUMN_OK} (or (= 0 one) (is_live one column)) (is_live other column)"
         f" {_IN_REACH} (< {_LOW_ONE} (size_of long)) (< {_LOW_OTHER} {_LOW_ONE}))"
@@ -133,7 +133,7 @@ LEMMAS = (
     ),
     Lemma(
         "live_storages_are_apart_in_bytes",
-        "Two storages of a stacked column where each rests alone have no byte in common.",
+        "If each storage of a stacked column rests alone, no two have a byte in common.",
         {**_TWO, "tall": "Column", "long": "Column"},
         f"(=> (and {_COLUMN_OK} (is_live one column) (is_live other column) (distinct one other)"
         f" (< (+ {_LOW_ONE} {_LOW_OTHER} 2) (size_of tall)) (< (+ {_LOW_ONE} {_LOW_OTHER}) (size_of long)))"

@@ -1,8 +1,7 @@
-"""Equal chunks that reach the end of a dimension hold each of its elements exactly once.
+"""Prove that equal chunks that reach the end of a dimension hold each of its elements exactly once.
 
-What a plan states that a rank holds ends where the dimension does; `proofs/sharding/cover.py` evaluates `is_chunk`
-  on it
-and has these proved each time.
+A rank's part ends, as the plan states it, at the end of the dimension. `proofs/sharding/cover.py` evaluates `is_chunk`
+on such parts and has these lemmas proved each time.
 
 Tests: `tests/unit/test_sharding_holes.py`.
 spec: V4.3, R7.24, R7.25
@@ -20,7 +19,7 @@ DEFINITIONS = """
   (and (<= n (* chunk places)) (<= 0 place) (< place places)
        (= start (cut n chunk place)) (= (+ start held) (cut n chunk (+ place 1)))))
 """
-"""What a rank's chunk of a dimension of `n` elements is; the same text is proved about and evaluated on plans."""
+"""A rank's chunk of a dimension of `n` elements. The same text is proved about and evaluated on plans."""
 
 _CHUNKS = DEFINITIONS + "".join(f"(declare-const {x} Int)" for x in ("n", "places", "chunk", "element", "one", "other"))
 _GIVEN = ("(<= 1 places)", "(<= n (* chunk places))", "(<= 0 element)", "(< element n)")

@@ -1,5 +1,4 @@
-"""What the same bytes hold, one content after the other: in what passes `holding`, reads find what was
-written.
+"""Prove that reads find what was written, if the contents of the same bytes, one after the other, pass `holding`.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V1.5, T3.1, V4.3
@@ -17,8 +16,8 @@ _AFTER_CONTENT = {"made": "its_written", "busy": "its_last_read"}
 LEMMAS = (
     Lemma(
         "later_contents_do_not_disturb",
-        "Where bytes that pass `holding` hold what was written no later than its last read, every content is written"
-        " after it and after that read, or in the very step of that read where it may take the place of what it reads.",
+        "If bytes pass `holding` and hold a content whose last read is not before its write, every later content is"
+        " written after that write and after that read, or in the step of that read if it may replace what it reads.",
         {**_HOLDING, "from": "Int", "to": "Int"},
         f"(=> (and (<= from made) (<= to busy) (<= made busy) {_HOLDING_OK}) (none_disturbs from to contents))",
         over="contents",
@@ -31,9 +30,9 @@ LEMMAS = (
     ),
     Lemma(
         "every_content_is_kept",
-        "Where bytes that pass `holding` hold what was written no later than its last read, each content is read only"
-        " after its write, and no later one is written until its last read, but for one that replaces it in that very"
-        " step.",
+        "If bytes pass `holding` and hold a content whose last read is not before its write, each later content is"
+        " read only after its write, and no content after it is written until its last read, except one that replaces"
+        " it in that step.",
         _HOLDING,
         f"(=> (and (<= made busy) {_HOLDING_OK}) (each_kept contents))",
         over="contents",
@@ -51,7 +50,7 @@ LEMMAS = (
     ),
     Lemma(
         "holdings_join",
-        "Two lists of contents that pass `holding`, the second from where the first ended, pass it as one.",
+        "If two lists of contents pass `holding`, the second from where the first ended, they pass it as one list.",
         {**_HOLDING, "made_between": "Int", "busy_between": "Int", "more": "Contents"},
         "(=> (and (holding made busy made_between busy_between contents)"
         " (holding made_between busy_between made_last busy_last more))"

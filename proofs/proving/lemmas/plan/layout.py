@@ -1,4 +1,4 @@
-"""The slots of one arena: those that pass `layout` lie one behind the other.
+"""Prove that the slots of one arena follow one behind the other if they pass `layout`.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V1.1, V1.3, V4.3
@@ -17,7 +17,7 @@ _AFTER_SLOT = {"cursor": _FIRST_END}
 LEMMAS = (
     Lemma(
         "slots_start_later",
-        "Every slot of an arena that passes `layout` starts at or after the byte from which the arena is free.",
+        "Every slot of an arena that passes `layout` starts at or after the first free byte of the arena.",
         {**_LAYOUT, "byte": "Int"},
         f"(=> (and (<= byte cursor) {_LAYOUT_OK}) (all_start_from byte slots))",
         over="slots",
@@ -40,7 +40,7 @@ LEMMAS = (
     ),
     Lemma(
         "layout_goes_up",
-        "The end that `layout` reaches is at or after the byte from which it started.",
+        "The end that `layout` reaches is at or after the byte that it started from.",
         _LAYOUT,
         f"(=> {_LAYOUT_OK} (<= cursor end))",
         over="slots",
@@ -66,7 +66,7 @@ LEMMAS = (
     ),
     Lemma(
         "layouts_join",
-        "Two lists of slots that pass `layout`, the second from where the first ended, pass it as one.",
+        "If two lists of slots pass `layout`, the second from where the first ended, they pass it as one list.",
         {**_LAYOUT, "between": "Int", "more": "Slots"},
         "(=> (and (layout cursor between slots) (layout between end more))"
         " (layout cursor end (join_slots slots more)))",

@@ -1,4 +1,4 @@
-"""A running total: what passes `level` never exceeds its ceiling and ends as stated.
+"""Prove that a running total that passes `level` never exceeds its ceiling and ends as stated.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V5.1, T6.4, V4.3
@@ -27,7 +27,7 @@ _LISTED = f"{' '.join(f'(change at_{k} (- born_{k} freed_{k})' for k in _CELLS)}
 LEMMAS = (
     Lemma(
         "nothing_changes_before",
-        "Up to any step before the one at which a list that passes `level` starts, its changes are together 0.",
+        "If a list passes `level`, its changes up to any step before its start add up to 0.",
         {**_LEVEL, "step": "Int"},
         f"(=> (and (< step since) {_LEVEL_OK}) (= 0 (total_until step changes)))",
         over="changes",
@@ -36,8 +36,8 @@ LEMMAS = (
     ),
     Lemma(
         "level_stays_below_the_ceiling",
-        "Where a list that passes `level` starts with a total no greater than its ceiling, that total and all changes"
-        " up to any step are together no greater.",
+        "If a list passes `level` and starts with a total of at most its ceiling, that total plus all changes up to"
+        " any step is at most the ceiling.",
         {**_LEVEL, "step": "Int"},
         f"(=> (and (<= before ceiling) {_LEVEL_OK}) (<= (+ before (total_until step changes)) ceiling))",
         over="changes",
@@ -50,8 +50,8 @@ LEMMAS = (
     ),
     Lemma(
         "level_reaches_its_end",
-        "The total that a list that passes `level` starts with and its changes up to its last step, or to a later one,"
-        " are together the total that it states; and it does not end before it starts.",
+        "If a list passes `level`, its initial total plus its changes up to its last step, or to a later one, is the"
+        " total that it states; and it does not end before it starts.",
         {**_LEVEL, "step": "Int"},
         f"(=> (and (<= until step) {_LEVEL_OK})"
         " (and (<= since until) (= after (+ before (total_until step changes)))))",
@@ -61,7 +61,7 @@ LEMMAS = (
     ),
     Lemma(
         "levels_join",
-        "Two lists of changes that pass `level`, the second from where the first ended, pass it as one.",
+        "If two lists of changes pass `level`, the second from where the first ended, they pass it as one list.",
         {**_LEVEL, "between": "Int", "reached": "Int", "more": "Changes"},
         "(=> (and (level since before between reached ceiling changes)"
         " (level between reached until after ceiling more))"
@@ -72,7 +72,7 @@ LEMMAS = (
     ),
     Lemma(
         "level_in_block_is_enough",
-        f"A block of {BLOCK} changes that passes `level_in_block`, of what is born and what is freed, passes `level` as"
+        f"A block of {BLOCK} changes, each of bytes born and freed, that passes `level_in_block` also passes `level` as"
         " a list.",
         _BLOCK,
         f"(=> (and {_NOT_NEGATIVE} (level_in_block {' '.join(_BLOCK)}))"

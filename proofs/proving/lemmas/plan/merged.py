@@ -1,7 +1,7 @@
-"""Rows that ask at once, of what most tensors are like, what rows of any tensor would ask in more comparisons.
+"""Prove that one row about a typical tensor means what several general rows mean.
 
-Most tensors are a storage of their own, are born at the step that writes them, and are read by later steps. Of these,
-numbers that coincide stand in a row once, and the lemmas say that the row means what the longer ones mean.
+Most tensors fill a storage, are born at the step that writes them, and are read by later steps. Their rows state each
+number once where others would repeat it. The lemmas show that such a row means what the longer rows mean.
 
 Tests: `tests/unit/test_obligations_rows.py`.
 spec: V4.1, V4.3
@@ -39,8 +39,8 @@ def _integers(*names: str) -> str:
 STATEMENTS = (
     Statement(
         "what_is_its_storage_lies_inside",
-        "A tensor with the bytes, the birth and the death of its storage, from its first byte on, lies within it, and"
-        " within the steps where its lifetime does.",
+        "A tensor with the bytes, the birth and the death of its storage, from the first byte on, is within the"
+        " storage; it is within the steps if its lifetime is.",
         INSIDE + WITHIN_STEPS + _integers("b", "d", "n", "z"),
         ("(within_steps b d n)",),
         "(inside 0 z z b b d d n)",
@@ -50,8 +50,8 @@ STATEMENTS = (
     ),
     Statement(
         "what_is_used_is_written_and_read",
-        "A tensor that is born when its one write makes it, and `used` later, passes the rows of its write and of its"
-        " reads.",
+        "A tensor that is born when its one write makes it, and is `used` later, passes the rows of its write and of"
+        " its reads.",
         READS_AND_WRITES + USED + _integers("b", "d", "f", "l"),
         ("(used b d f l)",),
         "(and (writes b d b b) (reads b d b f l))",

@@ -1,7 +1,7 @@
-"""What the lemmas state of lists, as plainly as possible: every cell against every later cell, one by one.
+"""State the properties of lists as plainly as possible: every cell against every later cell, one by one.
 
-These functions are never evaluated on a plan. They are the meaning that the chains of
-`proofs.proving.lemmas.plan.chains` are proved to have. spec: T1.1, V1.1, V1.5, V5.1
+These functions are never evaluated on a plan. They are the proved meaning of the chains of
+`proofs.proving.lemmas.plan.chains`. spec: T1.1, V1.1, V1.5, V5.1
 """
 
 from __future__ import annotations
@@ -100,5 +100,7 @@ PROPERTIES = """
 (define-fun-rec size_of ((column Column)) Int
   (ite ((_ is nothing_live) column) 0 (+ 1 (size_of (others column)))))
 """
-"""SMT-LIB, to be read after `proofs.proving.lemmas.plan.chains.DEFINITIONS`; accepted by
-`proofs.proving.smt.descent`."""
+"""The definitions as SMT-LIB, accepted by `proofs.proving.smt.descent`.
+
+They follow `proofs.proving.lemmas.plan.chains.DEFINITIONS`.
+"""

@@ -1,4 +1,4 @@
-"""The storages of one slot: those that pass `tenancy` take turns in it, and fit.
+"""Prove that the storages of one slot take turns in it, and fit, if they pass `tenancy`.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V1.1, V1.2, T6.4, V5.1, V4.3
@@ -16,7 +16,7 @@ _AFTER_FIRST = {"since": "its_death"}
 LEMMAS = (
     Lemma(
         "tenants_come_later",
-        "Every storage of a slot that passes `tenancy` is born after the step from which the slot is free.",
+        "Every storage of a slot that passes `tenancy` is born after the step that ended the slot's earlier use.",
         {**_TENANCY, "step": "Int"},
         f"(=> (and (<= step since) {_TENANCY_OK}) (all_born_after step tenants))",
         over="tenants",
@@ -42,7 +42,7 @@ LEMMAS = (
     ),
     Lemma(
         "tenants_fit",
-        "Every storage of a slot that passes `tenancy` lies within the slot, at a multiple of its alignment.",
+        "Every storage of a slot that passes `tenancy` is within the slot, at a multiple of its alignment.",
         _TENANCY,
         f"(=> {_TENANCY_OK} (all_fit start size tenants))",
         over="tenants",
@@ -55,7 +55,7 @@ LEMMAS = (
     ),
     Lemma(
         "nothing_lives_before_its_turn",
-        "No storage of a slot that passes `tenancy` is live up to the step from which the slot is free.",
+        "No storage of a slot that passes `tenancy` is live up to the step that ended the slot's earlier use.",
         {**_TENANCY, "step": "Int"},
         f"(=> (and (<= step since) {_TENANCY_OK}) (= 0 (live_at step tenants)))",
         over="tenants",
@@ -64,7 +64,7 @@ LEMMAS = (
     ),
     Lemma(
         "at_most_one_tenant",
-        "At most one storage of a slot that passes `tenancy` is live at any step: slots are at least the most live.",
+        "At most one storage of a slot that passes `tenancy` is live at any step: there are at least max live slots.",
         {**_TENANCY, "step": "Int"},
         f"(=> {_TENANCY_OK} (<= (live_at step tenants) 1))",
         over="tenants",
@@ -77,7 +77,7 @@ LEMMAS = (
     ),
     Lemma(
         "tenancies_join",
-        "Two lists of storages that pass `tenancy`, the second from where the first ended, pass it as one.",
+        "If two lists of storages pass `tenancy`, the second from where the first ended, they pass it as one list.",
         {**_TENANCY, "between": "Int", "more": "Tenants"},
         "(=> (and (tenancy since between start size tenants) (tenancy between until start size more))"
         " (tenancy since until start size (join_tenants tenants more)))",

@@ -1,4 +1,4 @@
-"""The edges on one side of a storage: those that pass `tiling` are one at each of its steps; `stacking` leads up too.
+"""Prove that a storage has one edge at each of its steps on a side that passes `tiling`; `stacking` leads up too.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V1.12, V4.3
@@ -19,7 +19,7 @@ _AFTER_UP = {"since": "its_to_step"}
 LEMMAS = (
     Lemma(
         "no_edge_comes_too_early",
-        "A list of edges that passes `tiling` has none up to the step after which it starts, and ends no earlier.",
+        "A list of edges that passes `tiling` has no edge up to the step that it starts from, and ends no earlier.",
         {**_TILING, "step": "Int"},
         f"(=> {_TILING_OK} (and (<= since until) (=> (<= step since) (= 0 (edges_at step edges)))))",
         over="edges",
@@ -51,7 +51,7 @@ LEMMAS = (
     ),
     Lemma(
         "no_edge_at_another_step",
-        "A list of edges that passes `tiling` has no edge at a step at which its storage is not live.",
+        "A list of edges that passes `tiling` has no edge at any other step than those of its storage.",
         {**_TILING, "step": "Int"},
         f"(=> (and (or (<= step since) (< until step)) {_TILING_OK}) (= 0 (edges_at step edges)))",
         over="edges",
@@ -64,7 +64,7 @@ LEMMAS = (
     ),
     Lemma(
         "tilings_join",
-        "Two lists of edges that pass `tiling`, the second from where the first ended, pass it as one.",
+        "If two lists of edges pass `tiling`, the second from where the first ended, they pass it as one list.",
         {**_TILING, "between": "Int", "more": "Edges"},
         "(=> (and (tiling since between edges) (tiling between until more))"
         " (tiling since until (join_edges edges more)))",
@@ -89,8 +89,8 @@ LEMMAS = (
     ),
     Lemma(
         "what_is_stacked_begins_above",
-        "All that lies above a storage, by a list that passes `stacking`, begins at or after its end, which is no less"
-        " than 0.",
+        "Every storage above another, by a list that passes `stacking`, begins at or after the other's end, which is"
+        " at least 0.",
         _STACKING,
         f"(=> {_STACKING_OK} (and (<= 0 end) (all_begin_from end above)))",
         over="above",
@@ -102,7 +102,7 @@ LEMMAS = (
     ),
     Lemma(
         "what_begins_above_is_stacked",
-        "What begins at or after an end that is not below 0, and has a byte, is stacked on that end.",
+        "A storage that begins at or after an end that is at least 0, and has a byte, is stacked on that end.",
         {"end": "Int", "byte_of_one": "Int", "bytes_of_one": "Int"},
         "(=> (and (<= 0 end) (<= end byte_of_one) (has_bytes bytes_of_one))"
         " (stacked end byte_of_one (+ byte_of_one bytes_of_one)))",
@@ -110,7 +110,7 @@ LEMMAS = (
     ),
     Lemma(
         "stackings_join",
-        "Two lists of edges that pass `stacking`, the second from where the first ended, pass it as one.",
+        "If two lists of edges pass `stacking`, the second from where the first ended, they pass it as one list.",
         {**_STACKING, "between": "Int", "more": "Above"},
         "(=> (and (stacking since between end above) (stacking between until end more))"
         " (stacking since until end (join_above above more)))",

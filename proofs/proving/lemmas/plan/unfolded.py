@@ -1,4 +1,4 @@
-"""Rows of a few cells: what a chain says of them unfolded, without recursion, is what it says of the list.
+"""Prove that a chain of a few cells, unfolded without recursion, means the same as on the list.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V4.1, V4.3
@@ -18,7 +18,7 @@ def _lemma(of: Unfolded) -> Lemma:
     cells = "1 cell" if of.width == 1 else f"{of.width} cells"
     return Lemma(
         f"{of.name}_is_{of.chain}",
-        f"What `{of.name}` says of {cells} is what `{of.chain}` says of the list of them.",
+        f"`{of.name}` of {cells} equals `{of.chain}` of the list of them.",
         dict(of.parameters),
         f"(= ({of.name} {' '.join(name for name, _ in of.parameters)}) {text_of(of.call)})",
         mutants=(Mutant("two numbers change places", begins, f"({of.name} {second} {first}"),),

@@ -1,3 +1,4 @@
-"""Lemmas about the algorithms of the planner and the runtime, each held against its code by a test. No verdict rests on
-them. spec: V4.9, V4.11
+"""Prove lemmas about the algorithms of the planner and the runtime. No verdict rests on them.
+
+A test compares each with its code. spec: V4.9, V4.11
 """

@@ -1,7 +1,7 @@
-"""Rounding an address up to an alignment: what `align_up` of the planner computes, and when 64 bits do not hold it.
+"""Rounding an address up to an alignment: the planner's `align_up`, and when its result exceeds 64 bits.
 
-Over the integers as the code computes it, and over words of 64 bits as accelerators' runtimes do, where the truth is
-given by words of 66 bits that nothing overflows.
+The lemmas are about integers, which the code computes with, and about words of 64 bits, which accelerators' runtimes
+use. For words, the true value is a word of 66 bits, which nothing overflows.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: A1.1, A1.3, V1.2, V4.9, V4.11
@@ -14,7 +14,7 @@ from proofs.proving.lemmas.engine.statements import Mutant, Statement
 ALIGN_UP = (
     "(define-fun align_up ((offset Int) (alignment Int)) Int (* alignment (div (+ offset alignment (- 1)) alignment)))"
 )
-"""The planner's function, which a test evaluates beside it."""
+"""The planner's function. A test evaluates both."""
 
 _INTEGERS = f"{ALIGN_UP}(declare-const offset Int)(declare-const alignment Int)"
 _VALID = ("(<= 1 alignment)",)
@@ -53,9 +53,8 @@ LEMMAS = (
     ),
     Statement(
         "align_up_takes_the_quotient",
-        "What align_up multiplies by the alignment is the quotient: the multiple that it gives is the last one"
-        " not beyond"
-        " the offset and all of an alignment but one byte.",
+        "The quotient that align_up multiplies by the alignment gives the last multiple that is at most the offset"
+        " plus all but one byte of an alignment.",
         _INTEGERS, _VALID,
         "(and (<= (align_up offset alignment) (+ offset alignment (- 1)))"
         " (< (+ offset alignment (- 1)) (+ (align_up offset alignment) alignment)))",
@@ -63,7 +62,7 @@ LEMMAS = (
     ),
     Statement(
         "align_up_gives_the_least_multiple",
-        "No multiple of the alignment lies between the offset and what rounding up gives.",
+        "No multiple of the alignment is between the offset and the result of rounding up.",
         f"{_INTEGERS}(declare-const factor Int)(define-fun multiple () Int (* factor alignment))",
         (*_VALID, "(<= offset multiple)"),
         "(<= (align_up offset alignment) multiple)",
@@ -73,7 +72,7 @@ LEMMAS = (
     ),
     Statement(
         "words_round_up_as_integers_do",
-        "In words of 64 bits, rounding up by a mask gives the true value wherever adding carries nothing out.",
+        "In words of 64 bits, rounding up by a mask gives the true value if the addition does not carry out.",
         _WORDS, (*_POWER, "(not carry)"), "(= (wide rounded) truth)",
         (Mutant("the carry is not looked at", "(assume (not carry))", "(assume true)"),
          Mutant("the mask is the alignment", "(bvnot low)))\n(define-fun truth",
@@ -81,20 +80,20 @@ LEMMAS = (
     ),
     Statement(
         "a_carry_is_an_overflow",
-        "Adding carries out of 64 bits exactly where the true value, rounded up, is 2^64 or more.",
+        "The addition carries out of 64 bits exactly if the true value, rounded up, is 2^64 or more.",
         _WORDS, (), "(= carry (bvuge truth end_of_words))",
         (Mutant("compared the wrong way", "(bvult sum offset)", "(bvule sum offset)"),
          Mutant("the mask is the alignment", "(bvadd offset low)", "(bvadd offset alignment)")),
     ),
     Statement(
         "an_overflow_can_be_foreseen",
-        "The true value, rounded up, is 2^64 or more exactly where the offset exceeds what the mask leaves.",
+        "The true value, rounded up, is 2^64 or more exactly if the offset exceeds the complement of the mask.",
         _WORDS, _POWER, "(= (bvugt offset (bvnot low)) (bvuge truth end_of_words))",
         (Mutant("one offset too many", "(bvugt offset (bvnot low))", "(bvuge offset (bvnot low))"),),
     ),
     Statement(
         "words_round_up_to_the_least_multiple",
-        "The true value is at or after the offset, has the mask's bits clear, and no such word lies between them.",
+        "The true value is at or after the offset, has the mask's bits clear, and no such word is between them.",
         _WORDS, (*_POWER, "(= (bvand multiple low) (_ bv0 64))", "(bvuge multiple offset)"),
         "(and (bvuge truth (wide offset)) (= (bvand truth (wide low)) (_ bv0 66)) (bvule truth (wide multiple)))",
         (Mutant("any word counts as a multiple", "(assume (= (bvand multiple low) (_ bv0 64)))", "(assume true)"),
@@ -102,7 +101,7 @@ LEMMAS = (
     ),
     Statement(
         "an_end_overflows_exactly_where_a_sum_carries",
-        "What is placed at the offset rounded up ends at 2^64 or beyond exactly where one of the two sums carries: that"
+        "An object placed at the offset rounded up ends at 2^64 or beyond exactly if one of the two sums carries: that"
         " of rounding up, or that of the size.",
         _WORDS + "(declare-const size (_ BitVec 64))(define-fun end () (_ BitVec 64) (bvadd rounded size))"
         "(define-fun reported () Bool (or carry (bvult end rounded)))",
@@ -113,14 +112,14 @@ LEMMAS = (
     ),
     Statement(
         "powers_of_two_are_the_single_bits",
-        "A word is a power of two exactly where it is one of the 64 words with a single bit.",
+        "A word is a power of two exactly if it is one of the 64 words with a single bit.",
         _WORDS, (),
         f"(= (power_of_two alignment) (or {' '.join(f'(= alignment (_ bv{1 << k} 64))' for k in range(64))}))",
         (Mutant("zero counts as one", "(distinct word (_ bv0 64))", "true"),),
     ),
     Statement(
         "clear_bits_are_no_remainder",
-        "For each power of two, the bits below it are clear exactly where dividing by it leaves nothing.",
+        "For each power of two, the bits below it are clear exactly if division by it leaves no remainder.",
         "(declare-const offset (_ BitVec 64))", (),
         "(and " + " ".join(
             f"(= (= (bvand offset (_ bv{(1 << k) - 1} 64)) (_ bv0 64)) (= (bvurem offset (_ bv{1 << k} 64)) (_"

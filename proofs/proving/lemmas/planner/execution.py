@@ -1,11 +1,11 @@
-"""What running a plan does to bytes: a step spoils nothing that is still to be read, whatever order it writes in.
+"""Running a plan: a step overwrites no byte that is still to be read, in whatever order it writes.
 
-Memory gives each byte a value; `content` is what byte k of a storage is meant to hold. A step may write its results'
-bytes in any order and several times while it reads, so between its first and its last write memory may be anything that
-differs only in bytes of what is born at that step. With closed lifetimes this spoils no operand; with half-open ones,
-in which an operand and a result may share bytes at one step, it does. In-place results are the exception, and their
-kernel must compute each element from its own place. `tla/tmmu/ArenaExecution.tla` has the same for small plans, with
-one read or write an action.
+Memory gives each byte a value; `content` is the intended value of byte k of a storage. A step may write its results'
+bytes in any order and several times while it reads. Between its first and its last write, memory may therefore be
+anything that differs only in bytes of storages born at that step. With closed lifetimes this destroys no operand. With
+half-open ones, an operand and a result may share bytes at one step, and it does. In-place results are the exception:
+their kernel must compute each element from its own place. `tla/tmmu/ArenaExecution.tla` has the same for small plans,
+with one read or write an action.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T1.1, T3.1, T3.2, T2.10, T2.11, V1.1, V1.5, V4.9, V4.11
@@ -57,7 +57,7 @@ _WITHIN_BYTES = "(<= 0 (window t)) (<= (+ (window t) (length t)) (bytes (storage
 
 
 def _at(tensor: str) -> str:
-    """The tensor is live at the step and the byte is one of its own."""
+    """Return the formula that the tensor is live at the step and that the byte is one of its bytes."""
     start = f"(+ (offset (storage {tensor})) (window {tensor}))"
     return (
         f"(and (<= (born {tensor}) step) (<= step (dies {tensor}))"
@@ -99,17 +99,16 @@ _COMPUTES = "(forall ((k Int)) (= (after k) (ite (= k i) (element i (before i)) 
 LEMMAS = (
     Statement(
         "operands_stay_whole_during_a_step",
-        "While a step writes its results, in whatever order and however often, every byte of what was written"
-        " before and"
-        " is still to be read holds what it held.",
+        "While a step writes its results, in any order and any number of times, every byte that was written before and"
+        " is still to be read keeps its value.",
         _MEMORY, (_APART_WHERE_THEY_MEET, _LIVES, _HELD_BEFORE, _WRITES_ITS_OWN),
         _HELD_BEFORE.replace("(before ", "(after "),
         (_HALF_OPEN, _ANYWHERE), _WORLD,
     ),
     Statement(
         "what_is_read_is_what_was_written",
-        "If before a step memory holds what is written and still to be read, it does so after the step, its results"
-        " included: by induction each read finds what was written.",
+        "If memory holds, before a step, every value that is written and still to be read, it does so after the step,"
+        " its results included. By induction, each read finds the value that was written.",
         _MEMORY, (_APART_WHERE_THEY_MEET, _LIVES, _HELD_BEFORE, _WRITES_ITS_OWN, _RESULTS),
         _HELD_BEFORE.replace("(before ", "(after ").replace("(< (birth x) now) (<= now (death x))",
                                                             "(<= (birth x) now) (<= now (death x))"),
@@ -117,7 +116,7 @@ LEMMAS = (
     ),
     Statement(
         "tensors_of_storages_that_are_apart_are_apart",
-        "Tensors within their storages, in steps and in bytes, share no byte at a step of both where the storages share"
+        "Tensors within their storages, in steps and in bytes, share no byte at a step of both if the storages share"
         " none.",
         _WINDOWS,
         (f"(forall ((x Storage) (y Storage)) (=> (and (distinct x y) {_MEET})"
@@ -132,7 +131,7 @@ LEMMAS = (
     ),
     Statement(
         "a_view_shows_its_window_of_the_base",
-        "Where memory holds the base, a view finds at each of its bytes the byte of the base at its window.",
+        "If memory holds the base, a view finds at each of its bytes the byte of the base at its window.",
         """
         (declare-sort Value 0)(declare-fun memory (Int) Value)(declare-fun content (Int) Value)
         (declare-const offset Int)(declare-const bytes Int)(declare-const window Int)(declare-const length Int)
@@ -145,8 +144,8 @@ LEMMAS = (
     ),
     Statement(
         "an_in_place_result_spoils_nothing_but_its_operand",
-        "Where no other two tensors share bytes, a result that takes those of an operand which dies at this step"
-        " changes no other operand while it is written, and nothing that is read later.",
+        "If no other two tensors share bytes, a result that takes those of an operand which dies at this step changes,"
+        " while it is written, no other operand and no tensor that is read later.",
         _TAKEN,
         (_ALL_BUT_THE_PAIR_ARE_APART, "(= (born result) now)", "(<= now (dies result))", "(< (born operand) now)",
          "(= (dies operand) now)", "(= (start result) (start operand))", "(= (length result) (length operand))", _HELD,
@@ -164,8 +163,8 @@ LEMMAS = (
     ),
     Statement(
         "in_place_any_order_of_elements_is_right",
-        "A kernel that computes each element from its own place, each once and in any order, turns the operand into the"
-        " result: what is done holds the result, what is not holds the operand.",
+        "A kernel that computes each element from its own place, once each and in any order, turns the operand into"
+        " the result: elements done hold the result, the others the operand.",
         _SLICE, (_AS_FAR, _COMPUTES, "(not (done i))"),
         "(forall ((k Int)) (= (after k) (ite (or (done k) (= k i)) (element k (operand k)) (operand k))))",
         (Mutant("it reads the place beside", "(element i (before i))", "(element i (before (+ i 1)))"),

@@ -1,9 +1,9 @@
-"""The linear scan that assigns slots: what holds after each of its moves, for any storages and any slots.
+"""The linear scan that assigns slots: an invariant of its moves, for any storages and any slots.
 
-By the invariant storages that are live at one step hold different slots, and a slot was opened only where one storage
-in each of them was live at one step: slots opened are the most storages live (with `clique_bound`, no assignment has
-fewer). That the lowest free slot is taken occurs in no clause: it decides which plan is made, not whether it is right.
-For small bounds `tla/tmmu/LinearScan.tla` has the same.
+By the invariant, storages that are live at one step hold different slots. A slot was opened only at a step with one
+live storage in each slot, so that the number of slots is the most storages live. (With `clique_bound`, no assignment
+has fewer.) No clause requires that the lowest free slot is taken: that decides which plan is made, not whether it is
+right. `tla/tmmu/LinearScan.tla` has the same for small bounds.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T6.2, T6.4, V4.9, V4.11
@@ -15,9 +15,9 @@ from proofs.proving.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.proving.lemmas.engine.statements import Mutant, World
 
 EXPIRES = "(< (death x) now)"
-"""An active storage x whose slot is given back at the step `now`."""
+"""An active storage x whose slot is freed at the step `now`."""
 ALLOCATES = "(= (birth x) now)"
-"""When a storage is given its slot. Both conditions are evaluated beside the planner by a test."""
+"""The condition for a storage to get its slot. A test evaluates both conditions beside the planner."""
 _NEXT = f"""
 (any x Storage) (not (done x)) {ALLOCATES}
 (forall ((y Storage)) (=> (active y) (<= now (death y)))) ; all that can expire has
@@ -25,7 +25,8 @@ _NEXT = f"""
 
 MACHINE = Machine(
     "linear_scan",
-    "Storages that are live at one step hold different slots, and as many as slots are opened were live at one step.",
+    "Storages that are live at one step hold different slots, and for all slots that are opened there was a step with"
+    " one live storage for each.",
     """
     (declare-sort Storage 0)
     (declare-fun birth (Storage) Int)(declare-fun death (Storage) Int)""",
@@ -44,14 +45,14 @@ MACHINE = Machine(
     """
     ; Slots are numbered from 0.
     (<= 0 opened)
-    ; What is active is done, and what is done was born by now; what is no longer active has died.
+    ; Active storages are done, done storages were born by now, and those that are no longer active have died.
     (forall ((x Storage)) (=> (active x) (done x)))
     (forall ((x Storage)) (=> (done x) (<= (birth x) now)))
     (forall ((x Storage)) (=> (and (done x) (not (active x))) (< (death x) now)))
     ; Every done storage has one of the opened slots; active ones have different ones.
     (forall ((x Storage)) (=> (done x) (and (<= 0 (slot x)) (< (slot x) opened))))
     (forall ((x Storage) (y Storage)) (=> (and (active x) (active y) (distinct x y)) (distinct (slot x) (slot y))))
-    ; Free slots are opened ones in which no storage is active; in every other opened slot one is.
+    ; Free slots are opened slots without an active storage; every other opened slot has one.
     (forall ((k Int)) (=> (free k) (and (<= 0 k) (< k opened))))
     (forall ((x Storage)) (=> (active x) (not (free (slot x)))))
     (forall ((k Int)) (=> (and (<= 0 k) (< k opened) (not (free k)))
@@ -66,13 +67,13 @@ MACHINE = Machine(
     (
         MachineRule(
             "Advance",
-            "The scan goes on to a later step, at which the next storage is born.",
+            "The scan continues at a later step, the birth of the next storage.",
             "(any now') (<= now now')",
             (Without("back to an earlier step", "(<= now now')"),),
         ),
         MachineRule(
             "Expire",
-            "The slot of an active storage that died before this step is given back.",
+            "The slot of an active storage that died before this step is freed.",
             f"(any x Storage) (active x) {EXPIRES} (set (active x) false) (set (free (slot x)) true)",
             (
                 Mutant("a step early", EXPIRES, "(<= (death x) now)"),
@@ -93,7 +94,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Open",
-            "A storage that is born at this step opens a slot, where none is free.",
+            "A storage that is born at this step opens a slot, if none is free.",
             f"""{_NEXT} (forall ((k Int)) (not (free k)))
             (set (slot x) opened) (set (tenant opened) x) (set opened (+ opened 1))
             (set (clique ?k) (ite (= ?k opened) x (tenant ?k))) (set crowded now)""",

@@ -1,8 +1,8 @@
-"""Lifetimes: walking the steps in order and noting the last access covers every access, in loops too.
+"""Lifetimes: noting the last access while walking the steps in order covers every access, in loops too.
 
-The pass over the steps sets the death of a tensor to each step that reads or writes it, the last one in the end. A loop
-runs its steps again: between two moments of a run are steps that the order of the plan puts after both, so what a
-loop captures or is given has to live until the loop is left.
+The pass over the steps sets the death of a tensor to each step that reads or writes it, and so to the last one. A loop
+runs its steps again: between two moments of a run there are steps that come after both in the order of the plan. The
+captures and operands of a loop must therefore live until the loop is left.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T1.2, T1.7, T8.3, T8.4, V1.4, V4.9, V4.11
@@ -14,7 +14,7 @@ from proofs.proving.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
 
 DIES = "now"
-"""The death of a tensor after an access at the step `now`: the planner's recurrence, evaluated beside it by a test."""
+"""The death of a tensor after an access at the step `now`: the planner's recurrence, which a test evaluates too."""
 
 PASS = Machine(
     "liveness",
@@ -23,7 +23,7 @@ PASS = Machine(
     "(death (Tensor) Int) (seen (Tensor Int) Bool) (now () Int)",
     MachineRule(
         "Init",
-        "Before the first step there was no access.",
+        "Before the first step there is no access.",
         "(forall ((x Tensor) (s Int)) (not (seen x s)))",
         (Mutant("there was one", "(not (seen x s))", "(=> (< s now) (not (seen x s)))"),),
     ),
@@ -34,7 +34,8 @@ PASS = Machine(
     (
         MachineRule(
             "Access",
-            "A tensor that was written no later is accessed at this step or a later one, and dies there.",
+            "A tensor that was written by then is accessed at this step or a later one, and its death becomes that"
+            " step.",
             f"""(any t Tensor) (any now') (<= now now') (<= (birth t) now')
             (set (death t) {DIES}') (set (seen t now') true)""",
             (Without("steps out of order", "(<= now now')"),
@@ -55,8 +56,8 @@ _BEFORE_THE_READ = "(or (< iteration reads_in) (and (= iteration reads_in) (<= s
 LOOPS = (
     Statement(
         "what_a_loop_captures_is_live_at_every_moment_until_it_is_read",
-        "A value from before a loop that lives to the step at which the loop is left is live at every step that is run"
-        " before it is read, in whichever iteration that is.",
+        "A value from before a loop that lives until the loop is left is live at every step that runs before it is"
+        " read, in every iteration.",
         _LOOP,
         ("(<= birth enter)", "(<= leave death)", "(<= enter reader)", "(<= reader leave)", _INSIDE, _BEFORE_THE_READ),
         "(and (<= birth step) (<= step death))",
@@ -65,8 +66,8 @@ LOOPS = (
     ),
     Statement(
         "what_an_iteration_makes_is_live_until_it_is_read_there",
-        "A value that is made and read in one iteration is live at every step between, by its first and last access"
-        " alone.",
+        "A value that is made and read in one iteration is live at every step between, by only its first and last"
+        " access.",
         _LOOP,
         ("(<= enter birth)", "(<= birth reader)", "(<= reader death)", _INSIDE, _BEFORE_THE_READ,
          "(or (< reads_in iteration) (and (= iteration reads_in) (<= birth step)))"),

@@ -1,7 +1,8 @@
 """MiCo's pools: `tla/mico/Pools.tla` for any storages, sizes and lifetimes.
 
-Storages are assigned by size, the largest first; each to the first pool in which it overlaps no storage in time, or to
-a new one. By the invariant each pool is as large as its largest storage, the one that opened it. spec: A9.1, V4.9
+Storages are assigned by size, the largest first. Each goes to the first pool whose storages it does not overlap in
+time, or to a new one. By the invariant, each pool has the size of its largest storage, the one that opened it.
+spec: A9.1, V4.9
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _JOINS = """
 
 
 def _blocked(pools: str) -> str:
-    """In each pool before `pools`, `meets` is a storage of the pool that overlaps x in time."""
+    """Return the formula that in each pool before `pools`, `meets` is a storage that overlaps x in time."""
     return f"""(forall ((p Int)) (=> (and (<= 0 p) (< p {pools}))
       (and (joined (meets p)) (= p (pool (meets p))) (overlap x (meets p)))))"""
 
@@ -39,7 +40,7 @@ MACHINE = Machine(
     (opener (Int) Storage) (blocker (Storage Int) Storage)""",
     MachineRule(
         "Init",
-        "No storage has a pool, and there is none.",
+        "No storage has a pool, and no pool exists.",
         "(forall ((s Storage)) (not (joined s))) (= opened 0)",
         (Mutant("a pool is opened at the start", "(= opened 0)", "(= opened 1)"),),
     ),
@@ -61,7 +62,7 @@ MACHINE = Machine(
     (
         MachineRule(
             "Join",
-            "The largest storage without a pool joins the first pool in which it overlaps no storage.",
+            "The largest storage without a pool joins the first pool whose storages it does not overlap in time.",
             f"""{_JOINS} (any k Int) (<= 0 k) (< k opened)
             (forall ((t Storage)) (=> (and (joined t) (= k (pool t))) (not (overlap x t))))
             {_blocked("k")} (set (pool x) k)""",
@@ -74,7 +75,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Open",
-            "Where it overlaps a storage of each pool, it opens one of its own size.",
+            "If it overlaps a storage of each pool, it opens a pool of its size.",
             f"""{_JOINS} {_blocked("opened")} (set (pool x) opened) (set opened (+ opened 1))
             (set (bytes opened) (size x)) (set (opener opened) x)""",
             (

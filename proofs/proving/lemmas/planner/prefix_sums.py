@@ -1,7 +1,7 @@
 """Prefix sums: slots placed one behind the other, each rounded up to its alignment, pass `layout`.
 
-`placed` is the planner's rule (001, MapToVirtualAddresses), evaluated beside it by a test; what passes `layout` has no
-byte in two slots, every slot aligned, and ends at the footprint.
+`placed` is the planner's rule (001, MapToVirtualAddresses), which a test evaluates too. If slots pass `layout`, no byte
+is in two of them, every slot is aligned, and the last ends at the footprint.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: A1.1, A1.2, A3.1, V1.1, V1.2, V4.9, V4.11

@@ -1,6 +1,6 @@
-"""Sharding: cut into parts of equal size, the last one padded, each index of a dimension is in exactly one part.
+"""Sharding: each index of a dimension is in exactly one of its parts, which have equal size, the last one padded.
 
-`part` is the size of a part, and rank r holds the indices from r·part up to, and not including, (r + 1)·part.
+`part` is the size of a part. Rank r holds the indices from r·part up to, and not including, (r + 1)·part.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: V4.9, V4.11
@@ -11,7 +11,7 @@ from __future__ import annotations
 from proofs.proving.lemmas.engine.statements import Mutant, Statement
 
 PART = "(define-fun part ((size Int) (ranks Int)) Int (div (+ size ranks (- 1)) ranks))"
-"""The size of a part where dimensions that do not divide are padded; a quotient where they do."""
+"""The size of a part: the quotient, rounded up because dimensions that do not divide are padded."""
 
 _DIMENSION = """
 (declare-const size Int)(declare-const ranks Int)(declare-const width Int)
@@ -20,14 +20,14 @@ _DIMENSION = """
 
 
 def _holds(rank: str) -> str:
-    """The rank's part has the index."""
+    """Return the formula that the rank's part has the index."""
     return f"(and (<= (* {rank} width) index) (< index (+ (* {rank} width) width)))"
 
 
 LEMMAS = (
     Statement(
         "parts_are_large_enough",
-        "Parts of the size rounded up hold the dimension between them, and no smaller size would.",
+        "Parts of the size rounded up together hold the dimension, and parts of a smaller size do not.",
         f"{PART}{_DIMENSION}", ("(<= 1 ranks)", "(<= 0 size)"),
         "(and (<= size (* ranks (part size ranks))) (< (* ranks (part size ranks)) (+ size ranks)))",
         (Mutant("rounded down", "(+ size ranks (- 1))", "size"),

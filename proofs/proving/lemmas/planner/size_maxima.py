@@ -1,8 +1,8 @@
-"""The largest size over an envelope: what an upper bound of the parts gives for the whole, operation by operation.
+"""The largest size over an envelope: bounds of the parts give bounds of the whole, operation by operation.
 
 Sizes are made of dimensions by sums, differences, products, quotients rounded down, the lesser and the greater. If each
-part lies between bounds over the envelope, the whole lies between the bounds that these statements give; a bound that
-some shape reaches is the maximum.
+part is between bounds over the envelope, the whole is between the bounds that these statements give. A bound that some
+shape reaches is the maximum.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: V4.9, V4.11
@@ -21,7 +21,7 @@ _BOUNDED = ("(<= low_a a)", "(<= a high_a)", "(<= low_b b)", "(<= b high_b)")
 LEMMAS = (
     Statement(
         "a_sum_is_largest_where_both_parts_are",
-        "A sum lies between the sum of the least and the sum of the greatest values of its parts.",
+        "A sum is between the sum of the least and the sum of the greatest values of its parts.",
         _PARTS, _BOUNDED, "(and (<= (+ low_a low_b) (+ a b)) (<= (+ a b) (+ high_a high_b)))",
         (Mutant("one part is not bounded", "(assume (<= b high_b))", ""),),
     ),
@@ -35,15 +35,14 @@ LEMMAS = (
     ),
     Statement(
         "a_product_of_sizes_is_largest_where_both_are",
-        "A product of parts that are not negative lies between the products of their bounds.",
+        "A product of parts that are not negative is between the products of their bounds.",
         _PARTS, ("(<= 0 low_a)", "(<= 0 low_b)", *_BOUNDED),
         "(and (<= (* low_a low_b) (* a b)) (<= (* a b) (* high_a high_b)))",
         (Mutant("a part may be negative", "(assume (<= 0 low_b))", ""),),
     ),
     Statement(
         "a_quotient_is_largest_where_what_is_divided_is",
-        "A quotient rounded down, by a number from one up that stays the same, lies between the quotients of"
-        " the bounds.",
+        "A quotient rounded down, with a constant divisor of at least one, is between the quotients of the bounds.",
         _PARTS + "(declare-const by Int)", ("(<= 1 by)", "(<= low_a a)", "(<= a high_a)"),
         "(and (<= (div low_a by) (div a by)) (<= (div a by) (div high_a by)))",
         (Mutant("divided by a negative number", "(<= 1 by)", "(<= by (- 1))"),),

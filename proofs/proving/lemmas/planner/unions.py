@@ -1,9 +1,8 @@
 """Storages of several tensors: the union of lifetimes, the largest end and the strictest alignment serve every member.
 
-Members join one by one. A storage starts as its first member; each further one moves its birth back, its death on, its
-end out and its alignment up, by as much as it needs and no more: the witnesses are members that need each of the three
-ends. Alignments are powers of two, here words of 64 bits. The lemma of `execution` on windows assumes what is concluded
-here.
+Members join one by one. A storage starts as its first member. Each further one moves the birth, death, end and
+alignment by exactly the amount that it needs: the witnesses are members that need each of the three ends. Alignments
+are powers of two, here words of 64 bits. The lemma of `execution` about windows assumes the conclusion of this file.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T2.1, T2.2, T2.10, T2.11, V4.9, V4.11
@@ -17,7 +16,7 @@ from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
 BIRTH = "(ite (< (born x) birth) (born x) birth)"
 DEATH = "(ite (< death (dies x)) (dies x) death)"
 BYTES = "(ite (< bytes (+ (window x) (length x))) (+ (window x) (length x)) bytes)"
-"""A storage's birth, death and bytes once a member x has joined: the planner's rule, evaluated beside it by a test."""
+"""A storage's birth, death and bytes after a member x has joined: the planner's rule, which a test evaluates too."""
 
 UNION = Machine(
     "unions",

@@ -1,10 +1,10 @@
-"""Zeroing: a storage of an arena that reuses holds zeros when it is born, in the first execution and in every other.
+"""Zeroing: a storage of an arena with reuse holds zeros when it is born, in the first and in every later execution.
 
-An arena is *fresh* from the time at which it was zeroed whole until the first of its storages has died, or until steps
-run again. A storage that is born in an arena that is not fresh is zeroed then. In a fresh arena nothing need be done:
-all that was ever born there still lives, so that it shares no byte with what is born now, and no other byte was ever
-written. `owner` is, for each byte of a fresh arena that is written, the storage it belongs to. A test runs these
-rules beside the runtime; `tla/tmmu/Zeroing.tla` has them in small.
+An arena is *fresh* from the moment when all of it was zeroed until the first of its storages has died, or until steps
+run again. A storage that is born in an arena that is not fresh is zeroed at its birth. In a fresh arena no zeroing is
+needed: every storage ever born there still lives, so that it shares no byte with the new one, and no other byte was
+ever written. `owner` maps each written byte of a fresh arena to its storage. A test runs these rules beside the
+runtime; `tla/tmmu/Zeroing.tla` has them for small bounds.
 
 Tests: `tests/property/test_zeroing_is_of_the_runtime.py`.
 spec: U2.8, U2.9, U2.10, V4.9, V4.11
@@ -16,7 +16,7 @@ from proofs.proving.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.proving.lemmas.engine.statements import Mutant, World
 
 STALE = "(or again (< (death x) now))"
-"""A storage x after whose death, or after a step that runs again, its arena is fresh no more at the step `now`."""
+"""The condition for a storage x to end its arena's freshness at the step `now`: it has died, or a step runs again."""
 ZEROED = "(and (not fresh) (<= (offset x) byte) (< byte (+ (offset x) (bytes x))))"
 """A byte that is zeroed when the storage x is born."""
 _STALE_NEXT = STALE.replace("now", "now'")
@@ -24,7 +24,7 @@ _OWNED = "(and (born (owner byte)) (within byte (owner byte)))"
 
 MACHINE = Machine(
     "zeroing",
-    "In a fresh arena each byte is zero or of a storage that was born, and all that was born lives.",
+    "In a fresh arena each byte is zero or belongs to a storage that was born, and every storage that was born lives.",
     """
     (declare-sort Storage 0)(declare-sort Value 0)(declare-const zero Value)
     (declare-fun birth (Storage) Int)(declare-fun death (Storage) Int)
@@ -43,7 +43,7 @@ MACHINE = Machine(
     (
         MachineRule(
             "Birth",
-            "At its birth every byte of a storage is zero: its arena is fresh, or it is zeroed just now.",
+            "At its birth every byte of a storage is zero: its arena is fresh, or the byte is zeroed at that moment.",
             f"""(any x Storage) (=> fresh (not (born x))) (= (birth x) now) (<= now (death x))
             (any memory') (forall ((byte Int)) (= (memory' byte) (ite {ZEROED} zero (memory byte)))) (set (born x) true)
             (gives (forall ((byte Int)) (=> (within byte x) (= zero (memory' byte)))))""",
@@ -56,13 +56,13 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Write",
-            "Anything is written into storages that were born.",
+            "Any values are written into storages that were born.",
             f"""(any memory') (forall ((byte Int)) (=> (distinct (memory' byte) (memory byte)) {_OWNED}))""",
             (Without("writes go anywhere", "(distinct (memory' byte) (memory byte))"),),
         ),
         MachineRule(
             "Advance",
-            "A later step begins, or one that runs again; an arena that still counts as fresh has lost no storage.",
+            "A later step begins, or a step that runs again. An arena that still counts as fresh has lost no storage.",
             f"""(any again Bool) (any now') (any fresh') (or again (<= now now')) (=> fresh' fresh)
             (forall ((x Storage)) (=> (and (born x) {_STALE_NEXT}) (not fresh')))
             (gives (=> (and again (exists ((x Storage)) (born x))) (not fresh')))""",

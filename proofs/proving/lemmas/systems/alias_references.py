@@ -1,8 +1,8 @@
 """Reference counts of aliases: `tla/tmmu/AliasReferences.tla` for any tensors, storages and lifetimes.
 
-The static lifetime of a storage, from the first birth to the last death of its members, covers every moment at which
-its count is not zero. The witnesses number the living members of each storage from 1 to its count, so that counts are
-the numbers of living members. `free` stands for the holder of bytes that belong to no storage.
+The static lifetime of a storage, from the first birth to the last death of its members, covers every moment when its
+count is not zero. The witnesses number the living members of each storage from 1 to its count, so that counts are the
+numbers of living members. `free` represents the holder of bytes that belong to no storage.
 spec: T2.1, T3.4, T3.6, V4.9
 """
 
@@ -17,7 +17,7 @@ _LAST = "(member (home x) (count (home x)))"
 
 MACHINE = Machine(
     "alias_references",
-    "Bytes are freed exactly where no member lives, every living member finds its own, and none that is saved or read"
+    "Bytes are freed exactly if no member lives, every living member finds its own, and none that is saved or read"
     " later is overwritten.",
     """
     (declare-sort Tensor 0)(declare-sort Storage 0)(declare-const free Storage)
@@ -56,7 +56,7 @@ MACHINE = Machine(
     (
         MachineRule(
             "Make",
-            "A member is made, where the bytes are free or its storage's.",
+            "A member is made, if the bytes are free or its storage's.",
             f"""(any x Tensor) {_AVAILABLE} (= now (birth x)) (not (live x))
             (set holder (home x)) (set (live x) true) (set (count (home x)) (+ (count (home x)) 1))
             (set (place x) (+ (count (home x)) 1)) (set (member (home x) (+ (count (home x)) 1)) x)""",
@@ -75,7 +75,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "WriteOver",
-            "A result is written over a member that is not saved, where no member is read later.",
+            "A result is written over a member that is not saved, if no member is read later.",
             """(any x Tensor) (live x) (= now (death x)) (not (saved x))
             (forall ((t Tensor)) (=> (= (home t) (home x)) (<= (death t) now)))
             (set (changed x) true)""",
@@ -85,7 +85,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Proceed",
-            "The next step begins, where every tensor that died before this one is counted down.",
+            "The next step begins, if every tensor that died before this one is counted down.",
             f"{_ALL_LIVE} (set now (+ now 1))",
             (Without("dead tensors are still counted", _ALL_LIVE),),
         ),
@@ -99,8 +99,7 @@ MACHINE = Machine(
         MachineRule(
             "a_tensor_that_is_made_finds_its_bytes_available",
             "Once dead tensors are counted down, a member that is made at its birth finds the bytes free or its"
-            " storage's,"
-            " under every plan that is accepted: a plan needs no counts.",
+            " storage's, under every accepted plan: a plan needs no counts.",
             f"""(any x Tensor) (= now (birth x)) {_ALL_LIVE}
             ; accepted: of two storages with the same bytes one at most lives at this step, from first birth to last
             ; death
@@ -113,8 +112,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "a_count_that_is_not_zero_is_covered",
-            "Where a count is not zero and dead tensors are counted down, the step lies between the birth of one member"
-            " and the death of one.",
+            "If a count is not zero and dead tensors are counted down, the step is between the birth of one member and"
+            " the death of one.",
             f"""(any x Storage) {_ALL_LIVE} (distinct 0 (count x))
             (gives (exists ((t Tensor) (u Tensor))
               (and (= x (home t)) (= x (home u)) (<= (birth t) now) (<= now (death u)))))""",

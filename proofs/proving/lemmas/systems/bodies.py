@@ -1,10 +1,11 @@
-"""A loop in a program: `tla/tmmu/Bodies.tla` for any program around it, any body, any plan and any trips.
+"""A loop in a program: `tla/tmmu/Bodies.tla` for any program around it, any body, any plan and any number of trips.
 
-Steps `first` to `last` are the body's and run `trips` times; `enter` before them writes the formal inputs, `leave`
-after them reads what the body gives. `written` holds of a tensor that its slot should hold: written in this iteration
-if the body makes it, or before. `made` is the iteration of its last write. After the last step of an iteration the
-outputs become the next one's formal inputs one by one, in any order (`carried`), each from its `source`. A slot has one
-tensor at a time: its `tenant`, of the iteration `stamp`. spec: T8.1, T8.2, T8.3, T8.5, T8.8, T8.9, V4.9
+Steps `first` to `last` are the body's and run `trips` times. `enter` before them writes the formal inputs, and `leave`
+after them reads the results of the body. `written` holds of a tensor whose slot should hold it: it was written in this
+iteration if the body makes it, and otherwise before. `made` is the iteration of its last write. After the last step of
+an iteration the outputs become the next one's formal inputs one by one, in any order (`carried`), each from its
+`source`. A slot has one tensor at a time: its `tenant`, of the iteration `stamp`.
+spec: T8.1, T8.2, T8.3, T8.5, T8.8, T8.9, V4.9
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _ALL_CARRIED = "(forall ((t Tensor)) (=> (formal t) (carried t)))"
 
 MACHINE = Machine(
     "bodies",
-    "The slot of whatever is written and live holds it, in a loop as this iteration made it, under any accepted plan.",
+    "Under any accepted plan, the slot of every tensor that is written and live holds it, in a loop with the value of"
+    " this iteration.",
     """
     (declare-sort Tensor 0)(declare-sort Slot 0)
     (declare-fun slot (Tensor) Slot)(declare-fun writer (Tensor) Int)
@@ -42,13 +44,13 @@ MACHINE = Machine(
         (Mutant("a tensor is there before it is written", "(not (written t))", "(written t)"),),
     ),
     f"""
-    ; What is written was due, and what was due is written.
+    ; A tensor is written exactly if it was due.
     (forall ((t Tensor)) (=> (written t) (<= (writer t) now)))
     (forall ((t Tensor)) (=> (< (writer t) now) (written t)))
     ; Its slot holds what is written and lives, as it was last made.
     (forall ((t Tensor)) (=> (and (written t) (<= (birth t) now) (<= now (death t)))
       (and (= t (tenant (slot t))) (= (made t) (stamp (slot t))))))
-    ; In the loop: what the body makes is of this iteration, and what it is given too, or of the next once carried.
+    ; In the loop: tensors that the body makes or is given are of this iteration, or of the next once carried.
     (=> (and {_LOOPS}) (and (<= 1 trip) (<= trip trips)))
     (forall ((t Tensor)) (=> (and {_LOOPS} (inside t) (written t)) (= trip (made t))))
     (forall ((t Tensor)) (=> (and {_LOOPS} (formal t)) (= (made t) (ite (carried t) (+ trip 1) trip))))
@@ -68,8 +70,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Proceed",
-            "When a step has written all its results, the next one in the plan runs: into the loop, where its first"
-            " iteration begins, through it, and out of it after its last.",
+            "When a step has written all its results, the next one in the plan runs: into the loop, at the start of"
+            " its first iteration, through it, and out of it after its last.",
             f"""{_DONE} (not carries) (set now (+ now 1)) (any trip') (=> (= now enter) (= trip' 1))
             (=> (and {_LOOPS}) (or (= now last) (= trip' trip)))""",
             (Without("before all is written", _DONE),
@@ -80,9 +82,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Carry",
-            "When the last step of an iteration is done, and not the last iteration, an output becomes a formal"
-            " input of"
-            " the next one: its slot is no other tensor's as long as the loop lasts.",
+            "When the last step of an iteration, other than the last iteration, is done, an output becomes a formal"
+            " input of the next one. Its slot belongs to no other tensor during the loop.",
             f"""(any x Tensor) (= now last) {_DONE} (< trip trips) (formal x) (not (carried x)) (= when (+ trip 1))
             {_PUTS} (set (carried x) true) (set carries true)
             ; its source is what this iteration made
@@ -96,7 +97,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "GoRound",
-            "When all formal inputs are carried over, the body runs again, and what it made is to be made anew.",
+            "When all formal inputs are carried over, the body runs again, and must make its tensors anew.",
             f"""(= carries true) {_ALL_CARRIED} (< trip trips) (set now first) (set trip (+ trip 1))
             (set (written ?t) (and (written ?t) (not (inside ?t)))) (set (carried ?t) false) (set carries false)""",
             (Without("straight lifetimes: what is captured dies in the body", _OVER_THE_LOOP),
@@ -108,10 +109,10 @@ MACHINE = Machine(
     World({"Tensor": 3, "Slot": 2}, 0, 4),
     assumed=f"""
     (and (= (+ enter 1) first) (<= first last) (= (+ last 1) leave) (<= 1 trips))
-    ; What makes a plan an accepted one: tensors that live at one step have slots of their own.
+    ; The plan is accepted: tensors that live at one step have different slots.
     (forall ((s Tensor) (t Tensor)) {_APART})
     (forall ((t Tensor)) (and (<= (birth t) (writer t)) (<= (writer t) (death t))))
-    ; What the body captures or is given lives until the loop is left. spec: T8.3
+    ; Captures and formal inputs of the body live until the loop is left. spec: T8.3
     (forall ((t Tensor)) (=> (or (formal t) (and (<= (writer t) enter) (<= first (death t)))) {_OVER_THE_LOOP}))
     (forall ((t Tensor)) (=> (formal t) (= enter (writer t))))
     ; What becomes a formal input is made in the body, has bytes of its own, and lives until the loop is left. spec:
@@ -121,9 +122,8 @@ MACHINE = Machine(
     promises=(
         MachineRule(
             "a_read_finds_what_its_iteration_wrote",
-            "A step that reads a tensor that was due before finds it in its slot; and in the loop, what the"
-            " body makes or"
-            " is given is of this very iteration.",
+            "A step that reads a tensor that was due before finds it in its slot. In the loop, tensors that the body"
+            " makes or is given are of this iteration.",
             f"""(any x Tensor) (< (writer x) now) (<= now (death x)) (not carries)
             (gives (and (= x (tenant (slot x))) (= (made x) (stamp (slot x)))
               (=> (and {_LOOPS} (or (inside x) (formal x))) (= trip (stamp (slot x))))))""",
@@ -131,9 +131,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "what_a_loop_captured_is_whole_in_each_iteration",
-            "What was written before a loop and is read in it is in its slot at each of its steps, also at"
-            " those after its"
-            " last reader.",
+            "A tensor that was written before a loop and is read in it is in its slot at each of the loop's steps,"
+            " even after its last reader.",
             f"""(any x Tensor) (<= (writer x) enter) (<= first (death x)) {_LOOPS} (gives (= x (tenant (slot x))))""",
             (Without("straight lifetimes: what is captured dies in the body", _OVER_THE_LOOP),),
         ),

@@ -1,9 +1,9 @@
 """The cache that grows: `tla/foundry/CacheGrowth.tla` for any heads, blocks, budgets and lengths.
 
 The place of a token of a head is `head * capacity + position`. By the first statement no two tokens share a place,
-whatever the capacity; so a place at a capacity has one head and one position, and the machine has functions of a
-capacity for just that: `place`, `head_of` and `position_of`. The machine is the cache of one session. What the budget
-of several needs is a statement by itself; sums over sessions are those of `totals`.
+whatever the capacity. A place at a capacity therefore has one head and one position, and the machine has functions of a
+capacity for exactly these: `place`, `head_of` and `position_of`. The machine is the cache of one session. The budget of
+several caches is a separate statement; sums over sessions are those of `totals`.
 spec: V4.9, FD4.3, FD4.8, FD4.9, FD4.11
 """
 
@@ -44,8 +44,9 @@ ARITHMETIC = (
     ),
     Statement(
         "a_growing_cache_keeps_to_blocks_and_budget",
-        "The bytes to which a cache grows are of whole blocks, more than the old ones, and with those of the other"
-        " caches within the budget; with all that is kept they are within it in strict mode, else within twice of it.",
+        "A cache grows to whole blocks of bytes, more than before, and is within the budget together with the other"
+        " caches. With all buffers that are kept, they are within the budget in strict mode, and within twice the"
+        " budget otherwise.",
         _SIZES,
         ("(<= 1 block)", "(<= 0 capacity)", _IN_BLOCKS, "(<= 0 kept)", "(<= kept others)", _DOWN,
          "(< capacity required)", _UP, _ALLOWED),
@@ -79,8 +80,8 @@ _UNREAD = "(forall ((c Command)) (=> (< 0 (in_flight c)) (distinct (of c) kept_c
 
 MACHINE = Machine(
     "cache_growth",
-    "Every token of every head is where a reader looks for it once its pass has ended, while the cache grows too; what"
-    " a pass in flight reads is there, and a copy in flight has a buffer to write to.",
+    "Every token of every head is where a reader looks for it once its pass has ended, even while the cache grows. A"
+    " pass in flight finds what it reads, and a copy in flight has a buffer to write to.",
     """
     (declare-sort Token 0)(declare-fun token (Int Int) Token)(declare-const heads Int)
     (declare-fun place (Int Int Int) Int)(declare-fun head_of (Int Int) Int)(declare-fun position_of (Int Int) Int)
@@ -131,14 +132,14 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Blit",
-            "The copy of a head is submitted, where there is something to copy.",
+            "The copy of a head is submitted, if there is something to copy.",
             "(any x Int) (= growing true) (< 0 length) (<= 0 x) (< x heads) (not (filled x)) (set (copying x) true)",
             (Without("without a buffer to write to", "(= growing true)"),
              Without("of a head that is copied", "(not (filled x))")),
         ),
         MachineRule(
             "Copy",
-            "The row of one head is copied to where it begins in the larger buffer, after all passes that write.",
+            "The row of one head is copied to its new place in the larger buffer, after all passes that write.",
             f"(any x Int) (copying x) {_STILL} {_IN_NEW} (set (filled x) true) (set (copying x) false)",
             (Mutant("one copy, rows as they lay", "(cache (place capacity x (position_of larger ?b)))", "(cache ?b)"),
              Mutant("the last token is left out", "(< (position_of larger ?b) length)",
@@ -154,7 +155,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Switch",
-            "When all heads are copied, the new buffer is the cache, at its own capacity, and the old one is kept.",
+            "When all heads are copied, the new buffer becomes the cache, with its capacity, and the old one is kept.",
             f"""(= growing true) (or (= length 0) (forall ((h Int)) (=> (and (<= 0 h) (< h heads)) (filled h))))
             {_STILL} (any next') (any filled') (any larger') (set (cache ?b) (next ?b)) (set kept (< 0 capacity))
             (set kept_capacity capacity) (set capacity larger) (set growing false)""",
@@ -166,13 +167,13 @@ MACHINE = Machine(
         ),
         MachineRule(
             "GiveBack",
-            "The old buffer is given back when no pass in flight reads it.",
+            "The old buffer is released when no pass in flight reads it.",
             f"(= kept true) {_UNREAD} (set kept false) (any kept_capacity')",
             (Without("while it is read", _UNREAD),),
         ),
         MachineRule(
             "Fail",
-            "Where memory or a copy cannot be had, the old cache stands as it was, once no copy is in flight.",
+            "If memory or a copy is unavailable, the old cache remains unchanged, once no copy is in flight.",
             "(= growing true) (forall ((h Int)) (not (copying h))) (any next') (any filled') (any larger')"
             " (set growing false)",
             (Mutant("the old cache is given up first", "(set growing false)", "(set growing false) (any cache')"),
@@ -181,7 +182,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Pass",
-            "A pass is submitted, which writes tokens behind those that are there, or none while the cache grows.",
+            "A pass is submitted, which appends tokens, or no tokens while the cache grows.",
             """(any x Command) (< 0 capacity) (= (of x) capacity) (= (first x) length) (<= 0 (count x))
             (<= (+ length (count x)) capacity) (=> growing (= 0 (count x)))
             (set (in_flight x) (+ (in_flight x) 1)) (set length (+ length (count x)))
@@ -193,7 +194,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "End",
-            "A pass ends, and what it writes is there, each token in the row of its head.",
+            "A pass ends. Its tokens are there, each in the row of its head.",
             """(any x Command) (< 0 (in_flight x)) (set (in_flight x) (- (in_flight x) 1))
             (set (cache ?b) (ite (and (<= (first x) (position_of capacity ?b))
               (< (position_of capacity ?b) (+ (first x) (count x))) (< (head_of capacity ?b) heads))
@@ -205,13 +206,13 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Truncate",
-            "Tokens are taken back.",
+            "Tokens are removed from the end.",
             "(any rest Int) (not growing) (<= 0 rest) (< rest length) (set length rest)",
             (Without("more than there are", "(< rest length)"), Without("while it grows", "(not growing)")),
         ),
         MachineRule(
             "Close",
-            "The cache is given back, when nothing is in flight.",
+            "The cache is released, when nothing is in flight.",
             """(not growing) (not kept) (forall ((c Command)) (= 0 (in_flight c))) (set capacity 0) (set length 0)
             (any cache')""",
             (Without("while it is read", "(forall ((c Command)) (= 0 (in_flight c)))"),
@@ -220,7 +221,7 @@ MACHINE = Machine(
     ),
     World({"Token": 2, "Command": 2}, 0, 2),
     assumed="""
-    ; Every token has a place of its own, at each capacity.
+    ; No two tokens have one place, at any capacity.
     (forall ((c Int) (h Int) (p Int)) (=> (and (<= 0 h) (< h heads) (<= 0 p) (< p c))
       (and (= h (head_of c (place c h p))) (= p (position_of c (place c h p))))))""",
     witnesses=("writer",),

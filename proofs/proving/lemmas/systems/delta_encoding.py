@@ -1,9 +1,9 @@
 """Vectors stored as differences: `tla/mnemosyne/DeltaEncoding.tla` for any number of vectors and any width.
 
-`back` is what a reader makes of the lossless records, `near` what it makes of the lossy ones: of the first record the
-vector itself, then the one before and the record together. That differences of patterns wrap and give back what they
-were taken of, and that a rounded difference is within half a step, are statements by themselves; the machine assumes
-of `difference`, `sum` and `nearest` no more than these state. spec: V4.9
+`back` is the reader's reconstruction from the lossless records, and `near` that from the lossy ones. From the first
+record it is the vector itself, and then the one before and the record together. Two separate statements show that
+differences of patterns wrap and can be undone, and that a rounded difference is within half a step. The machine assumes
+no more of `difference`, `sum` and `nearest` than these state. spec: V4.9
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
 ARITHMETIC = (
     Statement(
         "a_difference_is_a_pattern",
-        "The difference of two patterns modulo their number is their difference as integers, or that and their number:"
-        " a pattern in any case.",
+        "The difference of two patterns, modulo the number of patterns, is their difference as integers or that plus"
+        " the number: always a pattern.",
         "(declare-const modulus Int)(declare-const v Int)(declare-const a Int)",
         ("(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)"),
         "(and (<= 0 (mod (- v a) modulus)) (< (mod (- v a) modulus) modulus)"
@@ -26,7 +26,7 @@ ARITHMETIC = (
     ),
     Statement(
         "a_difference_gives_its_vector_back",
-        "Added to what it was taken of, modulo the number of patterns, a difference gives back what it was taken from.",
+        "Adding a difference to its subtrahend, modulo the number of patterns, gives its minuend.",
         "(declare-const modulus Int)(declare-const v Int)(declare-const a Int)(declare-const d Int)",
         ("(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)",
          "(= d (ite (<= a v) (- v a) (+ (- v a) modulus)))"),
@@ -61,7 +61,7 @@ _STAYS = "\n".join(
 
 MACHINE = Machine(
     "delta_encoding",
-    "A reader gets every vector back, of rounded records within half a step, and what is synced stays.",
+    "A reader gets every vector back exactly, or within half a step from rounded records, and synced records remain.",
     """
     (declare-const modulus Int)(declare-const step Int)
     (declare-fun difference (Int Int) Int)(declare-fun sum (Int Int) Int)(declare-fun nearest (Int) Int)""",
@@ -79,7 +79,7 @@ MACHINE = Machine(
     ; Vectors are patterns, and so are the lossless records.
     (forall ((i Int)) (=> (and (<= 1 i) (<= i length))
       (and (<= 0 (vector i)) (< (vector i) modulus) (<= 0 (exact i)) (< (exact i) modulus))))
-    ; A reader begins with the first record, and goes on from what it has.
+    ; A reader begins with the first record, and continues from the vector that it has.
     (=> (<= 1 length) (and (= (back 1) (exact 1)) (= (near 1) (rounded 1))))
     (forall ((i Int) (j Int)) (=> (and (<= 1 i) (= j (+ i 1)) (<= j length)) (= (back j) (sum (back i) (exact j)))))
     (forall ((i Int) (j Int)) (=> (and (<= 1 i) (= j (+ i 1)) (<= j length)) (= (near j) (+ (near i) (rounded j)))))
@@ -91,7 +91,7 @@ MACHINE = Machine(
     (
         MachineRule(
             "Begin",
-            "A first vector is stored as it is in both modes.",
+            "A first vector is stored unchanged in both modes.",
             f"""(any v Int) (<= 0 v) (< v modulus) (= length 0) (set length 1)
             {" ".join(f"(set ({name} 1) v)" for name in _RECORDS)}""",
             (Without("no pattern", "(< v modulus)"), Without("in place of another", "(= length 0)"),
@@ -99,8 +99,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Extend",
-            "A vector is stored as its difference from the one before, and as the rounded difference from what a reader"
-            " makes of that.",
+            "A vector is stored as its difference from the one before, and as the rounded difference from the vector"
+            " that a reader reconstructs.",
             f"""(any v Int) (<= 0 v) (< v modulus) (<= 1 length) (set length {_AT}) (set (vector {_AT}) v)
             (set (exact {_AT}) {_DIFFERENCE}) (set (rounded {_AT}) {_CLOSED_LOOP}) {_READS_ON}""",
             (Mutant("from the first", _DIFFERENCE, "(difference v (vector 1))"),
@@ -125,7 +125,7 @@ MACHINE = Machine(
     World({}, 0, 3),
     assumed="""
     (<= 0 step)
-    ; What the second statement proves, of all patterns, and the third, of all differences.
+    ; The conclusions of the second statement, for all patterns, and of the third, for all differences.
     (forall ((v Int) (a Int)) (=> (and (<= 0 v) (< v modulus) (<= 0 a) (< a modulus))
       (and (<= 0 (difference v a)) (< (difference v a) modulus) (= v (sum a (difference v a))))))
     (forall ((y Int)) (and (<= (* 2 (- (nearest y) y)) step) (<= (* 2 (- y (nearest y))) step)))""",

@@ -1,8 +1,8 @@
 """Eviction: `tla/mnemosyne/Eviction.tla` for any pages, accesses, weights, room and pins.
 
-A page has the score `unit * last access + share * resident pages * weight`: the document's λ is a unit of twice the
-largest weight and a share of 1, and any other positive ones will do. The witnesses number the resident pages from 1 to
-`count`, so that it is their number. Room is `most` where it has not shrunk. spec: V4.9
+A page has the score `unit * last access + share * resident pages * weight`. The document's λ is a unit of twice the
+largest weight and a share of 1; any other positive values work too. The witnesses number the resident pages from 1 to
+`count`, so that it is their number. Room is `most` unless it has shrunk. spec: V4.9
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _IS_NOT_MORE = """(gives (not (and (<= (last y) (last x)) (<= (weight y) (weight
 
 MACHINE = Machine(
     "eviction",
-    "No more pages are resident than there is room for unless room shrinks, none comes in beyond it, and none that is"
-    " pinned goes.",
+    "The number of resident pages exceeds the room only after room shrinks, no page comes in beyond it, and no pinned"
+    " page goes.",
     """
     (declare-sort Page 0)(declare-fun number (Page) Int)
     (declare-const most Int)(declare-const unit Int)(declare-const share Int)(declare-const max_weight Int)""",
@@ -34,7 +34,7 @@ MACHINE = Machine(
     (clock () Int) (count () Int) (room () Int) (place (Page) Int) (page (Int) Page)""",
     MachineRule(
         "Init",
-        "No page is resident and none was touched, whatever attention they get.",
+        "No page is resident or was touched, whatever attention they get.",
         """
         (<= 0 room) (<= room most) (= clock 0) (= count 0) (forall ((p Page)) (and (= 0 (last p)) (not (resident p))
           (not (pinned p)) (not (waits p)) (<= 0 (weight p)) (<= (weight p) max_weight)))""",
@@ -46,10 +46,10 @@ MACHINE = Machine(
     (<= 0 count)
     (forall ((p Page)) (=> (resident p) (and (<= 1 (place p)) (<= (place p) count) (= p (page (place p))))))
     (forall ((k Int)) (=> (and (<= 1 k) (<= k count)) (and (resident (page k)) (= k (place (page k))))))
-    ; KeepsToItsRoom: as long as there is the most.
+    ; KeepsToItsRoom: while the room is the most.
     (<= room most)
     (<= count most)
-    ; What is pinned is resident.
+    ; Pinned pages are resident.
     (forall ((p Page)) (=> (pinned p) (resident p)))
     ; No page was touched after now.
     (<= 0 clock) (forall ((p Page)) (and (<= 0 (last p)) (<= (last p) clock)))
@@ -65,14 +65,14 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Fault",
-            "Pages wait that are not resident, or wait no more.",
+            "Pages that are not resident begin to wait, or stop waiting.",
             "(any waits') (forall ((p Page)) (=> (waits' p) (not (resident p))))",
             (Without("pages that are resident", "(=> (waits' p) (not (resident p)))"),),
             module=("Fault", "Refuse", "Fail"),
         ),
         MachineRule(
             "Bring",
-            "A page that waits becomes resident where there is room.",
+            "A page that waits becomes resident, if there is room.",
             f"""(any x Page) (waits x) (< count room) (set (resident x) true) (set count (+ count 1)) {_TICKS}
             (set (last x) (+ clock 1)) (set (waits x) false) (set (place x) (+ count 1))
             (set (page (+ count 1)) x)""",
@@ -82,7 +82,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Evict",
-            "Where pages wait and the room is full, the page with the least score goes of those that are not pinned.",
+            "If pages wait and the room is full, the unpinned page with the least score goes.",
             f"(any x Page) (exists ((p Page)) (waits p)) (<= count room) {_FREE} {_VICTIM} {_GOES}",
             (Without("a page that is not resident", "(resident x)"),
              Without("a page that is pinned", "(not (pinned x))"),
@@ -90,21 +90,21 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Relieve",
-            "Where room has shrunk, the least attended page goes of those that are not pinned, and fewer are resident.",
+            "If room has shrunk, the least attended unpinned page goes, and fewer are resident.",
             f"(any x Page) (< room count) {_FREE} {_LEAST_ATTENDED} {_GOES} (gives (< count' count))",
             (Without("a page that is pinned", "(not (pinned x))"),
              Without("the count stays", "(set count (- count 1))")),
         ),
         MachineRule(
             "Drop",
-            "A page that is not pinned is given up and forgotten.",
+            "An unpinned page is dropped and its history discarded.",
             f"(any x Page) {_NONE_WAITS} {_FREE} {_GOES} (set (last x) 0) (set (weight x) 0)",
             (Without("a page that is pinned", "(not (pinned x))"),
              Mutant("touched in the future", "(set (last x) 0)", "(set (last x) (+ clock 1))")),
         ),
         MachineRule(
             "Pin",
-            "A resident page is pinned, or pinned no more.",
+            "A resident page becomes pinned, or unpinned.",
             f"(any x Page) (any looks Bool) {_NONE_WAITS} (resident x) (set (pinned x) looks)",
             (Without("a page that is not resident", "(resident x)"),),
             module=("Pin", "Unpin"),
@@ -117,7 +117,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Limit",
-            "There is more or less room, up to the most.",
+            "The room grows or shrinks, up to the most.",
             "(any room') (<= room' most)",
             (Without("more than the most", "(<= room' most)"),),
         ),
@@ -131,7 +131,7 @@ MACHINE = Machine(
     promises=(
         MachineRule(
             "no_two_pages_are_to_be_evicted",
-            "Two pages each of which goes before the other are one: of those with one score, the lowest goes.",
+            "If each of two pages goes before the other, they are one page: of those with one score, the lowest goes.",
             """(any x Page) (any y Page) (forall ((p Page) (q Page)) (=> (= (number p) (number q)) (= p q)))
             (goes_before x y) (goes_before y x) (gives (= x y))""",
             (Mutant("ties go together", "(goes_before x y)", "(<= (score x) (score y))"),
@@ -140,8 +140,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "of_one_page_more_there_is_one_to_be_evicted",
-            "If of some pages one goes before any other, there is such a page also with one page more: so there is one"
-            " wherever a page is resident.",
+            "If some pages include one that goes before all others, so do these pages with one more. Therefore one"
+            " exists whenever a page is resident.",
             """(any x Page) (any y Page) (any among (Page) Bool)
             (forall ((q Page)) (=> (among q) (goes_before x q)))
             (gives (or (forall ((q Page)) (=> (or (among q) (= q y)) (goes_before x q)))
@@ -152,8 +152,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "no_page_is_evicted_before_one_that_it_dominates",
-            "The page that is evicted is not at least as recent and at least as attended as one that stays, one of them"
-            " strictly.",
+            "An evicted page is never at least as recent and at least as attended as a page that stays, with one of"
+            " them strict.",
             f"""(any x Page) (any y Page) (<= 1 unit) (<= 1 share) {_FREE} (resident y) (not (pinned y)) {_VICTIM}
             {_IS_NOT_MORE}""",
             (Mutant("minus sign", "(+ (* unit (last p))", "(- (* unit (last p))"),
@@ -164,7 +164,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "no_page_is_given_back_before_one_that_it_dominates",
-            "Nor is the page that goes where room has shrunk.",
+            "The same holds for a page that goes because room has shrunk.",
             f"""(any x Page) (any y Page) {_FREE} (resident y) (not (pinned y)) {_LEAST_ATTENDED}
             {_IS_NOT_MORE}""",
             (Mutant("the most attended", "(< (weight x) (weight q))", "(> (weight x) (weight q))"),
@@ -173,7 +173,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "a_page_may_outlive_a_more_recent_one",
-            "It is not always the least recent page that goes: where it is attended enough, another one does.",
+            "The least recent page does not always go: if it is attended enough, another one does.",
             """(any x Page) (any y Page) (<= 1 unit) (<= 1 count) (< (last x) (last y))
             (< (* unit (- (last y) (last x))) (* share count (- (weight x) (weight y))))
             (gives (< (score y) (score x)))""",
@@ -187,7 +187,7 @@ MACHINE = Machine(
     (=> (and (<= count room) (<= room room')) (<= count' room'))
     ; NothingComesInBeyond the room.
     (=> (exists ((p Page)) (and (resident' p) (not (resident p)))) (<= count' room'))
-    ; What is pinned stays.
+    ; Pinned pages stay.
     (forall ((p Page)) (=> (pinned p) (resident' p)))""",
     witnesses=("place", "page"),
 )  # fmt: skip

@@ -1,10 +1,10 @@
 """Mapped regions: `tla/mnemosyne/MappedRegions.tla` for any regions, tiles, pages, pins and limits.
 
-A region has `size` tiles, 0 where it is closed, and `pages` pages from page `base` on, which is the tile `first`;
-`there` of them are mapped. `used` is the tiles that the program counts; `working`, which follows what is there of each
-region, is the document's working set: that it is their sum is what `totals` proves. So are `held`, the tiles that are
-pinned, and `coming`, those that are wanted. `room` is the tiles that are within the bound, and `most` the room of the
-most memory that there is. spec: V4.9
+A region has `size` tiles, or 0 if it is closed, and `pages` pages from page `base` on, which is the tile `first`;
+`there` of them are mapped. `used` is the number of tiles that the program counts. `working`, which follows the mapped
+tiles of each region, is the document's working set; `totals` proves that it is their sum. The same holds for `held`,
+the tiles that are pinned, and `coming`, those that are wanted. `room` is the number of tiles within the bound, and
+`most` the room of the most memory that there is. spec: V4.9
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RELEASES = f"""(set (mapped x j) false) (set used (- used 1)) (set (there x) (-
 ARITHMETIC = (
     Statement(
         "a_region_begins_at_the_first_tile_of_what_was_reserved",
-        "Rounded up to a tile, a range that is a tile longer than what is wanted holds all of it.",
+        "A range that is one tile longer than the request holds all of it from the first tile boundary on.",
         "(declare-const tile Int)(declare-const reserved Int)(declare-const wanted Int)(declare-const k Int)",
         ("(<= 1 tile)", "(= k (div (+ reserved tile (- 1)) tile))"),
         "(and (<= reserved (* tile k)) (< (* tile k) (+ reserved tile))"
@@ -37,7 +37,7 @@ ARITHMETIC = (
     ),
     Statement(
         "whole_tiles_within_the_bound",
-        "As many tiles as 7/10 of memory hold whole are within the bound, and one more is not.",
+        "The number of whole tiles that 7/10 of memory can hold is within the bound, and one more is not.",
         "(declare-const tile Int)(declare-const memory Int)(declare-const room Int)(declare-const tiles Int)",
         ("(<= 1 tile)", "(<= (* 10 tile room) (* 7 memory))", "(< (* 7 memory) (+ (* 10 tile room) (* 10 tile)))"),
         "(= (<= tiles room) (<= (* 10 tile tiles) (* 7 memory)))",
@@ -50,8 +50,8 @@ ARITHMETIC = (
 
 MACHINE = Machine(
     "mapped_regions",
-    "Regions are apart, begin at tiles and are counted; what is within the bound stays so until memory shrinks, nothing"
-    " is admitted over it, and nothing goes for what is then refused.",
+    "Regions are apart, begin at tiles and are counted. Mapped tiles stay within the bound until memory shrinks, none"
+    " is admitted beyond it, and no tile is released for a request that is then refused.",
     "(declare-sort Region 0)(declare-const tile Int)(declare-const max_region Int)(declare-const most Int)",
     """
     (size (Region) Int) (pages (Region) Int) (base (Region) Int) (first (Region) Int) (there (Region) Int)
@@ -59,7 +59,7 @@ MACHINE = Machine(
     (used () Int) (working () Int) (held () Int) (coming () Int) (room () Int) (gave_way () Bool) (refused () Bool)""",
     MachineRule(
         "Init",
-        "No region is open, and no tile mapped, counted, pinned or wanted.",
+        "No region is open, and no tile is mapped, counted, pinned or wanted.",
         f"""
         (<= 0 room) (<= room most) (<= 0 max_region)
         (forall ((r Region)) (and (= 0 (size r)) (= 0 (pages r)) (= 0 (there r))))
@@ -73,7 +73,7 @@ MACHINE = Machine(
     ; No region is larger than the largest: half of the document's Inv_1.
     (forall ((r Region)) (and (<= 0 (size r)) (<= (size r) max_region)))
     (<= 0 max_region) (<= coming max_region)
-    ; What is mapped is of a region that is open, and what is pinned is mapped.
+    ; Mapped tiles are of open regions, and pinned tiles are mapped.
     (forall ((r Region) (t Int)) (=> (mapped r t) (and (<= 1 t) (<= t (size r)))))
     (forall ((r Region) (t Int)) (and (<= 0 (pins r t)) (=> (< 0 (pins r t)) (mapped r t))))
     (forall ((r Region) (t Int)) (=> (wanted r t) (not (mapped r t))))
@@ -83,9 +83,9 @@ MACHINE = Machine(
     ; RegionsDisjoint: no page is of two regions.
     (forall ((r Region) (t Region)) (=> (and (distinct r t) (< 0 (size r)) (< 0 (size t)))
       (or (<= (+ (base r) (pages r)) (base t)) (<= (+ (base t) (pages t)) (base r)))))
-    ; CountIsExact: what is counted is what is mapped.
+    ; CountIsExact: exactly the mapped tiles are counted.
     (= used working)
-    ; The bound of Inv_1, as long as memory has not shrunk.
+    ; The bound of Inv_1, until memory shrinks.
     (<= room most)
     (<= working most)
     ; RefusedMovesNothing: what gives way does so for what fits beside what is pinned.
@@ -94,7 +94,7 @@ MACHINE = Machine(
     (
         MachineRule(
             "Want",
-            "Tiles are asked for that are not mapped, as many as a region has at most.",
+            "Unmapped tiles are requested, at most the number that a region has.",
             f"""(any wanted') (any coming') {_NONE_WANTED} (<= coming' max_region)
             (forall ((r Region) (t Int)) (=> (wanted' r t) (not (mapped r t)))) (set gave_way false)
             (set refused false)""",
@@ -105,7 +105,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Refuse",
-            "What does not fit beside what is pinned is refused.",
+            "A request that does not fit beside the pinned tiles is refused.",
             f"{_SOME_WANTED} (< room (+ held coming)) {_GIVEN_UP} (set refused true)",
             (Without("what fits", "(< room (+ held coming))"),
              Mutant("what fits when others have gone", "(< room (+ held coming))", "(< room (+ used coming))")),
@@ -118,7 +118,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Place",
-            "A region that is wanted is placed at a tile inside pages that are free.",
+            "A wanted region is placed at a tile inside free pages.",
             f"""(any x Region) (any reserved Int) (any k Int) (<= 1 tile) (< 0 coming) (= 0 (size x)) {_FREE}
             (<= reserved (* tile k)) (< (* tile k) (+ reserved tile))
             (set (size x) coming) (set (pages x) (* tile coming)) (set (base x) (* tile k)) (set (first x) k)""",
@@ -128,7 +128,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Map",
-            "A tile that is wanted is mapped while there is room.",
+            "A wanted tile is mapped while there is room.",
             f"""(any x Region) (any j Int) (wanted x j) (<= 1 j) (<= j (size x)) (< used room) (set (mapped x j) true)
             (set (wanted x j) false) (set coming (- coming 1)) (set used (+ used 1)) (set (there x) (+ (there x) 1))
             {_FOLLOWS}""",
@@ -138,7 +138,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Evict",
-            "For what is wanted and fits beside what is pinned, a tile that is not pinned is released.",
+            "For a request that fits beside the pinned tiles, an unpinned tile is released.",
             f"""(any x Region) (any j Int) (mapped x j) (= 0 (pins x j)) {_SOME_WANTED} {_FITS} (set gave_way true)
             {_RELEASES}""",
             (Without("evicts what is pinned", "(= 0 (pins x j))"), Without("before it refuses", _FITS),
@@ -147,14 +147,14 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Relieve",
-            "Over the bound a tile that is not pinned is released, and less is mapped.",
+            "Over the bound an unpinned tile is released, and less is mapped.",
             f"""(any x Region) (any j Int) (mapped x j) (= 0 (pins x j)) (< room used) {_RELEASES}
             (gives (< used' used))""",
             (Without("of what is pinned", "(= 0 (pins x j))"), Without("does not count down", "(set used (- used 1))")),
         ),
         MachineRule(
             "Pin",
-            "A tile that is mapped is pinned once more.",
+            "A mapped tile is pinned once more.",
             f"""(any x Region) (any j Int) {_NONE_WANTED} (mapped x j) (set (pins x j) (+ (pins x j) 1))
             (set held (+ held (ite (= 0 (pins x j)) 1 0)))""",
             (Without("a tile that is not mapped", "(mapped x j)"),),
@@ -168,7 +168,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Close",
-            "A region of which no tile is pinned is closed, and all that was mapped of it is not.",
+            "A region without pinned tiles is closed, and its tiles are unmapped.",
             f"""(any x Region) {_NONE_WANTED} (forall ((t Int)) (= 0 (pins x t))) (set (mapped x ?t) false)
             (set (size x) 0) (set (pages x) 0) (set (base x) 0) (set (first x) 0) (set used (- used (there x)))
             (set (there x) 0) {_FOLLOWS} (<= 0 (there x))""",
@@ -177,7 +177,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Limit",
-            "Memory shrinks, also under what is mapped, or there is more again.",
+            "Memory shrinks, even below what is mapped, or grows again.",
             f"(any room') {_NONE_WANTED} (<= room' most)",
             (Without("more than the most", "(<= room' most)"),),
         ),
@@ -190,7 +190,7 @@ MACHINE = Machine(
     (=> (< used used') (<= used' room'))
     ; RefusedDoesNotFit.
     (=> (and refused' (not refused)) (< room (+ held coming)))
-    ; PinnedStays: what is pinned stays where it is.
+    ; PinnedStays: pinned tiles stay at their places.
     (forall ((r Region) (t Int)) (=> (< 0 (pins r t)) (and (mapped' r t) (= (base' r) (base r)))))""",
 )  # fmt: skip
 LEMMAS = (*ARITHMETIC, *MACHINE.lemmas())

@@ -1,9 +1,9 @@
 """A plan from its making to its end: `tla/tmmu/PlanLifecycle.tla` for any plans, shapes, crashes and damage.
 
-`hash` is any function, and a file may state any: that plans with one hash are one plan is asked for nowhere. `fits`
-holds of the shapes for which a plan was made. `former` is the plan that stands by while a new one is applied. Of a file
-that is there (`aside`, `kept`) the plan, the hash that it states, the number of iterations and whether it is whole are
-known. spec: P1.4, V1.8, V4.9
+`hash` is any function, and a file may state any hash. Nothing assumes that plans with one hash are one plan. `fits`
+holds of the shapes that a plan was made for. `former` is the plan that stands by while a new one is applied. An
+existing file (`aside`, `kept`) has a plan, a stated hash, a number of iterations, and whether it is whole.
+spec: P1.4, V1.8, V4.9
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _OF_P = "(any p Plan) (set loaded p) (set stated (hash p)) (set phase Planned) (
 
 MACHINE = Machine(
     "plan_lifecycle",
-    "No plan is in force whose hash differs or that does not fit its shape, and what is acknowledged as safe is in a"
-    " whole checkpoint.",
+    "No plan is in force whose hash differs or that does not fit its shape, and everything that is acknowledged as"
+    " safe is in a whole checkpoint.",
     """
     (declare-datatypes ((Phase 0)) (((Down) (Planned) (Applied) (Safepoint) (Running) (Refused))))
     (declare-sort Plan 0)(declare-sort Shape 0)(declare-sort Hash 0)
@@ -57,14 +57,14 @@ MACHINE = Machine(
     (=> (and stands_by (= phase Planned)) {_RECOMPUTES})
     ; CheckpointIsWhole.
     (=> kept kept_whole)
-    ; What is not damaged states the hash of its own plan; what is damaged is there.
+    ; An undamaged file states the hash of the plan in it; a damaged file exists.
     (=> (and kept (not damaged)) (= (hash kept_plan) kept_hash))
     (=> damaged kept)
     ; CommittedIsDurable: what was acknowledged is in the checkpoint.
     (<= 0 committed) (<= 0 iteration) (=> kept (<= committed kept_iteration)) (=> (not kept) (= 0 committed))
-    ; What was acknowledged is no more than has run.
+    ; No iteration is acknowledged that has not run.
     (=> (distinct phase Down) (<= committed iteration))
-    ; What is being written is of the plan in force, and new: a later iteration than the last, or another plan.
+    ; A checkpoint being written is of the plan in force, and new: a later iteration than the last, or another plan.
     (=> aside (and (or (= phase Safepoint) (= phase Refused)) (= aside_plan loaded) (= aside_hash stated)
       (<= committed aside_iteration) (<= aside_iteration iteration)
       (or (< committed aside_iteration) (not kept) (distinct kept_hash aside_hash))))
@@ -73,13 +73,13 @@ MACHINE = Machine(
     (
         MachineRule(
             "Plan",
-            "Where there is no checkpoint, a plan is made and traced with its hash.",
+            "If there is no checkpoint, a plan is made and traced with its hash.",
             f"{_DOWN} (= kept false) {_OF_P}",
             (Without("over a run that is not down", _DOWN), Without("untraced", "(set traced (hash p))")),
         ),
         MachineRule(
             "Restore",
-            "Where there is a checkpoint, its plan, the hash that it states and its iteration are taken over.",
+            "If there is a checkpoint, its plan, the hash that it states and its iteration are adopted.",
             f"""{_DOWN} (= kept true) (<= 0 kept_iteration) (set loaded kept_plan) (set stated kept_hash)
             (set iteration kept_iteration) (set phase Planned) (set traced kept_hash)""",
             (Mutant("as if it were applied", "(set phase Planned)", "(set phase Applied)"),),
@@ -98,7 +98,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Zero",
-            "What was mapped is zeroed before anything runs.",
+            "Mapped memory is zeroed before anything runs.",
             f"{_APPLIED} (set phase Safepoint) {_NONE_STANDS_BY}",
             (Mutant("runs on dirty memory", _APPLIED, f"(or {_PLANNED} {_APPLIED})"),
              Without("drops the plan that stands by", "(set stands_by false)")),
@@ -117,8 +117,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Replan",
-            "A shape that the plan does not fit is answered by a new plan, before its iteration runs, which the trace"
-            " names.",
+            "A shape that the plan does not fit leads to a new plan, before its iteration runs. The trace names the"
+            " new plan.",
             f"""{_MISFIT} (not aside) {_OF_P} (fits p asked) (set stands_by true) (set former loaded)
             (set former_hash stated)""",
             (Without("silent replan", "(set traced (hash p))"), Mutant("replans while it runs", _MISFIT, _RUNNING),
@@ -126,9 +126,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "StandBy",
-            "Where the new plan's memory cannot be had, the old plan is in force again, the trace states it, and"
-            " the request"
-            " is refused.",
+            "If the new plan's memory is unavailable, the old plan is in force again, the trace states it, and the"
+            " request is refused.",
             f"""(or {_PLANNED} {_APPLIED}) (= stands_by true) (set loaded former) (set stated former_hash)
             (set phase Safepoint) (set traced former_hash) {_ASKS_NO_MORE} {_NONE_STANDS_BY}""",
             (Without("stands by without a record", "(set traced former_hash)"),
@@ -136,7 +135,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "RefuseShape",
-            "Or the run is refused, and nothing has changed.",
+            "Alternatively the run is refused, and nothing changes.",
             f"{_MISFIT} (set phase Refused)",
             (Mutant("it runs all the same", "(set phase Refused)", "(set phase Running)"),),
         ),
@@ -148,7 +147,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "WriteAside",
-            "At a safepoint a checkpoint of what is new is written, under another name.",
+            "At a safepoint a checkpoint of the new state is written, under another name.",
             f"""{_SAFEPOINT} (not aside) {_NEW} (set aside true) (set aside_plan loaded)
             (set aside_hash (hash loaded)) (set aside_whole false) (set aside_iteration iteration)""",
             (Without("of nothing new", _NEW), Mutant("in an iteration", _SAFEPOINT, _RUNNING),
@@ -156,13 +155,13 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Sync",
-            "What was written is synced.",
+            "The written file is synced.",
             f"{_SAFEPOINT} (= aside true) (not aside_whole) (set aside_whole true)",
             (Mutant("synced into the checkpoint's name", "(set aside_whole true)", "(set kept_hash aside_hash)"),),
         ),
         MachineRule(
             "Rename",
-            "What is whole takes the checkpoint's name, and only then is it acknowledged.",
+            "The whole file takes the checkpoint's name, and only then is it acknowledged.",
             f"""{_SAFEPOINT} (= aside true) (= aside_whole true)
             {" ".join(f"(set kept{part} aside{part})" for part in _PARTS)} (set damaged false) {_NOTHING_ASIDE}
             (set committed aside_iteration)""",
@@ -172,7 +171,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Crash",
-            "A crash at any moment leaves the checkpoint, and nothing else.",
+            "A crash at any moment leaves only the checkpoint.",
             f"""(distinct phase Down) (distinct phase Refused) (set phase Down) (any loaded') (any stated') (any
               traced')
             (set iteration 0) {_ASKS_NO_MORE} {_NOTHING_ASIDE} {_NONE_STANDS_BY}""",
@@ -187,7 +186,7 @@ MACHINE = Machine(
     ),
     World({"Plan": 2, "Shape": 2, "Hash": 2}, -1, 3),
     step="""
-    ; ChangesAtSafepoint: a plan takes another's place between iterations alone, or gives it back.
+    ; ChangesAtSafepoint: a plan takes another's place, or gives it back, only between iterations.
     (=> (or (distinct loaded loaded') (distinct stated stated')) (or (= phase Down) (= phase Safepoint) (= phase' Down)
       (and stands_by (= loaded' former) (= stated' former_hash))))
     ; ZeroedBeforeUse: only what was applied, and then zeroed, runs; so was the plan that stood by.
@@ -196,7 +195,7 @@ MACHINE = Machine(
     ; CheckpointsTheCurrentPlan.
     (=> (and kept' (not damaged') (or (distinct kept_hash kept_hash') (distinct kept_plan kept_plan')
       (distinct kept_iteration kept_iteration') (not kept))) (= kept_hash' stated))
-    ; What was acknowledged stays so.
+    ; Acknowledged iterations stay acknowledged.
     (<= committed committed')""",
 )  # fmt: skip
 LEMMAS = MACHINE.lemmas()

@@ -1,8 +1,8 @@
 """The pool with generations: `tla/foundry/PoolGenerations.tla` for any chunks, handles, commands, leases and resets.
 
-A handle has its chunk, first byte, number of bytes and generation for good; `given` holds of those given out. Which of
-the chunks with room a request takes, and how large a chunk is that is opened, matters to no clause; nor does the order
-of commands: `pending` counts those that access a handle, and are submitted and not completed. spec: V4.9, FD9.2
+The chunk, first byte, number of bytes and generation of a handle never change; `given` holds of those given out. A
+request takes any chunk with room, and a new chunk may have any size: no clause depends on these choices or on the order
+of commands. `pending` counts the commands that access a handle and are submitted, but not completed. spec: V4.9, FD9.2
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from proofs.proving.lemmas.engine.statements import Mutant, World
 
 
 def _byte(handle: str, byte: str) -> str:
-    """The byte of its chunk is one of the handle."""
+    """Return the formula that the byte of its chunk is one of the handle."""
     return f"(<= (first {handle}) {byte}) (< {byte} (+ (first {handle}) (bytes {handle})))"
 
 
 def _current(handle: str) -> str:
-    """The handle was given out in the current generation."""
+    """Return the formula that the handle was given out in the current generation."""
     return f"(given {handle}) (= (of {handle}) generation)"
 
 
@@ -30,7 +30,8 @@ _COUNTED = "(set (pending ?h) (ite (accesses ?h) ({} (pending ?h) 1) (pending ?h
 
 MACHINE = Machine(
     "pool_generations",
-    "Handles of the current generation share no byte and lie in bounds, and what is held is of it.",
+    "Handles of the current generation share no byte and are in bounds, and every held handle is of the current"
+    " generation.",
     """
     (declare-sort Handle 0)(declare-const none Handle)
     (declare-fun chunk (Handle) Int)(declare-fun first (Handle) Int)(declare-fun bytes (Handle) Int)
@@ -39,7 +40,7 @@ MACHINE = Machine(
     (opened () Int) (leased (Handle) Int) (pending (Handle) Int)""",
     MachineRule(
         "Init",
-        "No chunk is open, nothing was given out and nothing written.",
+        "No chunk is open, no handle was given out and nothing is written.",
         """
         (forall ((h Handle)) (and (not (given h)) (= 0 (leased h)) (= 0 (pending h)))) (= generation 0) (= opened 0)
         (forall ((c Int) (b Int)) (= none (content c b)))""",
@@ -84,14 +85,14 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Submit",
-            "A command is submitted that accesses current handles alone.",
+            "A command is submitted that accesses only current handles.",
             f"""(any accesses (Handle) Bool) (forall ((h Handle)) (=> (accesses h) (and {_current('h')})))
             {_COUNTED.format("+")}""",
             (Mutant("a stale handle is accessed", "(= (of h) generation)", "(<= (of h) generation)"),),
         ),
         MachineRule(
             "Complete",
-            "A command that was submitted writes some of the handles that it accesses, and is not submitted any more.",
+            "A submitted command writes some of the handles that it accesses, and is then no longer submitted.",
             f"""(any accesses (Handle) Bool) (any writer (Int Int) Handle)
             (forall ((h Handle)) (=> (accesses h) (< 0 (pending h))))
             (forall ((c Int) (b Int)) (=> (distinct none (writer c b)) (and (accesses (writer c b))
@@ -127,7 +128,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Reset",
-            "While nothing is held, and in a generation that is not the last, chunks are emptied and it is raised.",
+            "If nothing is held and the generation is not the last, chunks are emptied and the generation is raised.",
             f"""{_IDLE} (< generation last)
             (any cursor') (forall ((c Int)) (=> (and (<= 0 c) (< c opened)) (= (cursor' c) 0)))
             (set generation (+ generation 1))""",
@@ -142,8 +143,8 @@ MACHINE = Machine(
     promises=(
         MachineRule(
             "a_read_finds_what_was_written_through_its_handle",
-            "A leased handle, or one that a command is to access, through which a byte was written, finds nothing but "
-            "what was written through it.",
+            "If a byte was written through a handle that is leased, or that a command is to access, the handle finds"
+            " only bytes that were written through it.",
             f"""(any x Handle) (or (< 0 (leased x)) (< 0 (pending x))) (any a Int) (and {_byte("x", "a")})
             (= x (content (chunk x) a))
             (gives (forall ((b Int)) (=> (and {_byte("x", "b")}) (= x (content (chunk x) b)))))""",

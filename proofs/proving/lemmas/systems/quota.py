@@ -1,8 +1,8 @@
 """The shared budget: `tla/tmmu/Quota.tla` for any clients, arenas and bytes.
 
-Sums over clients cannot be written here; a number follows each instead: `in_use` is the bytes promised, `committed` the
-bytes of committed plans, `failed` the number of clients that failed. Each changes by as much as the one client's share
-changes, which `totals` proves of sums. `total` is the sum of a client's arenas. spec: V4.9
+Sums over clients cannot be written here. Instead a number follows each sum: `in_use` is the bytes promised, `committed`
+the bytes of committed plans, and `failed` the number of clients that failed. Each changes by the same amount as the one
+client's share, which `totals` proves of sums. `total` is the sum of a client's arenas. spec: V4.9
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from proofs.proving.lemmas.engine.statements import Mutant, World
 
 
 def _follows(sum_of: str, phase: str, value: str) -> str:
-    """The sum over all clients in a phase changes by as much as the share of x does; `{s}` stands for the prime."""
+    """Return the formula that a sum over all clients in a phase changes by the same amount as the share of x.
+
+    `{s}` in `value` is replaced by the prime.
+    """
     new, old = (f"(ite (= (phase{s} x) {phase}) {value.format(s=s)} 0)" for s in ("'", ""))
     return f"(set {sum_of} (+ {sum_of} (- {new} {old})))"
 
@@ -25,7 +28,7 @@ _FAILS = "(set failures (+ failures 1))"
 
 MACHINE = Machine(
     "quota",
-    "The clients together keep to the budget, what a client failed to get is given back, and the ledger is exact.",
+    "The clients together keep to the budget, a client that fails releases what it got, and the ledger is exact.",
     """
     (declare-datatypes ((Phase 0)) (((Idle) (Mapping) (Failing) (Committed) (Failed))))
     (declare-sort Client 0)(declare-sort Arena 0)(declare-const budget Int)""",
@@ -77,7 +80,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Refuse",
-            "The system refuses an arena, and the client goes over to giving back.",
+            "The system refuses an arena, and the client starts to release its arenas.",
             f"{_X} (= (phase x) Mapping) (set (phase x) Failing)",
             (Mutant("it has failed at once, with arenas mapped", "(set (phase x) Failing)", "(set (phase x) Failed)"),),
         ),
@@ -89,7 +92,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Fail",
-            "When nothing is mapped any more, the promise is retracted and the failure counted.",
+            "When no arena is mapped any more, the promise is retracted and the failure counted.",
             f"""{_X} (= (phase x) Failing) (forall ((a Arena)) (not (mapped x a)))
             (set (phase x) Failed) {_RETRACTS} {_FAILS}""",
             (Without("the rest stays mapped", "(not (mapped x a))"), Without("the promise is kept", _RETRACTS),
@@ -106,7 +109,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Release",
-            "A plan gives back its arenas, its promise and its bytes in the ledger.",
+            "A plan releases its arenas, its promise and its bytes in the ledger.",
             f"""{_X} (= (phase x) Committed) (set (phase x) Idle) (set (mapped x ?a) false) {_RETRACTS}
             (set allocated (- allocated (total x))) (set (total x) 0)""",
             (Without("its arenas stay mapped", "(set (mapped x ?a) false)"), Without("its promise is kept", _RETRACTS),

@@ -1,10 +1,10 @@
 """Ranks that agree and gather: `tla/tmmu/Sharding.tla` for any mesh, any specs, any size that divides.
 
-Under one spec ranks stand on rings of `parts` coordinates, in which each has one `before` it, whose neighbour it is. A
-shard is known by its coordinate: that each element lies on exactly one is in `cover`. `from_here` counts how
-far round the ring a coordinate lies behind a rank: its own shard is at 0, and the k-th shard that arrives should be
-that at k. A rank has `sent` so many shards to its neighbour, numbered from 1, and `got` so many of those of the rank
-before it; it is `informed` of the specs of all. spec: V4.9
+Under one spec, ranks are on rings of `parts` coordinates. Each has one rank `before` it, whose neighbour it is. A shard
+is identified by its coordinate: `cover` shows that each element is on exactly one. `from_here` is the distance of a
+coordinate behind a rank, round the ring: its own shard is at 0, and the k-th shard that arrives should be the one at k.
+A rank has `sent` this number of shards to its neighbour, numbered from 1, and `got` this number of those of the rank
+before it. It is `informed` of the specs of all. spec: V4.9
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PASSES_ON = f"(set (sent x) (ite (< {_NEXT} {_LAST}) (+ (sent x) 1) (sent x)))"
 _ON_ITS_WAY = "(< (got x) (sent (before x)))"
 _NEIGHBOUR = """(=> (= (spec x) (spec (before x)))
   (= (at x) (ite (= (+ (at (before x)) 1) (parts (spec x))) 0 (+ (at (before x)) 1))))"""
-"""The rank before x stands at the coordinate before that of x, if both have read one spec."""
+"""The rank before x has the coordinate before that of x, if both have read one spec."""
 _RING = World({"Rank": 3, "Spec": 1}, -1, 4)
 
 MACHINE = Machine(
@@ -50,7 +50,7 @@ MACHINE = Machine(
         (Mutant("a shard is sent before a rank has begun", "(= 0 (sent r))", "(= 1 (sent r))"),),
     ),
     f"""
-    ; A rank that is informed is informed of all, each of which had planned or refused.
+    ; A rank that is informed knows the specs of all ranks, each after it had planned or refused.
     (forall ((a Rank) (b Rank)) (=> (informed a) (distinct Read (phase b))))
     ; A rank that planned could, and one that refused could not, or is informed of another spec.
     (forall ((a Rank)) (=> (or (= (phase a) Planned) {_begun("a")}) (divides (spec a))))
@@ -62,11 +62,11 @@ MACHINE = Machine(
     (forall ((r Rank)) (and (<= 0 (got r)) (< (got r) (parts (spec r)))))
     ; Before it has begun a rank sends nothing, and takes nothing.
     (forall ((r Rank)) (or {_begun("r")} (and (= 0 (got r)) (= 0 (sent r)))))
-    ; What it has sent: its own shard and all that arrived, but for the last.
+    ; It has sent its own shard and all that arrived, except the last.
     (forall ((r Rank)) (=> {_begun("r")} (= (sent r)
       (ite (< (+ (got r) 1) (parts (spec r))) (+ (got r) 1) (- (parts (spec r)) 1)))))
     (forall ((r Rank) (k Int)) (=> (and (<= 1 k) (<= k (sent r))) (= (shard r k) (behind r (- k 1)))))
-    ; What a rank has that has planned: its own shard and as many behind it as have arrived.
+    ; A rank that has planned has its own shard and those behind it that have arrived.
     (forall ((r Rank) (c Int)) (=> (and (or (= (phase r) Planned) {_begun("r")}) {_COORDINATE})
       (= (holds r c) (<= (from_here r c) (got r)))))
     ; GatheredIsWhole, and no rank gathers early.
@@ -94,7 +94,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Agree",
-            "A rank that is informed of its own spec alone begins, and sends its shard to its neighbour, if it"
+            "A rank that is informed of no other spec than its own begins, and sends its shard to its neighbour, if it"
             " has one.",
             f"""{_PLANNED} (informed x) {_SAME} (set (phase x) Agreed) (set (sent x) (ite (= 0 {_LAST}) 0 1))
             (set (shard x 1) (at x))""",
@@ -110,7 +110,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Receive",
-            "A rank that has begun puts the next shard that arrives beside its own, and passes it on but for the last.",
+            "A rank that has begun stores the next shard that arrives beside its own, and passes it on unless it is"
+            " the last.",
             f"""{_AGREED} {_NEIGHBOUR} {_ON_ITS_WAY} (set (holds x {_ARRIVED}) true) (set (got x) {_NEXT}) {_PASSES_ON}
             (set (shard x (+ {_NEXT} 1)) {_ARRIVED})""",
             (Without("passes nothing on", _PASSES_ON),
@@ -122,7 +123,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "End",
-            "A rank at which as many shards have arrived as there are others has gathered.",
+            "A rank has gathered when the number of shards that arrived is that of the other coordinates.",
             f"{_AGREED} (= (got x) {_LAST}) (set (phase x) Gathered)",
             (Mutant("one shard is enough", f"(= (got x) {_LAST})", "(<= 1 (got x))"),),
             _RING,
@@ -140,7 +141,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "no_shard_is_sent_to_a_rank_that_holds_it",
-            "What is on its way to a rank is no shard that the rank holds.",
+            "A shard on its way to a rank is not one that the rank holds.",
             f"""(any x Rank) {_NEIGHBOUR} (= (spec x) (spec (before x))) (or (= (phase x) Planned) {_begun("x")})
             (gives (forall ((k Int)) (=> (and (< (got x) k) (<= k (sent (before x)))) (not (holds x (shard (before x)
               k))))))""",
@@ -150,7 +151,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "ranks_with_one_coordinate_hold_one_shard",
-            "Ranks that have planned under one spec and stand at one coordinate hold the same.",
+            "Ranks that have planned under one spec and have one coordinate hold the same shard.",
             f"""(any q Rank) (gives (forall ((r Rank) (c Int)) (=> (and (= (phase r) Planned) (= (phase q) Planned)
               (= (spec r) (spec q)) (= (at r) (at q)) {_COORDINATE}) (= (holds r c) (holds q c)))))""",
             (Mutant("at different coordinates", "(= (at r) (at q))", "true"),),

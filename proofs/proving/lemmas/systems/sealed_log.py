@@ -1,8 +1,8 @@
 """How many records of a sealed log are safe: the numbers of `tla/mnemosyne/SealedLog.tla`, for any of them.
 
-A log has `length` records that the process has, and `disk` that an opening finds. What the records contain, and so
-which copies of a log an opening refuses, is left to `sealed_records` and TLC: here a copy has any number of records,
-and an opening refuses any that has fewer than the anchor states. Phases are 0 down, 1 reading, 2 running, 3 refused.
+A log has `length` records that the process has, and `disk` that an opening finds. `sealed_records` and TLC cover the
+contents of records, and so which copies of a log an opening refuses. Here a copy has any number of records, and an
+opening refuses any that has fewer than the anchor states. Phases are 0 down, 1 reading, 2 running, 3 refused.
 spec: V4.9, MN5.16
 """
 
@@ -16,14 +16,14 @@ _KEEPS = "(=> (and (= phase 2) (= phase' 0)) (<= acked disk'))"
 
 MACHINE = Machine(
     "sealed_log",
-    "What is acknowledged is in the anchor, what an anchor states is durable, and a crash leaves both.",
+    "Every acknowledged record is in the anchor, everything that an anchor states is durable, and a crash keeps both.",
     "",
     """
     (phase () Int) (length () Int) (disk () Int) (durable () Int) (named () Bool)
     (renamed () Int) (anchor () Int) (acked () Int)""",
     MachineRule(
         "Init",
-        "There is no log, and no anchor.",
+        "There is neither log nor anchor.",
         """(= phase 0) (= length 0) (= disk 0) (= durable 0) (not named) (= renamed 0) (= anchor 0) (= acked 0)""",
         (Mutant("a record is acknowledged before there is one", "(= acked 0)", "(= acked 1)"),
          Mutant("an anchor of a log without a name", "(= renamed 0)", "(= renamed 1)")),
@@ -46,13 +46,13 @@ MACHINE = Machine(
         ),
         MachineRule(
             "ReadBack",
-            "The next record that is good is read back.",
+            "The next good record is read back.",
             "(= phase 1) (< length disk) (set length (+ length 1))",
             (Without("reads over the end", "(< length disk)"),),
         ),
         MachineRule(
             "Opened",
-            "The rest is cut off, as far as no anchor states it.",
+            "The rest is cut off, unless an anchor states it.",
             "(= phase 1) (<= renamed length) (set phase 2) (set durable length) (set disk 0)",
             (Without("cuts what an anchor states", "(<= renamed length)"),
              Without("is not synced", "(set durable length)")),
@@ -71,7 +71,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Rename",
-            "A new anchor of what is durable takes its name, once the log's is durable.",
+            "A new anchor of the durable records takes its name, once the log's name is durable.",
             "(= phase 2) (= named true) (< renamed durable) (set renamed durable)",
             (Mutant("an anchor before the data", "(set renamed durable)", "(set renamed (+ durable 1))"),
              Without("an anchor before the name", "(= named true)")),
@@ -91,7 +91,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Crash",
-            "What was synced is left, and some of the rest; names that were not durable may be lost.",
+            "Synced records remain, and some of the others. Names that were not durable may be lost.",
             f"""(any good Int) (any hasName Bool) (any hasAnchor Bool) {_ENDS}
             (<= durable good) (<= good length) (=> named hasName)
             (set disk (ite hasName good 0)) (set named hasName)
@@ -100,7 +100,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Withdraw",
-            "A writer that fails cuts off what no anchor states, and removes a log that has nothing.",
+            "A writer that fails cuts off what no anchor states, and removes an empty log.",
             f"""(any good Int) (any isRemoved Bool) {_ENDS} (<= renamed good) (<= good length)
             (=> isRemoved (= good 0)) (set disk good) (set named (and named (not isRemoved)))""",
             (Without("withdraws what an anchor states", "(<= renamed good)"),
@@ -114,7 +114,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Rollback",
-            "A copy is put back, of any number of records.",
+            "A copy with any number of records is put back.",
             "(= phase 0) (any disk')",
             (Mutant("while it is read", "(= phase 0)", "(= phase 1)"),),
         ),

@@ -1,8 +1,8 @@
 """Sealed records: `tla/mnemosyne/SealedRecords.tla` for any files, writers, records and attacks.
 
-A file is opened for writing once, under a key of its own salt; what an attacker can do is stronger here than there: any
-records that lie on any disk may be put at any places, all at once. A record states what it binds: its salt (the file),
-its place and its token. spec: V4.9
+A file is opened for writing once, under a key from its own salt. The attacker is stronger here than there: any records
+on any disk may be put at any places, all at once. A record states what it binds: its salt (the file), its place and its
+token. spec: V4.9
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OPENS = "(and (= f (salt (disk f i))) (= i (place (disk f i))))"
 
 MACHINE = Machine(
     "sealed_records",
-    "Whatever lies on a disk was sealed with what it states, and the vectors used under a file's key are those of its"
+    "Every record on a disk was sealed with what it states, and the vectors used under a file's key are those of its"
     " records.",
     """
     (declare-sort File 0)(declare-sort Key 0)(declare-sort Prefix 0)(declare-sort Token 0)(declare-sort Record 0)
@@ -35,14 +35,14 @@ MACHINE = Machine(
          Mutant("a record is there", "(= 0 (count f))", "(= 1 (count f))")),
     ),
     """
-    ; What is written or closed was opened, and what is closed is written no more.
+    ; Files that are written or closed were opened, and closed files are no longer written.
     (forall ((f File)) (=> (or (writing f) (closed f)) (opened f)))
     (forall ((f File)) (not (and (writing f) (closed f))))
     (forall ((f File)) (<= 0 (length f)))
     (forall ((f File)) (or (opened f) (= 0 (length f))))
     ; A trailer is sealed where a file is closed, and only there: an attacker cannot make one.
     (forall ((f File)) (= (trailer f) (ite (closed f) (length f) (- 1))))
-    ; Whatever lies on a disk was sealed with what it states.
+    ; Every record on a disk was sealed with its statements.
     (forall ((f File) (i Int)) (=> (and (<= 1 i) (<= i (count f))) (and (<= 1 (place (disk f i)))
       (<= (place (disk f i)) (length (salt (disk f i))))
       (= (token (disk f i)) (written (salt (disk f i)) (place (disk f i)))))))
@@ -104,8 +104,8 @@ MACHINE = Machine(
     promises=(
         MachineRule(
             "what_is_accepted_is_what_was_written",
-            "A file whose records open at their places and whose trailer is their number was closed, and holds what was"
-            " written, all of it, in order.",
+            "A file whose records open at their places and whose trailer is their number was closed, and holds exactly"
+            " the written records, in order.",
             f"""(any f File) (<= 0 (count f)) (forall ((i Int)) (=> (and (<= 1 i) (<= i (count f))) {_OPENS}))
             (= (trailer f) (count f))
             (gives (and (closed f) (= (count f) (length f))

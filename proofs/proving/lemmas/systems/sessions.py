@@ -1,8 +1,8 @@
 """Sessions on one device: `tla/foundry/Sessions.tla` for any sessions, buffers, weights, steps and commands.
 
-Buffers and weights are numbered from 1. A command has a number; of one that has not ended, `kind`, `owner` and `of` say
-what it is, and of every other number that it is none of a session's. `passed` is the number of a session's last pass:
-a witness, which no session has. spec: V4.9, FD9.6
+Buffers and weights are numbered from 1. A command has a number. `kind`, `owner` and `of` describe a command that has
+not ended, and mark every other number as no session's. `passed` is the number of a session's last pass: a witness,
+which no session has. spec: V4.9, FD9.6
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _SOURCE = f"(=> (distinct x (source x)) {_WEIGHTS.format(s='(source x)')})"
 
 
 def _submit(kind: str, of: str) -> str:
-    """A session submits the command with the number n, and keeps it."""
+    """Return the effect that a session submits the command with the number n, and keeps it."""
     return f"""(any n Int) (= n (+ 1 submitted)) (set submitted n) (set (last x) n) (set (kind n) {kind})
     (set (owner n) x) (set (of n) {of})"""
 
 
 def _execute(kind: str) -> str:
-    """The device executes the first command, which has the number n and then is none."""
+    """Return the effect that the device executes the first command, with the number n, which then ceases to exist."""
     return f"""(any n Int) (= n (+ 1 completed)) (<= n submitted) (= {kind} (kind n)) (set completed n)
     (set (kind n) Other) (set (owner n) unowned) (set (of n) 0)"""
 
@@ -50,7 +50,7 @@ MACHINE = Machine(
     (passed (Session) Int)""",
     MachineRule(
         "Init",
-        "No session is open, and no command is submitted of one.",
+        "No session is open, and no session has submitted a command.",
         """
         (<= 0 completed) (= completed submitted) (forall ((t Int)) (= Other (kind t)))
         (forall ((s Session)) (and (= (phase s) None) (= 0 (made s) (staging s) (copies s) (step s) (hidden s) (asked s)
@@ -70,7 +70,7 @@ MACHINE = Machine(
       (and (= (made s) (buffers s)) (<= t (last s)))))
     (forall ((s Session)) (<= (last s) submitted))
     (forall ((s Session)) (=> (< completed (last s)) (and (distinct Other (kind (last s))) (= s (owner (last s))))))
-    ; StagingIsStill: a copy is of what is staged, and no command of its session comes after it.
+    ; StagingIsStill: a copy is of the staged weight, and no command of its session comes after it.
     (forall ((s Session) (t Int)) (=> (and (= Weight (kind t)) (= s (owner t))) (and (= t (last s))
       (= (of t) (staging s)) (= (of t) (copies s)) (or (= Provisioning (phase s)) (= Failing (phase s))))))
     (forall ((s Session)) (and (<= 0 (copies s)) (<= (copies s) (staging s)) (<= (staging s) (+ 1 (copies s)))
@@ -100,7 +100,7 @@ MACHINE = Machine(
       (<= (hidden s) (step s)) (<= (asked s) (step s)) (<= 0 (step s)) (<= (step s) steps)))""",
     (
         MachineRule(
-            "Open", "A session is asked for.", f"{_X} (= (phase x) None) (set (phase x) Provisioning)",
+            "Open", "A session is requested.", f"{_X} (= (phase x) None) (set (phase x) Provisioning)",
             (Mutant("it runs at once", "(set (phase x) Provisioning)", "(set (phase x) Running)"),),
         ),
         MachineRule(
@@ -109,46 +109,46 @@ MACHINE = Machine(
             (Mutant("for a session that is not open", _PROVISIONING, "(= (phase x) None)"),),
         ),
         MachineRule(
-            "CannotMake", "Where a buffer cannot be had, the session goes over to giving the others back.",
+            "CannotMake", "If a buffer is unavailable, the session starts to release the others.",
             f"{_X} {_PROVISIONING} (< (made x) (buffers x)) (set (phase x) Failing)",
             (Mutant("it is closed at once, with buffers made", "(set (phase x) Failing)", "(set (phase x) Closed)"),),
         ),
         MachineRule(
-            "GiveBack", "A session that fails gives a buffer back when its commands have ended.",
+            "GiveBack", "A session that fails releases a buffer when its commands have ended.",
             f"{_X} {_FAILING} (< 0 (made x)) {_ENDED} (set (made x) (- (made x) 1))",
             (Without("while the device copies", _ENDED), Mutant("frees in a step", _FAILING, _RUNNING)),
         ),
         MachineRule(
-            "Failed", "When all are given back, the session has failed; weights that are all there remain.",
+            "Failed", "When all buffers are released, the session has failed. Weights remain if all of them are there.",
             f"{_X} {_FAILING} (= 0 (made x)) {_WEIGHTS.format(s='x')} (set (phase x) None)",
             (Without("leaks on failure", "(= 0 (made x))"),),
         ),
         MachineRule(
-            "FailedIncomplete", "A session that fails before all its weights are there gives those up that are.",
+            "FailedIncomplete", "A session that fails before all its weights are there releases those that are.",
             f"""{_X} {_FAILING} (= 0 (made x)) (not {_WEIGHTS.format(s="x")}) (set (phase x) None) (set (staging x) 0)
             (set (copies x) 0) (set (stored x ?w) 0)""",
             (Without("though another session uses them", f"(not {_WEIGHTS.format(s='x')})"),), module=("Failed",),
         ),
         MachineRule(
-            "Stage", "With all buffers made, and when the copy before has ended, the processor stages the next weight.",
+            "Stage", "When all buffers are made and the copy before has ended, the processor stages the next weight.",
             f"""{_X} {_PROVISIONING} {_ALL_MADE} (< (staging x) (weights x)) (= (copies x) (staging x)) {_ENDED}
             (set (staging x) (+ 1 (staging x)))""",
             (Without("over a copy", _ENDED), Without("a weight that there is not", "(< (staging x) (weights x))")),
         ),
         MachineRule(
-            "CannotLoad", "Where the weights cannot be had, the session goes over to giving its buffers back.",
+            "CannotLoad", "If the weights are unavailable, the session starts to release its buffers.",
             f"{_X} {_PROVISIONING} {_ALL_MADE} (set (phase x) Failing)",
             (Mutant("it has failed at once", "(set (phase x) Failing)", "(set (phase x) None)"),),
         ),
         MachineRule(
-            "SubmitCopy", "The copy of what is staged is submitted.",
+            "SubmitCopy", "The copy of the staged weight is submitted.",
             f"""{_X} {_PROVISIONING} {_ALL_MADE} {_ENDED} (< (copies x) (staging x))
             (set (copies x) (staging x)) {_submit("Weight", "(staging x)")}""",
             (Mutant("of another weight", "(set (of n) (staging x))", "(set (of n) (+ 1 (staging x)))"),
              Without("its number is not kept", "(set (last x) n)")),
         ),
         MachineRule(
-            "Start", "With all buffers and all weights in place, its own or another's, the session runs.",
+            "Start", "When all buffers and all weights are in place, its own or another session's, the session runs.",
             f"{_X} {_PROVISIONING} {_ALL_MADE} (= (copies x) (weights x)) {_ENDED} {_SOURCE} (set (phase x) Running)",
             (Without("starts incomplete", _ALL_MADE), Without("while the device copies", _ENDED),
              Without("without the other's weights", _SOURCE)),
@@ -167,17 +167,17 @@ MACHINE = Machine(
             (Mutant("of the next step", "(set (asked x) (step x))", "(set (asked x) (+ 1 (step x)))"),),
         ),
         MachineRule(
-            "Sample", "The processor samples when all that the session submitted has ended.",
+            "Sample", "The processor samples when everything that the session submitted has ended.",
             f"{_X} {_RUNNING} (< 0 (step x)) (= (asked x) (step x)) {_ENDED} (set (sampled x) (output x))",
             (Mutant("from the next step", "(set (sampled x) (output x))", "(set (sampled x) (+ 1 (output x)))"),),
         ),
         MachineRule(
-            "EndSession", "A session that is closed gives everything back, when its commands have ended.",
+            "EndSession", "A session that is closed releases everything, when its commands have ended.",
             f"{_X} {_RUNNING} {_ENDED} (set (phase x) Closed) (set (made x) 0)",
             (Without("keeps its buffers", "(set (made x) 0)"), Without("while the device computes", _ENDED)),
         ),
         MachineRule(
-            "Copied", "The device copies what is staged to the place of the weight.",
+            "Copied", "The device copies the staged bytes to the place of the weight.",
             f"{_execute('Weight')} (set (stored x (of n)) (staging x)) {_OF_X}",
             (Mutant("to another place", "(stored x (of n))", "(stored x (+ 1 (of n)))"),),
         ),
@@ -187,7 +187,7 @@ MACHINE = Machine(
             (Without("nothing", "(set (hidden x) (of n))"),),
         ),
         MachineRule(
-            "Written", "The device writes the logits of what it computed last.",
+            "Written", "The device writes the logits of the step that it computed last.",
             f"{_execute('Logits')} (set (output x) (hidden x)) {_OF_X}",
             (Mutant("of the step before", "(set (output x) (hidden x))", "(set (output x) (- (hidden x) 1))"),),
         ),
@@ -209,7 +209,7 @@ MACHINE = Machine(
     promises=(
         MachineRule(
             "each_sample_is_of_its_own_step",
-            "When all that a session submitted has ended, the output is of the step that it requested last.",
+            "When everything that a session submitted has ended, the output is of the step that it requested last.",
             f"""{_X} {_RUNNING} {_ENDED} (gives (and (= (output x) (asked x)) {_ALL_MADE}
               {_WEIGHTS.format(s='(source x)')}))""",
             (Without("while the device computes", _ENDED), Without("a session that does not run", _RUNNING)),

@@ -1,7 +1,7 @@
 """Totals over any number of members, which the ledgers of machines rest on.
 
-Members are numbered, and a total of the first `k` is made by adding each further one's value, before and after one
-member's value has changed. `quota` and `mapped_regions` follow of their totals what is concluded here. spec: V4.9
+Members are numbered. A total of the first `k` is made by adding the value of each further member, before and after one
+member's value has changed. `quota` and `mapped_regions` use the conclusions for their totals. spec: V4.9
 
 Tests: `tests/integration/models/test_lemmas.py`.
 """
@@ -13,8 +13,8 @@ from proofs.proving.lemmas.engine.statements import Mutant, World
 
 MACHINE = Machine(
     "totals",
-    "Where one member's value changes, the total changes by as much; and the total of some members, where no value is"
-    " negative, is at most that of all.",
+    "If one member's value changes, the total changes by the same amount. If no value is negative, the total of some"
+    " members is at most that of all.",
     """
     (declare-fun before (Int) Int)(declare-fun after (Int) Int)(declare-const at Int)
     (declare-fun chosen (Int) Bool)""",
@@ -31,7 +31,7 @@ MACHINE = Machine(
     (
         MachineRule(
             "Add",
-            "The value of one member more is added.",
+            "The value of one more member is added.",
             """(set k (+ k 1)) (set total_before (+ total_before (before k)))
             (set total_after (+ total_after (after k)))
             (set total_chosen (+ total_chosen (ite (chosen k) (before k) 0)))""",

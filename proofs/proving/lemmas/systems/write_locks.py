@@ -1,7 +1,7 @@
 """Threads that lock tiles: `tla/mnemosyne/WriteLocks.tla` for any threads, tiles, locks and queues.
 
-A lock that is free may be taken by any thread in its queue: that the first in the queue takes it matters to no clause,
-only to how long a thread waits. spec: V4.9, MN7.2
+A free lock may be taken by any thread in its queue. No clause requires that the first in the queue takes it; that
+matters only to how long a thread waits. spec: V4.9, MN7.2
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _ENDS = """(set (reads x ?p) false) (set (writes x ?p) false) (set (active x) fa
 
 MACHINE = Machine(
     "write_locks",
-    "Sections that meet at a tile share a lock, held by one or by readers, and locks are taken in ascending order.",
+    "Sections that share a tile share a lock, held by one writer or by readers, and locks are taken in ascending"
+    " order.",
     "(declare-sort Thread 0)(declare-sort Tile 0)",
     """
     (reads (Thread Tile) Bool) (writes (Thread Tile) Bool) (needs (Thread Int) Bool) (shared (Thread) Bool)
@@ -35,7 +36,7 @@ MACHINE = Machine(
          Without("a thread is active at the start", "(not (active t))")),
     ),
     """
-    ; LocksExclude: a lock has one holder, or readers alone.
+    ; LocksExclude: a lock has one holder, or only readers.
     (forall ((s Thread) (t Thread) (a Int))
       (=> (and (distinct s t) (locks s a) (locks t a)) (and (shared s) (shared t))))
     ; A thread that waits for a lock or holds it needs it.
@@ -55,7 +56,8 @@ MACHINE = Machine(
     (
         MachineRule(
             "Begin",
-            "A thread begins a section with any tiles, and locks that keep it apart from every section that it meets.",
+            "A thread begins a section with any tiles, and locks that keep it apart from every section that shares a"
+            " tile.",
             f"""(any x Thread) (any r (Tile) Bool) (any w (Tile) Bool) (any n (Int) Bool) (any s Bool)
             (forall ((a Int)) (not (needs x a))) (forall ((p Tile)) (and (not (reads x p)) (not (writes x p))))
             {_KEPT_APART}
@@ -76,7 +78,8 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Take",
-            "A thread that waits for a lock takes it where it is free, or held by readers as it is one.",
+            "A thread that waits for a lock takes it if it is free, or if it is held by readers and the thread reads"
+            " too.",
             """(any x Thread) (any lock Int) (queued x lock)
             (forall ((t Thread)) (=> (locks t lock) (and (shared x) (shared t))))
             (set (queued x lock) false) (set (locks x lock) true)""",
@@ -101,7 +104,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Release",
-            "A thread that accesses nothing more releases a lock, the last one also as a reader.",
+            "A thread that has finished its accesses releases a lock, the last one also as a reader.",
             """(any x Thread) (any lock Int) (any stays Bool) (locks x lock)
             (forall ((p Tile)) (and (not (reads x p)) (not (writes x p))))
             (=> (exists ((a Int)) (and (distinct a lock) (needs x a))) (= stays (shared x)))
@@ -112,7 +115,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Kill",
-            "A thread is killed, and with it goes all that it holds or waits for.",
+            "A thread is killed, and everything that it holds or waits for is released.",
             f"""(any x Thread) {_ENDS} (set (needs x ?a) false) (set (locks x ?a) false) (set (queued x ?a) false)
             (set (shared x) false)""",
             (Without("waits still", "(set (queued x ?a) false)"),
@@ -132,7 +135,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "locks_are_taken_in_ascending_order",
-            "No thread waits for a lock below one that it holds: no circle of waiting threads can close.",
+            "No thread waits for a lock below one that it holds, so that no circle of waiting threads can close.",
             "(gives (forall ((t Thread) (a Int) (b Int)) (=> (and (queued t a) (locks t b)) (< b a))))",
             (Without("locks taken in any order", "(< a b)"),),
         ),
