@@ -308,7 +308,7 @@ def test_every_word_is_what_the_columns_of_the_kernel_say(name: str) -> None:
         assert found.dtype == np.uint64
         assert found.tolist() == of_plan(context, donated)
     else:
-        with pytest.raises(NotExpressed, match="is written by nodes inside of arms alone"):
+        with pytest.raises(NotExpressed, match="is written only by nodes inside of branches"):
             words(context, DIGEST)
 
 

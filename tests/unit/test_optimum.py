@@ -263,5 +263,5 @@ def test_a_proof_that_is_there_is_checked_as_it_is(tmp_path: Path, monkeypatch: 
     found = verify(path, options)
     assert found.claims["buffers"]["footprint_is_optimal"] == "not proved"
     assert (found.verdict, stated.read_text()) == ("PROVED", formula)
-    assert any(f"without {proof} one is searched for" in note for note in found.notes)
+    assert any(f"remove {proof} to have a proof searched for" in note for note in found.notes)
     assert proof.read_text() == "pseudo-Boolean proof version 3.0\n"

@@ -1,4 +1,7 @@
-"""What the installed kernel answers about a plan, in the fields of the JSON output. spec: V6.1, V6.2, V6.7"""
+"""Ask the installed kernel about a plan, and put its answer into the fields of the JSON output.
+
+spec: V6.1, V6.2, V6.7
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,17 @@ from proofs.proving.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
-"""The kernel would reject what may be right, since its theorem does not cover it; `reason` says where."""
+"""The kernel would reject a plan that may be right, because its theorem does not cover it. `reason` names the place."""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
 def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: float) -> dict[str, Any]:
-    """The kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
+    """Return the kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
 
-    `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`, with `reason` where it is rejected,
-    no_answer or not asked, and `sources` the digest of the theory. `fewest_slots` and `least_footprint` name the arenas
-    of which it has shown that no fewer slots, and no fewer bytes, would do. A plan that makes a claim that the kernel
-    cannot show is rejected.
+    `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`. `reason` is given for rejected, no_answer
+    and not asked. `sources` is the digest of the theory. `fewest_slots` and `least_footprint` name the arenas for which
+    the kernel has shown that no fewer slots, and no fewer bytes, suffice. A plan with a claim that the kernel cannot
+    show is rejected.
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
     path, placement, claims = installed.program(), context.placement, context.claims
@@ -49,7 +52,7 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
 
 
 def _false_claim(answer: KernelAnswer, names: list[str]) -> str:
-    """The first claim that the kernel cannot show, of an arena that holds something; empty if there is none."""
+    """Return the first claim about a nonempty arena that the kernel cannot show, or ""."""
     for what in ("slots", "footprints"):
         if getattr(answer, what) is False:
             return what

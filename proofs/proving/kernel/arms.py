@@ -1,7 +1,7 @@
-"""What the kernel reads of exclusive arms: their nodes, the arm of each step, other writers, what leaves take.
+"""Write exclusive branches for the kernel: nodes, the branch of each step, other writers, and the reads of leaves.
 
-The nodes and the pairs of a result with the output that becomes it are the program (`proofs.readers.arms`); of these
-pairs only those count that lie in the same bytes. All else is evidence, and not trusted. spec: V6.2, X4.1, X4.6
+The nodes, and the pairs of a result with the output that becomes it, are part of the program (`proofs.readers.arms`).
+Only pairs in the same bytes count. Everything else is evidence, and not trusted. spec: V6.2, X4.1, X4.6
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from proofs.readers.arms import Branches
 
 
 class NotExpressed(Exception):
-    """The plan may be right, but the kernel's theorem does not cover it: it is not asked. The message says why."""
+    """The kernel's theorem does not cover the plan, which may be right: the kernel is not asked.
+
+    The message says why.
+    """
 
 
 @dataclass(frozen=True)
 class ArmWords:
-    """The counts of nodes, arms, other writers, joins and takes; which tensors a leave takes; the columns in order."""
+    """The columns about exclusive branches, in order, with their counts, and the tensors that a leave takes.
+
+    The counts are those of nodes, branches, other writers, joins and takes.
+    """
 
     counts: tuple[int, int, int, int, int]
     handed: Mask
@@ -30,9 +36,12 @@ class ArmWords:
 
 
 def arm_words(context: Context, needed: Rows) -> ArmWords:
-    """The words of the nodes with exclusive arms of a plan, `needed` the last step that each tensor is needed at.
+    """Return the words of a plan's nodes with exclusive branches.
 
-    Raises `NotExpressed` where a leave takes what no arm writes by a step of its own. O(n log n), and O(steps × depth).
+    `needed` is the last step that each tensor is needed at.
+
+    Raises `NotExpressed` if a leave takes a tensor that no branch writes by one of its own steps. O(n log n), and
+    O(steps × depth).
     """
     nodes = sorted(context.branches, key=lambda node: node.leave)
     taken = {(node.leave, t) for node in nodes for t in _taken(context, node) if needed[t] < node.leave}
@@ -61,14 +70,14 @@ def arm_words(context: Context, needed: Rows) -> ArmWords:
 
 
 def _taken(context: Context, node: Branches) -> set[int]:
-    """The outputs that the leave takes at the ends of arms, each written in whichever of them may have written it."""
+    """Return the outputs that the leave takes at the ends of branches, each written wherever it may have been."""
     ends = {arm.last for arm in node.arms}
     missing = {t for step, t in zip(*map(np.ndarray.tolist, context.ways.missing), strict=True) if step in ends}
     return set(node.taken).difference(missing)
 
 
 def _within(context: Context) -> tuple[Rows, Rows]:
-    """The first and the last step of the innermost arm of each step, or a range that holds all steps."""
+    """Return the first and the last step of each step's innermost branch, or a range that holds all steps."""
     steps = len(context.plan.allocation.steps)
     first, last = np.zeros(steps, np.int64), np.full(steps, steps)
     for node in context.branches:  # outer ones first
@@ -78,7 +87,7 @@ def _within(context: Context) -> tuple[Rows, Rows]:
 
 
 def _other_writers(context: Context) -> tuple[Rows, Rows]:
-    """The steps that write a tensor and are not its stated writer, mutations apart, by tensor."""
+    """Return the steps, by tensor, that write a tensor and are not its stated writer. Mutations are excluded."""
     step, tensor = context.writes
     writer = context.writer[tensor]
     other = np.flatnonzero(~context.changes & (writer != CALLER) & (writer != step))
@@ -87,7 +96,7 @@ def _other_writers(context: Context) -> tuple[Rows, Rows]:
 
 
 def _takes(context: Context, node: Branches, taken: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Each result of a leave with the outputs that become it and in whose bytes it lies."""
+    """Return each result of a leave with the outputs that become it in the same bytes."""
     t = context.plan.allocation.tensors
     arena, address = context.plan.allocation.storages.arena[t.storage], context.plan.allocation.addresses()
     return [
@@ -100,10 +109,10 @@ def _takes(context: Context, node: Branches, taken: set[tuple[int, int]]) -> lis
 
 
 def _expressed(context: Context, nodes: list[Branches], taken: set[tuple[int, int]], within: tuple[Rows, Rows]) -> None:
-    """Raise `NotExpressed` for an output that a leave takes and that only nodes inside of its arms write."""
+    """Raise `NotExpressed` for an output that a leave takes and that only nodes inside of its branches write."""
     arms, (step, tensor) = {node.leave: node.arms for node in nodes}, context.writes
     directly = set(zip(*(column[step].tolist() for column in within), tensor.tolist(), strict=True))
     for leave, t in sorted(taken):
         if not any((*arm, t) in directly for arm in arms[leave]):
             name = context.plan.allocation.tensors.name[t]
-            raise NotExpressed(f"{name}, which an exclusive arm returns, is written by nodes inside of arms alone")
+            raise NotExpressed(f"{name}, returned by an exclusive branch, is written only by nodes inside of branches")

@@ -1,7 +1,7 @@
-"""A plan as a file that Coq itself can check, so that only Coq's kernel need be trusted: `verify-plan --coq DIR`.
+"""Write a plan as a file that Coq itself can check, so that only Coq's kernel must be trusted: `verify-plan --coq DIR`.
 
-`Plan.v` holds the words of the plan, column by column, and proves by computation that this plan is safe and runs as
-if every tensor had memory of its own. `_CoqProject` names the compiled theory by its absolute path. spec: V6.4
+`Plan.v` holds the words of the plan, column by column. It proves by computation that this plan is safe and runs as if
+every tensor had private memory. `_CoqProject` names the compiled theory by its absolute path. spec: V6.4
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AT_ONCE = 200
 OURS = re.compile(rb"\(\* The plan .*, whose file has the digest\n")
 OUR_PROJECT = re.compile(rb"-Q .* Tmmu\nPlan\.v\n\Z")
 MARK = 1 << 16
-"""The bytes at the beginning of a file that are searched for the mark of a file that was written here."""
+"""The bytes at the beginning of a file that are searched for the mark of files written here."""
 
 HEAD = """\
 (* The plan {name}, whose file has the digest
@@ -59,14 +59,14 @@ Print Assumptions plan_runs_as_private.
 
 
 def write(folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path) -> None:
-    """Write `Plan.v` and `_CoqProject`. TmmuError where they cannot be written. O(plan); some 5 bytes a word."""
+    """Write `Plan.v` and `_CoqProject`. Raises TmmuError if they cannot be written. O(plan); some 5 bytes a word."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE", f"cannot be made ({error.strerror})", file=str(folder), fix="name another folder"
         ) from error
-    shown = re.sub(r"[^\w ./-]", "_", one_line(name))  # nothing that could end the comment
+    shown = re.sub(r"[^\w ./-]", "_", one_line(name))  # without characters that could end the comment
     head = HEAD.format(name=shown, digest=digest.hex(), theory=theory)
     body = "".join(_lists(columns(context, digest)))
     write_atomically(Path(folder) / "Plan.v", (head + body + TAIL).encode())
@@ -74,9 +74,9 @@ def write(folder: str | os.PathLike[str], name: str, context: Context, digest: b
 
 
 def clear(folder: str | os.PathLike[str]) -> None:
-    """Remove what an earlier run wrote into `folder`; a `Plan.v` or `_CoqProject` of the user's own stays.
+    """Remove the files that an earlier run wrote into `folder`. A `Plan.v` or `_CoqProject` of the user's own stays.
 
-    Raises TmmuError where a file cannot be removed. spec: C4.4
+    Raises TmmuError if a file cannot be removed. spec: C4.4
     """
     for name, ours in (("Plan.v", OURS), ("_CoqProject", OUR_PROJECT)):
         path = Path(folder) / name
@@ -86,13 +86,13 @@ def clear(folder: str | os.PathLike[str]) -> None:
             with open(path, "rb") as file:
                 mine = ours.match(file.read(MARK)) is not None
         except OSError:
-            continue  # what cannot be read was not written here
+            continue  # a file that cannot be read was not written here
         if mine:
             remove(path)
 
 
 def _lists(named: list[Named]) -> Iterator[str]:
-    """A definition for each stretch of a column, and the row of words that they are together."""
+    """Yield a definition for each part of a column, and the row of words that they form together."""
     parts = 0
     for name, column in named:
         yield f"(* {name} *)\n"

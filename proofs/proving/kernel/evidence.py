@@ -1,10 +1,10 @@
-"""A plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
+"""Write a plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
 
-The words are the plan's own columns, the permissions that the checker's tables give (views, in-place operands), what
-the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program that the kernel's
-theorem is about. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order
-to look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
-added. spec: V6.2
+The kernel's theorem is about the program: the plan's own columns, the permissions that the checker's tables grant
+(views, in-place operands), the tensors that the caller writes and reads, and the nodes that iterate or have exclusive
+branches. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and the order of the rows
+of each group. The order of the columns is that of `Columns.v`. Values that may be absent are stored with 1 added.
+spec: V6.2
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ NONE = -1
 
 
 def words(context: Context, digest: bytes) -> Words:
-    """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n).
+    """Return the row of words for a plan that passed the gate; `digest` is that of its file. O(n log n).
 
-    Raises `NotExpressed` where the kernel's theorem does not cover what the plan does.
+    Raises `NotExpressed` if the kernel's theorem does not cover the plan.
     """
     return joined(columns(context, digest))
 
 
 def columns(context: Context, digest: bytes) -> list[Named]:
-    """The same column by column, each under its name, in the order of `Columns.v`.
+    """Return the words column by column, each under its name, in the order of `Columns.v`.
 
-    As words they are modulo 2^64; they have the types that they have elsewhere, as a copy of a large plan's takes
-    hundreds of MiB.
+    As words they are modulo 2^64. They keep the types that they have elsewhere, because a copy of a large plan's
+    columns takes hundreds of MiB.
     """
     plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
     members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
@@ -71,7 +71,7 @@ def columns(context: Context, digest: bytes) -> list[Named]:
 
 
 def _memory(context: Context) -> KernelMemory:
-    """The storages and arenas of a plan, with what it claims of their slots and footprints."""
+    """Return the storages and arenas of a plan, with its claims about their slots and footprints."""
     plan, claimed = context.plan, None
     if plan.claims is not None and plan.claims.slots is not None:
         slots = plan.claims.slots
@@ -84,7 +84,7 @@ def _memory(context: Context) -> KernelMemory:
 
 
 def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> KernelMemory:
-    """Storages and arenas without claims."""
+    """Return storages and arenas without claims."""
     s = placement.storages
     arenas = [ArenaRange(a.capacity, a.alignment, a.reuse, a.scattered) for a in placement.arenas]
     columns = s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset
@@ -92,7 +92,7 @@ def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> KernelM
 
 
 def _sizes(claims: Claims | None) -> list[Size] | None:
-    """What is claimed of each arena, where a footprint is claimed of all."""
+    """Return the claims about each arena, if a footprint is claimed for all."""
     sizes = [
         Size(
             u.footprint,
@@ -121,7 +121,10 @@ def _tensors(context: Context, made: Rows, needed: Rows, handed: Mask, place: Ro
 
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
-    """The operand of each in-place result that does take its place: a permission that is not used binds no kernel."""
+    """Return the operand of each in-place result that takes its bytes.
+
+    The kernel ignores permissions that are not used.
+    """
     t, writer = context.plan.allocation.tensors, context.writer
     operand = np.full(len(t), NONE)
     for result, of in context.permissions.in_place.items():

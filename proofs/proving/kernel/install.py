@@ -1,9 +1,9 @@
-"""`make kernel` and `tmmu kernel install`: compile the theory, extract the program, compile that, and install both.
+"""Compile the theory, extract the program, compile it, and install both: `make kernel` and `tmmu kernel install`.
 
-At once where that is done. Debian's Coq and OCaml are installed from the system's packages where that is allowed (root,
-and apt); otherwise the one command that does it is printed. Everything is built in a new folder and then renamed, so
-that what is installed is always whole. Standard library only: `python3 -m proofs.proving.kernel.install` runs before
-anything else is installed. spec: V6.3
+If that is done already, it returns at once. Debian's Coq and OCaml are installed from the system's packages if that is
+permitted (root, and apt); otherwise the command that installs them is printed. Everything is built in a new folder and
+then renamed, so that the installed files are always whole. Only the standard library is imported: `python3 -m
+proofs.proving.kernel.install` runs before anything else is installed. spec: V6.3
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLOSED = "Closed under the global context"
 
 
 def main() -> int:
-    """Install the kernel of these sources; 0 where it is installed now."""
+    """Install the kernel of these sources. Return 0 if it is installed afterwards."""
     target = folder()
     if (target / PROGRAM).exists():
         print(f"the kernel is installed in {target}")
@@ -52,7 +52,7 @@ def main() -> int:
         try:
             os.rename(whole, target)
         except OSError:
-            if not (target / PROGRAM).exists():  # otherwise another process has installed the same
+            if not (target / PROGRAM).exists():  # otherwise another process has installed the same kernel
                 raise
     print(f"the kernel is installed in {target} ({time.monotonic() - start:.0f} s)")
     return 0
@@ -81,8 +81,9 @@ def _zarith() -> bool:
 
 
 def build(whole: Path, sources: Path = SOURCES) -> None:
-    """Make the folder that is installed: `kernel`, which needs no other library, with what it was built from;
-    `theory/*.vo`, and Coq's list of assumptions.
+    """Make the folder to install: the program `kernel`, which needs no other library, its digests, and the theory.
+
+    The theory is `theory/*.vo` and Coq's list of assumptions.
     """
     theory = whole / THEORY
     theory.mkdir(parents=True)
@@ -108,7 +109,7 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
 
 
 def compile_file(theory: Path, name: str) -> str:
-    """Compile one file of the theory; what Coq prints."""
+    """Compile one file of the theory. Return what Coq prints."""
     return _run(["coqc", "-q", "-Q", ".", "Tmmu", f"{name}.v"], theory)
 
 

@@ -1,9 +1,8 @@
-"""Where the kernel of this very package is: in a folder of the user's, named by the digest of its sources, or in the
-package itself, as a wheel brings it.
+"""Find the kernel of this package: in a user's folder, named by the digest of its sources, or in the package itself.
 
-A program or theory built from other sources stands in another folder, so that a stale one is never used; the program
-in a package states the digests of its sources and of itself. Standard library only: `make kernel` runs this before
-anything is installed. spec: V6.3, V6.10
+Wheels have it in the package. A program or theory built from other sources is in another folder, so that a stale one is
+never used. The program in a package states the digests of its sources and of itself. Only the standard library is
+imported: `make kernel` runs this before anything is installed. spec: V6.3, V6.10
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ ORDER = (
     "Lists", "Columns", "Check", "Safe", "Run", "Claims", "ListsProof", "Placement", "Edges", "Accesses", "Soundness",
     "RunProof", "ProgressProof", "ClaimsProof", "Theorems", "Examples", "Table",
 )  # fmt: skip
-"""The theory, each file after those that it needs. `Extract.v` and `main.ml` make the program of it."""
+"""The files of the theory, each after those that it needs. `Extract.v` and `main.ml` make the program."""
 PROGRAM, THEORY = "kernel", "theory"
-"""The program's name, and that of the folder of the compiled theory."""
+"""The names of the program and of the folder of the compiled theory."""
 STATED = "kernel.json"
-"""The file beside a program that says what it was built from."""
+"""The file beside a program that states what it was built from."""
 PACKAGED = SOURCES / "built"
-"""Where a wheel has the program."""
+"""The folder of the program in a wheel."""
 
 
 class KernelBuild(NamedTuple):
-    """What a program was built from, each as a SHA-256: its sources, itself, and the compiled file of its theorems."""
+    """The SHA-256 of a program's sources, of the program, and of the compiled file of its theorems."""
 
     sources: str
     program: str
@@ -39,7 +38,7 @@ class KernelBuild(NamedTuple):
 
 
 def digest(sources: Path = SOURCES) -> str:
-    """The digest of all that the kernel is made of, by name and content. O(bytes)."""
+    """Return the digest of all sources of the kernel, by name and content. O(bytes)."""
     total = hashlib.sha256()
     for name in (*(f"{name}.v" for name in ORDER), "Extract.v", "main.ml"):
         content = (sources / name).read_bytes()
@@ -48,12 +47,12 @@ def digest(sources: Path = SOURCES) -> str:
 
 
 def folder(sources: Path = SOURCES) -> Path:
-    """Where the kernel of these sources is, or would be, installed."""
+    """Return the folder in which the kernel of these sources is, or would be, installed."""
     return users_folders.data() / "kernel" / digest(sources)
 
 
 def program() -> Path | None:
-    """The program of this package, if there is one: the one that was built here, else the package's own."""
+    """Return the program of this package, if there is one. A program that was built here precedes the package's own."""
     path = folder() / PROGRAM
     if os.access(path, os.X_OK):
         return path
@@ -62,7 +61,7 @@ def program() -> Path | None:
 
 
 def stated(where: Path) -> KernelBuild | None:
-    """What is stated of the program in a folder, where that is of these sources and of that very program; else None."""
+    """Return the digests stated beside a program, or None unless they match these sources and that program."""
     try:
         found = KernelBuild(**json.loads((where / STATED).read_bytes()))
         same = found.sources == digest() and found.program == of_file(where / PROGRAM)
@@ -72,18 +71,18 @@ def stated(where: Path) -> KernelBuild | None:
 
 
 def of_file(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def theory() -> Path | None:
-    """The folder of the installed compiled theory of this package, if there is one."""
+    """Return the folder of the installed compiled theory of this package, if there is one."""
     path = folder() / THEORY
     return path if (path / "Theorems.vo").is_file() else None
 
 
 def description() -> str:
-    """A line for people: which kernel this package has, and where it is from."""
+    """Return a line for users: which kernel this package has, and its origin."""
     path = program()
     if path is None:
         return "kernel: not installed (tmmu kernel install)"

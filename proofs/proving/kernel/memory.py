@@ -1,9 +1,9 @@
-"""Storages, arenas and addresses as the words that the kernel reads, with the evidence that storages are disjoint.
+"""Write storages, arenas and addresses as the words that the kernel reads, with evidence that storages are disjoint.
 
-A `KernelMemory` is what can be checked without any access: lifetimes, addresses, arenas, pairs that must not alias; and
-what is claimed of its slots and footprints. `evidence.words` puts the tensors and accesses of a plan behind it,
-`lifetime_columns` nothing. The evidence is *not trusted*: in which order to look at rows, and what shows that storages
-are disjoint: ranges of slots one behind the other, or edges between neighbours. spec: V6.2, V6.6
+A `KernelMemory` is everything that can be checked without accesses: lifetimes, addresses, arenas, pairs that must not
+alias, and the claims about slots and footprints. `evidence.words` appends the tensors and accesses of a plan to it;
+`lifetime_columns` appends nothing. The evidence is *not trusted*. It gives the order of rows, and shows that storages
+are disjoint by ranges of slots one behind the other, or by edges between neighbours. spec: V6.2, V6.6
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from proofs.proving.certificate.edges import Edges, between
 from proofs.proving.certificate.slots import Rows
 
 VERSION = 2
-"""The version of the format, as `Columns.v` has it."""
+"""The version of the format, as in `Columns.v`."""
 WITH_ACCESSES, WITH_LIFETIMES = 0, 1
-"""The kinds of words: a plan with steps and accesses, and lifetimes alone."""
+"""The kinds of words: a plan with steps and accesses, and only lifetimes."""
 BY_SLOTS, CLAIMS_SLOTS, CLAIMS_FOOTPRINTS = 1, 2, 4
-"""Flags: the evidence is ranges of slots; slots, and footprints, are claimed."""
+"""Flags: the evidence is ranges of slots; slots are claimed; footprints are claimed."""
 
 Words = NDArray[np.uint64]
 Column = NDArray[Any]
@@ -31,7 +31,7 @@ Named = tuple[str, Column]
 
 
 class ArenaRange(NamedTuple):
-    """An arena: capacity, alignment, whether its bytes serve several storages, whether addresses are no offsets."""
+    """An arena: capacity, alignment, whether its bytes serve several storages, whether addresses are scattered."""
 
     capacity: int
     alignment: int
@@ -41,7 +41,7 @@ class ArenaRange(NamedTuple):
 
 @dataclass(frozen=True)
 class ClaimedSlots:
-    """Claimed slots: that of each storage, and the arena, bytes, alignment and first byte of each slot.
+    """Claimed slots: the slot of each storage, and the arena, bytes, alignment and first byte of each slot.
 
     `ranges` states that no two slots of an arena have a byte in common, so that they show storages to be disjoint.
     """
@@ -56,8 +56,11 @@ class ClaimedSlots:
 
 @dataclass(frozen=True)
 class Size:
-    """What is claimed of one arena: its footprint; a step at which as many storages live as it has slots, and one at
-    which as many bytes live as its footprint has (None: not claimed)."""
+    """The claims about one arena: its footprint and its witness steps.
+
+    `fullest` is a step that has one live storage for each slot; `peak` is a step whose live bytes equal the footprint.
+    Each is None if it is not claimed.
+    """
 
     footprint: int
     fullest: int | None
@@ -68,9 +71,9 @@ class Size:
 class KernelMemory:
     """Storages as columns: arena (row), bytes, alignment, birth and death (steps, both included), offset (bytes).
 
-    `steps` is the number of steps, `pairs` the rows that must not alias: of storages, or of a plan's tensors.
-    `slots` and `sizes`, one for each arena, are the claims, if there are any. `edges` are those of each arena, where
-    they are known already.
+    `steps` is the number of steps. `pairs` are the rows of storages, or of a plan's tensors, that must not alias.
+    `slots` and `sizes`, one for each arena, are the claims, if there are any. `edges` are those of each arena, if they
+    are known already.
     """
 
     steps: int
@@ -91,15 +94,17 @@ class KernelMemory:
 
 
 def lifetime_columns(memory: KernelMemory, digest: bytes) -> list[Named]:
-    """The columns of lifetimes without accesses, in a file with this digest (32 bytes). O(n log n) for n storages.
+    """Return the columns of lifetimes without accesses, in a file with this digest (32 bytes).
 
-    What the kernel concludes of them is `SafeMemory` of `Safe.v`, never that anything runs. spec: V6.6
+    O(n log n) for n storages.
+
+    The kernel concludes `SafeMemory` of `Safe.v` from them, never that anything runs. spec: V6.6
     """
     return columns(memory, digest, WITH_LIFETIMES, (0,) * 10)
 
 
 def joined(named: Sequence[Named]) -> Words:
-    """The columns, each behind the other."""
+    """Return the columns, one behind the other."""
     found = np.empty(sum(len(column) for _, column in named), np.uint64)
     at = 0
     for _, column in named:
@@ -109,7 +114,10 @@ def joined(named: Sequence[Named]) -> Words:
 
 
 def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int]) -> list[Named]:
-    """The columns of header and memory, in the order of `Columns.v`; `counts` are those of what comes behind."""
+    """Return the columns of header and memory, in the order of `Columns.v`.
+
+    `counts` are those of the columns that follow.
+    """
     m, slots = memory, memory.slots
     table = np.empty((0, 4), np.int64) if slots is not None and slots.ranges else _edges(m)
     flags = 0 if slots is None else CLAIMS_SLOTS + BY_SLOTS * slots.ranges
@@ -127,22 +135,22 @@ def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int
 
 
 def grouped(group: Column, count: int, by: Column) -> tuple[Rows, Rows]:
-    """The bounds of each group, and its rows in the order of `by`."""
+    """Return the bounds of each group, and its rows in the order of `by`."""
     order = np.lexsort((by, group))
     return np.searchsorted(group[order], np.arange(count + 1)), order
 
 
 def inverse(order: Column) -> Rows:
-    """The position of each row in an order."""
+    """Return the position of each row in an order."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place
 
 
 def _slots(m: KernelMemory) -> list[Named]:
-    """ClaimedSlots and arenas, and the orders of the storages of each slot and of the slots of each arena.
+    """Return slots and arenas, and the orders of the storages of each slot and of the slots of each arena.
 
-    A slot that holds nothing is in no arena's order, which is padded to the number of slots.
+    An empty slot is in no arena's order, which is padded to the number of slots.
     """
     none = np.zeros(0, np.int64)
     slots = m.slots or ClaimedSlots(np.zeros(len(m), np.int64), none, none, none, none, ranges=False)
@@ -175,7 +183,7 @@ def _arenas(m: KernelMemory) -> list[Named]:
 
 
 def _edges(m: KernelMemory) -> Rows:
-    """The edges of all arenas by lower end, then first step; the floor of arena a is row `len(m) + a`."""
+    """Return the edges of all arenas by lower end, then first step. The bottom of arena a is row `len(m) + a`."""
     tables: list[Rows] = [np.empty((0, 4), np.int64)]
     for arena in range(len(m.arenas)):
         found = _of_arena(m, arena) if m.edges is None else m.edges[arena]
@@ -188,7 +196,7 @@ def _edges(m: KernelMemory) -> Rows:
 
 
 def _of_arena(m: KernelMemory, arena: int) -> Edges:
-    """The edges of an arena. A storage of one that does not reuse keeps its bytes at all steps."""
+    """Return the edges of an arena. In an arena without reuse, a storage keeps its bytes at all steps."""
     last = max(0, m.steps - 1)
     rows = np.flatnonzero((m.arena == arena) & (m.bytes > 0)).astype(np.int64)
     birth, death = m.birth[rows].astype(np.int64), m.death[rows].astype(np.int64)

@@ -1,8 +1,7 @@
-"""Asking the installed program: a row of words in, its answer out, whatever happens to the process in between.
+"""Ask the installed program: it reads a row of words and returns its answer, whatever happens to the process meanwhile.
 
-The program answers for the kind of words and for the digest that stands among them, and the answer must repeat both. No
-answer, a late one or one that is not understood is a failure with its reason; it neither accepts nor rejects.
-spec: V6.1, V6.2, V6.6
+The program answers for the kind of words and for the digest among them, and the answer must repeat both. A missing,
+late or malformed answer is a failure with its reason; it neither accepts nor rejects. spec: V6.1, V6.2, V6.6
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
     "exclusive_ok",
 )  # fmt: skip
-"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program gives where one fails."""
+"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program prints if one fails."""
 Kind = Literal["accesses", "lifetimes"]
 FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-8]))?")
 CLAIM = r"(true|false|unclaimed)"
@@ -38,11 +37,11 @@ HOLDS = {"true": True, "false": False, "unclaimed": None}
 
 @dataclass(frozen=True)
 class KernelAnswer:
-    """What the kernel answered: accepted, rejected (and `part` names which part of the check failed), or neither, with
-    `failure` as the reason.
+    """The kernel's answer: accepted, rejected (`part` names the part of the check that failed), or neither.
 
-    Of an accepted plan, each claim is True where it holds by the kernel's theorem, False where the kernel cannot show
-    it, None where the plan does not make it: `slots`, `footprints`; of each arena `fewest_slots`, `least_footprint`.
+    `failure` is the reason for neither. For an accepted plan, each claim is True if it holds by the kernel's theorem,
+    False if the kernel cannot show it, and None if the plan does not make it. The claims are `slots`, `footprints` and,
+    for each arena, `fewest_slots` and `least_footprint`.
     """
 
     accepted: bool = False
@@ -56,17 +55,17 @@ class KernelAnswer:
 
 
 def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> KernelAnswer:
-    """Ask about a plan that passed the gate; raises `NotExpressed`, never for what the program does. O(n log n)."""
+    """Ask about a plan that passed the gate. Raises `NotExpressed`, never for a fault of the program. O(n log n)."""
     return ask_words(program, _numbers(columns(context, digest)), digest, timeout_s)
 
 
 def ask_lifetimes(program: Path, memory: KernelMemory, digest: bytes, timeout_s: float) -> KernelAnswer:
-    """Ask about lifetimes without accesses: nothing follows about runs. O(n log n). spec: V6.6"""
+    """Ask about lifetimes without accesses, from which nothing follows about runs. O(n log n). spec: V6.6"""
     return ask_words(program, _numbers(lifetime_columns(memory, digest)), digest, timeout_s, "lifetimes")
 
 
 def _numbers(named: list[Named]) -> Iterator[Column]:
-    """The columns in turn, each of which is let go."""
+    """Yield the columns in turn and release each."""
     while named:
         yield named.pop(0)[1]
 
@@ -74,7 +73,7 @@ def _numbers(named: list[Named]) -> Iterator[Column]:
 def ask_words(
     program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind = "accesses"
 ) -> KernelAnswer:
-    """Ask about a row of words, in stretches of any length, as it is; it should be of this kind."""
+    """Ask about a row of words, given in parts of any length. It should be of this kind."""
     with tempfile.TemporaryFile() as file:
         for stretch in row:
             stretch.astype("<u8", copy=False).tofile(file)  # the program maps it, from its first byte
@@ -91,8 +90,10 @@ def ask_words(
 
 
 def _run(program: Path, words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:
-    """The program's exit code and what it prints. Its processor time is bounded too, where the system can do that: a
-    program whose asker was killed ends all the same.
+    """Return the program's exit code and output.
+
+    Its processor time is limited too, if the system supports that: the program ends even if the asking process was
+    killed.
     """
     with subprocess.Popen(
         [str(program)], stdin=words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""How hatchling builds a wheel: with the kernel's program in it where `make wheel` asks for that. spec: V6.10"""
+"""Build a wheel with hatchling, with the kernel's program in it if `make wheel` requests that. spec: V6.10"""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 WANTED = "TMMU_WHEEL_WITH_KERNEL"
-"""The variable of the environment that asks for it."""
+"""The environment variable that requests it."""
 TAG = "py3-none-manylinux_2_17_x86_64"
-"""The program is linked statically, and is for Linux on x86-64."""
+"""The tag of the wheel: the program is linked statically, for Linux on x86-64."""
 
 
 class KernelHook(BuildHookInterface[Any]):
-    """Adds the installed program and what it was built from; any other build is left as it is."""
+    """Adds the installed program and its digests. Any other build is left unchanged."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """See hatchling. Raises SystemExit where the kernel of these sources is not installed."""
+        """Implement hatchling's hook. Raises SystemExit if the kernel of these sources is not installed."""
         if version == "editable" or not os.environ.get(WANTED):
             return
         sys.path.insert(0, self.root)

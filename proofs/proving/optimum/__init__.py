@@ -1,7 +1,7 @@
-"""Proofs that no placement of an arena's storages ends lower, checked by VeriPB.
+"""Prove that no placement of an arena's storages ends lower, by proofs that VeriPB checks.
 
 The verifier derives the formula from the plan (`formula`). The proof that it has no solution may come from any
-pseudo-Boolean solver that writes VeriPB's format, else one is searched for (`refutation`). What counts is what VeriPB,
-a checker by other people (Gocht and Nordström, "Certifying Parity Reasoning Efficiently Using Pseudo-Boolean Proofs",
-AAAI 2021), answers of formula and proof (`veripb`). spec: V5.6, V5.7, V5.8
+pseudo-Boolean solver that writes VeriPB's format; without one, `refutation` searches for it. Only the answer of VeriPB
+about formula and proof counts (`veripb`). VeriPB is a checker by other people (Gocht and Nordström, "Certifying Parity
+Reasoning Efficiently Using Pseudo-Boolean Proofs", AAAI 2021). spec: V5.6, V5.7, V5.8
 """

@@ -1,21 +1,21 @@
-"""The formula that says that the storages of an arena can be placed lower: if it has no solution, they cannot.
+"""Build the formula that the storages of an arena can be placed lower. If it has no solution, they cannot.
 
-A *lower placement* gives every storage of at least one byte an offset, a multiple of its alignment and its arena's, so
-that all end at or before `height`, and those that live at one step, or must not alias, share no byte. (What has no
-bytes shares none, and ends wherever there is one byte.) The formula has a variable for each storage and each offset
-that it needs to be tried at, and one for each cell of a section that no storage covers:
+A *lower placement* gives every storage of at least one byte an offset that is a multiple of its alignment and its
+arena's. All storages end at or before `height`, and those that live at one step, or must not alias, share no byte. (A
+storage without bytes shares none, and fits wherever there is one byte.) The formula has a variable for each storage and
+each offset that must be tried for it, and one for each cell of a section that no storage covers:
 
-- each storage lies at one of its offsets;
-- each cell of a *section*, storages of which each two must share no byte, is covered by one of them or by none.
+- each storage is at one of its offsets;
+- each cell of a *section*, storages that must pairwise share no byte, is covered by one of them or by none.
 
-*Which offsets.* Of the lower placements take one with the least sum of offsets. There each storage lies at 0, or one
-alignment further down it would share a byte with a storage that it must not meet, which lies below it: its offset is
-that one's end, rounded up. So offsets that are reached from 0 by such steps are enough.
+*Which offsets.* Take a lower placement with the least sum of offsets. There each storage is at 0, or one alignment
+further down it would share a byte with a lower storage that it must not overlap. Its offset is then the end of that
+storage, rounded up. The offsets that are reached from 0 by such steps are therefore enough.
 
-*Which cells.* Of two storages of a section that share a byte, the one that begins at the same offset or higher does so
-within the other: it is enough that the cells at the offsets of a section are covered once.
+*Which cells.* If two storages of a section share a byte, the one with the same or the higher offset begins within the
+other. It is therefore enough that the cells at the offsets of a section are covered once.
 
-So the formula is satisfiable if and only if there is a lower placement. spec: V5.6, V5.7
+The formula is therefore satisfiable if and only if there is a lower placement. spec: V5.6, V5.7
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import NamedTuple
 from tmmu.plans.allocation import Placement
 
 SPANS = 400
-"""The most storages, and pairs of them that must not alias, of which a formula is made."""
+"""The maximum number of storages, and of pairs of them that must not alias, in a formula."""
 LITERALS = 200_000
-"""The most literals of a formula; larger ones are not made. Twenty storages have some ten thousand."""
+"""The maximum number of literals of a formula. Twenty storages have some ten thousand."""
 
 
 class LiveStorage(NamedTuple):
@@ -44,7 +44,7 @@ class LiveStorage(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a variable says: a storage (by number) lies at an offset; or, of a section (by number), a cell is free."""
+    """The meaning of a variable: a storage (by number) is at an offset, or a cell of a section (by number) is free."""
 
     storage: int
     section: int
@@ -52,9 +52,9 @@ class Choice(NamedTuple):
 
 
 class SectionCell(NamedTuple):
-    """The bytes of a section from an offset to the next one, and the variables that cover it: one of them is true.
+    """The bytes of a section from an offset to the next one, and the variables that cover them. One of these is true.
 
-    The last cell goes to the height, rounded up to `unit`.
+    The last cell ends at the height, rounded up to `unit`.
     """
 
     offset: int
@@ -64,7 +64,7 @@ class SectionCell(NamedTuple):
 
 @dataclass(frozen=True)
 class LowerPlacement:
-    """The formula: variables count from 1, and of each constraint (`ones`, in that order) just one variable is true."""
+    """The formula. Variables count from 1. In each constraint (`ones`, in that order) exactly one variable is true."""
 
     height: int
     unit: int
@@ -79,18 +79,18 @@ class LowerPlacement:
     """For each section its storages."""
 
     def padded(self, storage: int) -> int:
-        """The bytes that a storage takes from others of its section, up to where the next may begin."""
+        """Return the bytes that a storage takes from others of its section, up to the next possible offset."""
         return _multiple(self.spans[storage].bytes, self.unit)
 
     def ones(self) -> Iterator[list[int]]:
-        """The constraints: those of the storages, then of the cells, section by section."""
+        """Yield the constraints: those of the storages, then of the cells, section by section."""
         yield from self.places
         for cells in self.cells:
             for cell in cells:
                 yield cell.covered_by
 
     def opb(self) -> Iterator[str]:
-        """The lines of the formula in the OPB format of pseudo-Boolean solvers."""
+        """Yield the lines of the formula in the OPB format of pseudo-Boolean solvers."""
         constraints = list(self.ones())
         yield f"* #variable= {len(self.choices)} #constraint= {len(constraints)} #equal= {len(constraints)} intsize= 64"
         yield f"* storages that end at or before byte {self.height}"
@@ -104,7 +104,7 @@ class LowerPlacement:
 
 
 def spans_of(placement: Placement, arena: int) -> tuple[tuple[LiveStorage, ...], set[tuple[int, int]]]:
-    """The storages of an arena that have bytes, and the pairs of them, by number, that may share no byte ever."""
+    """Return the storages of an arena that have bytes, and the pairs, by number, that may never share a byte."""
     s, strictest = placement.storages, placement.arenas[arena].alignment
     spans = tuple(
         LiveStorage(row, birth, death, size, max(own, strictest))
@@ -119,7 +119,7 @@ def spans_of(placement: Placement, arena: int) -> tuple[tuple[LiveStorage, ...],
 
 
 def lower_placement(spans: tuple[LiveStorage, ...], apart: set[tuple[int, int]], height: int) -> LowerPlacement | None:
-    """The formula for storages that end at or before `height`; None where it would be too large.
+    """Return the formula for storages that end at or before `height`, or None if it would be too large.
 
     O(literals + storages³).
     """
@@ -161,7 +161,7 @@ def lower_placement(spans: tuple[LiveStorage, ...], apart: set[tuple[int, int]],
 
 
 def _sections(spans: Sequence[LiveStorage], apart: set[tuple[int, int]]) -> list[list[int]]:
-    """The largest sets of storages that live at one step, and the pairs that must not alias and never do so."""
+    """Return the largest sets of storages that live at one step, and the pairs that must not alias and never do so."""
     steps = {span.birth for span in spans}
     live = {frozenset(i for i, span in enumerate(spans) if span.birth <= step <= span.death) for step in steps}
     pairs = {pair for pair in map(frozenset, apart) if not any(pair <= one for one in live)}
@@ -169,7 +169,7 @@ def _sections(spans: Sequence[LiveStorage], apart: set[tuple[int, int]]) -> list
 
 
 def _offsets(spans: Sequence[LiveStorage], bound: Sequence[set[int]], height: int) -> list[list[int]] | None:
-    """For each storage the offsets that are reached from 0 by ends of what it must not meet."""
+    """Return, for each storage, the offsets reached from 0 by ends of storages that it must not overlap."""
     found: list[set[int]] = [{0} if span.bytes <= height else set() for span in spans]
     more = [(i, 0) for i, one in enumerate(found) if one]
     for count, (i, at) in enumerate(more):
@@ -184,5 +184,5 @@ def _offsets(spans: Sequence[LiveStorage], bound: Sequence[set[int]], height: in
 
 
 def _multiple(value: int, of: int) -> int:
-    """The least multiple of `of` that is not below a value."""
+    """Return the least multiple of `of` that is not below a value."""
     return -(-value // of) * of

@@ -1,11 +1,11 @@
-"""Searching for a proof that the formula of a lower placement is unsatisfiable, written down in VeriPB's format.
+"""Search for a proof that the formula of a lower placement is unsatisfiable, and write it in VeriPB's format.
 
 Nothing here is trusted: VeriPB reads the formula and the proof, and checks each line. The search is clause learning
-(Marques-Silva and Sakallah, IEEE Trans. Computers 48 (1999)) over the formula's own constraints, of each of which just
-one variable is true, and one more for each section: what its free cells have together is at most what the height
-leaves. The proof derives these by adding cells, each as often as it has bytes, and storages, each as often as it has
-bytes, both rounded up to what all offsets are multiples of; every learned clause follows by unit propagation. The work
-is counted in conflicts, never in time. spec: V5.7
+(Marques-Silva and Sakallah, IEEE Trans. Computers 48 (1999)) over the formula's own constraints and one more for each
+section. In each of the former, exactly one variable is true. The latter states that the free cells together have at
+most the bytes that the height leaves. The proof derives it by adding cells and storages, each multiplied by its bytes,
+rounded up to the unit of all offsets. Every learned clause follows by unit propagation. The work is counted in
+conflicts, never in time. spec: V5.7
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from collections.abc import Iterable, Iterator
 from proofs.proving.optimum.formula import LowerPlacement
 
 CONFLICTS = 20_000
-"""The conflicts after which a search gives up: a minute or two."""
+"""The maximum number of conflicts of a search, which takes a minute or two."""
 
 
 def refute(formula: LowerPlacement, conflicts: int = CONFLICTS) -> str | None:
-    """A proof that `formula` has no solution; None where it has one, or none was found in so many conflicts."""
+    """Return a proof that `formula` has no solution.
+
+    Returns None if it has one, or if no proof was found within this number of conflicts.
+    """
     search = _Search(formula)
     lines = [f"pol {text} ;" for text in _spare(formula)]
     lines += [
@@ -28,7 +31,7 @@ def refute(formula: LowerPlacement, conflicts: int = CONFLICTS) -> str | None:
     ]
     if search.satisfiable is not False:
         return None
-    given = 2 * len(search.rows)  # to VeriPB each equation is two constraints, from below and from above
+    given = 2 * len(search.rows)  # VeriPB counts each equation as two constraints, from below and from above
     end = f"output NONE ;\nconclusion UNSAT : {given + len(lines)} ;\nend pseudo-Boolean proof ;\n"
     return "\n".join(["pseudo-Boolean proof version 3.0", f"f {given} ;", *lines, end])
 
@@ -38,10 +41,10 @@ def _literal(literal: int) -> str:
 
 
 def _spare(formula: LowerPlacement) -> Iterator[str]:
-    """For each section, how VeriPB adds up its constraints: free cells, and what is covered beyond sizes, are few."""
+    """Yield, for each section, how VeriPB adds its constraints: free cells, and bytes covered beyond sizes, are few."""
     number = 1 + len(formula.places)
     for cells, members in zip(formula.cells, formula.members, strict=True):
-        # Of the k-th equation 2k - 1 is the half from below, 2k that from above.
+        # The k-th equation has the numbers 2k - 1, from below, and 2k, from above.
         terms = [(2 * (number + k), cell.bytes) for k, cell in enumerate(cells)]
         terms += [(2 * i + 1, formula.padded(i)) for i in members]
         yield " ".join(f"{at} {times} *{' +' if k else ''}" for k, (at, times) in enumerate(terms))
@@ -93,7 +96,10 @@ class _Search:
         self.satisfiable: bool | None = None
 
     def clauses(self, conflicts: int) -> Iterator[list[int]]:
-        """The learned clauses, the last one empty if there is no solution. Sets `satisfiable` where that is found."""
+        """Yield the learned clauses, the last one empty if there is no solution.
+
+        Sets `satisfiable` if that is found.
+        """
         conflict = self._begin()
         step = 1.0
         for _ in range(conflicts):
@@ -158,7 +164,7 @@ class _Search:
         self.head = min(self.head, mark)
 
     def _count(self, literal: int, by: int) -> None:
-        """What rows and sections know of a literal that is propagated (1), or not any more (-1)."""
+        """Update rows and sections for a literal that is propagated (`by` is 1), or no longer is (-1)."""
         if literal > 0:
             for r in self.rows_of[literal]:
                 self.done[r] += by
@@ -169,7 +175,7 @@ class _Search:
                 self.open[r] -= by
 
     def _propagate(self) -> tuple[str, int] | None:
-        """All that follows; what is contradicted, if anything."""
+        """Set all literals that follow. Return the contradicted constraint, if any."""
         while self.head < len(self.trail):
             literal = self.trail[self.head]
             self.head += 1
@@ -238,7 +244,7 @@ class _Search:
         return None
 
     def _because(self, reason: tuple[str, int], before: int) -> Iterable[int]:
-        """The true literals from which what was set as number `before` follows, or a contradiction."""
+        """Return the true literals that imply the literal set as number `before`, or a contradiction."""
         kind, number = reason
         if kind == "other":
             return [number]
@@ -249,7 +255,7 @@ class _Search:
         return [-u for u in self.learned[number] if self.value[abs(u)] * u < 0 and self.order[abs(u)] < before]
 
     def _analyse(self, conflict: tuple[str, int], step: float) -> tuple[list[int], int]:
-        """The clause of the first unique implication point, that one's literal first, and the level to go back to."""
+        """Return the clause of the first unique implication point, that one first, and the level to return to."""
         seen, clause, count, at = set[int](), [0], 0, len(self.trail)
         if conflict[0] == "both":
             u = conflict[1]
@@ -286,7 +292,7 @@ class _Search:
         return clause, self.level[abs(clause[1])]
 
     def _decide(self) -> int | None:
-        """The first open variable of the row with the fewest, for how often it was in conflicts."""
+        """Return the first open variable of the row with the fewest, weighted by its conflicts."""
         best, least = None, 0.0
         for r, done in enumerate(self.done):
             if not done and (best is None or self.open[r] < least * self.activity[r]):

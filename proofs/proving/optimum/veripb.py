@@ -1,4 +1,4 @@
-"""Asking VeriPB whether a proof shows that the formula of a lower placement has no solution. spec: V5.7, V5.8"""
+"""Ask VeriPB whether a proof shows that the formula of a lower placement has no solution. spec: V5.7, V5.8"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tmmu.plans.allocation import Placement
 UNSATISFIABLE = "s VERIFIED UNSATISFIABLE"
 """The one answer that counts."""
 ERROR_BYTES = 300
-"""How much of an error of VeriPB's is shown."""
+"""The length to which an error of VeriPB is shortened."""
 
 
 class Optimality(NamedTuple):
@@ -27,16 +27,16 @@ class Optimality(NamedTuple):
 
 
 def no_lower_placement(placement: Placement, arena: int, footprint: int, folder: Path, timeout_s: float) -> Optimality:
-    """Does every placement of the arena's storages end at `footprint` or above?
+    """Show that every placement of the arena's storages ends at `footprint` or above.
 
-    The formula is written to `folder`, as `optimum-N.opb` for arena N. A proof that is there (`optimum-N.pbp`) is
-    checked as it is; where there is none one is searched for. `timeout_s` is VeriPB's. Raises TmmuError or OSError
-    where the folder cannot be written to.
+    The formula is written to `folder`, as `optimum-N.opb` for arena N. An existing proof (`optimum-N.pbp`) is checked
+    unchanged; without one, a proof is searched for. `timeout_s` is VeriPB's. Raises TmmuError or OSError if the folder
+    cannot be written to.
     """
     spans, apart = formula.spans_of(placement, arena)
     lower = formula.lower_placement(spans, apart, footprint - 1)
     if lower is None:
-        most = f"it may have {formula.SPANS} storages and {formula.LITERALS} literals"
+        most = f"at most {formula.SPANS} storages and {formula.LITERALS} literals"
         return Optimality(False, f"the formula for {len(spans)} storages is too large: {most}")
     stated, proof = folder / f"optimum-{arena}.opb", folder / f"optimum-{arena}.pbp"
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,14 +50,14 @@ def no_lower_placement(placement: Placement, arena: int, footprint: int, folder:
     checked = check(stated, proof, timeout_s)
     if checked.proved or not given:
         return checked
-    return Optimality(False, f"{checked.reason}; without {proof} one is searched for")
+    return Optimality(False, f"{checked.reason}; remove {proof} to have a proof searched for")
 
 
 def check(stated: Path, proof: Path, timeout_s: float) -> Optimality:
-    """What VeriPB answers of a formula and a proof."""
+    """Return VeriPB's answer about a formula and a proof."""
     program = shutil.which("veripb")
     if program is None:
-        return Optimality(False, f"VeriPB is not installed (cargo install veripb), so nothing has checked {proof}")
+        return Optimality(False, f"VeriPB is not installed (cargo install veripb), so {proof} is unchecked")
     try:
         done = subprocess.run(
             [program, "--opb", os.fspath(stated), os.fspath(proof)],
@@ -76,6 +76,6 @@ def check(stated: Path, proof: Path, timeout_s: float) -> Optimality:
 
 
 def _version(lines: list[str]) -> str:
-    """The name and version that VeriPB prints before all else."""
+    """Return the name and version that VeriPB prints first."""
     head, _, version = (lines[0] if lines else "").partition(" version ")
     return f"VeriPB {version}" if head == "Running VeriPB" and version else "VeriPB"

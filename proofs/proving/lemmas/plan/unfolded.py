@@ -18,7 +18,7 @@ def _lemma(of: Unfolded) -> Lemma:
     cells = "1 cell" if of.width == 1 else f"{of.width} cells"
     return Lemma(
         f"{of.name}_is_{of.chain}",
-        f"`{of.name}` of {cells} equals `{of.chain}` of the list of them.",
+        f"The function `{of.name}` of {cells} equals `{of.chain}` of the list of these cells.",
         dict(of.parameters),
         f"(= ({of.name} {' '.join(name for name, _ in of.parameters)}) {text_of(of.call)})",
         mutants=(Mutant("two numbers change places", begins, f"({of.name} {second} {first}"),),
