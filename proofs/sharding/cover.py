@@ -1,8 +1,8 @@
-"""Every element of every tensor lies in exactly one place of the axes that split it: by intervals, and by a solver.
+"""Check that every element of every tensor is in exactly one place of the axes that split it, naively and by a solver.
 
-The naive side sorts what ranks state that they hold and looks for the first gap or overlap. The solver proves, for all
+The naive side sorts the stated parts of all ranks and looks for the first gap or overlap. The solver proves, for all
 sizes at once, that equal chunks hold each element exactly once, and evaluates that every stated part is such a chunk.
-As an axis splits one dimension of a tensor at most, what holds of each dimension holds of their product.
+An axis splits at most one dimension of a tensor, so that a property of each dimension holds for their product.
 spec: R7.24, R7.25
 """
 
@@ -19,13 +19,13 @@ from proofs.sharding.parts import Dimension
 Parts = Mapping[str, tuple[Dimension, ...]]
 
 ROWS = 2000
-"""How many stated parts are evaluated in one query."""
+"""The number of stated parts that one query evaluates."""
 
 
 def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[Violation]:
-    """Each element that no rank holds, or ranks in two places hold, and ranks that contradict each other.
+    """Yield elements that no rank holds, or that ranks in two places hold, and ranks that contradict each other.
 
-    O(ranks x dimensions), of the plans of all ranks.
+    O(ranks x dimensions), for the plans of all ranks.
     """
     holders: dict[str, list[int]] = {}
     for rank in sorted(by_rank):
@@ -43,7 +43,7 @@ def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[V
         absent = [rank for k in sorted(set(map(stage, ranks))) for rank in stages[k] if rank not in held]
         if absent:
             peer = next(rank for rank in ranks if stage(rank) == stage(absent[0]))
-            yield _hole(name, (absent[0], peer), f"rank {peer} holds a part of {name}, and rank {absent[0]} none")
+            yield _hole(name, (absent[0], peer), f"rank {peer} holds a part of {name}, but rank {absent[0]} does not")
             continue
         shapes = {tuple((d.size, d.axis) for d in by_rank[rank][name]): rank for rank in reversed(ranks)}
         if len(shapes) > 1:
@@ -59,7 +59,7 @@ def _hole(tensor: str, ranks: tuple[int, ...], text: str, element: tuple[int, ..
 
 
 def _along(mesh: Mesh, name: str, d: int, dimensions: Mapping[int, tuple[Dimension, ...]]) -> Iterator[Violation]:
-    """One dimension of one tensor: replicas are equal, and places side by side cover it."""
+    """Check one dimension of one tensor: replicas are equal, and the parts at all places together cover it."""
     n, axis, _ = next(iter(dimensions.values()))[d]
     at: dict[int, int] = {}
     for rank, of in dimensions.items():
@@ -87,7 +87,7 @@ def _end(dimension: Dimension) -> int:
 
 
 def _element(of: tuple[Dimension, ...], d: int, index: int) -> tuple[int, ...]:
-    """An element with `index` in dimension `d`; elsewhere the first that a rank holds."""
+    """Return an element with `index` in dimension `d` and, in each other dimension, a rank's first index."""
     return tuple(index if k == d else dimension.part.start for k, dimension in enumerate(of))
 
 
@@ -97,7 +97,10 @@ def _held(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
 
 
 def prove(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: float) -> str | None:
-    """Let a solver that has read `DEFINITIONS` prove its lemmas and evaluate every stated part; why not, or None."""
+    """Let a solver that has read `DEFINITIONS` prove its lemmas and evaluate every stated part.
+
+    Returns None if all are proved, or the reason why one is not.
+    """
     for lemma in STATEMENTS:
         answer = solver.evaluate(lemma.query(DEFINITIONS), timeout_s)
         if not answer.proof:

@@ -1,9 +1,8 @@
-"""Do the ranks meet: every collective has all of its ranks, and no two wait for each other for ever.
+"""Check that the ranks can communicate: every collective has all of its ranks, and no two wait for each other forever.
 
-Each rank runs its steps in order. A collective takes place when all ranks of its group have come to it with as many
-bytes each; a send and its receive, when both have: nothing is assumed to wait in a buffer. Where that runs to the end
-for all ranks, no run can end before it.
-spec: R7.26
+Each rank runs its steps in order. A collective takes place when all ranks of its group have reached it, each with the
+same bytes. A send and its receive take place when both ranks have reached them: no buffering is assumed. If this run
+reaches the end for all ranks, no run can stop before it. spec: R7.26
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from proofs.sharding.mesh import Mesh
 from tmmu.plans.sections import Plan
 
 NONE = -1
-"""No place along an axis: the mesh does not have it."""
+"""No place along an axis, because the mesh does not have the axis."""
 
 
 class Meeting(NamedTuple):
-    """One thing that ranks do together: what, and which ranks (a stated mesh may be huge: a range costs nothing).
+    """A communication step: its kind and the ranks that take part.
 
-    No ranks at all stand for a collective that this mesh does not have. `step` is its name in this rank's plan, and
-    `carries` are the bytes and the element type of each tensor that this rank gives or, of a receive, takes.
+    (A stated mesh may be huge, but a range costs nothing.)
+
+    Empty `ranks` represent a collective that this mesh does not have. `step` is its name in this rank's plan. `carries`
+    are the bytes and the element type of each tensor that this rank sends or, in a receive, takes.
     """
 
     what: tuple[str, ...]
@@ -34,7 +35,7 @@ class Meeting(NamedTuple):
 
 
 def meetings(plan: Plan) -> list[Meeting]:
-    """The meetings that a rank comes to, in the order of its steps. O(steps)."""
+    """Return the communication steps of a rank, in the order of its plan. O(steps)."""
     mesh, rank, found = Mesh(plan.origin.shard_spec), plan.origin.rank, []
     names, reads, writes = (
         plan.allocation.tensors.name,
@@ -65,23 +66,25 @@ def meetings(plan: Plan) -> list[Meeting]:
             peer = rank + (there - here) * mesh.stride[axis]
             ends = (rank, peer) if kind == "Send" else (peer, rank)
             found.append(Meeting(("Send", axis, *(names[t] for t in tensors)), ends, node, carries))
-        elif kind != "Shard":  # each rank cuts its own part out of what it has, and waits for no other
+        elif kind != "Shard":  # each rank cuts its part out of a tensor that it has, without the others
             found.append(Meeting((op, axis, node), (), node))
     return found
 
 
 def _place(detail: str, places: int) -> int:
-    """The place along an axis that the name of a send or receive ends with; NONE where the axis has no such place."""
+    """Return the place along an axis that the name of a send or receive ends with, or NONE if it does not exist."""
     place = int(detail) if detail.isdecimal() and len(detail) < 11 else NONE
     return place if place < places else NONE
 
 
 def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> Violation | None:
-    """Run all ranks until none can go on: which of them wait for each other; None where all come to the end.
+    """Run all ranks until none can continue.
 
-    No collective takes place where ranks come with other sizes or element types, or to one that the mesh has not.
+    Return a violation with ranks that wait for each other, or None at the end.
 
-    O(meetings): each rank moves on at most once for each of its own.
+    No collective takes place if ranks reach it with different sizes or element types, or if the mesh does not have it.
+
+    O(communication steps): each rank advances at most once for each of its own.
     """
     next_of = dict.fromkeys(by_rank, 0)
     ready = list(by_rank)
@@ -101,7 +104,7 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> Violation | None:
                 its = by_rank[other][next_of[other]]
                 if its.carries != meeting.carries:
                     text = (
-                        f"rank {rank} comes to {meeting.step} with {_load(meeting)}, "
+                        f"rank {rank} reaches {meeting.step} with {_load(meeting)}, "
                         f"and rank {other} to {its.step} with {_load(its)}"
                     )
                     return _unmet(text, rank, other)
@@ -113,14 +116,14 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> Violation | None:
         return None
     at = by_rank[stuck[0]][next_of[stuck[0]]]
     if not at.ranks:
-        text = f"rank {stuck[0]} comes to {at.step}: {at.what[0]} over {at.what[1]!r} is no collective of its mesh"
+        text = f"rank {stuck[0]} reaches {at.step}: {at.what[0]} over {at.what[1]!r} is not a collective of its mesh"
         return _unmet(text, stuck[0])
-    # The first rank that it waits for and that is not there: it is somewhere else, at the end, or no rank.
+    # The first rank that it waits for and that is not there: it is at another step, at the end, or not in the mesh.
     other = next((other for other in at.ranks if not _is_at(by_rank, next_of, other, at)), stuck[0])
-    where = "is no rank of the mesh"
+    where = "is not a rank of the mesh"
     if other in by_rank:
         left = by_rank[other][next_of[other] :]
-        where = f"waits in {left[0].step}" if left else "has come to its end"
+        where = f"waits in {left[0].step}" if left else "has ended"
     return _unmet(f"rank {stuck[0]} waits in {at.step} for rank {other}, which {where}", stuck[0], other)
 
 

@@ -1,4 +1,4 @@
-"""The mesh of a shard spec: where a rank stands, which elements it holds of a dimension, and how names are matched.
+"""Represent the mesh of a shard spec: the place of a rank, and the elements of a dimension that it holds.
 
 spec: R7.1, R7.6, R7.8
 """
@@ -30,7 +30,7 @@ class Mesh:
             self.ranks *= self.size[name]
 
     def at(self, rank: int, axis: str) -> int:
-        """The coordinate of a rank on an axis.
+        """Return the coordinate of a rank on an axis.
 
         >>> Mesh({"mesh": [["data", 2], ["tensor", 4]]}).at(5, "tensor")
         1
@@ -38,7 +38,7 @@ class Mesh:
         return rank // self.stride[axis] % self.size[axis]
 
     def part(self, elements: int, axis: str, rank: int) -> Part:
-        """What a rank holds of a dimension that `axis` splits ("" for none): equal chunks, the last ones filled up.
+        """Return a rank's part of a dimension that `axis` splits ("" for none): equal chunks, the last ones padded.
 
         >>> Mesh({"mesh": [["data", 4]]}).part(5, "data", 2)
         Part(start=4, held=1, chunk=2)
@@ -50,5 +50,5 @@ class Mesh:
         return Part(first, end - first, chunk)
 
     def chunks(self, shape: Sequence[int], split: Sequence[str]) -> tuple[int, ...]:
-        """The shape of every rank's part."""
+        """Return the shape of every rank's part."""
         return tuple(self.part(n, axis, 0).chunk for n, axis in zip(shape, split, strict=True))

@@ -1,4 +1,4 @@
-"""How the tensors of a model are partitioned over the mesh: by rules, like their parameter, as computed, and by ZeRO.
+"""Decide how the tensors of a model are partitioned over the mesh: by rules, by their parameter, as computed, by ZeRO.
 
 spec: R7.5 to R7.8, R7.12, R7.13
 """
@@ -16,28 +16,28 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 
 PartitionSpec = tuple[str, ...]
-"""How a tensor is partitioned over the mesh: the axis that splits each dimension, or ""."""
+"""The axis that splits each dimension of a tensor, or ""."""
 
 _PART_OF_SUM = re.compile(r"\.(part|sum)[0-9]+\Z")
 
 
 def misfit(place: str, what: str) -> TmmuError:
-    """The shard spec cannot be applied to the model."""
+    """Return the error that the shard spec cannot be applied to the model."""
     return TmmuError("INVALID_SHARDING", what, place=place, fix="no rank can run this model under this spec", axis="")
 
 
 class Partitioning:
-    """The partition spec of each tensor, decided at its first use; `known` holds what was decided."""
+    """The partition spec of each tensor, decided at its first use. `known` holds those that are decided."""
 
     def __init__(self, model: ReferenceProgram, spec: dict[str, Any]) -> None:
         self.model, self.spec, self.mesh = model, spec, Mesh(spec)
         self.real = {axis for axis in self.mesh.axes if self.mesh.size[axis] > 1}
         self.rules = [(rule, Patterns(rule["names"])) for rule in spec["rules"]]
         self.known: dict[str, PartitionSpec] = {}
-        self.stored_apart: dict[str, int] = {}  # what ZeRO splits, and in which dimension
+        self.stored_apart: dict[str, int] = {}  # the tensors that ZeRO splits, each with its dimension
 
     def of(self, name: str, as_made: PartitionSpec | None = None) -> PartitionSpec:
-        """The partition spec of a tensor, decided at its first use."""
+        """Return the partition spec of a tensor. It is decided at the first call."""
         if name not in self.known:
             rank = len(self.model.shapes[name])
             of = self.differentiated(name)
@@ -51,13 +51,13 @@ class Partitioning:
         return self.known[name]
 
     def in_use(self, name: str | None) -> PartitionSpec:
-        """The partition spec of a tensor without the split that ZeRO adds."""
+        """Return the partition spec of a tensor without the split that ZeRO adds."""
         assert name is not None  # called for tensors whose spec is known
         apart = self.stored_apart.get(name)
         return tuple("" if d == apart else axis for d, axis in enumerate(self.known[name]))
 
     def differentiated(self, name: str) -> str | None:
-        """What a tensor is the gradient of, a part of the gradient, or the seed."""
+        """Return the tensor that `name` is the gradient of, a part of the gradient, or the seed, or else None."""
         role, shapes = self.model.roles[name], self.model.shapes
         stem = ""
         if role is Role.INPUT and name.endswith(".seed"):

@@ -1,4 +1,4 @@
-"""Whether a plan holds the parts of tensors that its rank must hold: against its own mesh, and against the model.
+"""Check that a plan holds the parts of tensors that its rank must hold, by its own mesh and by the model.
 
 spec: R7.6, R7.8, R7.19
 """
@@ -27,7 +27,7 @@ class Dimension(NamedTuple):
 
 
 def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
-    """What a plan states that its rank holds, by the tensor's name. O(dimensions)."""
+    """Return the parts that a plan states for its rank, by the tensor's name. O(dimensions)."""
     if plan.shards is None:
         return {}
     axes, s = Mesh(plan.origin.shard_spec).axes, plan.shards
@@ -43,12 +43,15 @@ def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
 
 
 def false_parts(plan: Plan) -> Iterator[Violation]:
-    """Each part that is not the rank's chunk of its dimension, or has not the bytes of its tensor. O(dimensions)."""
+    """Yield each part that is not the rank's chunk of its dimension, or that differs from its tensor in bytes.
+
+    O(dimensions).
+    """
     mesh, spec = Mesh(plan.origin.shard_spec), plan.origin.shard_spec
     rows = {name: row for row, name in enumerate(plan.allocation.tensors.name)}
     stated = stated_parts(plan)
     for name, writer in zip(plan.allocation.tensors.name, plan.allocation.tensors.writer.tolist(), strict=True):
-        if writer == NONE and name not in stated:  # buffers are written by steps: this is the model's
+        if writer == NONE and name not in stated:  # steps write buffers, so that this is the model's tensor
             yield false_field(Obligation.SHARDS, f"part of {name}", "nothing", "a part of what the caller writes")
     for name, dimensions in stated.items():
         for d, (size, axis, part) in enumerate(dimensions):
@@ -75,7 +78,7 @@ def false_parts(plan: Plan) -> Iterator[Violation]:
 
 
 def part_differences(plan: Plan, rank_model: RankModel) -> Iterator[Violation]:
-    """Each tensor of the model of which the plan's table states what the shard spec does not. O(dimensions)."""
+    """Yield each tensor of the model whose part in the plan's table is not that of the shard spec. O(dimensions)."""
     if plan.provenance is None:
         return
     mesh, stated = Mesh(plan.origin.shard_spec), stated_parts(plan)

@@ -1,10 +1,9 @@
-"""What the ranks of a mesh must run of a model, stages apart, by the checker's own reading of the shard spec.
+"""Derive what the ranks of a mesh must run of a model, apart from stages, from the checker's reading of the shard spec.
 
-All ranks run the same steps on parts of one size. For each step of the model: what its operands bring along decides
-which loops are divided; operands partitioned otherwise are resharded by collectives; results that are sums over
-ranks are reduced, and results that are to be partitioned otherwise are resharded. The names of all this are the
-specification's.
-spec: R7.4 to R7.16, R7.30 to R7.33
+All ranks run the same steps on parts of one size. For each step of the model, the partition specs of its operands
+decide which loops are divided. Operands that are partitioned otherwise are resharded by collectives. Results that are
+sums over ranks are reduced, and results that must be partitioned otherwise are resharded. All names are the
+specification's. spec: R7.4 to R7.16, R7.30 to R7.33
 """
 
 from __future__ import annotations
@@ -28,7 +27,10 @@ _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uni
 
 @dataclass
 class Spread:
-    """The model as every rank runs it: `owner` is the model's step behind each step, `partitions` the spec of each."""
+    """The model as every rank runs it.
+
+    `owner` maps each step to the model's, `partitions` each tensor to its partition spec.
+    """
 
     reference: ReferenceProgram
     owner: dict[str, str]
@@ -37,7 +39,10 @@ class Spread:
 
 
 def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
-    """The steps of all ranks. INVALID_SHARDING where the spec does not fit the model. O(accesses x dimensions)."""
+    """Return the steps of all ranks.
+
+    Raises INVALID_SHARDING if the spec does not fit the model. O(accesses x dimensions).
+    """
     for step in model.steps:
         if step.part is not NodePart.WHOLE:
             raise misfit(step.node, "a body is not sharded")
@@ -60,13 +65,15 @@ def _is_gradient(step: ReferenceStep) -> bool:
 
 
 class _Work:
+    """The steps of all ranks as far as they are derived, with the partition specs that are decided."""
+
     def __init__(self, model: ReferenceProgram, spec: dict[str, Any]) -> None:
         self.model, self.spec, self.partitioning = model, spec, Partitioning(model, spec)
         self.mesh = self.partitioning.mesh
         self.by_name = {step.node: step for step in model.steps}
         self.owner: dict[str, str] = {}
         self.assumed: set[str] = set()
-        self.shown: list[tuple[str, str]] = []  # what shows all of something
+        self.shown: list[tuple[str, str]] = []  # views of whole tensors
         m = model
         self.new = replace(
             m, steps=[], sizes=dict(m.sizes), shapes=dict(m.shapes), alignments=dict(m.alignments), roles=dict(m.roles),
@@ -83,10 +90,10 @@ class _Work:
                 raise misfit(name, f"the caller writes it as a view of {base}, which is partitioned otherwise")
         for name, base in self.shown:
             if self.new.sizes[name][0] != self.new.sizes[base][0]:
-                raise misfit(name, f"a view of {base}, of which a rank has another part")
+                raise misfit(name, f"a view of {base}, but a rank has different parts of the two")
         return Spread(self.new, self.owner, self.partitioning.known, self.assumed)
 
-    # What a step walks.
+    # The loops of a step.
 
     def _loops(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
         shapes_in, shapes_out = ([closed(self.model.shapes[n]) for n in names] for names in (ins, outs))
@@ -113,7 +120,7 @@ class _Work:
         return found
 
     def _of_gradient(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
-        """A gradient walks the loops of the forward step, where each of its tensors has one part in them."""
+        """Return the loops of a gradient: those of the forward step, if each of its tensors has one part in them."""
         forward = self.by_name.get(step.node[: -len(".grad")]) if step.node.endswith(".grad") else None
         if forward is None:
             return Loops()
@@ -141,7 +148,7 @@ class _Work:
     def _divided(
         self, partition_of: Sequence[PartitionSpec], ins: Sequence[str], outs: Sequence[str], found: Loops
     ) -> dict[int, str]:
-        """The axis that divides each loop: what the operands bring along, the first of them first."""
+        """Return the axis that divides each loop. Operands decide, the first one first."""
         where = {place: k for k, places in enumerate(found.sets) for place in places}
         taken: dict[int, str] = {}
         for p, partition in enumerate(partition_of):
@@ -159,12 +166,12 @@ class _Work:
         in_all = reached.issuperset(range(len(outs)))
         if all(length % ranks == 0 for length in lengths):
             return in_all or found.adds
-        return found.local and in_all  # all of one length, which an operand has that may be padded
+        return found.local and in_all  # all have the length of an operand that may be padded
 
     # Steps.
 
     def add(self, step: ReferenceStep) -> None:
-        """A step of the model with what must come before and after it."""
+        """Add a step of the model with the collectives before and after it."""
         ins, outs = self._operands(step.reads), self._operands(step.writes)
         stored = [self.partitioning.of(name) for name in ins]
         update = self.model.phases.get(step.node) is Phase.OPTIMIZER
@@ -207,7 +214,7 @@ class _Work:
             raw = name if not way else self._hold(f"{step.node}.out{q}", name, made)
             self._move(step, f"{step.node}.out{q}", name, raw, way, final=name)
             writes.append(raw)
-        scratch = [name for name in step.writes if name not in outs]  # a step reads its own and no other's
+        scratch = [name for name in step.writes if name not in outs]  # a step reads only its own scratch
         self.new.steps[index] = step._replace(
             reads=(*reads, *scratch), writes=(*writes, *scratch), mutates=tuple(changed[n] for n in step.mutates)
         )
@@ -220,7 +227,7 @@ class _Work:
     def _way(
         self, have: PartitionSpec, want: PartitionSpec, sums: Sequence[str] = ()
     ) -> list[tuple[str, str, PartitionSpec]]:
-        """The collectives from one partition spec to another: (operator, axis, spec after it)."""
+        """Return the collectives from one partition spec to another, as (operator, axis, spec after it)."""
         partition, way = list(have), []
         for axis in sums:
             target = want.index(axis) if axis in want else None
@@ -248,7 +255,10 @@ class _Work:
         way: list[tuple[str, str, PartitionSpec]],
         final: str = "",
     ) -> str:
-        """The steps of a way; where a last name is given, its last step writes that. The name at the end of it."""
+        """Add the steps of a path of collectives, and return the name of the last result.
+
+        The last step writes `final`, if it is given.
+        """
         for k, (op, axis, partition) in enumerate(way, 1):
             node = f"{prefix}.{op}.{axis}"
             target = final if final and k == len(way) else self._hold(node, name, partition)
@@ -266,7 +276,7 @@ class _Work:
         return source
 
     def _hold(self, name: str, like: str, partition: PartitionSpec) -> str:
-        """A buffer that is nothing of the model's."""
+        """Add a buffer that is not a tensor of the model."""
         if name in self.new.sizes:
             raise misfit(name, "the model has a tensor of this name already")
         self.new.alignments[name] = self.model.alignments[like]
@@ -293,10 +303,10 @@ class _Work:
     def _share(
         self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str], reads: Sequence[str], writes: Sequence[str]
     ) -> None:
-        """Views and in-place pairs of the step, of what stands in the places of its operands and results."""
+        """Record views and in-place pairs of the step, for the tensors that replace its operands and results."""
         now = {name: reads[ins.index(name)] for name in ins}
         for name, new in zip(outs, writes, strict=True):
-            if name in step.mutates:  # what it shows, and whose bytes it took, its first writer decided
+            if name in step.mutates:  # its first writer decided what it shows, and whose bytes it took
                 continue
             for operand in dict.fromkeys(ins):
                 if (name, operand) in self.model.in_place:

@@ -1,4 +1,4 @@
-"""Which pipeline stage runs which step, and what a rank of one stage must therefore run, hold, send and receive.
+"""Assign steps to pipeline stages, and derive the steps, tensors, sends and receives of a rank of one stage.
 
 spec: R7.17, R7.18
 """
@@ -21,7 +21,7 @@ from tmmu.core.vocabulary import NodePart
 
 @dataclass(frozen=True)
 class RankModel:
-    """What one rank must run; for each of the model's own tensors that it holds: its shape and partition spec."""
+    """The program of one rank, with the shape and partition spec of each of the model's own tensors that it holds."""
 
     reference: ReferenceProgram
     held: dict[str, tuple[tuple[int, ...], PartitionSpec]]
@@ -30,7 +30,7 @@ class RankModel:
 
 @dataclass(frozen=True)
 class DividedModel:
-    """A model as all ranks of a mesh run it together, and the stage of each of its steps; none without a pipeline."""
+    """A model as all ranks of a mesh run it together, and the stage of each step; no stages without a pipeline."""
 
     model: ReferenceProgram
     spec: dict[str, Any]
@@ -39,19 +39,25 @@ class DividedModel:
 
 
 def divided(model: ReferenceProgram, spec: dict[str, Any]) -> DividedModel:
-    """A model under a shard spec. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
+    """Divide a model under a shard spec. Raises INVALID_SHARDING if the spec does not fit. O(accesses x dimensions)."""
     stages = Mesh(spec).size.get(spec["pipeline_axis"], 1)
     whole = spread(model, spec)
     return DividedModel(model, spec, whole, assignment(model, spec, stages) if stages > 1 else {})
 
 
 def of_rank(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
-    """What a rank must run of a model. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
+    """Return what a rank must run of a model.
+
+    Raises INVALID_SHARDING if the spec does not fit. O(accesses x dimensions).
+    """
     return run_by(divided(model, spec), rank)
 
 
 def run_by(by: DividedModel, rank: int) -> RankModel:
-    """The same of a model that was divided. INVALID_SHARDING where what it changes is used in two stages."""
+    """Return what a rank must run of a divided model.
+
+    Raises INVALID_SHARDING if a mutated tensor is used in two stages.
+    """
     model, spec, whole = by.model, by.spec, by.whole
     axis, mesh = spec["pipeline_axis"], Mesh(spec)
     cut = whole.reference
@@ -64,7 +70,7 @@ def run_by(by: DividedModel, rank: int) -> RankModel:
 
 
 def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> dict[str, int]:
-    """The stage of each of the model's steps, by node."""
+    """Return the stage of each of the model's steps, by node."""
     maker = {name: step.node for step in model.steps for name in step.made}
     deep: dict[str, int] = {}
     for step in model.steps:
@@ -95,8 +101,10 @@ def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> di
 
 
 def _cut(model: ReferenceProgram, whole: Spread, stage_of: dict[str, int], stage: int, axis: str) -> ReferenceProgram:
-    """The steps of one stage, with a send for each other stage that reads a result of its own, and a receive for each
-    result of another that it reads.
+    """Return the steps of one stage, with its sends and receives.
+
+    The stage sends each of its results once to each other stage that reads it, and receives each result of another
+    stage that it reads.
     """
     steps = whole.reference.steps
     users: dict[str, set[int]] = defaultdict(set)
@@ -127,7 +135,7 @@ def _cut(model: ReferenceProgram, whole: Spread, stage_of: dict[str, int], stage
         at = stage_of[whole.owner[step.node]]
         if at == stage:
             kept.append(step)
-        for name in step.writes:  # a buffer, and what is changed, are used in one stage alone
+        for name in step.writes:  # buffers and mutated tensors are used in only one stage
             if at == stage:
                 for other in sorted(users[name] - {at}):
                     exchange(step, f"{name}.Send.{other}", f"Send.{other}", (name,), ())

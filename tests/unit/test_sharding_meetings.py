@@ -68,7 +68,7 @@ def test_a_collective_that_the_mesh_does_not_have_meets_nobody(axis: str, op: st
     (found,) = meetings(plan(18, f"n {axis}::{op}: x -> y"))
     assert (found.what, list(found.ranks), found.step) == ((op, axis, "n"), [], "n")
     waiting = waits({18: [found]})
-    text = f"rank 18 comes to n: {op} over '{axis}' is no collective of its mesh"
+    text = f"rank 18 reaches n: {op} over '{axis}' is not a collective of its mesh"
     assert waiting == Violation(Obligation.RANKS_MEET, text, ranks=(18,))
 
 
@@ -79,9 +79,9 @@ def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
 @pytest.mark.parametrize(
     ("by_rank", "text"),
     [
-        ({0: [meeting("a", 0, 1)], 1: []}, "rank 0 waits in a4 for rank 1, which has come to its end"),
-        ({1: [meeting("a", 0, 1)], 0: []}, "rank 1 waits in a4 for rank 0, which has come to its end"),
-        ({0: [meeting("a", 0, 7)]}, "rank 0 waits in a4 for rank 7, which is no rank of the mesh"),
+        ({0: [meeting("a", 0, 1)], 1: []}, "rank 0 waits in a4 for rank 1, which has ended"),
+        ({1: [meeting("a", 0, 1)], 0: []}, "rank 1 waits in a4 for rank 0, which has ended"),
+        ({0: [meeting("a", 0, 7)]}, "rank 0 waits in a4 for rank 7, which is not a rank of the mesh"),
         (
             {0: [meeting("b", 0, 1), meeting("a", 0, 1)], 1: [meeting("b", 0, 1), meeting("c", 0, 1)]},
             "rank 0 waits in a4 for rank 1, which waits in c4",
@@ -90,14 +90,14 @@ def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
             {0: [meeting("a", 0, 1, 2)], 1: [meeting("a", 0, 1, 2)], 2: [meeting("a", 0, 2)]},
             "rank 0 waits in a4 for rank 2, which waits in a4",
         ),
-        ({0: [meeting("a", 0, 1, 2)], 1: [], 2: []}, "rank 0 waits in a4 for rank 1, which has come to its end"),
+        ({0: [meeting("a", 0, 1, 2)], 1: [], 2: []}, "rank 0 waits in a4 for rank 1, which has ended"),
         (
             {0: [Meeting(("a",), (0, 1), "a")], 1: [meeting("a", 0, 1)]},
-            "rank 1 comes to a4 with 4 bytes of int8, and rank 0 to a with nothing",
+            "rank 1 reaches a4 with 4 bytes of int8, and rank 0 to a with nothing",
         ),
         (
             {0: [meeting("a", 0, 1)], 1: [meeting("a", 0, 1, size=8)]},
-            "rank 1 comes to a8 with 8 bytes of int8, and rank 0 to a4 with 4 bytes of int8",
+            "rank 1 reaches a8 with 8 bytes of int8, and rank 0 to a4 with 4 bytes of int8",
         ),
     ],
 )

@@ -437,17 +437,17 @@ def by_unknown_names(plan: Plan) -> Plan:
     [
         (
             {2: received_in_half, 3: received_in_half},
-            "rank 1 comes to a.Send.1 with 64 bytes of float32, and rank 3 to a.Recv.0 with 32 bytes of float16",
+            "rank 1 reaches a.Send.1 with 64 bytes of float32, and rank 3 to a.Recv.0 with 32 bytes of float16",
             [1, 3],
         ),
         (
             dict.fromkeys(range(WORLD), over_no_axis),
-            "rank 0 comes to up.in1.AllGather.1.data: AllGather.1 over 'nowhere' is no collective of its mesh",
+            "rank 0 reaches up.in1.AllGather.1.data: AllGather.1 over 'nowhere' is not a collective of its mesh",
             [0],
         ),
         (
             dict.fromkeys(range(WORLD), by_unknown_names),
-            "rank 0 comes to a.Send.1: Post.1 over 'pipe' is no collective of its mesh",
+            "rank 0 reaches a.Send.1: Post.1 over 'pipe' is not a collective of its mesh",
             [0],
         ),
     ],

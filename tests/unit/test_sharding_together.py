@@ -172,7 +172,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[list[Member]], None], dict[str, Any]]]
     "a rank that does not come": (
         changed(3, meetings=[]),
         {"obligation": "ranks_meet", "ranks": [1, 3],
-         "text": "rank 1 waits in a.Send.1 for rank 3, which has come to its end"},
+         "text": "rank 1 waits in a.Send.1 for rank 3, which has ended"},
     ),
 }  # fmt: skip
 
