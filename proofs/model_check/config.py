@@ -1,8 +1,8 @@
-"""The configuration file that TLC reads for one question: a specification, its constants and what is checked.
+"""Read and write the configuration file of TLC for one run: a specification, its constants and the checks.
 
-TLC takes an unknown keyword after a list of invariants for another invariant (trap 10), and only warns where a
-constraint or a symmetry makes an answer about liveness worthless (trap 9). So this reader accepts five keywords, and
-neither of those two is among them.
+TLC takes an unknown keyword after a list of invariants for another invariant (trap 10), and it only warns if a
+constraint or a symmetry makes an answer about liveness worthless (trap 9). This reader therefore accepts five keywords,
+and neither of those two is among them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ MANY = {
     "PROPERTY": "PROPERTIES", "PROPERTIES": "PROPERTIES",
 }  # fmt: skip
 DEADLOCK = "Deadlock"
-"""The name under which the absence of deadlock is one of the checks."""
+"""The name of the absence of deadlock among the checks."""
 
 
 class WrongConfig(Exception):
-    """A configuration file that is not of the form above; the text names the line."""
+    """A configuration file is not of the form above. The message names the line."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Config:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The names of all that is checked."""
+        """The names of all checks."""
         return (*self.invariants, *self.properties, *((DEADLOCK,) if self.deadlock else ()))
 
     def only(self, check: str, temporal: bool = False) -> Config:
-        """The same question about one check, so that a violation can only be of this one.
+        """Return the same question with only one check, so that a violation can only be of this one.
 
-        A name that is not checked here is taken for a property where it is `temporal`, else for an invariant.
+        A name that is not checked here is added as a property if `temporal`, and otherwise as an invariant.
         """
         alone = replace(self, invariants=(), properties=(), deadlock=False)
         if check == DEADLOCK:
@@ -51,7 +51,7 @@ class Config:
         return replace(alone, invariants=(check,))
 
     def text(self) -> str:
-        """What TLC reads."""
+        """Return the text that TLC reads."""
         lines = [f"SPECIFICATION {self.specification}"]
         for keyword in ("constants", "invariants", "properties"):
             names = getattr(self, keyword)
@@ -60,7 +60,7 @@ class Config:
 
 
 def read(text: str) -> Config:
-    """Read a file of one keyword a line; the entries of a list stand indented below it, one a line.
+    """Read a file with one keyword a line. The entries of a list are on indented lines below it, one a line.
 
     Raises `WrongConfig`.
     """
@@ -76,17 +76,17 @@ def read(text: str) -> Config:
             if not current:
                 raise WrongConfig(f"line {number}: {keyword!r} is not one of {', '.join([*ONE, *MANY])}")
             if current in found:
-                raise WrongConfig(f"line {number}: {current} stands twice")
+                raise WrongConfig(f"line {number}: {current} occurs twice")
             found[current] = []
             if keyword in ONE and len(rest) != 1:
                 raise WrongConfig(f"line {number}: {keyword} takes one word")
             if keyword in MANY and rest:
-                raise WrongConfig(f"line {number}: the entries of {keyword} stand on lines of their own below it")
+                raise WrongConfig(f"line {number}: the entries of {keyword} must be on indented lines below it")
             found[current] += rest
         elif not current or current in ONE:
-            raise WrongConfig(f"line {number}: an indented line belongs to a list")
+            raise WrongConfig(f"line {number}: an indented line must belong to a list")
         elif current != "CONSTANTS" and len(words) != 1:
-            raise WrongConfig(f"line {number}: one name a line")
+            raise WrongConfig(f"line {number}: expected one name")
         else:
             found[current].append(" ".join(words))
     return _config(found)
@@ -94,9 +94,9 @@ def read(text: str) -> Config:
 
 def _config(found: dict[str, list[str]]) -> Config:
     if "SPECIFICATION" not in found:
-        raise WrongConfig("there is no SPECIFICATION")
+        raise WrongConfig("SPECIFICATION is missing")
     if found.get("CHECK_DEADLOCK") not in (["TRUE"], ["FALSE"]):
-        raise WrongConfig("CHECK_DEADLOCK is missing: state TRUE or FALSE")
+        raise WrongConfig("CHECK_DEADLOCK is missing: add it with TRUE or FALSE")
     constants, invariants, properties = (tuple(found.get(key, ())) for key in ("CONSTANTS", "INVARIANTS", "PROPERTIES"))
     deadlock = found["CHECK_DEADLOCK"] == ["TRUE"]
     config = Config(found["SPECIFICATION"][0], constants, invariants, properties, deadlock)

@@ -1,4 +1,4 @@
-"""The outermost layer of check-models: whatever else happens, it is no success."""
+"""Enter check-models: any fault is reported and never counts as success."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """The exit code of one command line of check-models."""
+    """Return the exit code of one command line of check-models."""
     return code_of("proofs.model_check.command", arguments)
 
 

@@ -1,4 +1,4 @@
-"""Results as a table, as JSON and as JUnit XML."""
+"""Print results as a table, as JSON and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = ("name", "kind", "expected", "ended", "states", "depth", "seconds")
 
 
 class ResultTable:
-    """Rows as they come, in columns as wide as the runs' names need."""
+    """A table that is printed row by row. Its columns are as wide as the runs' names need."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         name = max((len(run.name) for run in runs), default=0)
@@ -22,11 +22,11 @@ class ResultTable:
         self._widths = [max(name, len(HEAD[0])), 11, max(expected, 8), max(expected, 8)]
 
     def head(self) -> str:
-        """The line above the rows."""
+        """Return the line above the rows."""
         return self._line(HEAD)
 
     def row(self, result: RunResult) -> str:
-        """One run."""
+        """Return the line of one run."""
         ended = result.violated or (SUCCESS if result.as_expected else "NOT SO")
         counts = ["" if n is None else str(n) for n in (result.distinct_states, result.depth)]
         return self._line((result.name, result.kind, result.expected, ended, *counts, f"{result.seconds:.1f}"))
@@ -37,14 +37,14 @@ class ResultTable:
 
 
 def unexpected(result: RunResult) -> Iterator[str]:
-    """Why a run is not as expected, and its counterexample."""
+    """Yield why a run is not as expected, and its counterexample."""
     yield f"{result.name} ({result.kind} of {result.module}) did not end as the manifest expects:"
     yield from (f"  {objection}" for objection in result.objections)
     yield from (f"    {line}" for line in result.trace)
 
 
 def followed(result: RunResult) -> Iterator[str]:
-    """A path of an event log that was followed: what it is, how many lines, and where it left the module."""
+    """Yield a path of a validated event log: its name, its number of lines, and the first line that is not a step."""
     if result.as_expected:
         yield f"ACCEPTED {result.name}: {(result.distinct_states or 1) - 1} lines"
     else:
@@ -53,19 +53,19 @@ def followed(result: RunResult) -> Iterator[str]:
 
 
 def listing(runs: Iterable[Run]) -> Iterator[str]:
-    """What `--list` prints: a run a line."""
+    """Yield the lines of `--list`: a run a line."""
     for run in runs:
         what = f"{run.expected} must be violated" if run.expected != SUCCESS else ", ".join(run.checks)
         yield f"{run.name}  ({run.kind}, {run.module}, {run.size})  {what}"
 
 
 def as_json(results: Sequence[RunResult], tool: dict[str, str]) -> str:
-    """`{"tool": {...}, "models": [...]}`, one object a run."""
+    """Return `{"tool": {...}, "models": [...]}`, with one object a run."""
     return json.dumps({"tool": tool, "models": [asdict(result) for result in results]}, indent=1)
 
 
 def as_junit(results: Sequence[RunResult]) -> str:
-    """One test suite a module, one test case a run."""
+    """Return one test suite a module, with one test case a run."""
     suites = Xml.Element("testsuites", name="check-models")
     for module in dict.fromkeys(result.module for result in results):
         cases = [result for result in results if result.module == module]

@@ -1,8 +1,8 @@
-"""Did a run end as the manifest expects? TLC's exit code alone does not show it.
+"""Decide whether a run ended as the manifest expects. TLC's exit code does not suffice.
 
 A success counts only with TLC's message of it, at least one initial state (trap 6), every action taken, the pinned
 numbers of states, no warning (trap 9), and modules that came from the run's own folder (trap 2). A violation counts
-only of the check that is named, which is then the only one that was checked.
+only if it is of the named check, which is then the only one that was checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INVARIANT_EXIT, PROPERTY_EXIT, DEADLOCK_EXIT = 12, 13, 11
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run with its verdict. `violated` is the check that was violated, None where none was or none can be named."""
+    """A run with its verdict. `violated` is the violated check, or None if there is none or it cannot be named."""
 
     name: str
     module: str
@@ -38,7 +38,7 @@ class RunResult:
 
 
 def judge(run: Run, outcome: TLCOutcome) -> RunResult:
-    """Compare a run's end with what was expected of it."""
+    """Compare the end of a run with its expected end."""
     found = violated(run, outcome)
     objections = tuple(_objections(run, outcome, found))
     report = outcome.report
@@ -49,7 +49,7 @@ def judge(run: Run, outcome: TLCOutcome) -> RunResult:
 
 
 def violated(run: Run, outcome: TLCOutcome) -> str | None:
-    """The check that the run violated, where TLC names it or it is the only one that it can be."""
+    """Return the check that the run violated, if TLC names it or only one is possible."""
     if outcome.exit == INVARIANT_EXIT and outcome.report.invariant in run.config.invariants:
         return outcome.report.invariant
     if outcome.exit == DEADLOCK_EXIT and run.config.deadlock:
@@ -72,7 +72,7 @@ def _objections(run: Run, outcome: TLCOutcome, found: str | None) -> Iterator[st
         yield ended(outcome, found)
         return
     if report.initial_states < 1 or not report.distinct_states:
-        yield "there is no initial state: nothing was checked"
+        yield "no initial state was found: nothing was checked"
     if not report.taken:
         yield "TLC reports no action"
     for action, count in report.taken.items():
@@ -85,12 +85,12 @@ def _objections(run: Run, outcome: TLCOutcome, found: str | None) -> Iterator[st
 
 
 def succeeded(outcome: TLCOutcome) -> bool:
-    """Did TLC end with success, in its exit code and in words, and without an error?"""
+    """Whether TLC ended with success, by its exit code and its message, and without an error."""
     return outcome.exit == 0 and outcome.report.succeeded and not outcome.report.errors
 
 
 def untrusted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
-    """Why the run's result cannot be trusted: it did not end, TLC warns, or it read other modules."""
+    """Yield why the run's result cannot be trusted: it did not end, TLC warns, or it read other modules."""
     if outcome.exit is None:
         yield outcome.failure
         return
@@ -106,7 +106,7 @@ def untrusted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
 
 
 def ended(outcome: TLCOutcome, found: str | None) -> str:
-    """How the run ended, in a line."""
+    """Return how the run ended, in a line."""
     if found is not None:
         return f"{found} is violated"
     if outcome.report.invariant is not None:

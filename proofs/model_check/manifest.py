@@ -1,9 +1,10 @@
-"""`tla/manifest.json`: every model, every twin and every non-property, each with the end that its run must have.
+"""Read `tla/manifest.json`: every model, seeded fault and non-property, each with the end that its run must have.
 
-A *model* is a module under one configuration; it succeeds with pinned numbers of states, or is one that must fail.
-A *twin* is a model with one place of one of its files replaced: that alone makes TLC refute the check that it names.
-A *non-property* is a statement that the right model must violate, since otherwise it would be able to do too little.
-Twins and non-properties are run with the one check that they name, so that a violation can only be of that one.
+A *model* is a module under one configuration. It succeeds with pinned numbers of states, or is one that must fail. A
+*twin* is a model with a seeded fault: one place of one of its files is replaced, and TLC must refute the check that it
+names. A *non-property* is a statement that the correct model must violate, since otherwise the model could do too
+little. Twins and non-properties are run with only the check that they name, so that a violation can only be of that
+one.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ KINDS: dict[str, type] = {
     "modules": list, "models": list, "twins": list, "nonproperties": list, "distinct_states": int, "depth": int,
     "temporal": bool,
 }  # fmt: skip
-"""What the values of these keys are; all others are strings."""
+"""The types of the values of these keys. All others are strings."""
 NAMES = ("module", "folder", "name", "root", "config", "file", "violates", "expected", "model")
 NAME = re.compile(r"\w[\w.-]*")
-"""Names become names of files: none may lead out of its folder."""
+"""Names become names of files, so that none may lead out of its folder."""
 
 
 class WrongManifest(Exception):
-    """The manifest is not of its form, or does not fit the files beside it; the text names the place."""
+    """The manifest is not of its form, or does not fit the files beside it. The message names the place."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One place of one file, and what stands there in a twin."""
+    """One place of one file, and its replacement in a seeded fault."""
 
     file: str
     replace: str
     by: str
 
     def apply(self, text: str) -> str:
-        """The text of the twin. Raises `WrongManifest` unless the place is there exactly once."""
+        """Return the text with the seeded fault. Raises `WrongManifest` unless the place occurs exactly once."""
         if text.count(self.replace) != 1:
-            raise WrongManifest(f"{self.replace!r} stands {text.count(self.replace)} times in {self.file}, not once")
+            raise WrongManifest(f"{self.replace!r} occurs {text.count(self.replace)} times in {self.file}, not once")
         if self.replace == self.by:
             raise WrongManifest(f"{self.replace!r} is replaced by itself")
         return text.replace(self.replace, self.by)
@@ -55,7 +56,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of TLC: the files, the question, and how it must end. `files` are names and texts beside the folder's."""
+    """One run of TLC: the files, the question, and how it must end.
+
+    `files` are added to the folder's, as (name, text).
+    """
 
     name: str
     module: str
@@ -72,13 +76,13 @@ class Run:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """What is checked, by name."""
+        """The names of its checks."""
         return self.config.checks
 
 
 @dataclass(frozen=True)
 class Module:
-    """A system: its TLA+ module, what that states in a sentence, and the runs that check it."""
+    """A system: its TLA+ module, the module's statement in a sentence, and the runs that check it."""
 
     name: str
     folder: Path
@@ -87,18 +91,18 @@ class Module:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """What its models check, in the order of their configurations, each once."""
+        """The checks of its models, in the order of their configurations, each once."""
         return tuple(dict.fromkeys(c for run in self.runs if run.kind == "model" for c in run.checks))
 
     @property
     def unviolated(self) -> tuple[str, ...]:
-        """Checks that no twin violates: they could be empty words."""
+        """The checks that no seeded fault violates, which may be vacuous."""
         violated = {run.expected for run in self.runs if run.kind == "twin"}
         return tuple(check for check in self.checks if check not in violated)
 
 
 def installed() -> Path:
-    """The folder with the models that came with this package."""
+    """Return the folder with the models that came with this package."""
     return data_folder("tla")
 
 
@@ -126,7 +130,7 @@ def _module(folder: Path, entry: Any) -> Module:
         for row in _list(entry, {"twin": "twins", "nonproperty": "nonproperties"}[kind]):
             of = row.get("model", next(iter(models), None)) if isinstance(row, dict) else None
             if of not in models:
-                raise WrongManifest(f"{name}: there is no model {of!r} for {row!r}")
+                raise WrongManifest(f"{name}: unknown model {of!r} for {row!r}")
             runs.append(make(models[of], row))
     return Module(name, place, entry["statement"], tuple(runs))
 
@@ -143,7 +147,7 @@ def _model(module: str, folder: Path, row: Any) -> Run:
         raise WrongManifest(f"{row['name']}: size {size!r} is not one of {', '.join(SIZES)}")
     if expected == SUCCESS:
         if not {"distinct_states", "depth"} <= set(row):
-            raise WrongManifest(f"{row['name']}: a model that succeeds has its distinct_states and its depth pinned")
+            raise WrongManifest(f"{row['name']}: a model that succeeds must pin its distinct_states and its depth")
     elif expected not in question.checks:
         raise WrongManifest(f"{row['name']}: {expected!r} is not checked by {file.name}")
     else:

@@ -1,7 +1,7 @@
-"""What TLC prints with `-tool`: framed messages with a code and a class, read into one `TLCReport`.
+"""Read the output of TLC with `-tool`: framed messages with a code and a class, as one `TLCReport`.
 
-A frame is `@!@!@STARTMSG code:class @!@!@`, text, `@!@!@ENDMSG code @!@!@`; frames may nest. The meaning of the codes
-is in TLC's `EC.java`. TLC 2.18 names a violated invariant, and no violated temporal property.
+A frame is `@!@!@STARTMSG code:class @!@!@`, text, `@!@!@ENDMSG code @!@!@`; frames may nest. TLC's `EC.java` explains
+the codes. TLC 2.18 names a violated invariant, but not a violated temporal property.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TLCState:
 
 @dataclass
 class TLCReport:
-    """What one run of TLC printed."""
+    """The output of one run of TLC."""
 
     codes: list[int] = field(default_factory=list)
     parsed: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class TLCReport:
 
 
 def read(output: str) -> TLCReport:
-    """Read the standard output of a run; what is cut off or unknown is left out, and never taken for success."""
+    """Read the standard output of a run. Truncated or unknown messages are ignored, and never count as success."""
     report = TLCReport()
     frames: list[tuple[int, int, list[str]]] = []
     for line in output.splitlines():
@@ -101,12 +101,12 @@ def _take(report: TLCReport, code: int, kind: int, text: str) -> None:
 
 
 def _action(text: str) -> str:
-    """`Take line 3, col …` is Take, `Initial predicate` is itself."""
+    """Return the name of an action: `Take line 3, col …` is Take, and `Initial predicate` is itself."""
     return text.split(" line ")[0]
 
 
 def _values(text: str) -> dict[str, str]:
-    """The variables of `/\\ name = value` lines; a value may go on over lines."""
+    """Return the variables of `/\\ name = value` lines. A value may continue over several lines."""
     parts = re.split(r"(?:^|\n)/\\ (\w+) = ", "\n" + text)
     values = {name: " ".join(value.split()) for name, value in zip(parts[1::2], parts[2::2], strict=True)}
     if not values and (single := re.match(r"(\w+) = (.*)", text.strip(), re.DOTALL)) is not None:
@@ -115,7 +115,7 @@ def _values(text: str) -> dict[str, str]:
 
 
 def trace(report: TLCReport) -> list[str]:
-    """The counterexample for a person: each step with what it changed, all values in the first state."""
+    """Return the counterexample for readers: all values of the first state, then each step with its changes."""
     lines: list[str] = []
     before: dict[str, str] = {}
     for state in report.states:

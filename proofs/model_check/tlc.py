@@ -1,9 +1,9 @@
-"""One run of TLC 2.18 in a folder of its own, with the options under which its answers can be trusted.
+"""Run TLC 2.18 once, in a separate folder, with the options that make its answers trustworthy.
 
-One worker: with more it misses violations of temporal properties (trap 1) and its depths vary (trap 8). A fresh
-folder holds the modules and nothing else: TLC takes a module of the same name from where it was started (trap 2),
+It has one worker: with more it misses violations of temporal properties (trap 1) and its depths vary (trap 8). A fresh
+folder holds only the modules. TLC takes a module of the same name from the folder where it was started (trap 2),
 unpacks its own modules into a temporary folder that runs would share (trap 3), and names its folder of states by the
-second (trap 4). Never `-continue` (trap 5) or `-dfid` (trap 7): both end with 0 over a violation.
+second (trap 4). It never uses `-continue` (trap 5) or `-dfid` (trap 7), which both end with 0 despite a violation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from proofs.model_check.messages import TLCReport
 MEANING = {
     0: "success", 10: "an assumption is false", 11: "deadlock", 12: "an invariant is violated",
     13: "a property is violated", 14: "an Assert is false", 75: "an expression cannot be evaluated",
-    76: "an invariant is no state predicate", 77: "a formula is trivially true", 150: "the module cannot be parsed",
+    76: "an invariant is not a state predicate", 77: "a formula is trivially true", 150: "the module cannot be parsed",
     151: "the configuration does not fit the module", 255: "TLC failed",
 }  # fmt: skip
 """TLC's exit codes."""
@@ -34,7 +34,7 @@ MEANING = {
 
 @dataclass(frozen=True)
 class TLCOutcome:
-    """How a run ended. `exit` is None where it was stopped at its time limit, or the files could not be made."""
+    """How a run ended. `exit` is None if it was stopped at its time limit, or if the files could not be made."""
 
     exit: int | None
     report: TLCReport
@@ -44,10 +44,12 @@ class TLCOutcome:
 
 
 def command(run: Run, java: str, archive: Path, folder: Path, graph: Path | None = None) -> list[str]:
-    """The command line of a run in `folder`; TLC writes the states and steps that it finds to `graph`, a file of dot.
+    """Return the command line of a run in `folder`.
 
-    Coverage is asked for where it is judged. A short run ends before Java's second compiler is worthwhile, and one
-    thread collects its garbage at less cost than several that wait for each other.
+    TLC writes the states and steps that it finds to the dot file `graph`.
+
+    Coverage is requested if it is judged. A short run ends before Java's second compiler is worthwhile, and one thread
+    collects its garbage at less cost than several that wait for each other.
     """
     short = ["-XX:TieredStopAtLevel=1", "-XX:ParallelGCThreads=1"] if run.size == "ci" else []
     covered = ["-coverage", "1"] if run.expected == SUCCESS and run.kind == "model" else []
@@ -61,14 +63,14 @@ def command(run: Run, java: str, archive: Path, folder: Path, graph: Path | None
 
 @dataclass
 class _LoadedClasses:
-    """How many runs one Java has had in this process, and the file of TLC's classes as it has loaded them."""
+    """The number of runs that one Java has had in this process, and the file of TLC's loaded classes."""
 
     runs: int = 0
     file: Path | None = None
 
 
 WORTHWHILE = 3
-"""The run that writes the file of classes: it costs as much as some eight runs save."""
+"""The number of the run that writes the file of classes, which costs as much time as some eight runs save."""
 
 _LOADED: dict[tuple[str, Path], _LoadedClasses] = {}
 _LOADING = threading.Lock()
@@ -76,10 +78,11 @@ _LOADING = threading.Lock()
 
 @contextmanager
 def _classes(java: str, archive: Path) -> Iterator[list[str]]:
-    """Java's options for a run: of a process's many runs one writes TLC's classes as it has loaded them to a file of
-    this process alone, and those after it map them, which spares each a tenth of a second and more.
+    """Yield Java's options for a run that reuse TLC's loaded classes.
 
-    A Java older than 13 ignores the options, and one that cannot map the file loads the classes of the archive.
+    Of a process's many runs, one writes the classes to a file of this process, and later ones map it. This saves each a
+    tenth of a second and more. A Java older than 13 ignores the options, and one that cannot map the file loads the
+    classes from the archive.
     """
     quiet = ["-Xlog:disable", "-XX:+IgnoreUnrecognizedVMOptions"]
     with _LOADING:
@@ -99,7 +102,7 @@ def _classes(java: str, archive: Path) -> Iterator[list[str]]:
 
 
 def lay_out(run: Run, folder: Path) -> None:
-    """Put the modules, the twin's change and the question into an empty folder. Raises `WrongManifest`."""
+    """Put the modules, the seeded fault and the question into an empty folder. Raises `WrongManifest`."""
     (folder / "java").mkdir()
     for path in sorted(run.folder.glob("*.tla")):
         shutil.copyfile(path, folder / path.name)
@@ -108,13 +111,13 @@ def lay_out(run: Run, folder: Path) -> None:
     if run.edit is not None:
         changed = folder / run.edit.file
         if not changed.is_file():
-            raise WrongManifest(f"{run.name}: there is no {run.edit.file} in {run.folder}")
+            raise WrongManifest(f"{run.name}: {run.edit.file} is missing from {run.folder}")
         changed.write_text(run.edit.apply(changed.read_text()))
     (folder / f"{run.root}.cfg").write_text(run.config.text())
 
 
 def check(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | None = None) -> TLCOutcome:
-    """Run TLC once, `graph` as in `command`. Never raises for what the run does; costs a second for the smallest."""
+    """Run TLC once, with `graph` as in `command`. Never raises for a fault of the run. Costs at least a second."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tmmu-tlc-") as name:
         folder = Path(name).resolve()
@@ -133,7 +136,7 @@ def check(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | No
         except WrongManifest as error:
             return outcome(None, "", str(error))
         except subprocess.TimeoutExpired:
-            return outcome(None, "", f"no end within {timeout_s:.0f} s")
+            return outcome(None, "", f"TLC did not end within {timeout_s:.0f} s")
         except OSError as error:
             return outcome(None, "", f"TLC cannot be started: {error}")
         return outcome(done.returncode, done.stdout, done.stderr.strip())

@@ -85,7 +85,7 @@ def test_a_name_chooses_a_module_or_a_single_run(models: Path, capsys: pytest.Ca
     assert checked(models, "Toy-twim") == 2
     assert "did you mean Toy-twin" in capsys.readouterr().err
     assert checked(models, "Qqq") == 2
-    assert "--list names what there is" in capsys.readouterr().err
+    assert "--list prints the names" in capsys.readouterr().err
 
 
 def test_a_list_runs_nothing(models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_run_that_ends_otherwise_is_shown_with_its_counterexample(
     assert checked(models, "Toy-twin", "Toy-right") == 1
     out = capsys.readouterr().out
     assert "NOT SO" in out
-    assert "'x = 1' stands 0 times in Toy.tla" in out
+    assert "'x = 1' occurs 0 times in Toy.tla" in out
     assert "  property" not in out
     assert "    1  Initial predicate" in out
     assert out.endswith("2 runs, 2 not as expected\n")

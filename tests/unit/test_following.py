@@ -147,7 +147,7 @@ def test_a_log_that_cannot_be_written_is_a_failure_that_names_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "it holds no event"),
+        (b"", "it has no event"),
         (b"\n", "line 1: it is not a JSON object"),
         (START + b"[" * 100_000 + b"\n", "line 2: it is not a JSON object"),
         (START + b"9" * 100_000 + b"\n", "line 2: it is no"),
@@ -199,8 +199,8 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "it has no step of a module"),
-        (MADE, "it has no step of a module"),
+        ("", "no line is a step of a module"),
+        (MADE, "no line is a step of a module"),
         ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
         (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is not one of this scan"),
         (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),
@@ -217,12 +217,12 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         (f"{OPEN}\n{COPIED}", "line 3: the weight 'w' was not staged"),
         (ASKS, "line 2: session 1 has no cache"),
         (f"{CACHE}\n{START.decode()}{ASKS}", "line 4: session 1 has no cache"),
-        (f"{CACHE}\n{CACHE.replace('9,', '8,')}", "line 3: its maximum is 8, where line 2 has 9"),
-        (f"{CACHE}\n{OTHER.replace('99', '98')}", "line 3: its budget is 98, where line 2 has 99"),
+        (f"{CACHE}\n{CACHE.replace('9,', '8,')}", "line 3: its maximum is 8, but line 2 has 9"),
+        (f"{CACHE}\n{OTHER.replace('99', '98')}", "line 3: its budget is 98, but line 2 has 99"),
         (CACHE.replace("4,", "0,"), "line 2: token_bytes of 'cache open' has a wrong value"),
         (ASKED, "line 2: 'pool ask' of a pool that was not made"),
         (f"{MADE}\n{START.decode()}{ASKED}", "line 4: 'pool ask' of a pool that was not made"),
-        (MADE.replace("512", "513"), "line 2: limit of 'pool made' is no multiple of 256"),
+        (MADE.replace("512", "513"), "line 2: limit of 'pool made' is not a multiple of 256"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -393,14 +393,14 @@ def outcome(exit_code: int | None, line: str | None = None, **report: Any) -> TL
     ("ended", "violated", "says"),
     [
         (outcome(0, codes=[2193, 2186], distinct_states=4, depth=4), None, ""),
-        (outcome(0, codes=[2193, 2186], distinct_states=3, depth=3), None, "no answer: distinct states 3, not 4"),
-        (outcome(0, codes=[2193, 2186], distinct_states=4, depth=2), None, "no answer: depth 2, not 4"),
+        (outcome(0, codes=[2193, 2186], distinct_states=3, depth=3), None, "no answer: distinct states 3, expected 4"),
+        (outcome(0, codes=[2193, 2186], distinct_states=4, depth=2), None, "no answer: depth 2, expected 4"),
         (outcome(0), None, "no answer: success"),
         (outcome(11, "2", printed='<<"allowed", {"Expire", "Open"}>>'), "Step", "(it allows Expire, Open)"),
         (
             outcome(11, "2", printed='<<"allowed", {}>>'),
             "Step",
-            "Advance is not a step of LinearScan here (it allows nothing",
+            "Advance is not a step of LinearScan here (no step is allowed",
         ),
         (outcome(11, "2"), "Step", "Advance is not a step of LinearScan here;"),
         (outcome(11, "4"), "Step", "line 4: LinearScan does not end so"),

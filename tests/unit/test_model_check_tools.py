@@ -97,18 +97,18 @@ def test_a_run_finds_the_modules_of_its_model_and_nothing_else(tmp_path: Path) -
 
 def test_a_twin_of_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    with pytest.raises(WrongManifest, match=r"there is no None\.tla"):
+    with pytest.raises(WrongManifest, match=r"None\.tla is missing"):
         tlc.lay_out(toy(tmp_path, Edit("None.tla", "x", "y")), tmp_path / "run")
 
 
 def test_a_run_that_does_not_end_or_start_is_no_success(tmp_path: Path) -> None:
     slow = tlc.check(toy(tmp_path), str(program(tmp_path / "java", "exec sleep 60")), Path("tla.jar"), 0.2)
-    assert (slow.exit, slow.failure) == (None, "no end within 0 s")
+    assert (slow.exit, slow.failure) == (None, "TLC did not end within 0 s")
     absent = tlc.check(toy(tmp_path), str(tmp_path / "absent"), Path("tla.jar"), 1)
     assert absent.exit is None
     assert absent.failure.startswith("TLC cannot be started")
     twin = tlc.check(toy(tmp_path, Edit("Toy.tla", "z", "y")), "java", Path("tla.jar"), 1)
-    assert (twin.exit, twin.failure) == (None, "'z' stands 0 times in Toy.tla, not once")
+    assert (twin.exit, twin.failure) == (None, "'z' occurs 0 times in Toy.tla, not once")
 
 
 def test_no_folder_outlives_its_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Caches of keys and values that grow, for CacheGrowth: one path for all sessions that share a budget.
+"""Extract caches of keys and values that grow, for CacheGrowth: one path for all sessions that share a budget.
 
 spec: FD9.4
 """
@@ -20,11 +20,11 @@ ACTIONS = {
 }  # fmt: skip
 BLOCK = 128
 LEDGER = {"reserved", "transient"}
-"""Fields in bytes; all others are in tokens, or numbers."""
+"""Fields in bytes. All others are in tokens, or numbers."""
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """For each run, and each budget of it, a path through all that happens to the caches that share it."""
+    """Yield, for each run and each budget of it, a path through all events of the caches that share it."""
     starts = [at for at, event in enumerate(events) if event.kind == "start"]
     for first, last in pairwise([*starts, len(events)]):
         ledgers: dict[int, list[Event]] = {}
@@ -49,7 +49,7 @@ def _of_budget(events: Sequence[Event]) -> Path:
             for key, found in event.fields.items():
                 same = before if key in ("heads", "token_bytes", "maximum") else events[0]
                 if key != "session" and same.fields[key] != found:
-                    raise WrongLog(line, f"its {key} is {found}, where line {same.line} has {same.fields[key]}")
+                    raise WrongLog(line, f"its {key} is {found}, but line {same.line} has {same.fields[key]}")
     line, common, rows = events[0].line, events[0].fields, [event.fields for event in opened.values()]
     number = {session: n for n, session in enumerate(opened, 1)}
     unit = gcd(*(row["token_bytes"] for row in rows))

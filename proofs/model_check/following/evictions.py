@@ -1,4 +1,4 @@
-"""Stores of regions, for Eviction: one path for each store, of what it maps and releases, and of every access.
+"""Extract stores of regions, for Eviction: one path for each store, with its maps, releases and accesses.
 
 A page of the module is a tile of the store, numbered from 1. Weights are counted in the largest unit that divides them
 all. spec: MN9.2, MN9.3
@@ -20,7 +20,7 @@ ONE = 1 << 16
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path for each store."""
+    """Yield a path for each store."""
     yield from map(_path, stores(events))
 
 
@@ -84,9 +84,9 @@ def _constants(made: Event, rest: Sequence[Event], unit: int, rooms: Sequence[in
     clock = max((event.fields["clock"] for event in rest if "clock" in event.fields), default=0)
     if not part or not parts:
         raise WrongLog(made.line, "λ is positive")
-    value((parts * clock + part * pages) * (ONE // unit), made.line)  # the largest number that TLC will have
+    value((parts * clock + part * pages) * (ONE // unit), made.line)  # the largest number that TLC will reach
     return {
         "Pages": value(pages, made.line), "Rooms": "{" + ", ".join(map(str, sorted(set(rooms)))) + "}",
         "MaxWeight": str(ONE // unit), "Part": str(part), "Parts": str(parts),
-        "Accesses": value(clock + pages, made.line),  # those that were refused would have taken some more
+        "Accesses": value(clock + pages, made.line),  # refused requests would have taken some more
     }  # fmt: skip

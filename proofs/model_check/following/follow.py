@@ -1,4 +1,4 @@
-"""Follow event logs: read them, take out the paths, run TLC over each, judge."""
+"""Validate event logs: read them, extract the paths, run TLC over each, judge."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ READERS = (
     scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions, regions, evictions, sealed_logs,
     write_locks,
 )  # fmt: skip
-"""The modules each of which takes the paths of one TLA+ module out of a log."""
+"""The modules that extract the paths of one TLA+ module each from a log."""
 
 
 def read(file: File) -> tuple[list[Event], list[Path]]:
-    """The events of a log, and every path in it.
+    """Return the events of a log, and every path in it.
 
-    Raises `WrongLog`, also where there is nothing to follow: a log without a step of any module was not checked.
+    Raises `WrongLog`, also if no path is found: a log without a step of any module would not be checked.
     """
     try:
         events = log.read(file)
@@ -47,14 +47,14 @@ def read(file: File) -> tuple[list[Event], list[Path]]:
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error
     if not any(path.lines for path in paths):
-        raise WrongLog(None, f"{file}: it has no step of a module")
+        raise WrongLog(None, f"{file}: no line is a step of a module")
     return events, paths
 
 
 def follow(
     logs: Sequence[tuple[File, list[Event], list[Path]]], java: str, archive: File, timeout_s: float, workers: int
 ) -> Iterator[RunResult]:
-    """A result for each path of each log, in order; `workers` runs of TLC at one time."""
+    """Yield a result for each path of each log, in order. `workers` runs of TLC execute at one time."""
     tla = manifest.installed()
     with ThreadPoolExecutor(workers) as pool:
         waiting = []

@@ -1,8 +1,8 @@
-"""The TLA+ module that follows one path, and the run of TLC that it is for.
+"""Write the TLA+ module that validates one path, and its run of TLC.
 
-The lines are a constant sequence; a variable holds the number of the next. `LogStep` takes it by the follower's
-`Follow`, which conjoins an action of the module with what was observed. After the last line the run stands still, where
-it has ended as the log states, and TLC looks for deadlock: a line that is no step leaves a state without a successor.
+The lines are a constant sequence, and a variable holds the number of the next. `LogStep` takes it by the follower's
+`Follow`, which conjoins an action of the module with the observations. After the last line the run stutters, if it has
+ended as the log states. TLC checks for deadlock: a line that is not a step leaves a state without a successor.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from proofs.model_check.manifest import SUCCESS, Run
 ROOT = "Followed"
 STEPS = "StepsOfTheModule"
 AT_EACH = 400
-"""Up to this many lines TLC checks the module's `Next` and invariants after every line, and prints what would have been
-allowed. Beyond it the invariants are checked after the last line, and the action of each line alone decides."""
+"""The maximum number of lines for checks at every line.
+
+TLC then checks the module's `Next` and invariants after every line, and prints the steps that are allowed. With more
+lines, the invariants are checked after the last line, and only the action of each line decides.
+"""
 
 TEMPLATE = """---- MODULE {root} ----
 EXTENDS Follow{module}, Sequences, TLC
@@ -50,7 +53,7 @@ LogDue == {due}
 
 
 def run_of(path: Path, tla: File) -> Run:
-    """The run that succeeds if every line of `path` is a step of its module, and else ends in a deadlock.
+    """Return the run that succeeds if every line of `path` is a step of its module, and otherwise ends in a deadlock.
 
     `tla` is the folder of the models. The invariants are those of the module's own model.
     """

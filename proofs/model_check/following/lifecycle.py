@@ -1,4 +1,4 @@
-"""A whole run, for PlanLifecycle: from the first plan on, through every process that went on with it."""
+"""Extract a whole run, for PlanLifecycle: from the first plan on, through every process that continued it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKPOINT = {"written": "WriteAside", "synced": "Sync", "renamed": "Rename"}
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """One path, where the log holds anything of it; the module ends where a checkpoint is refused."""
+    """Yield one path, if the log has any event of it. The module ends when a checkpoint is refused."""
     path = Path(MODULE, "the run", events[0].line if events else 1)
     plans: dict[str, int] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""What one module is to follow: its constants, what was given, and a line for each action that the log names."""
+"""Represent the path of one module: its constants, its given values, and a line for each action in the log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from proofs.model_check.following.log import LARGEST, Event, WrongLog
 
 MOST = 50_000
-"""The longest sequence of actions that is followed through one module."""
+"""The maximum number of actions in one path."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """An action of the module, the number of its line in the log, and what the log observed, as a TLA+ record."""
+    """An action of the module, the number of its line in the log, and the log's observations, as a TLA+ record."""
 
     source: int
     action: str
@@ -23,10 +23,10 @@ class Line:
 
 @dataclass
 class Path:
-    """A sequence of lines to follow through a module.
+    """A sequence of lines to validate against a module.
 
-    `folder` is where the module stands in `tla/`; `constants` and `given` are values for its constants and for
-    variables that its initial predicate leaves open; `end` is what the log states of the end, if it does. `subject`
+    `folder` is the module's folder in `tla/`. `constants` and `given` are values for its constants and for variables
+    that its initial predicate leaves open. `end` is the log's statement about the end, if it has one. `subject`
     distinguishes paths of one module.
     """
 
@@ -40,22 +40,22 @@ class Path:
     folder: str = "tmmu"
 
     def add(self, source: int, action: str, **observed: Any) -> None:
-        """One more line. Raises `WrongLog` where there are too many, or a number is too large for TLC."""
+        """Add a line. Raises `WrongLog` if there are too many, or a number is too large for TLC."""
         if len(self.lines) >= MOST:
             raise WrongLog(source, f"more than {MOST} actions of {self.module}; follow a shorter run")
         self.lines.append(line(source, action, observed))
 
     def ends(self, source: int, **observed: Any) -> None:
-        """What the log states of the end."""
+        """Set the log's statement about the end."""
         self.end = line(source, "the end", observed)
 
 
 def of_storages(
     module: str, event: Event, rows: Sequence[Sequence[int]], folder: str = "tmmu"
 ) -> tuple[Path, dict[int, int]]:
-    """A path of an arena whose storages are placed, and the number that the module gives each: its place in `rows`.
+    """Return a path of an arena whose storages are placed, and the module's number of each: its position in `rows`.
 
-    A row is the storage, its birth and death and its bytes, of which only the order counts.
+    A row is the storage, its birth and death and its bytes; only the order of the bytes counts.
     """
     number = {row[0]: n for n, row in enumerate(rows, 1)}
     if len(number) != len(rows):
@@ -75,12 +75,12 @@ def of_storages(
 
 
 def line(source: int, action: str, observed: dict[str, Any]) -> Line:
-    """A line as a record of the action and what was observed."""
+    """Return a line as a record of the action and the observations."""
     return Line(source, action, value({"action": action, **observed}, source))
 
 
 def value(item: Any, source: int | None = None) -> str:
-    r"""A value as a TLA+ expression.
+    r"""Return a value as a TLA+ expression.
 
     >>> value({"action": "Ask", "need": [1, 2], "granted": True})
     '[action |-> "Ask", need |-> <<1, 2>>, granted |-> TRUE]'

@@ -1,6 +1,6 @@
-"""Reading an event log: a JSON object a line, each of a kind and with the fields that are known.
+"""Read an event log: a JSON object a line, each of a known kind with known fields.
 
-A last line without its end was being written when the process died, and is left out. Any other error is refused.
+A last line without its end was being written when the process died, and is ignored. Any other error is refused.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 FORMAT = "tmmu-events"
 BYTES = 1 << 26
-"""The largest log that is read, in bytes."""
+"""The maximum size of a log, in bytes."""
 
 LARGEST = (1 << 31) - 1
-"""The largest integer of TLC; every number but bytes is compared with it."""
+"""The largest integer of TLC. Every number except bytes is compared with it."""
 
 
 class WrongLog(Exception):
-    """The file is no event log, or cannot be followed; the text names the file, the line and what is wrong."""
+    """The file is not an event log, or cannot be validated. The message names the file, the line and the error."""
 
     def __init__(self, line: int | None, what: str) -> None:
         super().__init__(what if line is None else f"line {line}: {what}")
@@ -28,7 +28,7 @@ class WrongLog(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """A line of a log: its number in the file, what happened, the rest."""
+    """A line of a log: its number in the file, the kind of event, and the other fields."""
 
     line: int
     kind: str
@@ -103,15 +103,15 @@ def _arenas(value: Any) -> bool:
 
 
 STORE: dict[str, Check] = {"store": _text}
-"""What each event of a store of regions has."""
+"""The fields of each event of a store of regions."""
 PLACE: dict[str, Check] = {"begin": _size, "end": _size, "offset": _size, "mapped": _count, "clock": _count}
-"""What the system has mapped of a region or a tile, and what the store then counts."""
+"""The system's mapping of a region or a tile, and the store's count afterwards."""
 
 SEALED: dict[str, Check] = {"log": _text, "process": _count}
-"""What each event of a sealed log has."""
+"""The fields of each event of a sealed log."""
 
 THREAD: dict[str, Check] = {"process": _count, "thread": _count}
-"""What each event of a thread and its locks has."""
+"""The fields of each event of a thread and its locks."""
 
 EVENTS: dict[str, dict[str, Check]] = {
     "start": {"format": lambda value: value == FORMAT},
@@ -241,26 +241,29 @@ EVENTS: dict[str, dict[str, Check]] = {
     "lock released": {**THREAD, "lock": _text},
     "access": {**THREAD, "subject": _text, "start": _size, "stop": _size, "is_write": _truth},
 }  # fmt: skip
-"""Every event with its fields, and what each field must be."""
+"""Every event with its fields, and the check of each field."""
 
 
 def read(path: Path) -> list[Event]:
-    """The events of a log, in order. Raises `WrongLog`; memory is a small multiple of the file's `BYTES` at most."""
+    """Return the events of a log, in order.
+
+    Raises `WrongLog`. Memory is at most a small multiple of the file's `BYTES`.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(BYTES + 1)
     except OSError as error:
         raise WrongLog(None, f"it cannot be read ({error.strerror})") from error
     if len(data) > BYTES:
-        raise WrongLog(None, f"it has more than {BYTES} bytes; follow a shorter run")
+        raise WrongLog(None, f"it has more than {BYTES} bytes; log a shorter run")
     return list(parse(data))
 
 
 def parse(data: bytes) -> Iterator[Event]:
-    """The events of a log's bytes."""
+    """Yield the events of a log's bytes."""
     *lines, _torn = data.split(b"\n")
     if not lines:
-        raise WrongLog(None, "it holds no event")
+        raise WrongLog(None, "it has no event")
     for number, line in enumerate(lines, 1):
         try:
             value = json.loads(line)

@@ -1,6 +1,6 @@
-"""Memory pools with generations, for PoolGenerations: one path for each pool of a log, which has a label of its own.
+"""Extract memory pools with generations, for PoolGenerations: one path for each pool of a log, which has its own label.
 
-Bytes are counted in units of the pools' alignment. Numbers of the log begin at 0 for chunks, those of the module at 1.
+Bytes are counted in units of the pools' alignment. Chunks are numbered from 0 in the log and from 1 in the module.
 spec: FD9.1, FD9.2
 """
 
@@ -16,7 +16,7 @@ UNIT = 256
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path from each `pool made` to its `pool closed`, or to the next of that label, or to the end of the process."""
+    """Yield a path from each `pool made` to its `pool closed`, the next of that label, or the end of the process."""
     of_pool: dict[str, list[Event]] = {}
     for event in events:
         if event.kind == "start":
@@ -49,7 +49,7 @@ def _path(events: Sequence[Event]) -> Path:
                     where["size"] = _units(event, "size")
                 path.add(line, "Take" if event.kind == "pool take" else "Grow", **where)
             case "pool lack":
-                size = min(-(-fields["bytes"] // UNIT), limit + 1)  # what is more than the limit is as much as one more
+                size = min(-(-fields["bytes"] // UNIT), limit + 1)  # anything above the limit counts as one more
                 path.add(line, "Lack", bytes=size, isDenied=fields["is_denied"], lacked=fields["lacked"])
             case "pool submit" | "pool complete":
                 accesses = {key: fields[key] for key in ("reads", "writes", "commands")}
@@ -78,7 +78,7 @@ def _path(events: Sequence[Event]) -> Path:
 
 
 def _constants(made: Event, rest: Sequence[Event], limit: int) -> dict[str, str]:
-    """The pool's own figures, and bounds that what was logged keeps within."""
+    """Return the pool's own figures, and bounds of all that was logged."""
 
     def most(key: str) -> int:
         return max((event.fields[key] for event in rest if key in event.fields), default=0)
@@ -97,5 +97,5 @@ def _constants(made: Event, rest: Sequence[Event], limit: int) -> dict[str, str]
 def _units(event: Event, key: str) -> int:
     units, rest = divmod(event.fields[key], UNIT)
     if rest:
-        raise WrongLog(event.line, f"{key} of {event.kind!r} is no multiple of {UNIT}")
+        raise WrongLog(event.line, f"{key} of {event.kind!r} is not a multiple of {UNIT}")
     return int(units)

@@ -1,4 +1,4 @@
-"""The planner's memory pools, for Pools: one path for each arena that reuses its bytes."""
+"""Extract the planner's memory pools, for Pools: one path for each arena that reuses its bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTIONS = {"join": "Join", "open pool": "Open"}
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path from each `pools` to its `pooled`."""
+    """Yield a path from each `pools` to its `pooled`."""
     path: Path | None = None
     number: dict[int, int] = {}
     for event in events:

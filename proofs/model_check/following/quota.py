@@ -1,6 +1,6 @@
-"""Plans that were applied, for Quota: one path for each time that ApplyPlan asked for memory.
+"""Extract applied plans, for Quota: one path for each time that ApplyPlan asked for memory.
 
-What the module calls an arena is a mapping here: an arena by itself, or all those of a device's memory.
+An arena of the module is a mapping here: an arena by itself, or all those of a device's memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MODULE = "Quota"
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path from each `asked` on, as far as the log goes on about it."""
+    """Yield a path from each `asked`, for all later events about it."""
     path: Path | None = None
     asked: Event | None = None
     former: tuple[Path, Event, int] | None = None  # of the plan that stands by while a new one is applied
@@ -66,12 +66,12 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
 
 
 def _begin(path: Path, event: Event) -> int:
-    """Constants and the first line; returns the unit in which bytes are counted."""
+    """Set constants and the first line. Return the unit of bytes."""
     sizes = event.fields["mappings"]
     unit = gcd(*sizes) or 1
     need = [size // unit for size in sizes]
     budget = event.fields["budget"]
-    # More than all that is asked for changes nothing: the budget is compared with that alone.
+    # A budget above the total request changes nothing, because it is only compared with that.
     most = sum(need) if budget is None else min(budget // unit, sum(need))
     path.constants = {
         "Clients": "{1}", "Arenas": "{" + ", ".join(str(n + 1) for n in range(len(sizes))) + "}",

@@ -1,7 +1,7 @@
-"""Stores of regions, for MappedRegions: one path for each store, whichever processes write the log beside each other.
+"""Extract stores of regions, for MappedRegions: one path for each store, even if several processes write the log.
 
-Addresses are counted in pages from a tile before the first region. Of memory it counts how many tiles are within 7/10
-of it: as many pages stand for it as have that room. spec: MN9.2, MN9.3
+Addresses are counted in pages from a tile before the first region. Memory is counted in tiles within 7/10 of it, and
+represented by the number of pages that have that room. spec: MN9.2, MN9.3
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ MODULE = "MappedRegions"
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path for each store."""
+    """Yield a path for each store."""
     yield from (_Store(of_store).path for of_store in stores(events))
 
 
 def stores(events: Sequence[Event]) -> Iterator[list[Event]]:
-    """The events of each store, from its `store made` on. A label that comes again is of another store."""
+    """Yield the events of each store, from its `store made` on. A label that occurs again is another store's."""
     found: dict[str, list[Event]] = {}
     for event in events:
         if "store" not in event.fields:
@@ -37,26 +37,26 @@ def stores(events: Sequence[Event]) -> Iterator[list[Event]]:
 
 
 def room(made: Event, memory: int) -> int:
-    """The tiles within 7/10 of memory."""
+    """Return the number of tiles within 7/10 of memory."""
     return int(7 * memory // (10 * made.fields["tile"]))
 
 
 class Numbers:
-    """The regions of a store by the numbers of their tiles: which region a tile is of, and which of its tiles."""
+    """The regions of a store by the numbers of their tiles: the region of a tile, and its number in the region."""
 
     def __init__(self) -> None:
         self.firsts: list[int] = []
         self.next = 0
 
     def place(self, event: Event, tile: int) -> tuple[int, int]:
-        """Region and tile, both from 1."""
+        """Return region and tile, both counted from 1."""
         if tile >= self.next:
-            raise WrongLog(event.line, f"tile {tile} is of no region")
+            raise WrongLog(event.line, f"tile {tile} is not in a region")
         region = bisect_right(self.firsts, tile)
         return region, tile - self.firsts[region - 1] + 1
 
     def add(self, event: Event, tile_bytes: int) -> int:
-        """A region that is mapped; gives how many tiles it has."""
+        """Add a region that is mapped. Return its number of tiles."""
         fields = event.fields
         if fields["first"] != self.next:
             raise WrongLog(event.line, f"the next region begins at tile {self.next}")
@@ -67,12 +67,14 @@ class Numbers:
 
 
 class _Store:
+    """A store of regions and the path of its events."""
+
     def __init__(self, events: Sequence[Event]) -> None:
         self.made, *rest = events
         fields = self.made.fields
         self.tile, self.page = fields["tile"], fields["page"]
         if not self.page or self.tile % self.page or not self.tile:
-            raise WrongLog(self.made.line, "a tile is no multiple of a page")
+            raise WrongLog(self.made.line, "a tile is not a multiple of a page")
         self.numbers, self.largest, self.pins = Numbers(), 1, 1
         begins = [event.fields["begin"] for event in rest if event.kind == "region mapped"]
         self.low = (min(begins, default=0) // self.tile - 1) * self.tile
@@ -98,11 +100,11 @@ class _Store:
     def _pages(self, event: Event, key: str, low: int = 0) -> int:
         pages, rest = divmod(event.fields[key] - low, self.page)
         if rest:
-            raise WrongLog(event.line, f"{key} of {event.kind!r} is no multiple of {self.page}")
+            raise WrongLog(event.line, f"{key} of {event.kind!r} is not a multiple of {self.page}")
         return int(pages)
 
     def _where(self, event: Event) -> dict[str, int]:
-        """What the system has mapped: first page, page after the last, page of the file."""
+        """Return the system's mapping: first page, page after the last, page of the file."""
         ends = {key: self._pages(event, key, self.low) for key in ("begin", "end")}
         return {**ends, "offset": self._pages(event, "offset")}
 
@@ -153,7 +155,7 @@ class _Store:
                 self.path.ends(line, mapped=fields["mapped"])
 
     def _want(self, event: Event) -> None:
-        """The tiles of a region that is not there yet, or some of one that is."""
+        """Add a request for the tiles of a new region, or for some of an existing one."""
         fields, numbers = event.fields, event.fields["tiles"]
         counts = {"mapped": fields["mapped"], "pinned": fields["pinned"]}
         self.largest = max(self.largest, len(numbers))

@@ -1,4 +1,4 @@
-"""The planner's scans, for LinearScan: one path for each arena that reuses its bytes."""
+"""Extract the planner's scans, for LinearScan: one path for each arena that reuses its bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTIONS = {"advance": "Advance", "expire": "Expire", "reuse": "Reuse", "open": "
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path from each `scan` to its `scanned`; scans of no storages have nothing to follow."""
+    """Yield a path from each `scan` to its `scanned`. Scans without storages have no path."""
     path: Path | None = None
     number: dict[int, int] = {}
     for event in events:

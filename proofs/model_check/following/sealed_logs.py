@@ -1,9 +1,9 @@
-"""Sealed logs, for SealedLog: one path for each file, through every process that wrote it.
+"""Extract sealed logs, for SealedLog: one path for each file, through every process that wrote it.
 
-A process that was killed leaves no line of that: the next opening shows it, where the process before writes nothing
-more. An anchor that was renamed just before that shows in what the opening found. What a log held when its first
-opening was logged is put in as a history that leads to it. A log without an anchor is not followed, since the module
-has one. How many bytes there were is compared in the follower. spec: MN7.1
+A process that is killed logs no line about it. The next opening shows it, if the earlier process writes no more. It
+also shows an anchor that was renamed just before. Records that existed before the first logged opening are preceded by
+a history that leads to them. A log without an anchor is left out, since the module has one. The follower compares the
+number of bytes. spec: MN7.1
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OF_ANCHOR = {"written": "WriteAside", "synced": "SyncAside", "renamed": "Rename"
 
 @dataclass
 class _Log:
-    """What was seen of a log: its path, who has it open, the openings that began segments, and some counts."""
+    """The state of a log so far: its path, its writer, the openings that began segments, and some counts."""
 
     path: Path
     writer: int | None = None
@@ -41,7 +41,7 @@ class _Log:
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path for each log that has an anchor."""
+    """Yield a path for each log that has an anchor."""
     mine = [event for event in events if event.kind.startswith("log ")]
     last = {(event.fields["log"], event.fields["process"]): event.line for event in mine}
     logs: dict[str, _Log] = {}
@@ -65,7 +65,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
 
 
 def _kept(event: Event, rest: Sequence[Event]) -> int:
-    """How many records an opening leaves: what it discards is the first that it does."""
+    """Return how many records an opening leaves: if it discards records, that is its first action."""
     following = (each for each in rest if each.fields["log"] == event.fields["log"])
     first = next(following, None)
     found: int = (first if first is not None and first.kind == "log discarded" else event).fields["records"]
@@ -91,7 +91,7 @@ def _opened(log: _Log, event: Event, is_gone: bool, kept: int) -> None:
         line, "Open", records=records, end=found["end"], dropped=found["dropped"], size=found["size"],
         anchored=anchored, isNew=found["is_new"], segment=log.segments.get(found["segment"], -1),
     )  # fmt: skip
-    for _ in range(log.acknowledged, min(kept, log.stored)):  # the module keeps those that were acknowledged
+    for _ in range(log.acknowledged, min(kept, log.stored)):  # the module keeps acknowledged records
         log.path.add(line, "ReadBack")
     log.path.add(line, "Opened")
     log.path.add(line, "SyncFolder")
@@ -99,7 +99,7 @@ def _opened(log: _Log, event: Event, is_gone: bool, kept: int) -> None:
 
 
 def _before(log: _Log, event: Event) -> None:
-    """A history of one process that leads to what the first opening found."""
+    """Add a history of one process that leads to the state at the first opening."""
     line, path, found = event.line, log.path, event.fields
     records, anchored, end = found["records"], found["anchored"], found["end"]
     path.add(line, "Open", records=0, end=0, dropped=0, size=0, anchored=0, isNew=False, segment=0)
@@ -132,7 +132,7 @@ def _written(log: _Log, event: Event) -> None:
             log.path.add(line, "AcknowledgeNext")
         log.path.add(line, "Acknowledge", records=fields["records"])
         log.acknowledged = fields["records"]
-    elif event.kind == "log replaced":  # by records that were written anew, and are taken for those that they replace
+    elif event.kind == "log replaced":  # by rewritten records, which count as those that they replace
         if event.fields["segment"] in log.segments:
             raise WrongLog(line, "a log is replaced by a segment that it had already")
         log.segments[event.fields["segment"]] = log.last

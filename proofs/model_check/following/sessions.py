@@ -1,7 +1,7 @@
-"""Sessions on one device, for Sessions: one path for all sessions of a process.
+"""Extract sessions on one device, for Sessions: one path for all sessions of a process.
 
-What others submit to the device stands in no line; the numbers of the sessions' own commands show it. That a session
-fails after all its buffers are made shows in what it does next. spec: FD9.6
+No line shows the commands that others submit to the device, but the numbers of the sessions' own commands do. A session
+that fails after all its buffers are made is recognised by its next events. spec: FD9.6
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ ACTIONS = {
     "session closed": "EndSession",
 }  # fmt: skip
 NOT_FOLLOWED = ("rows", "token")
-"""Fields that the module has nothing of."""
+"""Fields that the module does not have."""
 
 
 @dataclass
 class _Session:
-    """What the log has shown of a session: its number in the module, its buffers, its weights, whose it uses."""
+    """The state of a session so far.
+
+    It has its number in the module, its buffers and weights, and the session whose weights it uses.
+    """
 
     number: int
     buffers: list[str]
@@ -38,7 +41,7 @@ class _Session:
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path for each process that has sessions: another process has another device."""
+    """Yield a path for each process that has sessions: another process has another device."""
     begin = 0
     for at, event in enumerate([*events, None]):
         if event is None or event.kind == "start":
@@ -81,7 +84,7 @@ def _of_process(events: Sequence[Event]) -> Iterator[Path]:
 
 
 def _session(event: Event, sessions: dict[int, _Session]) -> _Session:
-    """The session of a line; one that opens begins anew."""
+    """Return the session of a line. A session that opens begins anew."""
     name = event.fields["session"]
     if event.kind != "session open":
         if name not in sessions:
@@ -102,7 +105,7 @@ def _session(event: Event, sessions: dict[int, _Session]) -> _Session:
 
 
 def _number(event: Event, about: dict[str, Any], session: _Session) -> None:
-    """Put numbers in the place of names."""
+    """Replace names by numbers."""
     if event.kind == "session open":
         about["buffers"] = len(session.buffers)
     if "buffer" in about:
@@ -123,7 +126,7 @@ def _number(event: Event, about: dict[str, Any], session: _Session) -> None:
 
 
 def _state(path: Path, sessions: list[_Session], before: int, steps: int, others: int, refusals: int) -> None:
-    """The constants of the module, and what it leaves open."""
+    """Set the constants of the module, and the variables that it leaves open."""
     buffers, weights = [len(each.buffers) for each in sessions], [each.most for each in sessions]
     path.constants = {
         "Sessions": str(len(sessions)), "Buffers": str(max(buffers)), "Weights": str(max(weights)),

@@ -1,9 +1,9 @@
-"""Did TLC take every line of a path for a step of its module? Exit code 0 alone does not show it.
+"""Decide whether TLC took every line of a path for a step of its module. Exit code 0 does not suffice.
 
-A path is accepted only with TLC's message of success, and exactly one state more than lines, one behind the other:
-no first state, several, a follower that leaves a choice, or a question without deadlock would give another number.
-It is rejected at a line where TLC stops there: no successor (the line is no step of the module), or a check that fails
-after it. Anything else is no answer.
+A path is accepted only with TLC's message of success, and exactly one state more than lines, one behind the other.
+Without a first state, with several, with a follower that leaves a choice, or without the check for deadlock, the number
+would differ. A path is rejected at the line where TLC stops: either it has no successor, so that the line is not a step
+of the module, or a check fails after it. Any other end decides nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from proofs.model_check.tlc import TLCOutcome
 from tmmu.core.output import json_text
 
 NOT_A_STEP = "Step"
-"""The name of the check that fails where a line is no step of the module."""
+"""The name of the check that fails if a line is not a step of the module."""
 
 
 def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: TLCOutcome) -> RunResult:
-    """The result for one path of the log `name`; `violated` names the check, the objections begin with the line."""
+    """Return the result for one path of the log `name`.
+
+    `violated` names the check, and the objections begin with the line.
+    """
     report = outcome.report
     found: str | None = None
     objections = list(judge.untrusted(run, outcome))
@@ -50,15 +53,15 @@ def _counted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
     for what in ("distinct_states", "depth"):
         due, counted = getattr(run, what), getattr(outcome.report, what)
         if counted != due:
-            yield f"no answer: {what.replace('_', ' ')} {counted}, not {due}, which is one a line and the first"
+            yield f"no answer: {what.replace('_', ' ')} {counted}, expected {due}, one a line and the first"
 
 
 def _stopped(path: Path, outcome: TLCOutcome) -> tuple[Line | None, str | None]:
-    """The line at which TLC stopped, and the check that failed there."""
+    """Return the line at which TLC stopped, and the check that failed there."""
     last = outcome.report.states[-1].values.get("line", "") if outcome.report.states else ""
     if not last.isdecimal():
         return None, None
-    to_come = int(last) - 1  # the index of the line that the last state has before it
+    to_come = int(last) - 1  # the index of the next line in the last state
     if outcome.exit == judge.DEADLOCK_EXIT:
         lines = [*path.lines, *([path.end] if path.end is not None else [])]
         return (lines[to_come], NOT_A_STEP) if to_come < len(lines) else (None, None)
@@ -72,7 +75,7 @@ def _stopped(path: Path, outcome: TLCOutcome) -> tuple[Line | None, str | None]:
 
 
 def _described(path: Path, at: Line, failed: str, events: Sequence[Event], printed: str) -> str:
-    """One line for a person: the line of the log, its event, and what the module allows there."""
+    """Return one line for readers: the line of the log, its event, and the steps that the module allows there."""
     by_line = {event.line: event for event in events}
     event = by_line[at.source]
     shown = json_text({"event": event.kind, **event.fields}, indent=None)
@@ -83,5 +86,5 @@ def _described(path: Path, at: Line, failed: str, events: Sequence[Event], print
     allowed = ", ".join(re.findall(r"\w+", words[1])) if words else ""
     if at is path.end:
         return f"line {at.source}: {path.module} does not end so; {shown}"
-    expected = f" (it allows {allowed})" if words and allowed else " (it allows nothing more)" if words else ""
+    expected = f" (it allows {allowed})" if words and allowed else " (no step is allowed)" if words else ""
     return f"line {at.source}: {at.action} is not a step of {path.module} here{expected}; {shown}"

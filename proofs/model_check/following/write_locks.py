@@ -1,9 +1,9 @@
-"""Threads and their locks, for WriteLocks: one path for all threads of all processes of a log.
+"""Extract threads and their locks, for WriteLocks: one path for all threads of all processes of a log.
 
-What a section accesses is known where it begins, since the rest of the log shows it. When a section takes effect and
-ends shows in its accesses and releases; that a lock with a file was asked for, only in that it was taken. A thread
-whose process writes nothing more was killed, and holds nothing from then on. An access outside of a section is one of
-its own. spec: MN7.8
+The accesses of a section are known at its beginning, since the rest of the log shows them. Its accesses and releases
+show when a section takes effect and ends. A request for a lock with a file shows only when the lock is taken. A thread
+whose process writes no more was killed, and holds nothing from then on. An access outside of a section counts as a
+section. spec: MN7.8
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from proofs.model_check.following.log import Event, WrongLog
 MODULE = "WriteLocks"
 KINDS = ("lock section", "lock asked", "lock taken", "lock released", "access")
 NOTHING = 1
-"""The tile that is no byte."""
+"""The tile of an access without bytes."""
 
 Owner = tuple[int, int]
 
 
 @dataclass
 class _Section:
-    """A section as far as it has come: its locks, and whether it is active."""
+    """A section so far: its locks, and whether it is active."""
 
     locks: list[int]
     asked: set[int] = field(default_factory=set)
@@ -35,7 +35,7 @@ class _Section:
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """One path, where the log holds anything of it."""
+    """Yield one path, if the log has any event of it."""
     mine = [event for event in events if event.kind in KINDS]
     if not mine:
         return
@@ -66,7 +66,7 @@ def _owner(event: Event) -> Owner:
 
 
 def _accesses(rest: Sequence[Event]) -> Iterator[Event]:
-    """The accesses of the section, or the access, that the first of these events begins."""
+    """Yield the accesses of the section, or the access, that the first of these events begins."""
     owner = _owner(rest[0])
     for n, event in enumerate(rest):
         if _owner(event) == owner:
@@ -77,7 +77,7 @@ def _accesses(rest: Sequence[Event]) -> Iterator[Event]:
 
 
 class _Tiles:
-    """Ranges of bytes between which no access begins or ends, numbered from 2."""
+    """Ranges of bytes inside of which no access begins or ends, numbered from 2."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         edges: dict[str, set[int]] = defaultdict(set)
@@ -92,7 +92,7 @@ class _Tiles:
             self.count += len(found)
 
     def of(self, event: Event) -> range:
-        """Those of an access."""
+        """Return the ranges of an access."""
         subject, edges = event.fields["subject"], self._edges[event.fields["subject"]]
         start, stop = (bisect_left(edges, event.fields[key]) for key in ("start", "stop"))
         return range(self._first[subject] + start, self._first[subject] + stop)

@@ -1,7 +1,7 @@
-"""Executions of a plan, for Zeroing: one path for each arena that reuses its bytes, each time that a plan is applied.
+"""Extract executions of a plan, for Zeroing: a path for each arena that reuses its bytes, each time a plan is applied.
 
-The module is about slots that have bytes of their own, zeros and steps that run once each, one after the other. It is
-not about a plan that is packed, was restored, is filled with a pattern or has loops.
+The module is about slots that have separate bytes, zeros, and steps that run once each, one after the other. It does
+not cover a plan that is packed, was restored, is filled with a pattern or has loops.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MODULE = "Zeroing"
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """For each plan that was applied, a path through each arena that can be followed."""
+    """Yield, for each plan that was applied, a path through each arena that the module covers."""
     first: int | None = None
     for at, event in enumerate(events):
         if event.kind in ("asked", "start", "closed", "failed"):
@@ -29,7 +29,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
 
 
 def passed_over(asked: Event) -> str | None:
-    """Why the module is not about a plan; None where it is."""
+    """Return why the module does not cover a plan, or None if it does."""
     if asked.fields["is_restored"]:
         return "its arenas hold what a checkpoint held"
     if not asked.fields["is_fresh"]:
@@ -38,7 +38,7 @@ def passed_over(asked: Event) -> str | None:
 
 
 def shares_bytes(asked: Event, arena: int) -> bool:
-    """Has a byte of the arena two slots, as in a packed plan?"""
+    """Whether two slots of the arena share a byte, as in a packed plan."""
     reach: dict[int, tuple[int, int]] = {}
     for _, row, slot, offset, size, _, _ in asked.fields["storages"]:
         if row == arena and size:

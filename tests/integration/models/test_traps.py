@@ -86,7 +86,7 @@ def test_a_module_of_the_same_name_where_the_command_was_given_is_not_taken(
 @pytest.mark.parametrize(
     ("before", "after", "objection"),
     [
-        ("Init == at = 0", "Init == at = 0 /\\ at = 1", "there is no initial state"),  # trap 6: TLC exits with 0
+        ("Init == at = 0", "Init == at = 0 /\\ at = 1", "no initial state was found"),  # trap 6: TLC exits with 0
         ("Wrap == at = Most", "Wrap == at = Most /\\ FALSE", "Deadlock is violated"),
         ("Next == Up", "Next == (Wrap /\\ at > Most) \\/ Up", "is never taken"),
         ("Returns == at = Most ~> at = 0", "Returns == <>TRUE", "a property is violated"),  # trap 11
