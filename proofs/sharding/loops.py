@@ -1,8 +1,9 @@
-"""Derive which dimensions of an operation's operands and results are one loop, from the definition of the operation.
+"""Which dimensions of an operation's operands and results are one loop, worked out from what the operation computes.
 
-A place is one dimension of one operand or result. A loop is the set of places that one index runs over. Each listed
-loop can be divided. An operation without known loops lists none, and so needs all of its operands whole. These tables
-are the checker's own, written from the operators' definitions. spec: R7.9, R7.10, R7.11
+A place is one dimension of one operand or result; a loop is the set of places that one index runs over. The loops that
+are given can each be divided: an operation of which they are not known has none, and so needs everything whole. These
+tables are the checker's own, written from the operators' definitions.
+spec: R7.9, R7.10, R7.11
 """
 
 from __future__ import annotations
@@ -19,11 +20,10 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Loops:
-    """Disjoint sets of places that can be divided.
+    """Disjoint sets of places; `adds`: a result outside of a loop is the sum over it; `local`: padding does no harm.
 
-    If `adds`, a result outside of a loop is the sum over it. If `local`, padding has no effect on other elements.
-    `untouched` are results that depend on nothing that is divided. If `shape_only`, results are computed from an
-    operand's shape, and so are right only if the runtime of a rank gives the shape of the whole tensor.
+    `untouched` are results that depend on nothing that is divided; `shape_only`: they are computed from
+    an operand's shape, and so right only where the runtime of a rank gives that of the whole tensor.
     """
 
     sets: tuple[frozenset[Place], ...] = ()
@@ -46,7 +46,7 @@ _BY_ELEMENT = frozenset({
 
 
 def loops(domain: str, op: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of an operator of ai.onnx that shapes determine. Any other operator has none.
+    """The loops of an operator of ai.onnx, as far as shapes show them; none for any other.
 
     >>> [sorted(s) for s in loops("", "MatMul", [(8, 4), (4, 6)], [(8, 6)]).sets]
     [[('in', 0, 0), ('out', 0, 0)], [('in', 1, 1), ('out', 0, 1)], [('in', 0, 1), ('in', 1, 0)]]
@@ -60,10 +60,7 @@ def loops(domain: str, op: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> 
 
 
 def stated(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of an operator that works across the dimensions that the shard spec states.
-
-    `across` counts dimensions from the last.
-    """
+    """The loops of an operator whose spec says across which dimensions, from the last, it works."""
     if not ins or not outs:
         return NOTHING
     main = ins[0]
@@ -78,14 +75,14 @@ def stated(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -
 
 
 def of_update(like: Shape, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of an optimizer step, which walks all tensors of its parameter's shape together."""
+    """The loops of an optimizer step: it walks everything of its parameter's shape together."""
     every = [("in", p, s) for p, s in enumerate(ins)] + [("out", q, s) for q, s in enumerate(outs)]
     sets = tuple(frozenset((side, p, d) for side, p, s in every if s == like) for d in range(len(like)))
     return Loops(sets, local=True, untouched=frozenset(q for q, s in enumerate(outs) if s != like))
 
 
 def _equated(*rows: tuple[str, int, Iterable[Hashable]]) -> tuple[frozenset[Place], ...]:
-    """Return loops from an index for each dimension; None is not an index. The loops come in the order of the rows."""
+    """Loops from an index for each dimension; None is no index. The loops come in the order of the rows."""
     found: dict[Hashable, set[Place]] = defaultdict(set)
     for side, position, indices in rows:
         for d, index in enumerate(indices):
@@ -95,7 +92,7 @@ def _equated(*rows: tuple[str, int, Iterable[Hashable]]) -> tuple[frozenset[Plac
 
 
 def _broadcast(ins: Sequence[Shape], outs: Sequence[Shape]) -> tuple[frozenset[Place], ...]:
-    """Match dimensions from the last one. An operand of size 1 is repeated and has no part in the loop."""
+    """Dimensions are matched from the last one; an operand of size 1 is repeated and has no part in the loop."""
     result = outs[0]
     sets = []
     for back in range(1, len(result) + 1):
@@ -108,7 +105,7 @@ def _broadcast(ins: Sequence[Shape], outs: Sequence[Shape]) -> tuple[frozenset[P
 
 
 def _product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of y[.., i, j] = the sum over k of a[.., i, k] b[.., k, j]."""
+    """y[.., i, j] is the sum over k of a[.., i, k] b[.., k, j]."""
     if len(ins) != 2 or any(len(s) < 2 for s in ins) or len(outs[0]) != max(map(len, ins)):
         return NOTHING
     (a, b), y = ins, outs[0]
@@ -123,10 +120,7 @@ def _product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 def _gemm(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of Gemm, unless a square operand may be transposed.
-
-    With a bias, the sum over k is not divided.
-    """
+    """Of a square operand it is not known whether it is transposed; with a bias the sum over k is not made in parts."""
     if [len(s) for s in (*ins[:2], outs[0])] != [2, 2, 2] or any(len(s) > 2 for s in ins):
         return NOTHING
     a, b, y = ins[0], ins[1], outs[0]
@@ -162,16 +156,16 @@ def _each_channel(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 def _same_elements(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return a loop for each pair of dimensions of two shapes that follow equal products.
+    """A dimension of each shape is one loop where the products of what is before them are equal.
 
-    A chunk of the one is then the same run of elements as a chunk of the other.
+    A chunk of the one is then the same stretch of elements as a chunk of the other.
     """
     a, b = ins[0], outs[0]
     if not prod(a) or prod(a) != prod(b):
         return NOTHING
 
     def after(shape: Shape) -> dict[int, int]:
-        """Return each dimension by the product of those before it, without dimensions of size 1."""
+        """Each dimension by the product of what is before it, those of size 1 passed over."""
         found, before = {}, 1
         for d, n in enumerate(shape):
             if n > 1:
@@ -184,10 +178,7 @@ def _same_elements(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 def _permuted(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of a permutation.
-
-    A dimension whose size occurs once can only have moved to the one of that size.
-    """
+    """A dimension whose size occurs once can only have gone to the one of that size."""
     a, b = ins[0], outs[0]
     if len(ins) > 1 or sorted(a) != sorted(b):
         return NOTHING
@@ -195,7 +186,7 @@ def _permuted(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 def _joined(ins: Sequence[Shape], outs: Sequence[Shape], split: bool = False) -> Loops:
-    """Return the loops of a concatenation or split: all dimensions but the one that differs."""
+    """Parts of one tensor side by side: all dimensions but the one in which they differ."""
     parts = [("in", p, s) for p, s in enumerate(ins[:1] if split else ins)] + [
         ("out", q, s) for q, s in enumerate(outs)
     ]
@@ -209,7 +200,7 @@ def _joined(ins: Sequence[Shape], outs: Sequence[Shape], split: bool = False) ->
 
 
 def _picked(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of a gather: dimensions of the indices replace one of the data, if shapes determine which."""
+    """A dimension of the data is replaced by those of the indices; which one must follow from the shapes."""
     if len(ins) != 2:
         return NOTHING
     data, index, y = ins[0], ins[1], outs[0]
@@ -233,7 +224,7 @@ def _reduced(ins: Sequence[Shape], outs: Sequence[Shape], adds: bool = False) ->
 
 
 def _shape_alone(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Return the loops of an operator that reads no elements: it uses the model's shape, whatever part is there."""
+    """Elements are not read: the shape is the model's, whatever part of the operand is there."""
     if len(ins) != 1:
         return NOTHING
     sets = tuple(frozenset({("in", 0, d)}) for d in range(len(ins[0])))
