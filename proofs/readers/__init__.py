@@ -1,1 +1,1 @@
-"""The checker's own reading of plans' models: what must be run, and what may share bytes, worked out a second time."""
+"""Read plans' models independently of the planner: what must be run, and what may share bytes."""

@@ -1,9 +1,8 @@
-"""Nodes of which exactly one arm runs at each visit, as ranges of steps, and what their leave takes of each arm (X4).
+"""Find the nodes that run exactly one of their branches at each visit, and what their leave takes of each branch (X4).
 
-Found from the plan's bodies and from the parts and bodies of its steps. A declaration that does not hold together, or
-that the operator contradicts, is left out here and refuted by `proofs.definition.checker.structure`: T8 then applies as
-it stands.
-spec: X4.1, X4.2, X4.5, X4.6
+They are found from the plan's bodies and from the parts and bodies of its steps. A declaration that is inconsistent, or
+that the operator contradicts, is ignored here and refuted by `proofs.definition.checker.structure`; T8 then applies
+unchanged. spec: X4.1, X4.2, X4.5, X4.6
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tmmu.plans.columns import PARTS, ROLES
 
 
 class Arm(NamedTuple):
-    """The steps of an arm, both ends included; an arm without steps ends before its first."""
+    """The steps of a branch, both ends included. A branch without steps ends before its first."""
 
     first: int
     last: int
@@ -28,10 +27,10 @@ class Arm(NamedTuple):
 
 @dataclass(frozen=True)
 class Branches:
-    """A node with exclusive arms.
+    """A node with exclusive branches.
 
-    `taken` are the tensors that its leave reads and that are no scratch of it; `become` maps a result of the node to
-    the outputs, one of each arm, that become it.
+    `taken` are the tensors that its leave reads, except its scratch. `become` maps a result of the node to the outputs,
+    one of each branch, that become it.
     """
 
     enter: int
@@ -42,7 +41,7 @@ class Branches:
 
 
 def declared(allocation: Allocation) -> frozenset[int]:
-    """The enter steps of the nodes all of whose bodies are declared exclusive. O(bodies)."""
+    """Return the enter steps of the nodes whose bodies are all declared exclusive. O(bodies)."""
     columns = zip(allocation.bodies.enter[1:].tolist(), allocation.bodies.exclusive[1:].tolist(), strict=True)
     yes: set[int] = set()
     no = {NONE}
@@ -52,13 +51,13 @@ def declared(allocation: Allocation) -> frozenset[int]:
 
 
 def assumed(allocation: Allocation) -> list[str]:
-    """What is assumed of operators that are not known, as the plan declares their arms exclusive. spec: X4.2"""
+    """Return what is assumed of unknown operators because the plan declares their branches exclusive. spec: X4.2"""
     ops = {allocation.ops[int(allocation.steps.op[node.enter])] for node in branches(allocation)}
     return sorted(f"{qualified(*op)} runs exactly one of its bodies" for op in ops if not is_branch(*op))
 
 
 def branches(allocation: Allocation) -> list[Branches]:
-    """The nodes with exclusive arms, outer ones before inner ones. O(steps of arms × depth + bodies)."""
+    """Return the nodes with exclusive branches, outer ones before inner ones. O(steps of branches × depth + bodies)."""
     enters, steps, b = declared(allocation), allocation.steps, allocation.bodies
     owned: dict[int, list[int]] = {}
     for row, enter in enumerate(b.enter.tolist()):
@@ -81,7 +80,7 @@ def branches(allocation: Allocation) -> list[Branches]:
 
 
 def _arms(allocation: Allocation, rows: list[int], enter: int, leave: int) -> tuple[Arm, ...] | None:
-    """The range of each body, or None where the steps between are not those of one body after the other."""
+    """Return the range of each body, or None unless the steps between are those of one body after the other."""
     parent, body = allocation.bodies.parent, allocation.steps.body
     around = {row: row for row in rows}
     arms, at = [], enter + 1
@@ -94,7 +93,7 @@ def _arms(allocation: Allocation, rows: list[int], enter: int, leave: int) -> tu
 
 
 def _outermost(body: int, parent: U32, around: dict[int, int]) -> int:
-    """The arm that a body lies in, or the main graph; `around` remembers those that were found."""
+    """Return the branch that a body is in, or the main graph. `around` caches the results."""
     way = []
     while body not in around and body not in (MAIN, NONE):
         way.append(body)
@@ -106,7 +105,10 @@ def _outermost(body: int, parent: U32, around: dict[int, int]) -> int:
 
 
 def _taking(allocation: Allocation, node: Branches) -> Branches:
-    """The node with what its leave takes: in order all outputs of the arms, as many of each as the node has results."""
+    """Return the node with the tensors that its leave takes.
+
+    These are all outputs of the branches, in order. Each branch has one output for each result of the node.
+    """
     reads, writes = (_listed(allocation, which, node.leave) for which in ("reads", "writes"))
     scratch = ROLES.index(Role.SCRATCH)
     outputs: list[tuple[int, int]] = []  # each with its copy, or NONE

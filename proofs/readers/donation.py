@@ -1,7 +1,7 @@
-"""What the user donates: `--donate` takes names, and patterns in which `*` is any text, of what the caller writes.
+"""Read what the user donates: `--donate` takes names of the caller's tensors, and patterns whose `*` is any text.
 
-A name or a pattern that fits nothing is a mistake of the user's. One rank of a sharded model has only what its stage
-touches: there it must fit something in one of the plans that are given. spec: C1.6, V5.5
+A name or a pattern that fits nothing is the user's mistake. One rank of a sharded model has only the tensors of its
+stage, so that there each must fit something in one of the given plans. spec: C1.6, V5.5
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from tmmu.plans.sections import Plan
 
 
 def callers(plan: Plan) -> frozenset[str]:
-    """The names of what the caller writes before step 0: all that can be donated."""
+    """Return the names of the tensors that the caller writes before step 0: all that can be donated."""
     writers = plan.allocation.tensors.writer.tolist()
     return frozenset(name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE)
 
 
 def given_up(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:
-    """What of the plan's the patterns donate. O(tensors x patterns with a star)."""
+    """Return the plan's tensors that the patterns donate. O(tensors x patterns with a star)."""
     wanted = Patterns(patterns)
     return frozenset(filter(wanted.fit, callers(plan)))
 
 
 def unfit(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The patterns that fit none of these names, in order.
+    """Return the patterns that fit none of these names, in order.
 
     >>> unfit(["x", "w*", "v*"], ["w1", "x"])
     ['v*']

@@ -1,4 +1,4 @@
-"""Shapes of an envelope at which two sizes differ. spec: R6.5, R6.6"""
+"""Find shapes of an envelope that make two sizes differ. spec: R6.5, R6.6"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tmmu.core.dims.maxima import maximum, minimum
 
 
 def differing(difference: Dim, ranges: Mapping[str, tuple[int, int]], inside: bool) -> dict[str, int] | None:
-    """A shape at which the difference is not 0, or less than 0 where `inside`; None where none is found."""
+    """Return a shape that makes the difference not 0 or, with `inside`, less than 0. Returns None if none is found."""
     for found in (minimum(difference), None if inside else maximum(difference)):
         if found is not None and (found.value < 0 if inside else found.value != 0):
             return shape_at(ranges, found.point)
@@ -17,7 +17,7 @@ def differing(difference: Dim, ranges: Mapping[str, tuple[int, int]], inside: bo
 
 
 def apart(one: Dim, other: Dim, ranges: Mapping[str, tuple[int, int]]) -> dict[str, int] | None:
-    """A shape at which two sizes differ; None where none is found."""
+    """Return a shape that makes two sizes differ, or None if none is found."""
     try:
         return differing(one - other, ranges, inside=False)
     except Unwieldy:
@@ -25,5 +25,5 @@ def apart(one: Dim, other: Dim, ranges: Mapping[str, tuple[int, int]]) -> dict[s
 
 
 def shape_at(ranges: Mapping[str, tuple[int, int]], point: Mapping[str, int]) -> dict[str, int]:
-    """A shape with all dimensions: those on which nothing depends at their least."""
+    """Return a shape with all dimensions: those that `point` does not have are at their least."""
     return {name: point.get(name, low) for name, (low, _) in ranges.items()}

@@ -1,4 +1,4 @@
-"""Patterns over names, as the verifier reads them: `*` is any text, and everything else stands for itself."""
+"""Match patterns over names, as the verifier reads them: `*` is any text, and every other character matches itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 def fits(pattern: str, text: str) -> bool:
     """Whether `text` is `pattern` with a text in place of each `*`. O(text).
 
-    What stands between two stars is looked for behind what was found before, as early as there is some.
+    The text between two stars is searched behind the part that matched before, at the earliest position.
 
     >>> fits("a*b*", "axxb"), fits("*", ""), fits("a.c", "abc"), fits("ab*ba", "aba")
     (True, True, False, False)
@@ -30,7 +30,7 @@ def fits(pattern: str, text: str) -> bool:
 
 
 class Patterns:
-    """Several patterns, of which one is to fit. Those without a star cost nothing together, however many they are."""
+    """Several patterns, to match one of them. All patterns without a star together cost one look-up."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         every = frozenset(patterns)
@@ -38,5 +38,5 @@ class Patterns:
         self.names = every.difference(self.starred)
 
     def fit(self, text: str) -> bool:
-        """Whether one of them fits. O(patterns with a star)."""
+        """Whether one of them matches. O(patterns with a star)."""
         return text in self.names or any(fits(pattern, text) for pattern in self.starred)

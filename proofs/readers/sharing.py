@@ -1,11 +1,11 @@
-"""Which results of a plan may share bytes with what their own step reads: the plan claims it, the tables decide.
+"""Decide which results of a plan may share bytes with operands of their step: the plan claims it, the tables decide.
 
-A plan's columns `shares` and `of` are its claims. A claim counts where the checker's own tables have the step's
-operator as a view or as one that works in place, where a model declares it, or where the operator is in no table (then
-the verdict lists it). A claim that does not count is left out here: the tensor is checked as an ordinary write over
-bytes that its step may still be reading, and the claim refutes the plan (`proofs.definition.checker.sharing`). Nothing
-here looks at addresses or lifetimes of storages: that no step reads an in-place operand later is a matter of bytes and
-steps, for the obligation `sharing_is_sound`.
+A plan's columns `shares` and `of` are its claims. A claim counts if the checker's own tables list the step's operator
+as a view or as in-place, if a model declares it, or if no table has the operator (the verdict then lists it). A claim
+that does not count is left out here: the tensor is checked as an ordinary write over bytes that its step may still be
+reading, and the claim refutes the plan (`proofs.definition.checker.sharing`). Nothing here examines addresses or
+lifetimes of storages. That no step reads an in-place operand later depends on bytes and steps, and is part of the
+obligation `sharing_is_sound`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _WHOLE, _ENTER = PARTS.index(NodePart.WHOLE), PARTS.index(NodePart.ENTER)
 
 @dataclass
 class Permissions:
-    """The sharing that counts: `views` maps a row to (base row, byte offset), `in_place` a result to its operand.
+    """The sharing that counts. `views` maps a row to (base row, byte offset), `in_place` a result to its operand.
 
-    A view's base is written before it, so that following `views` from row to row ends at a root. `assumed` lists
-    what rests on the plan's or the model's claim alone. `refused` has, for people, why a claim in place does not count.
+    A view's base is written before it, so that following `views` from row to row ends at a root. `assumed` lists what
+    rests only on the plan's or the model's claim. `refused` maps a result to the reason why its in-place claim does not
+    count.
     """
 
     views: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -53,7 +54,7 @@ class Permissions:
 
 
 class SharingClaim(NamedTuple):
-    """What the plan claims of one tensor, with the step that writes it (NONE: the caller)."""
+    """A plan's claim about one tensor, with the step that writes it (NONE: the caller)."""
 
     row: int
     of: int
@@ -69,10 +70,11 @@ def permitted(plan: Plan, reference: ReferenceProgram | None, donated: frozenset
     plan
         A plan that passed the gate: indices in range, columns of equal length, names unique.
     reference
-        What is run of the model, or None: then the tables alone decide, by the operator and the operand's position.
+        The program of the model, or None. Without it only the tables decide, by the operator and the operand's
+        position.
     donated
-        Names of caller-written tensors that the *user* donated: of these alone may a step take the bytes. What the
-        plan states of donation does not count.
+        Names of the caller's tensors that the *user* donated. A step may take the bytes of only these. The plan's own
+        statement of donation does not count.
 
     Returns
     -------
@@ -82,16 +84,16 @@ def permitted(plan: Plan, reference: ReferenceProgram | None, donated: frozenset
     Notes
     -----
     Implements spec: T3.1 to T3.3, T3.5, T3.7, T8.6, T8.7, V1.6, V1.14, V2.1, V2.2, V2.5 and V5.5. O(steps + tensors),
-    with Python objects for little but the tensors of which sharing is claimed.
+    with Python objects for little more than the tensors whose sharing is claimed.
     """
     claims = _claims(plan)
     judge = _Judge(plan, reference, donated)
-    if reference is not None:  # steps rest on these whether or not the plan has them share bytes
+    if reference is not None:  # steps rest on these even if the plan does not share their bytes
         judge.permissions.assumed += [what for what in reference.assumed if what in DROPOUTS_ASSUMED]
     for claim in claims:
         if claim.view:
             judge.view(claim)
-    # In place comes second: it asks for the roots of operands, which all views together give.
+    # In-place claims come second: they need the roots of operands, which depend on all views.
     for claim in claims:
         if not claim.view:
             judge.in_place(claim)
@@ -100,9 +102,9 @@ def permitted(plan: Plan, reference: ReferenceProgram | None, donated: frozenset
 
 
 def _claims(plan: Plan) -> list[SharingClaim]:
-    """The tensors that the plan claims to be a view or a result in place, in row order.
+    """Return the tensors that the plan claims to be a view or a result in place, in row order.
 
-    A claim is about one step. Of what several exclusive arms write there is none: each write is an ordinary one.
+    A claim is about one step. Tensors that several exclusive branches write have none: each write is an ordinary one.
     """
     t, s = plan.allocation.tensors, plan.allocation.steps
     count = [np.bincount(rows, minlength=len(t)) for rows in (s.writes, s.mutates)]
@@ -113,7 +115,7 @@ def _claims(plan: Plan) -> list[SharingClaim]:
 
 
 class _Accesses(NamedTuple):
-    """What a step reads and writes, in order, and as sets; `made` leaves out what it changes."""
+    """The reads and writes of a step, in order, and as sets. `made` are the writes without mutations."""
 
     reads: list[int]
     writes: list[int]
@@ -137,13 +139,13 @@ class _Judge:
         self.shown: dict[int, tuple[int, int]] = {}
 
     def view(self, claim: SharingClaim) -> None:
-        """Permit the tensor to show its base, where it does."""
+        """Permit the tensor to show its base, if it does."""
         offset = self._view_by_caller(claim) if claim.step == NONE else self._view_by_step(claim)
         if offset is not None:
             self.permissions.views[claim.row] = (claim.of, offset)
 
     def in_place(self, claim: SharingClaim) -> None:
-        """Permit the result to take its operand's bytes, as far as operator, types, body and caller allow."""
+        """Permit the result to take its operand's bytes, if operator, types, body and caller allow it."""
         if why := self._why_not(claim):
             result, operand = self.name[claim.row], self.name[claim.of]
             self.permissions.refused[claim.row] = f"{result} cannot take the bytes of {operand}: {why}"
@@ -151,10 +153,10 @@ class _Judge:
             self.permissions.in_place[claim.row] = claim.of
 
     def _why_not(self, claim: SharingClaim) -> str:
-        """Why a result may not take its operand's bytes: the first condition that is not met, or ""."""
+        """Return why a result may not take its operand's bytes: the first condition that is not met, or ""."""
         result, operand, root = self.name[claim.row], self.name[claim.of], self._shown(claim.of)[0]
         if claim.step == NONE or claim.of not in self._accesses(claim.step).read:
-            return f"{operand} is no operand of the step that writes {result}"
+            return f"{operand} is not an operand of the step that writes {result}"
         if not self._within_step(claim):
             return f"{operand} is not made by an earlier step of the same body"
         if self.bytes[claim.row] != self.bytes[claim.of]:
@@ -164,8 +166,8 @@ class _Judge:
         if BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
             return f"elements of {self.dtype[claim.row]} and {self.dtype[claim.of]} differ in width"
         if self.writer[root] == NONE and self.name[root] not in self.donated:
-            return f"the caller has not given {self.name[root]} up"
-        # A body's initializer is written once and needed again whenever the body runs again: donated or not, never.
+            return f"the caller has not donated {self.name[root]}"
+        # A body's initializer is written once and needed whenever the body runs again: it is never overwritten.
         if self.writer[root] == NONE and self.body[claim.step] != MAIN:
             return f"bytes of {operand} are needed when the body runs again"
         if any(row != claim.of and self._touch(row, claim.of) for row in self._reads_by_root(claim.step)[root]):
@@ -176,7 +178,7 @@ class _Judge:
         return ""
 
     def _view_by_step(self, claim: SharingClaim) -> int | None:
-        """The byte offset at which a step's result shows its base, or None where it is no view."""
+        """Return the byte offset of a step's result in its base, or None if it is not a view."""
         if not self._within_step(claim):
             return None
         domain, op = self.plan.allocation.ops[self.op[claim.step]]
@@ -195,19 +197,19 @@ class _Judge:
         return offset
 
     def _view_by_caller(self, claim: SharingClaim) -> int | None:
-        """The offset of a window in bytes that the caller writes (tied weights, a flat buffer): a model must say so."""
+        """Return the offset of a window in the caller's bytes (tied weights, a flat buffer), if a model declares it."""
         if self.reference is None or self.writer[claim.of] != NONE:
             return None
         return self._stated_view(claim)
 
     def _stated_view(self, claim: SharingClaim) -> int | None:
-        """The offset that the model states, if it states this base."""
-        assert self.reference is not None  # both callers ask only where there is a model
+        """Return the offset that the model states, if it states this base."""
+        assert self.reference is not None  # both callers have a model
         base, offset = self.reference.views.get(self.name[claim.row], (None, 0))
         return offset if base == self.name[claim.of] else None
 
     def _works_in_place(self, claim: SharingClaim) -> bool:
-        """Whether the operator may overwrite this operand, by the tables, the model or, for want of both, the plan."""
+        """Whether the operator may overwrite this operand, by the tables, the model or, without them, the plan."""
         domain, op = self.plan.allocation.ops[self.op[claim.step]]
         reads, writes, *_ = self._accesses(claim.step)
         by_table = writes[0] == claim.row and claim.of in overwritable(domain, op, reads)
@@ -215,29 +217,29 @@ class _Judge:
             stated = (self.name[claim.row], self.name[claim.of]) in self.reference.in_place
             return stated and (self._assume_declared(domain, op) or by_table)
         if by_table:
-            # Where elements are narrower than a byte, equal bytes do not show equal shapes; a sole operand does.
+            # If elements are narrower than a byte, equal bytes do not imply equal shapes; a sole operand does.
             return BITS[self.dtype[claim.row]] >= 8 or len(self._operands(claim.step)) == 1
         return not known(domain) and self._assume(qualified(domain, op))
 
     def _operands(self, step: int) -> list[int]:
-        """What a step reads, but for its scratch, which it makes itself."""
+        """Return the reads of a step without its scratch, which it makes itself."""
         role, (reads, writes, *_) = self.plan.allocation.tensors.role, self._accesses(step)
         return [row for row in reads if role[row] != _SCRATCH or row not in writes]
 
     def _within_step(self, claim: SharingClaim) -> bool:
-        """Whether a whole step makes the tensor from what it reads, and both belong to the step's own body (T8.6)."""
+        """Whether a whole step makes the tensor from its reads, and both belong to the step's own body (T8.6)."""
         step = self._accesses(claim.step)
         if self.part[claim.step] != _WHOLE or claim.of not in step.read or claim.row not in step.made:
             return False
         body, writer = self.body[claim.step], self.writer[claim.of]
         if writer != NONE:
-            # What an enter writes is a formal input. An operand written earlier also keeps chains of views finite.
+            # An enter writes formal inputs. An operand that was written earlier also keeps chains of views finite.
             return bool(writer < claim.step and self.part[writer] != _ENTER and self.body[writer] == body)
-        # What the caller writes belongs to the main graph, but for a body's own initializers, which carry its name.
+        # The caller's tensors belong to the main graph, except a body's own initializers, which carry its name.
         return bool(body == MAIN or self.name[claim.of].startswith(f"{self.plan.allocation.bodies.name[body]}/"))
 
     def _touch(self, row: int, other: int) -> bool:
-        """Whether two tensors that show one root have a byte of it in common (T3.7)."""
+        """Whether two tensors that show one root share a byte of it (T3.7)."""
         first, second = self._shown(row)[1], self._shown(other)[1]
         return bool(first < second + self.bytes[other] and second < first + self.bytes[row])
 
@@ -246,22 +248,22 @@ class _Judge:
         return self.bytes[row] == self.bytes[other] and self.size[row] == self.size[other]
 
     def _at_inference(self, reads: list[int]) -> bool:
-        """Whether a Dropout passes its operand on: without training_mode (its one operand of bools) or assumed."""
+        """Whether a Dropout passes its operand on: without training_mode (its only operand of bools), or as assumed."""
         if all(self.dtype[row] != "bool" for row in reads[1:]):
             return True
         origin = self.plan.provenance
         return origin is not None and origin.mode == "inference" and self._assume(DROPOUT_ASSUMED)
 
     def _window_offset(self, claim: SharingClaim) -> int | None:
-        """Where the plan itself puts the tensor in its base, if it lies inside."""
+        """Return where the plan itself puts the tensor in its base, if it is inside."""
         t = self.plan.allocation.tensors
         offset = int(t.window[claim.row]) - int(t.window[claim.of])
         inside = offset >= 0 and not is_negative(self.size[claim.of] - self.size[claim.row] - offset)
         return offset if inside and t.storage[claim.row] == t.storage[claim.of] else None
 
     def _assume_declared(self, domain: str, op: str) -> bool:
-        """Whether the model declares sharing of an operator beyond the tables; if so, it is listed."""
-        assert self.reference is not None  # both callers ask only where there is a model
+        """Whether the model declares sharing of an operator beyond the tables. If so, it is listed."""
+        assert self.reference is not None  # both callers have a model
         return qualified(domain, op) in self.reference.assumed and self._assume(qualified(domain, op))
 
     def _assume(self, what: str) -> bool:
@@ -277,7 +279,7 @@ class _Judge:
         return self.accesses[step]
 
     def _reads_by_root(self, step: int) -> dict[int, list[int]]:
-        """What a step reads, by root. Asked once all views are known."""
+        """Return the reads of a step, by root. It must be called after all views are known."""
         if step not in self.by_root:
             self.by_root[step] = {}
             for row in self._accesses(step).read:
@@ -285,9 +287,10 @@ class _Judge:
         return self.by_root[step]
 
     def _shown(self, row: int) -> tuple[int, int]:
-        """The tensor at the end of a tensor's chain of views, or itself, and the byte of it with which it begins.
+        """Return the tensor at the end of a chain of views and the byte of it that `row` begins with.
 
-        Asked once all views are known. O(chain) for the first of a chain.
+        That is the tensor itself if it is not a view. It must be called after all views are known. O(chain) for the
+        first of a chain.
         """
         chain = []
         while row in self.permissions.views and row not in self.shown:

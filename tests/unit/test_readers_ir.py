@@ -298,9 +298,9 @@ def bodies(row: int, **entries: Any) -> Callable[[], Model]:
         (tensors(1, dtype="string"), "the element type 'string' is unknown"),
         (tensors(1, bytes=-1), "must be positive"),
         (tensors(1, alignment=0), "must be positive"),
-        (tensors(1, view=View(0, 0, 32)), "the view does not lie in its base 'x'"),
-        (tensors(1, view=View(0, 1, 64)), "the view does not lie in its base 'x'"),
-        (tensors(1, view=View(0, -1, 64)), "the view does not lie in its base 'x'"),
+        (tensors(1, view=View(0, 0, 32)), "the view is not within its base 'x'"),
+        (tensors(1, view=View(0, 1, 64)), "the view is not within its base 'x'"),
+        (tensors(1, view=View(0, -1, 64)), "the view is not within its base 'x'"),
         (tensors(0, view=View(1, 0, 64)), "x: the caller cannot write it as a view of 'a'"),
     ],
 )

@@ -410,15 +410,15 @@ def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
     ("model", "of", "changes", "why"),
     [
         (through("n Softmax a -> y"), "a", {}, "Softmax is not known to compute y from a element by element"),
-        (through("b Relu a -> b", "n Relu b -> y"), "a", {}, "a is no operand of the step that writes y"),
+        (through("b Relu a -> b", "n Relu b -> y"), "a", {}, "a is not an operand of the step that writes y"),
         (through("n Relu a -> y", sizes={"y": (32, 32)}), "a", {}, "y has 32 bytes, a 64"),
         (through("n Relu a -> y"), "a", {"dtypes": {"y": "int16"}}, "elements of int16 and float32 differ in width"),
-        (stated(step("n Relu x -> y")), "x", {}, "the caller has not given x up"),
+        (stated(step("n Relu x -> y")), "x", {}, "the caller has not donated x"),
         (
             through("n own::Split a -> y", "m own::Fuse a y -> z"),
             "y",
             {},
-            "y is no operand of the step that writes y",
+            "y is not an operand of the step that writes y",
         ),
     ],
 )

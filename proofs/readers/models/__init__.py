@@ -1,1 +1,1 @@
-"""The verifier's own reading of a model, and the comparison of a plan with it."""
+"""Read a model independently of the planner, for the comparison of a plan with it."""

@@ -1,8 +1,8 @@
-"""How a node with bodies becomes steps (T8): `enter`, the bodies' own steps, and `leave` with its copies.
+"""Turn a node with bodies into steps (T8): `enter`, the bodies' own steps, and `leave` with its copies.
 
-What a body hands out is copied at once, as if by one simultaneous assignment. So an output that the body did not
-make itself (a formal input, a captured value, an initializer), or that it hands out twice, is first copied to bytes
-of its own: otherwise a loop that swaps two values would overwrite one of them before it is read.
+The outputs of a body are copied as if by one simultaneous assignment. An output that the body did not make itself (a
+formal input, a captured value, an initializer), or that it returns twice, is therefore first copied to separate bytes.
+Otherwise a loop that swaps two values would overwrite one of them before it is read.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Handed(NamedTuple):
 
 
 def handed_out(body: str, outputs: Iterable[str], made: Container[str]) -> Iterator[Handed]:
-    """The outputs of a body, each with the name of its copy where it needs one (spec: T8.8).
+    """Yield the outputs of a body, each with the name of its copy if it needs one (spec: T8.8).
 
-    The copy of output k is `<body>/<tensor>.copy<k>`, where a tensor of this very body stands without its scope.
+    The copy of output k is `<body>/<tensor>.copy<k>`. A tensor of this body is named without its scope there.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def handed_out(body: str, outputs: Iterable[str], made: Container[str]) -> Itera
     outputs
         The tensor of each output of the body, in order.
     made
-        The tensors that steps of this very body write.
+        The tensors that steps of this body write.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def handed_out(body: str, outputs: Iterable[str], made: Container[str]) -> Itera
 
 
 def leave_accesses(handed: Iterable[Handed], outputs: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What `leave` reads and writes: each body output and its copy; the copies first, then the node's outputs.
+    """Return the reads and writes of `leave`: each body output and its copy; the copies first, then the node's outputs.
 
     Implements spec: T8.9.
     """

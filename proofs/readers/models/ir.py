@@ -1,9 +1,9 @@
-"""A model of our own form as the steps that must be run of it, read by the checker itself.
+"""Read a model in the project's IR as the steps that must be run, independently of the planner.
 
-Such a model declares its views and in-place operands, and what it declares counts: an operator of which the checker's
-tables do not state the same is listed in `assumed`. All else is worked out here again, from the nodes and bodies alone:
-which steps a node with bodies takes, what is copied on leaving, whether every read comes after its write and finds
-a tensor that is in scope.
+Such a model declares its views and in-place operands, and its declarations count. If the checker's tables do not state
+the same about an operator, it is listed in `assumed`. Everything else is derived here again, only from the nodes and
+bodies: the steps of a node with bodies, the copies on leaving, and that every read comes after its write and finds a
+tensor in scope.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def read_ir(model: Model) -> ReferenceProgram:
     Parameters
     ----------
     model
-        Within each body nodes in execution order; the bodies of one node run in turn, where the node stands.
+        Within each body, nodes in execution order. The bodies of one node run in turn, at the place of the node.
 
     Returns
     -------
     ReferenceProgram
         A node's k-th scratch request is the tensor `<node>.scratch<k>`, which its step writes and reads after all
-        else; of a node with bodies `enter` does, and `leave` reads it again. Neither scratch nor the copies of T8
+        else. For a node with bodies, `enter` does so, and `leave` reads it again. Neither scratch nor the copies of T8
         are tensors of the model.
 
     Raises
     ------
     TmmuError
-        INVALID_IR, naming the node or tensor, where the model is not one: an index out of range, a name used
+        INVALID_IR, naming the node or tensor, if the model is not valid: an index out of range, a name used
         twice, a tensor with two writers or none, a read before its write or out of scope, a view outside its base.
 
     Notes
@@ -66,13 +66,13 @@ def read_ir(model: Model) -> ReferenceProgram:
 
 
 class _Reading:
-    """The walk over one model's nodes: an `ReferenceProgram` being filled, and a stack of what is still to be read."""
+    """The walk over one model's nodes: a `ReferenceProgram` being filled, and a stack of nodes still to be read."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.reference = ReferenceProgram(
             has_attributes=False, bindings=model.bindings, source_digest=model.source_digest,
-            assumed_sizes={"every operator": "the model file states sizes, and no attributes to work them out from"},
+            assumed_sizes={"every operator": "the model file states sizes, but no attributes to derive them from"},
         )  # fmt: skip
         self.name = [tensor.name for tensor in model.tensors]
         self.body_name = body_names(model)
@@ -105,7 +105,10 @@ class _Reading:
             self.work.append(partial(step, index))
 
     def _finish(self) -> None:
-        """What the caller gives, takes and forbids; and nothing may be left that neither it nor a step writes."""
+        """Record the caller's inputs, outputs and restrictions.
+
+        Check that each tensor is written and each body entered.
+        """
         model, reference = self.model, self.reference
         reference.inputs = tuple(self.name[row] for row in model.inputs)
         reference.outputs = self._read(model.outputs, MAIN, "the model's outputs")
@@ -115,7 +118,7 @@ class _Reading:
         run = {step.node for step in reference.steps}
         for node in model.nodes:
             if node.name not in run:
-                raise invalid("the node stands in a body that no step enters", node.name, "give the body an owner")
+                raise invalid("the node is in a body that no step enters", node.name, "give the body an owner")
         written = {name for step in reference.steps for name in step.writes}
         for row, name in enumerate(self.name):
             if name not in written and not self._is_callers(row):
@@ -137,7 +140,7 @@ class _Reading:
         self._note_sharing(node)
 
     def _enter(self, index: int) -> None:
-        """Emit a node's enter, which writes the formal inputs of its bodies; they follow, and then its leave."""
+        """Emit a node's enter, which writes the formal inputs of its bodies. The bodies follow, and then its leave."""
         node = self.model.nodes[index]
         reads = self._read(node.reads, node.body, node.name)
         formal: list[str] = []
@@ -154,7 +157,7 @@ class _Reading:
             self._line_up(body)
 
     def _leave(self, index: int) -> None:
-        """Emit a node's leave: it reads what the bodies hand out and writes the node's outputs."""
+        """Emit a node's leave: it reads the outputs of the bodies and writes the node's outputs."""
         node = self.model.nodes[index]
         handed: list[Handed] = []
         for body in self.owned[index]:
@@ -179,7 +182,10 @@ class _Reading:
         )
 
     def _read(self, rows: Iterable[int], body: int, place: str) -> tuple[str, ...]:
-        """The names of what is read in a body; each was written before, by a step in scope or by the caller."""
+        """Return the names of tensors that are read in a body.
+
+        Each was written before, by a step in scope or by the caller.
+        """
         for row in rows:
             if row in self.home:
                 if not self._is_around(self.home[row], body):
@@ -191,13 +197,13 @@ class _Reading:
         return tuple(self.name[row] for row in rows)
 
     def _is_around(self, outer: int, body: int) -> bool:
-        """Whether `outer` is `body` or a body around it; every body that is read was entered from the main graph."""
+        """Whether `outer` is `body` or a body around it. Every body that is read was entered from the main graph."""
         while body not in (outer, MAIN):
             body = self.model.nodes[self.model.bodies[body].owner].body
         return body == outer
 
     def _write(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of what a node writes, and of what of that it mutates."""
+        """Return the names of the tensors that a node writes, and of those that it mutates."""
         if not set(node.mutates) <= set(node.writes):
             raise invalid("the node mutates a tensor that it does not write", node.name)
         mutates, changed = self._read(node.mutates, node.body, node.name), frozenset(node.mutates)
@@ -205,14 +211,14 @@ class _Reading:
         return tuple(writes), mutates
 
     def _make(self, row: int, body: int, place: str) -> str:
-        """Take note of a tensor's one writer."""
+        """Record a tensor's one writer."""
         if row in self.home or row in self.inputs:
             raise invalid(f"tensor {self.name[row]!r} is written twice", place, "list it among the node's mutates")
         self.home[row] = body
         return self.name[row]
 
     def _is_callers(self, row: int) -> bool:
-        """Whether the caller writes a tensor that no step does."""
+        """Whether the caller writes a tensor that no step writes."""
         return row in self.inputs or self.model.tensors[row].role in _CALLERS
 
     def _scratch(self, node: Node) -> tuple[str, ...]:
@@ -247,7 +253,7 @@ class _Reading:
             self.reference.floating.add(name)
 
     def _caller_views(self) -> None:
-        """Note the views that no step makes: windows in bytes that the caller writes. Each chain of them must end."""
+        """Record the views that no step makes: windows in the caller's bytes. Each chain of them must end."""
         windows: dict[int, View] = {}
         for row, tensor in enumerate(self.model.tensors):
             if tensor.view is not None:
@@ -270,10 +276,10 @@ class _Reading:
     def _check_view(self, row: int, view: View) -> None:
         tensors = self.model.tensors
         if view.bytes != tensors[row].bytes or not 0 <= view.offset <= tensors[view.base].bytes - view.bytes:
-            raise invalid(f"the view does not lie in its base {self.name[view.base]!r}", self.name[row])
+            raise invalid(f"the view is not within its base {self.name[view.base]!r}", self.name[row])
 
     def _note_sharing(self, node: Node) -> None:
-        """Note the views and in-place pairs that a node declares of tensors in its own body (T3, T8)."""
+        """Record the views and in-place pairs that a node declares for tensors in its own body (T3, T8)."""
         tensors, reference = self.model.tensors, self.reference
         assumed, domain = False, "opaque" if node.opaque else _domain(node)
         listed = frozenset(overwritable(domain, node.op, node.reads))
@@ -303,7 +309,7 @@ class _Reading:
             self.reference.assumed.append(what)
 
     def _may_take(self, node: Node, result: int, operand: int) -> bool:
-        """Whether a declared in-place pair is one: a fresh result and a read operand of one shape, in one body."""
+        """Whether a declared in-place pair is valid: a fresh result and a read operand of one shape, in one body."""
         one, other = (
             (t.shape, size_of(t), BITS[t.dtype]) for t in (self.model.tensors[result], self.model.tensors[operand])
         )
@@ -322,6 +328,6 @@ def _domain(node: Node) -> str:
 
 
 def size_of(tensor: Tensor) -> Dim:
-    """The bytes of a tensor: what the model states, or an expression where its shape is made of expressions."""
+    """Return the bytes of a tensor: the model's number, or an expression if its shape has expressions."""
     is_open = any(isinstance(dim, Expression) for dim in tensor.shape)
     return nbytes(tensor.shape, tensor.dtype) if is_open else tensor.bytes

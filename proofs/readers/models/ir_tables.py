@@ -1,4 +1,4 @@
-"""Whether a model's tables fit together: indices that are rows, names that are used once; and the bodies' names."""
+"""Check that a model's tables are consistent: indices are rows, names are used once. Name the bodies."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tmmu.core.vocabulary import MAIN, Body, Model
 
 
 def inner_bodies(model: Model) -> Iterator[tuple[int, Body]]:
-    """The bodies but for the main graph, with their indices."""
+    """Yield the bodies except the main graph, with their indices."""
     return ((index, body) for index, body in enumerate(model.bodies) if index != MAIN)
 
 
 def body_names(model: Model) -> list[str]:
-    """The name of each body, `owner/attribute`; empty for the main graph."""
+    """Return the name of each body, `owner/attribute`; empty for the main graph."""
     return ["", *(f"{model.nodes[body.owner].name}/{body.attribute}" for _, body in inner_bodies(model))]
 
 
 def check_indices(model: Model) -> None:
-    """Refuse an index that is no row: Python would read a negative one from the end."""
+    """Refuse an index that is not a row: Python would read a negative one from the end."""
     if not model.bodies or model.bodies[MAIN].owner != -1:
         raise invalid("body 0 is not the main graph", model.name)
     tensors, nodes, bodies = (range(len(rows)) for rows in (model.tensors, model.nodes, model.bodies))
@@ -42,7 +42,7 @@ def check_indices(model: Model) -> None:
 
 
 def check_names(model: Model) -> None:
-    """Refuse names that are empty or used twice: plan and model find each other by them."""
+    """Refuse names that are empty or used twice: plan and model identify tensors and nodes by them."""
     for what, names in (("node", [node.name for node in model.nodes]), ("body", body_names(model))):
         for name, count in Counter(names).items():
             if count > 1 or (what == "node" and not name):
@@ -50,5 +50,5 @@ def check_names(model: Model) -> None:
 
 
 def invalid(what: str, place: str, fix: str | None = None) -> TmmuError:
-    """The refusal of a model, by the node or tensor at fault."""
+    """Return the refusal of a model, by the node or tensor at fault."""
     return TmmuError("INVALID_IR", what, place=place, fix=fix, node_id=place)

@@ -1,10 +1,10 @@
-"""An ONNX model as the steps that must be run of it, read by the checker itself.
+"""Read an ONNX model as the steps that must be run, independently of the planner.
 
 The importer turns the same file into a model for the planner; this module shares no code with it. Both read the file
-and its bindings by `tmmu.onnx`. What that infers of sizes, and of branches that a binding rules out, is
-compared with what `sizes` works out from the operators' texts. Names, captured values, bodies, unproduced outputs,
-views and in-place operands are worked out here from the graph itself. Bodies nest to any depth that protobuf parses;
-the walk keeps its own stack.
+and its bindings by `tmmu.onnx`. Its inference of sizes, and of branches that a binding rules out, is compared with the
+results of `sizes`, which are derived from the operators' texts. Names, captured values, bodies, unproduced outputs,
+views and in-place operands are derived here from the graph itself. Bodies nest to any depth that protobuf parses; the
+walk keeps its own stack.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, NodePart, Role
 
 FOLDED_BYTES = 1 << 20
-"""The most bytes of a result for which a node on constants has no step."""
+"""A node on constants has no step if its results have at most this many bytes."""
 
 DROPOUT_TRAINS_SINCE = 12
-"""The version since which a Dropout's operand states whether it trains; before, the caller decided by its mode."""
+"""The version since which a Dropout's operand states whether it trains. Before, the caller decided by its mode."""
 
 
 def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> ReferenceProgram:
@@ -54,13 +54,13 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
     path
         The model file; the data of its weights is not needed.
     plan_bindings
-        Dimensions, shapes and values to bind, what is stated of tensors, and whether the file's shapes are trusted.
-        Its `donated` is not read: what the plan states of donation does not count.
+        Dimensions, shapes and values to bind, statements about tensors, and whether the file's shapes are trusted.
+        Its `donated` is not read: the plan's statement of donation does not count.
 
     Returns
     -------
     ReferenceProgram
-        Its `bindings` are those that resolving the shapes took, the defaults that decided something included.
+        Its `bindings` are those that resolving the shapes used, including defaults that decided something.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
 
 
 def reference_of(resolved: shapes.Resolved) -> ReferenceProgram:
-    """What a model of resolved shapes says must be run; see `read_onnx`."""
+    """Return what must be run of a model with resolved shapes; see `read_onnx`."""
     reading = _Reading(resolved)
     try:
         reading.run()
@@ -97,7 +97,7 @@ def reference_of(resolved: shapes.Resolved) -> ReferenceProgram:
 
 @dataclass
 class _Scope:
-    """One graph while it is walked: what its names stand for so far, and what its nodes will still write."""
+    """One graph during the walk: the tensors of its names so far, and the values that its nodes will still write."""
 
     body: str
     parent: _Scope | None
@@ -117,7 +117,7 @@ class _Scope:
 
 
 class _Reading:
-    """The walk over one model: an `ReferenceProgram` being filled, and a stack of what is still to be read."""
+    """The walk over one model: a `ReferenceProgram` being filled, and a stack of nodes that are still unread."""
 
     def __init__(self, resolved: shapes.Resolved) -> None:
         self.resolved, self.graph = resolved, resolved.graph.graph
@@ -152,9 +152,9 @@ class _Reading:
         self.reference.unproduced = frozenset(self.unproduced)
 
     def _open(self, scope: _Scope) -> None:
-        """Take in a graph's initializers and line up its nodes."""
+        """Add a graph's initializers and put its nodes on the stack."""
         encodings.check(scope.graph, scope.prefix)
-        # What is a graph input as well is only a default: the caller may put another value in its place (T10).
+        # An initializer that is also a graph input is only a default: the caller may replace its value (T10).
         overridable = {value.name for value in scope.graph.input}
         for name, tensor in initializers(scope.graph):
             self._sized(scope.scoped(name))
@@ -218,14 +218,14 @@ class _Reading:
             self.work.append(partial(self._open, within))
 
     def _formals(self, within: _Scope) -> list[str]:
-        """The tensors that `enter` writes for a body."""
+        """Return the tensors that `enter` writes for a body."""
         names = [within.scoped(value.name) for value in within.graph.input]
         for name in names:
             self._sized(name)
         return names
 
     def _body(self, within: _Scope, entry: ReferenceBody) -> _Scope:
-        """A body's scope with its formal inputs, which `enter` writes."""
+        """Return a body's scope with its formal inputs, which `enter` writes."""
         self.reference.bodies[within.body] = entry
         for value in within.graph.input:
             self._define(within, value.name, Role.ACTIVATION)
@@ -235,7 +235,7 @@ class _Reading:
     def _leave(
         self, scope: _Scope, node: NodeProto, name: str, operands: list[str | None], inner: list[_Scope]
     ) -> None:
-        """Emit a node's leave: it reads what the bodies hand out and writes the node's outputs."""
+        """Emit a node's leave: it reads the outputs of the bodies and writes the node's outputs."""
         handed, given, domain = [], [], short_domain(node.domain)
         for within in inner:
             outputs = [self._read(within, value.name, name) for value in within.graph.output]
@@ -250,7 +250,7 @@ class _Reading:
         self._step(ReferenceStep(name, domain, node.op_type, NodePart.LEAVE, scope.body, reads, writes))
 
     def _results(self, scope: _Scope, node: NodeProto) -> list[str | None]:
-        """The tensors of a node's outputs by position, None for those that are absent or unproduced (T9)."""
+        """Return the tensors of a node's outputs by position, None for those that are absent or unproduced (T9)."""
         found: list[str | None] = []
         for position, value in enumerate(node.output):
             name = scope.scoped(value) if value else None
@@ -262,7 +262,7 @@ class _Reading:
         return found
 
     def _outputs(self, scope: _Scope, node: NodeProto, name: str) -> tuple[str, ...]:
-        """The tensors that a node writes: its outputs, but for those that are absent or unproduced (T9)."""
+        """Return the tensors that a node writes: its outputs, except those that are absent or unproduced (T9)."""
         written = []
         for position, value in enumerate(node.output):
             if not value:
@@ -284,7 +284,7 @@ class _Reading:
         return scope.values[value]
 
     def _name(self, scope: _Scope, value: str, place: str | None) -> None:
-        """Let a name of a scope stand for what it defines."""
+        """Bind a name of a scope to the value that it defines."""
         if value in scope.values:
             raise _invalid(
                 f"value {value!r} is defined twice", place or scope.scoped(value), "give each value one writer"
@@ -292,7 +292,7 @@ class _Reading:
         scope.values[value] = scope.scoped(value)
 
     def _has_no_step(self, scope: _Scope, node: NodeProto, operands: list[str | None]) -> bool:
-        """Whether what a node gives is known before a run: it is a Constant, or reads constants alone (T10.12)."""
+        """Whether a node's results are known before a run: it is a Constant, or reads only constants (T10.12)."""
         if plain(node.domain) or node.op_type not in EVALUATED or bodies_of(node):
             return False
         if node.op_type == "Constant":
@@ -316,7 +316,7 @@ class _Reading:
             self.reference.floating.add(name)
 
     def _sized(self, name: str) -> None:
-        """Refuse a tensor for which inference has found no size."""
+        """Refuse a tensor without an inferred size."""
         if name not in self.resolved.sizes:
             raise TmmuError(
                 "INVALID_IR_SHAPES",
@@ -326,14 +326,14 @@ class _Reading:
             )
 
     def _read(self, scope: _Scope, value: str, reader: str) -> str:
-        """The tensor that a step or the caller reads; a constant becomes one by that (T10.13)."""
+        """Return the tensor that a step or the caller reads. A constant becomes a tensor by being read (T10.13)."""
         name = self._look_up(scope, value, reader)
         if name in self.known and name not in self.reference.roles:
             self._tensor(name, Role.PARAMETER)
         return name
 
     def _look_up(self, scope: _Scope, value: str, reader: str) -> str:
-        """The tensor that a name stands for: this graph's own, or one captured from a graph around it."""
+        """Return the tensor of a name: this graph's own, or one captured from a graph around it."""
         around: _Scope | None = scope
         while around is not None:
             if value in around.values:
@@ -349,14 +349,14 @@ class _Reading:
         self.reference.steps.append(step)
 
     def _note_constant(self, scope: _Scope, node: NodeProto) -> None:
-        """Remember the value of a Constant: a Dropout may take its training_mode from it."""
+        """Record the value of a Constant: a Dropout may take its training_mode from it."""
         if node.op_type == "Constant" and not plain(node.domain) and node.output:
             for attribute in node.attribute:
                 if attribute.name == "value":
                     self.constants[scope.scoped(node.output[0])] = attribute.t
 
     def _note_sharing(self, scope: _Scope, node: NodeProto, domain: str) -> None:
-        """Note what result 0 may share with the operands that belong to this very graph (T3, T8)."""
+        """Record what result 0 may share with the operands that belong to this graph (T3, T8)."""
         value, first = (next(iter(names), "") for names in (node.output, node.input))
         if value not in scope.made:
             return

@@ -1,4 +1,4 @@
-"""Parts of an ONNX graph as the naming rules see them: nodes, initializers, bodies, optional outputs."""
+"""Name the parts of an ONNX graph by the naming rules: nodes, initializers, bodies, optional outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofs.readers.operators import plain
 
 
 def node_names(graph: GraphProto, scope: str) -> list[str]:
-    """The identity of each node of one graph: its own name where that is usable and unique, else operator and index.
+    """Return the identity of each node of one graph: its own name if usable and unique, else operator and index.
 
     `scope` is empty for the main graph and `owner/attribute/` for a body.
     """
@@ -24,13 +24,13 @@ def node_names(graph: GraphProto, scope: str) -> list[str]:
 
 
 def initializers(graph: GraphProto) -> Iterator[tuple[str, TensorProto | SparseTensorProto]]:
-    """A graph's initializers by name; a sparse one has its name from its values."""
+    """Yield a graph's initializers by name. A sparse one has the name of its values."""
     yield from ((tensor.name, tensor) for tensor in graph.initializer)
     yield from ((sparse.values.name, sparse) for sparse in graph.sparse_initializer)
 
 
 def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:
-    """The bodies of a node by attribute, in stored order, but for then before else."""
+    """Return the bodies of a node by attribute, in stored order, but then before else."""
     found = []
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
@@ -43,17 +43,17 @@ def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:
-    """The version of each domain's operators, the domain of ai.onnx by its short name."""
+    """Return the version of each domain's operators, with ai.onnx by its short name."""
     return {short_domain(entry.domain): entry.version for entry in model.opset_import}
 
 
 def short_domain(domain: str) -> str:
-    """The domain as steps name it: empty for ai.onnx."""
+    """Return the domain as steps name it: empty for ai.onnx."""
     return plain(domain)
 
 
 def is_optional_output(node: NodeProto, position: int, opset: dict[str, int]) -> bool:
-    """Whether the operator's definition marks an output as optional; never for an operator without definition."""
+    """Whether the operator's definition marks an output as optional. Never true of an operator without definition."""
     domain = short_domain(node.domain)
     try:
         formal = onnx.defs.get_schema(node.op_type, opset.get(domain, 1), domain).outputs

@@ -1,9 +1,9 @@
-"""Steps of a plan that run a forward step of the model again, and what may be read in place of its first results.
+"""Find the steps of a plan that run a forward step again, and what may be read in place of its first results.
 
-A plan may have the step `n.recompute0` beside the model's `n`, writing `t.recompute0` for each result `t`, as long as
-it is the same operator and reads at each place the same tensor or a tensor that was itself shown to be computed again.
-Then it writes the same values, and every step may read them instead. Whatever else is run stays an extra step.
-spec: M1.8, M1.9, V3.6
+In addition to the model's step `n`, a plan may have the step `n.recompute0`, which writes `t.recompute0` for each
+result `t`. It must be the same operator and read, at each place, the same tensor or one that was itself shown to be
+recomputed. Then it writes the same values, and every step may read them instead. Any other additional step is an extra
+step. spec: M1.8, M1.9, V3.6
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|unif
 
 
 def with_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> ReferenceProgram:
-    """The model with the steps added that a plan of mode backward rightly runs again. O(steps + accesses)."""
+    """Return the model with the steps that a plan of mode backward rightly runs again. O(steps + accesses)."""
     if mode != "backward" or not any(_CLONE.fullmatch(node) for node in plan.allocation.steps.node):
         return reference
     again = _Again(reference, plan)
@@ -33,7 +33,7 @@ def with_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> Re
 
 
 class _Again:
-    """`origin` maps each tensor that was computed again to the model's tensor whose value it has."""
+    """The steps that are run again. `origin` maps each recomputed tensor to the model's tensor with the same value."""
 
     def __init__(self, reference: ReferenceProgram, plan: Plan) -> None:
         self.reference, self.plan = reference, plan
@@ -62,13 +62,13 @@ class _Again:
                     self._repeat(original, found["suffix"], given, tuple(names[row] for row in written))
 
     def _follow(self, step: ReferenceStep, given: tuple[str, ...]) -> None:
-        """A step of the model that reads values computed again in the places of the first ones, of some or of none."""
+        """Add a step of the model that reads recomputed values in place of some, all or none of the first ones."""
         if self._same(step.reads, given):
             self.reads[step.node] = given
             self._note_sharing(step, given, step.writes)
 
     def _repeat(self, step: ReferenceStep, suffix: str, given: tuple[str, ...], written: tuple[str, ...]) -> None:
-        """A step that runs `step` again, if it does."""
+        """Add a step that runs `step` again, if it does."""
         roles, clone = self.reference.roles, f"{step.node}.{suffix}"
         renamed = {
             name: f"{clone}{name.removeprefix(step.node)}" if roles[name] is Role.SCRATCH else f"{name}.{suffix}"
@@ -106,13 +106,13 @@ class _Again:
         return _DRAWS.search(step.op) is not None
 
     def _same(self, model: Sequence[str], given: Sequence[str]) -> bool:
-        """Whether each tensor that is read has the value of the model's in its place."""
+        """Whether each tensor that is read has the value of the model's tensor at its position."""
         return len(model) == len(given) and all(
             a == b or self.origin.get(b) == a for a, b in zip(model, given, strict=True)
         )
 
     def _note_sharing(self, step: ReferenceStep, given: tuple[str, ...], written: tuple[str, ...]) -> None:
-        """Views and in-place pairs of a step, of what stands in the places of its operands and results."""
+        """Record views and in-place pairs of a step, for the tensors at the positions of its operands and results."""
         places: dict[str, list[str]] = {}
         for name, new in zip(step.reads, given, strict=True):
             places.setdefault(name, []).append(new)
@@ -126,7 +126,7 @@ class _Again:
                     self.facts.in_place.update((new, other) for other in others)
 
     def result(self) -> ReferenceProgram:
-        """The model with the repeated steps, each directly after the one that it repeats."""
+        """Return the model with the repeated steps, each directly after the one that it repeats."""
         if not self.clones:
             return self.reference
         steps = []

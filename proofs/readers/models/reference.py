@@ -1,7 +1,7 @@
-"""What must be run of a model: the steps, the tensors and what may share bytes, by name.
+"""Represent what must be run of a model: the steps, the tensors and what may share bytes, by name.
 
-Every reader of models returns this, and a plan is compared with it (`compare`). It is worked out from the model
-alone: how the planner orders, groups or places anything is not asked.
+Every reader of models returns this, and a plan is compared with it (`compare`). It is derived only from the model: the
+planner's order, groups and placement have no influence.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tmmu.core.vocabulary import Bindings, NodePart, Phase, Role
 
 
 class ReferenceStep(NamedTuple):
-    """A step of the model: its node, operator, part and body, and the tensors it reads, writes and mutates.
+    """A step of the model: its node, operator, part and body, and the tensors that it reads, writes and mutates.
 
     Names are scoped (`node/attribute/value`), in the operator's order, duplicates kept, absent operands left out.
-    `body` is the body in which the node stands, empty for the main graph.
+    `body` is the body that has the node, empty for the main graph.
     """
 
     node: str
@@ -32,13 +32,13 @@ class ReferenceStep(NamedTuple):
 
     @property
     def made(self) -> tuple[str, ...]:
-        """What it writes and does not change, in order. O(accesses)."""
+        """The tensors that it writes and does not mutate, in order. O(accesses)."""
         changed = frozenset(self.mutates)
         return tuple(t for t in self.writes if t not in changed)
 
 
 class ReferenceBody(NamedTuple):
-    """The inside of a node with bodies: the node that owns it, the body in which that stands, and T8's `iterates`."""
+    """The inside of a node with bodies: the node that owns it, the body around that node, and T8's `iterates`."""
 
     owner: str
     parent: str
@@ -46,8 +46,10 @@ class ReferenceBody(NamedTuple):
 
 
 class SizeDifference(NamedTuple):
-    """A tensor whose size the verifier's rules and shape inference disagree about, or a branch (`what`) that one of
-    them rules out and the other takes; `node` is the one that writes it."""
+    """A disagreement between the verifier's rules and shape inference, about a tensor's size or a branch.
+
+    If `what` is a branch, one of them rules it out and the other takes it. `node` is the node that writes the tensor.
+    """
 
     what: str
     node: str
@@ -58,18 +60,19 @@ class SizeDifference(NamedTuple):
 
 @dataclass
 class ReferenceProgram:
-    """Steps in an order that the model allows, and what the plan must say of each tensor.
+    """Steps in an order that the model allows, and what the plan must state of each tensor.
 
-    `sizes` gives (bytes, element type) of every tensor, `alignments` the least alignment of each; inside an
-    envelope bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place`
-    holds (result, operand) pairs: both are what the tables of `operators` or a declaring model permit, never across a
-    body's boundary. `assumed` are the operators (`domain::op`) for which the model alone states it. `floating`
-    are the tensors that can have a gradient, `alias_groups` gives the group of each that is declared in one, `phases`
-    the phase of each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that
-    they give the same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise
-    than shape inference does, `assumed_sizes` the operators whose results' size it takes from there, with the reason.
-    `opaque` are the nodes of which the tables hold nothing although they have the operator (V2.4), and `has_attributes`
-    is false where the model states none. `fixed` are the bytes of their arenas at which tensors must begin.
+    `sizes` gives (bytes, element type) of every tensor, `alignments` the least alignment of each; inside an envelope,
+    bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place` holds
+    (result, operand) pairs. Both are permitted by the tables of `operators` or by a declaring model, never across a
+    body's boundary. `assumed` are the operators (`domain::op`) that only the model permits to share. `floating` are the
+    tensors that can have a gradient. `alias_groups` gives the group of each tensor that is declared in one, and
+    `phases` the phase of each node that is not a forward one. `repeated` are operators of unknown domains that a plan
+    runs again: they are assumed to give the same values. `size_differences` are the tensors whose size the verifier
+    derives otherwise than shape inference. `assumed_sizes` are the operators whose results' sizes it takes from
+    inference, with the reason. `opaque` are the nodes that the tables do not cover although they have the operator
+    (V2.4). `has_attributes` is false if the model states none. `fixed` are the fixed offsets of tensors in their
+    arenas.
     """
 
     steps: list[ReferenceStep] = field(default_factory=list)
@@ -99,6 +102,9 @@ class ReferenceProgram:
     source_digest: bytes | None = None
 
     def width(self, name: str) -> tuple[Dim, int]:
-        """The bytes of a tensor and the bits of an element: what an in-place result has of its operand (T3.3)."""
+        """Return the bytes of a tensor and the bits of an element.
+
+        An in-place result has those of its operand (T3.3).
+        """
         size, dtype = self.sizes[name]
         return size, BITS[dtype]

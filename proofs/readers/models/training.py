@@ -1,7 +1,7 @@
-"""The steps that a model must run in the mode of a plan: its forward half, or the joint graph of both halves.
+"""Derive the steps that a model must run in the mode of a plan: its forward half, or the joint graph of both halves.
 
 A model that has only a forward half is differentiated here, by the checker itself: which steps have a gradient step,
-what that reads, which parts a gradient has and in which order they are added. How a planner does it is not asked.
+what that reads, which parts a gradient has and in which order they are added. The planner's method has no influence.
 spec: M1.4, M1.6, M2.1 to M2.12, V3.5
 """
 
@@ -19,13 +19,13 @@ from tmmu.core.vocabulary import NodePart, Phase, Role
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""The gradient of the operand is that of the result in the operand's shape, which is a view of it."""
+"""Operators whose operand's gradient is a view of the result's gradient, in the operand's shape."""
 
 
 def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
-    """What must be run of a model in a mode; a model with a backward half of its own is taken as it is.
+    """Return what must be run of a model in a mode. A model that has a backward half is returned unchanged.
 
-    Raises MODE_VIOLATION where a backward half is needed and the model has none and none can be made.
+    Raises MODE_VIOLATION if a backward half is needed, and the model has none and none can be made.
     """
     own = Phase.BACKWARD in reference.phases.values()
     if mode == "inference":  # the mode that an old Dropout's text leaves open
@@ -41,7 +41,10 @@ def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
 
 
 def read_by_backward(both: ReferenceProgram) -> frozenset[str]:
-    """What the backward steps read of the forward half, but for parameters and optimizer state. O(accesses)."""
+    """Return the tensors of the forward half that backward steps read, except parameters and optimizer state.
+
+    O(accesses).
+    """
     touched, read, written = set[str](), set[str](), set[str]()
     for step in both.steps:
         phase = _phase(both, step)
@@ -49,12 +52,15 @@ def read_by_backward(both: ReferenceProgram) -> frozenset[str]:
             touched.update(step.reads, step.writes)
         elif phase is Phase.BACKWARD:
             read.update(step.reads)
-            written.update(name for name in step.made)  # what is changed is read first
+            written.update(name for name in step.made)  # a mutated tensor is read first
     return frozenset(name for name in (read & touched) - written if both.roles[name] not in _PERSISTENT)
 
 
 def _refuse_changes(both: ReferenceProgram) -> None:
-    """MODE_VIOLATION where a forward step changes what a backward step before it reads: it is not kept. spec: M1.12"""
+    """Raise MODE_VIOLATION if a forward step changes what a backward step before it reads: it is not kept.
+
+    spec: M1.12
+    """
     read = set[str]()
     for step in both.steps:
         phase = _phase(both, step)
@@ -65,14 +71,14 @@ def _refuse_changes(both: ReferenceProgram) -> None:
 
 
 def _shown(both: ReferenceProgram, name: str) -> str:
-    """What a view is of in the end; of any other tensor itself."""
+    """Return the tensor at the end of a chain of views, or the tensor itself."""
     while name in both.views:
         name = both.views[name][0]
     return name
 
 
 def _phase(both: ReferenceProgram, step: ReferenceStep) -> Phase:
-    """The half that a step is of: that of the outermost node around it that is no forward one, or its own."""
+    """Return the half of a step: that of the outermost node around it that is not a forward one, or its own."""
     phase, body = both.phases.get(step.node, Phase.FORWARD), step.body
     while body:
         around = both.phases.get(both.bodies[body].owner, Phase.FORWARD)
@@ -82,7 +88,7 @@ def _phase(both: ReferenceProgram, step: ReferenceStep) -> Phase:
 
 
 def _forward_half(reference: ReferenceProgram) -> ReferenceProgram:
-    """The model without the steps of its other phases, and without what they alone touch."""
+    """Return the model without the steps of its other phases, and without the tensors that only those access."""
     if not reference.phases:
         return reference
     gone = set[str]()
@@ -111,7 +117,10 @@ def _forward_half(reference: ReferenceProgram) -> ReferenceProgram:
 
 
 def joint(forward: ReferenceProgram) -> ReferenceProgram:
-    """The joint graph of a model that has only a forward half (and optimizer steps, at most). O(steps + accesses)."""
+    """Return the joint graph of a model with a forward half only (and optimizer steps, at most).
+
+    O(steps + accesses).
+    """
     for step in forward.steps:
         if step.part is not NodePart.WHOLE or (step.mutates and step.node not in forward.phases):
             raise _no_gradient(step.node, "bodies and mutations have no gradient")
@@ -128,7 +137,7 @@ def _no_gradient(place: str, what: str) -> TmmuError:
 
 @dataclass
 class _Term:
-    """One operand of one step to whose gradient the step contributes, what the formula uses, and where in the sum."""
+    """One operand of one step that contributes to a gradient, what the formula uses, and its place in the sum."""
 
     step: int
     position: int
@@ -138,7 +147,7 @@ class _Term:
 
 @dataclass
 class _Joint:
-    """The joint graph in the making; `terms` gives the terms of each tensor's gradient in the order of the steps."""
+    """The joint graph in the making. `terms` are the terms of each tensor's gradient, in the order of the steps."""
 
     forward: ReferenceProgram
     terms: dict[str, list[_Term]] = field(default_factory=lambda: defaultdict(list))
@@ -173,13 +182,13 @@ class _Joint:
         self.result.saved = read_by_backward(self.result)
 
     def _wanted(self) -> list[str]:
-        """The tensors whose gradients are asked for."""
+        """Return the tensors whose gradients are requested."""
         f = self.forward
         weights = [n for n, role in f.roles.items() if role is Role.PARAMETER and n in f.floating and f.shapes[n]]
         return weights or [name for name in f.inputs if name in f.floating]
 
     def _find_terms(self, wanted: list[str]) -> None:
-        """Forwards, what depends on a wanted tensor; backwards, what a seeded output depends on."""
+        """Find the terms: all that depends on a wanted tensor and that a seeded output depends on."""
         formulas: list[dict[int, Uses]] = []
         self.dependent = set(wanted)
         for step in self.steps:
@@ -204,7 +213,7 @@ class _Joint:
                 self.terms[name].append(term)
 
     def _taken_by_optimizer(self, wanted: list[str]) -> dict[str, str]:
-        """The parameters whose gradient an optimizer step reads, under the name of an input of the model."""
+        """Return the parameters whose gradient an optimizer step reads, under the name of an input of the model."""
         f = self.forward
         read = {n for step in f.steps if f.phases.get(step.node) is Phase.OPTIMIZER for n in step.reads}
         given = read.intersection(f.inputs)
@@ -218,11 +227,11 @@ class _Joint:
         return found
 
     def gradient(self, name: str) -> str:
-        """The tensor that holds the whole gradient of `name`."""
+        """Return the tensor that holds the whole gradient of `name`."""
         return f"{name}.grad" if name in self.terms else self.seeds[name]
 
     def _new(self, name: str, like: str, role: Role = Role.GRADIENT) -> str:
-        """A tensor of the size of another."""
+        """Add a tensor of the size of another, and return its name."""
         r = self.result
         if name in self.taken:
             return name
@@ -234,7 +243,7 @@ class _Joint:
         return name
 
     def _differentiate(self, index: int) -> None:
-        """The gradient step of a step, and the additions that it is the last to contribute to."""
+        """Add the gradient step of a step, and the additions that it is the last to contribute to."""
         step, own, r = self.steps[index], self.of_step[index], self.result
         given = [self.gradient(name) for name in step.writes if name in self.terms or name in self.seeds]
         operands = {p for _, term in own for p in range(len(step.reads)) if p in term.uses.operands}
@@ -258,7 +267,10 @@ class _Joint:
                 self._add_up(name)
 
     def _operator(self, step: ReferenceStep) -> tuple[str, str]:
-        """Domain and operator of a step's gradient. MODE_VIOLATION where it needs what nothing holds. spec: M2.15"""
+        """Return domain and operator of a step's gradient.
+
+        Raises MODE_VIOLATION if nothing holds what it needs. spec: M2.15
+        """
         if self._keeps_elements(step):
             return "", "Reshape"
         if not step.domain and step.op == "Dropout" and len(step.writes) < 2:
@@ -280,14 +292,14 @@ class _Joint:
         return step.op in SAME_ELEMENTS and same
 
     def _part(self, name: str, term: _Term) -> str:
-        """The tensor for one term: the gradient itself where there is no other."""
+        """Return the tensor for one term: the gradient itself if there is no other term."""
         parts = self.terms[name]
         if len(parts) == 1 and name not in self.seeds:
             return self._new(f"{name}.grad", like=name)
         return self._new(f"{name}.grad.part{term.place}", like=name)
 
     def _add_up(self, name: str) -> None:
-        """The additions of a gradient's terms: by step and operand, and the caller's seed after them all."""
+        """Add the additions of a gradient's terms: by step and operand, and the caller's seed after them all."""
         parts = [f"{name}.grad.part{k}" for k in range(len(self.terms[name]))]
         if name in self.seeds:
             parts.append(self.seeds[name])
@@ -307,7 +319,7 @@ class _Joint:
 
 
 def replace_scratch(step: ReferenceStep, roles: dict[str, Role]) -> ReferenceStep:
-    """A step without its scratch, which is no operand."""
+    """Return a step without its scratch, which is not an operand."""
     reads, writes = (
         tuple(name for name in names if roles[name] is not Role.SCRATCH) for names in (step.reads, step.writes)
     )
