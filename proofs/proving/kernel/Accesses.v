@@ -1,4 +1,4 @@
-(** What the checks of tensors and steps mean: lifetimes, accesses, loops. *)
+(** The meaning of the checks of tensors and steps: lifetimes, accesses, loops. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe ListsProof Placement Edges.
 Import ListNotations.
@@ -83,7 +83,7 @@ Proof.
     unfold stays in R. facts. unfold Stays. lia.
 Qed.
 
-(** * Exclusive arms *)
+(** * Exclusive branches *)
 
 Lemma exclusive_checked x : is_exclusive p x -> exclusive_ok p x = true.
 Proof. destruct parts as (_ & _ & _ & _ & _ & _ & H & _). exact (every_spec _ _ H x). Qed.

@@ -1,7 +1,7 @@
-(** The checker: what is evaluated on a plan. [Safe.v] says what it means, [Soundness.v] that it does mean that.
+(** The checker: the functions that are evaluated on a plan. [Safe.v] states their meaning, and [Soundness.v] proves it.
 
-    Functions look at rows one by one; beside each stand the clauses of [spec/tmmu.md] that it decides, and its name is
-    that of its counterpart in [proofs/definition/checker/execute.py] or of its obligation where it has one. *)
+    Functions check rows one by one. The comment of each cites the clauses of [spec/tmmu.md] that it decides. Its name
+    is that of its counterpart in [proofs/definition/checker/execute.py] or of its obligation, if it has one. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns.
 Import ListNotations.
@@ -13,7 +13,7 @@ Definition power_of_two (x : Z) : bool := (1 <=? x) && (U64 mod x =? 0).
 Section Memory.
 Variable p : memory.
 
-(** * Where storages lie *)
+(** * The places of storages *)
 
 (** A storage: its lifetime, bounds, capacity and alignment. V1.2, V1.3 *)
 Definition placed (k : Z) : bool :=
@@ -25,13 +25,14 @@ Definition placed (k : Z) : bool :=
   power_of_two (s_alignment s) &&& power_of_two (least_alignment a) &&&
   (s_offset s mod s_alignment s =? 0) &&& (s_offset s mod least_alignment a =? 0).
 
-(** The steps at which the bytes of a storage serve nothing else: its lifetime; all, where the arena does not reuse. M3.1 *)
+(** The steps at which the bytes of a storage serve nothing else: its lifetime, or all if the arena does not reuse. M3.1
+    *)
 Definition since (s : storage) : Z := if reuse p (s_arena s) then s_birth s else 0.
 Definition until (s : storage) : Z := if reuse p (s_arena s) then s_death s else last_step p.
 
 (** * Evidence that they are disjoint: ranges of slots *)
 
-(** A storage is listed in its slot, which lies in its arena, and in the slot's range. V1.1 *)
+(** A storage is listed in its slot, which is in its arena, and is within the slot's range. V1.1 *)
 Definition slotted (k : Z) (s : storage) (h : slot) : bool :=
   row (s_slot s) (slots p) &&& (k_arena h =? s_arena s) &&& listed (tenants p) (s_slot s) (s_place s) k.
 Definition in_slot (k : Z) : bool :=
@@ -51,7 +52,7 @@ Fixpoint take_turns (ended : Z) (l : list Z) : bool :=
   end.
 Definition turns_taken (s : Z) : bool := take_turns (-1) (group (tenants p) s).
 
-(** The ranges of an arena's slots lie one behind the other. A1.2 *)
+(** The ranges of an arena's slots follow one behind the other. A1.2 *)
 Fixpoint behind (stop : Z) (l : list Z) : bool :=
   match l with
   | [] => true
@@ -62,8 +63,8 @@ Fixpoint behind (stop : Z) (l : list Z) : bool :=
 
 (** * Evidence that they are disjoint: edges between neighbours *)
 
-(** An edge down from storage [y]: from the floor of the arena, or from a storage that has bytes and keeps them as long
-    as the edge lasts, and that ends where [y] begins or before. V1.12 *)
+(** An edge down from storage [y]: from the floor of the arena, or from a storage that has bytes, keeps them while the
+    edge lasts, and ends at or before the beginning of [y]. V1.12 *)
 Definition floor (a : Z) : Z := storages p + a.
 Definition leads_up (y : storage) (e : Z) : bool :=
   let x := below (edge_at p e) in
@@ -86,7 +87,7 @@ Fixpoint tile (k : Z) (y : storage) (from : Z) (l : list Z) : bool :=
 Definition stands (k : Z) : bool :=
   let y := storage_at p k in (s_bytes y =? 0) || tile k y (since y) (group (downs p) k).
 
-(** The edges up from one storage, or from the floor, follow one another: at no step are there two. V1.12 *)
+(** The edges up from one storage, or from the floor, follow one another, so that no step has two. V1.12 *)
 Fixpoint one_at_a_time (ended : Z) (l : list Z) : bool :=
   match l with
   | [] => true
@@ -123,20 +124,20 @@ End Memory.
 Section Check.
 Variable p : plan.
 
-(** * When tensors are touched *)
+(** * When tensors are accessed *)
 
 Definition address (t : tensor) : Z := s_offset (storage_at p (home t)) + window t.
 (** Whether a tensor's bytes are its own, or are needed, at step [n]. *)
 Definition stays (t : tensor) (n : Z) : bool := between (made t) n (needed t).
-(** * Exclusive arms *)
+(** * Exclusive branches *)
 
 Definition in_range (range : Z * Z) (n : Z) : bool := between (fst range) n (snd range).
-(** Every arm that holds step [z] holds step [n]. X4 *)
+(** Every branch that holds step [z] holds step [n]. X4 *)
 Definition covers (z n : Z) : bool := in_range (within p z) n.
-(** Step [z] lies in arm [a], and in no arm inside of it. *)
+(** Step [z] is in branch [a], and in no branch inside of it. *)
 Definition directly (a : Z * Z) (z : Z) : bool :=
   in_range a z &&& (fst (within p z) <=? fst a) &&& (snd a <=? snd (within p z)).
-(** Steps [n] and [m] lie in two arms of one node: no run goes from one to the other without going back. *)
+(** Steps [n] and [m] are in two branches of one node: no run goes from one to the other without going back. *)
 Definition siblings (n m : Z) : bool :=
   existsb (fun x => let v := exclusive_at p x in
     (enter v <? n) && (n <? leave v) && (enter v <? m) && (m <? leave v) &&
@@ -144,9 +145,10 @@ Definition siblings (n m : Z) : bool :=
 Fixpoint all_siblings (l : list Z) : bool :=
   match l with [] => true | n :: l' => forallb (siblings n) l' &&& all_siblings l' end.
 
-(** The steps that write tensor [i] for the first time, each in an arm of its own. *)
+(** The steps that write tensor [i] for the first time, each in its own branch. *)
 Definition writers (i : Z) (t : tensor) : list Z := if writer t =? -1 then [] else writer t :: also p i.
-(** Each arm of each of these nodes writes tensor [i], directly or by a node inside of it, where each arm does. *)
+(** Each branch of each of these nodes writes tensor [i], directly or by a node inside of it that writes it in each
+    branch. *)
 Fixpoint all_join (steps_ : list Z) (l : list Z) : bool :=
   match l with
   | [] => true
@@ -155,13 +157,13 @@ Fixpoint all_join (steps_ : list Z) (l : list Z) : bool :=
       forallb (fun a => existsb (directly a) steps_) (arms (exclusive_at p x)) &&&
       all_join (leave (exclusive_at p x) :: steps_) l'
   end.
-(** Step [n] comes after a write of tensor [i], on each way to it. *)
+(** Step [n] comes after a write of tensor [i], on each path to it. *)
 Definition written_before (i : Z) (t : tensor) (n : Z) : bool :=
   ((writer t <? n) &&& covers (writer t) n) || existsb (fun z => (z <? n) &&& covers z n) (also p i) ||
   existsb (fun x => let z := leave (exclusive_at p x) in (z <=? n) &&& covers z n) (joined p i).
 
-(** An arm's result is written directly in an arm of node [x], and stays to the end of an arm, where the leave may take
-    it. *)
+(** A branch's result is written directly in a branch of node [x], and stays to the end of a branch, where the leave may
+    take it. *)
 Definition arms_result (x i : Z) : bool :=
   let v := exclusive_at p x in
   let t := tensor_at p i in
@@ -171,13 +173,13 @@ Definition arms_result (x i : Z) : bool :=
 (** Whether [n] is the leave of a loop. *)
 Definition leaves (n : Z) : bool := existsb (fun l => snd l =? n) (loops p).
 
-(** What is there when a loop begins and is needed after that is needed until it is left: the next iteration may need
-    it. T8.3, T8.4, T8.7 *)
+(** Tensors that exist when a loop begins and are needed after that are needed until it is left, because the next
+    iteration may need them. T8.3, T8.4, T8.7 *)
 Definition outlasts (t : tensor) (l : Z * Z) : bool :=
   negb (between (made t) (fst l) (needed t)) || (snd l <=? needed t).
 
-(** A view lies at its base's bytes, and was made after its root by a step that reads its base, which an earlier step wrote;
-    or the caller wrote them all. V1.6, V1.14, T2.4 *)
+(** A view is at its base's bytes, and was made after its root by a step that reads its base, which an earlier step
+    wrote; or the caller wrote them all. V1.6, V1.14, T2.4 *)
 Definition shows (i : Z) (t : tensor) : bool :=
   if base t =? -1 then root t =? i
   else
@@ -189,8 +191,8 @@ Definition shows (i : Z) (t : tensor) : bool :=
     (if made t =? -1 then made r =? -1 else (made r <? made t) &&& stays b (made t) &&& (writer b <? made t) &&&
      mem (base t) (reads p (made t))).
 
-(** An in-place result takes the identical slice of its operand in the step that needs it last; the caller does not
-    need the operand any more, and no next iteration. T3.1, T3.4, T3.5, T3.6, T8.7 *)
+(** An in-place result takes the identical slice of its operand in the step that needs it last. Neither the caller nor a
+    next iteration needs the operand any more. T3.1, T3.4, T3.5, T3.6, T8.7 *)
 Definition takes_place (t : tensor) : bool :=
   if operand t =? -1 then true
   else
@@ -199,8 +201,8 @@ Definition takes_place (t : tensor) : bool :=
     (needed o =? made t) &&& negb (returned o) &&& negb (handed o) &&& (negb (writer o =? -1) || donated o) &&& negb (leaves (made t)) &&&
     (home t =? home o) &&& (window t =? window o) &&& (bytes t =? bytes o).
 
-(** A tensor lies in its storage, in bytes and in steps, aligned, with all that touches it in its lifetime, and the
-    step that is stated as its writer does write it. T2.10, V1.2, V1.4, T1.3 to T1.6 *)
+(** A tensor is in its storage, in bytes and in steps, and aligned. All accesses to it are in its lifetime, and the step
+    that is stated as its writer does write it. T2.10, V1.2, V1.4, T1.3 to T1.6 *)
 Definition tensor_ok (i : Z) : bool :=
   let t := tensor_at p i in
   let s := storage_at p (home t) in
@@ -219,8 +221,8 @@ Definition tensor_ok (i : Z) : bool :=
   shows i t &&& takes_place t &&&
   listed (members p) (home t) (place t) i.
 
-(** A step reads what was written before, within its stay; of scratch it reads what it writes itself; the leave of an
-    exclusive node reads the results of its arms. V1.4, X4 *)
+(** A step reads tensors that were written before, while they stay, and scratch that it writes itself. The leave of an
+    exclusive node reads the results of its branches. V1.4, X4 *)
 Definition read_ok (n r : Z) : bool :=
   let t := tensor_at p r in
   row r (tensors p) &&&
@@ -234,8 +236,9 @@ Definition apart (s t : tensor) : bool :=
 Definition undisturbed (n w : Z) (t : tensor) : bool :=
   forallb (fun i => (i =? w) || negb (stays (tensor_at p i) n) || apart (tensor_at p i) t) (group (members p) (home t)).
 
-(** A tensor is written by its writer, which each of several exclusive arms may have, or by a step that lists it as
-    mutated; the caller's only if donated. What is written after its bytes became its own disturbs nothing else. V1.7, V1.10, I1.11 *)
+(** A tensor is written by its writer, which each of several exclusive branches may have, or by a step that lists it as
+    mutated; the caller's only if donated. Writes after its bytes became its own disturb nothing else. V1.7, V1.10,
+    I1.11 *)
 Definition write_ok (n w : Z) : bool :=
   let t := tensor_at p w in
   row w (tensors p) &&& stays t n &&&
@@ -246,15 +249,15 @@ Definition step_ok (n : Z) : bool :=
   forallb (read_ok n) (reads p n) &&& forallb (write_ok n) (writes p n) &&&
   forallb (fun t => mem t (reads p n) && mem t (writes p n)) (mutates p n).
 
-(** * What shares bytes *)
+(** * Shared bytes *)
 
-(** Two tensors of one storage that both stay at some step share no byte, unless both show the bytes of one root, or
+(** If two tensors of one storage both stay at some step, they share no byte, unless both show the bytes of one root, or
     the later takes the place of the earlier. V1.5, V1.9, V1.11, T3.1, T3.7, T3.8 *)
 Definition compatible (j : Z) (t : tensor) (earlier : Z * tensor) : bool :=
   (root (snd earlier) =? root t) || apart (snd earlier) t || (operand t =? fst earlier).
 
-(** The tensors of a storage in the order in which they are made; [present] are the earlier ones that may still stay.
-    The caller writes all of its tensors before step 0, in any order, and also those that no step reads. V1.13 *)
+(** The tensors of a storage in the order of their making; [present] are the earlier ones that may still stay. The
+    caller writes all of its tensors before step 0, in any order, including those that no step reads. V1.13 *)
 Fixpoint sweep (l : list Z) (present : list (Z * tensor)) (now : Z) : bool :=
   match l with
   | [] => true
@@ -273,20 +276,21 @@ Definition loop_ok (l : Z * Z) : bool :=
 
 (** * Leaves of exclusive nodes *)
 
-(** The arms follow one another from step [from] to step [stop] - 1. *)
+(** The branches follow one another from step [from] to step [stop] - 1. *)
 Fixpoint follow (from stop : Z) (l : list (Z * Z)) : bool :=
   match l with
   | [] => from =? stop
   | a :: l' => (fst a =? from) &&& (from - 1 <=? snd a) &&& follow (snd a + 1) stop l'
   end.
-(** A result [w] of the leave [n] has no byte in common with the result [i] of an arm, or takes its place. *)
+(** A result [w] of the leave [n] has no byte in common with the result [i] of a branch, or takes its place. *)
 Definition disjoint_or_taken (n i w : Z) : bool :=
   let t := tensor_at p i in
   let u := tensor_at p w in
   negb (base u =? -1) || negb (s_arena (storage_at p (home t)) =? s_arena (storage_at p (home u))) ||
   (address t + bytes t <=? address u) || (address u + bytes u <=? address t) || (bytes t =? 0) || (bytes u =? 0) ||
   (existsb (fun q => (fst q =? w) && (snd q =? i)) (takes p) && (address t =? address u) && (made u =? n)).
-(** A node with exclusive arms: they nest with all others, and what its leave writes spares what it reads of them. X4 *)
+(** A node with exclusive branches: they nest with all others, and the writes of its leave spare the results that it
+    reads of them. X4 *)
 Definition exclusive_ok (x : Z) : bool :=
   let v := exclusive_at p x in
   (0 <=? enter v) &&& (enter v <? leave v) &&& (leave v <? steps p) &&&
@@ -296,7 +300,7 @@ Definition exclusive_ok (x : Z) : bool :=
                       (run (fst a) (snd a + 1))) (arms v) &&&
   forallb (fun i => stays (tensor_at p i) (leave v) || forallb (disjoint_or_taken (leave v) i) (writes p (leave v)))
     (reads p (leave v)).
-(** What is taken is dead from then on. *)
+(** A result that was taken is dead from then on. *)
 Definition take_ok (pair : Z * Z) : bool := needed (tensor_at p (snd pair)) <? made (tensor_at p (fst pair)).
 
 (** The storages of two tensors that must not alias share no byte. T5.1 *)
@@ -320,7 +324,8 @@ Definition failing_part : Z :=
   else if negb (every (exclusives p) exclusive_ok &&& forallb take_ok (takes p)) then 8 else 0.
 End Check.
 
-(** What the program evaluates on the words of a file: of a plan with accesses, and of one with lifetimes alone. *)
+(** The functions that the program evaluates on the words of a file: of a plan with accesses, and of one with only
+    lifetimes. *)
 Definition accepts (word : Z -> Z) : bool :=
   (word 0 =? VERSION) &&& with_accesses word &&& check (plan_of word).
 Definition accepts_lifetimes (word : Z -> Z) : bool :=

@@ -1,5 +1,6 @@
-(** What a plan claims of its size, beside being safe: its slots, its footprints, that no assignment of storages to slots
-    uses fewer slots (T6.4), and that no placement needs fewer bytes (V5.6). What is evaluated, and what it means. *)
+(** The claims of a plan about its size, in addition to being safe: its slots, its footprints, that no assignment of
+    storages to slots uses fewer slots (T6.4), and that no placement needs fewer bytes (V5.6). First the functions that
+    are evaluated, then their meaning. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe.
 Import ListNotations.
@@ -9,10 +10,10 @@ Open Scope lazy_bool_scope.
 Section Claims.
 Variable p : memory.
 
-(** * What is evaluated *)
+(** * The functions that are evaluated *)
 
-(** A storage is listed in its slot, which lies in its arena and is as large and as strictly aligned; the storages of a
-    slot take turns. Where ranges of slots show that storages are disjoint, most of this is checked already. T6.2, A1.2 *)
+(** A storage is listed in its slot, which is in its arena and has enough bytes and alignment for it; the storages of a
+    slot take turns. If ranges of slots show that storages are disjoint, most of this is checked already. T6.2, A1.2 *)
 Definition fits_slot (k : Z) : bool :=
   let s := storage_at p k in
   let h := slot_at p (s_slot s) in
@@ -28,7 +29,7 @@ Definition full (a t : Z) : bool :=
     negb (k_arena (slot_at p s) =? a) ||
     existsb (fun k => row k (storages p) && (s_slot (storage_at p k) =? s) && lives k t) (group (tenants p) s)).
 
-(** Each arena has its footprint within its capacity, and its storages within its footprint where addresses are offsets.
+(** Each arena has its footprint within its capacity and, if addresses are offsets, its storages within its footprint.
     A3.1, A2.3 *)
 Definition within_footprint (k : Z) : bool :=
   let s := storage_at p k in
@@ -38,14 +39,15 @@ Definition footprints_ok : bool :=
   every (arenas p) (fun a => footprint (arena_at p a) <=? capacity (arena_at p a)) &&&
   every (storages p) within_footprint.
 
-(** The bytes of the storages of arena [a] that live at step [t] are as many as the arena needs. V5.6 *)
+(** The storages of arena [a] that live at step [t] have together exactly the bytes that the arena needs. V5.6 *)
 Definition live_bytes (a t : Z) : Z :=
   sum (storages p) (fun k => if (s_arena (storage_at p k) =? a) && lives k t then s_bytes (storage_at p k) else 0).
 Definition no_byte_to_spare (a t : Z) : bool := footprint (arena_at p a) <=? live_bytes a t.
 
-(** * What it means *)
+(** * Their meaning *)
 
-(** T6.2: storages of one slot live at no common step; in an arena that does not reuse there are no two. M3.1 *)
+(** T6.2: storages of one slot live at no common step; in an arena that does not reuse, a slot has only one storage.
+    M3.1 *)
 Definition SlotsTakeTurns : Prop := forall k l,
   is_storage p k -> is_storage p l -> k <> l -> s_slot (storage_at p k) = s_slot (storage_at p l) ->
   (forall n, lives_at p k n -> lives_at p l n -> False) /\ reuse p (arena_of p k) = true.
@@ -69,7 +71,7 @@ Definition FewestSlots (a : Z) : Prop := forall (C : Type) (colour : Z -> C) (co
   (forall k l, in_arena a k -> in_arena a l -> k <> l -> meet k l -> colour k <> colour l) ->
   (forall k, in_arena a k -> In (colour k) colours) -> (length (slots_of a) <= length colours)%nat.
 
-(** Any placement of the arena's storages without a common byte for two that live at one step needs no fewer bytes. *)
+(** Any placement of the arena's storages that gives two that live at one step no common byte needs no fewer bytes. *)
 Definition LeastFootprint (a : Z) : Prop := forall (offset : Z -> Z) (enough : Z),
   (forall k, in_arena a k -> 0 <= offset k /\ offset k + s_bytes (storage_at p k) <= enough) ->
   (forall k l x, in_arena a k -> in_arena a l -> k <> l -> meet k l ->
@@ -78,7 +80,7 @@ Definition LeastFootprint (a : Z) : Prop := forall (offset : Z -> Z) (enough : Z
   0 <= enough -> footprint (arena_at p a) <= enough.
 End Claims.
 
-(** What the program evaluates on the words of a file that it accepts, where the plan makes these claims. *)
+(** The function that the program evaluates on the words of an accepted file, if the plan makes these claims. *)
 Definition accepts_slots (word : Z -> Z) : bool := slots_ok (memory_of word).
 Definition fewest_slots (word : Z -> Z) (a : Z) : bool :=
   let p := memory_of word in full p a (fullest (arena_at p a)).

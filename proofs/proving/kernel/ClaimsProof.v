@@ -1,4 +1,4 @@
-(** The checks of [Claims] mean what stands there. *)
+(** The checks of [Claims] have the meaning that is stated there. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe ListsProof Placement Accesses Claims.
 Import ListNotations.

@@ -1,7 +1,7 @@
 (** A plan as columns, and how it is read from a row of 64-bit words.
 
-    The tables are those of [tmmu/plans/columns.py], with the permissions of [proofs/readers/sharing.py] and the evidence
-    of [proofs/proving/kernel/evidence.py]. Rows are numbered from 0; -1 stands for none, and for the caller. *)
+    The tables are those of [tmmu/plans/columns.py], with the permissions of [proofs/readers/sharing.py] and the
+    evidence of [proofs/proving/kernel/evidence.py]. Rows are numbered from 0; -1 represents none, and the caller. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists.
 Import ListNotations.
@@ -19,14 +19,14 @@ Record storage := Storage {
 
 Record arena := Arena {
   capacity : Z; least_alignment : Z;
-  scattered : bool;  (* addresses lie anywhere in 64 bits, not below the capacity *)
+  scattered : bool;  (* addresses are anywhere in 64 bits, not below the capacity *)
   footprint : Z;     (* claim: the bytes that the arena needs *)
-  fullest : Z;       (* evidence for claims: a step at which every slot holds a live storage, and one at which as many *)
-  peak : Z           (* bytes live as the footprint has; -1 where that is not claimed *)
+  fullest : Z;       (* evidence for claims: a step at which every slot has a live storage, and one at which the live *)
+  peak : Z           (* bytes equal the footprint; -1 if that is not claimed *)
 }.
 
-(** Storages whose lifetimes follow one another: a claim of the plan, and evidence where each has a range of bytes of
-    its own, in which its storages lie. *)
+(** Storages whose lifetimes follow one another: a claim of the plan, and evidence if each slot has a separate range of
+    bytes that contains its storages. *)
 Record slot := Slot {
   k_arena : Z; k_bytes : Z; k_alignment : Z;
   k_offset : Z;      (* evidence: the first byte of its range *)
@@ -40,13 +40,13 @@ Record memory := Memory {
   steps : Z; storages : Z; slots : Z; arenas : Z;
   by_slots : bool;                       (* which evidence shows disjointness: ranges of slots, or edges *)
   storage_at : Z -> storage; slot_at : Z -> slot; arena_at : Z -> arena;
-  reuse : Z -> bool;                     (* of an arena; else no byte serves two storages, at whatever steps they live *)
+  reuse : Z -> bool;                     (* of an arena; otherwise no byte serves two storages, at any steps *)
   tenants : groups;                      (* the storages of each slot, by birth *)
   ordered : groups;                      (* the slots of each arena, by offset *)
   edge_at : Z -> edge;                   (* by [below], then [first] *)
   ups_at : Z -> Z;                       (* the edges from storage k up; the floor of arena a is [storages + a] *)
   downs : groups;                        (* the edges down from each storage, by [first] *)
-  pairs : list (Z * Z)                   (* storages, or tensors where the plan has them, that must not alias *)
+  pairs : list (Z * Z)                   (* storages, or the tensors of a plan with tensors, that must not alias *)
 }.
 
 (** The last step; 0 for a plan without steps. *)
@@ -69,18 +69,18 @@ Record tensor := Tensor {
   shift : Z;
   operand : Z;       (* of an in-place result: the tensor whose place it may take; -1: none *)
   returned : bool;   (* the caller reads it after the last step *)
-  donated : bool;    (* the caller gave it up *)
+  donated : bool;    (* the caller donated it *)
   scratch : bool;    (* its own step reads it too *)
   (* evidence, which is checked: *)
   handed : bool;     (* the leave of an exclusive node reads it after it was last needed *)
   made : Z;          (* the first step at which its bytes are its own: its writer, or the enter of the loop it leaves *)
-  needed : Z;        (* the last step that touches it; what a loop touches, the loop's leave; -1: none does *)
+  needed : Z;        (* the last step that accesses it; if a loop accesses it, the loop's leave; -1: none does *)
   root : Z;          (* the end of its chain of views *)
   place : Z          (* its position among the tensors of its storage *)
 }.
 
-(** A node with bodies of which exactly one runs at each visit: its enter and leave, and the first and last step of each
-    arm. An arm without steps ends before it begins. *)
+(** A node that runs exactly one of its bodies at each visit: its enter and leave, and the first and last step of each
+    branch. A branch without steps ends before it begins. *)
 Record exclusive := Exclusive { enter : Z; leave : Z; arms : list (Z * Z) }.
 
 Record plan := Plan {
@@ -91,18 +91,18 @@ Record plan := Plan {
   loops : list (Z * Z);                  (* enter and leave of each node that iterates *)
   exclusives : Z;
   exclusive_at : Z -> exclusive;         (* by leave *)
-  takes : list (Z * Z);                  (* a result of a leave, and the result of an arm whose place it may take *)
+  takes : list (Z * Z);                  (* a result of a leave, and the result of a branch whose place it may take *)
   (* evidence, which is checked: *)
   members : groups;                      (* the tensors of each storage, by [made] *)
-  within : Z -> Z * Z;                   (* the innermost arm of a step, or a range that holds all steps *)
-  also : Z -> list Z;                    (* the steps of other arms that write a tensor too *)
-  joined : Z -> list Z                   (* exclusive nodes of which each arm writes a tensor, inner ones first *)
+  within : Z -> Z * Z;                   (* the innermost branch of a step, or a range that holds all steps *)
+  also : Z -> list Z;                    (* the steps of other branches that write a tensor too *)
+  joined : Z -> list Z                   (* exclusive nodes that write a tensor in each branch, inner ones first *)
 }.
 
 (** * Reading
 
-    Word 0 is the version, words 1 to 4 the digest of the plan file. Then come the kind (0: steps and accesses,
-    1: lifetimes alone), the flags and sixteen counts, then the columns, each behind the other. What may be -1 is stored
+    Word 0 is the version, words 1 to 4 the digest of the plan file. Then come the kind (0: steps and accesses, 1: only
+    lifetimes), the flags and sixteen counts, then the columns, one behind the other. Values that may be -1 are stored
     with 1 added. *)
 Definition VERSION : Z := 2.
 Definition HEADER : Z := 23.
@@ -150,8 +150,8 @@ Definition tensors_from (word : Z -> Z) (c0 n : Z) : Z -> tensor :=
        returned := bit 1 flags; donated := bit 2 flags; scratch := bit 4 flags; handed := bit 8 flags;
        made := word (c11 + i) - 1; needed := word (c12 + i) - 1; root := word (c13 + i); place := word (c14 + i) |}.
 
-(** The memory that a row of words describes, and the position of the first word behind it. Whether it is right is what
-    [Check] decides. *)
+(** The memory that a row of words describes, and the position of the first word behind it. [Check] decides whether it
+    is right. *)
 Definition memory_and_end (word : Z -> Z) : memory * Z :=
   let N := word 7 in let K := word 8 in let S := word 9 in let A := word 10 in let E := word 11 in let P := word 12 in
   let k0 := HEADER + 8 * K in            (* slots *)
@@ -171,7 +171,7 @@ Definition memory_and_end (word : Z -> Z) : memory * Z :=
    p0 + 2 * P).
 Definition memory_of (word : Z -> Z) : memory := fst (memory_and_end word).
 
-(** Exclusive nodes: their enters, their leaves, [n] + 1 bounds of their arms, the first step of each arm. *)
+(** Exclusive nodes: their enters, their leaves, [n] + 1 bounds of their branches, the first step of each branch. *)
 Definition exclusives_from (word : Z -> Z) (c0 n : Z) : Z -> exclusive :=
   fun x =>
     let stop := word (c0 + 2 * n + (x + 1)) in
@@ -191,11 +191,11 @@ Definition plan_of (word : Z -> Z) : plan :=
   let m0 := w0 + (N + 1) + W in
   let l0 := m0 + (N + 1) + M in          (* loops: enters, then leaves *)
   let g0 := l0 + 2 * L in                (* tensors of each storage: K + 1 bounds, then T rows *)
-  let x0 := g0 + (K + 1) + T in          (* exclusive nodes; what follows is there where there are any *)
-  let y0 := x0 + 3 * X + 1 + B in        (* first, then last step of the innermost arm of each step *)
+  let x0 := g0 + (K + 1) + T in          (* exclusive nodes; the rest is there if there are any *)
+  let y0 := x0 + 3 * X + 1 + B in        (* first, then last step of the innermost branch of each step *)
   let z0 := y0 + 2 * N in                (* other writers of each tensor: T + 1 bounds, then D rows *)
   let j0 := z0 + (T + 1) + D in          (* joins of each tensor: T + 1 bounds, then J rows *)
-  let t0 := j0 + (T + 1) + J in          (* what leaves take: their results, then those of arms *)
+  let t0 := j0 + (T + 1) + J in          (* takes: the results of leaves, then those of branches *)
   {| allocation := m; tensors := T; tensor_at := tensors_from word c0 T;
      reads := row_of word r0 N; writes := row_of word w0 N; mutates := row_of word m0 N;
      loops := pairs_from word l0 L;

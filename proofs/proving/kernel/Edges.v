@@ -1,8 +1,8 @@
 (** Edges between neighbours show that storages are disjoint (V1.12).
 
-    Fix a step. Each storage that keeps its bytes, and has any, rests on another one or on the floor, and nothing has two storages
-    resting on it. So there is one column: counted from the floor, at each height stands at most one storage, and what
-    stands higher begins where the lower ends, or later. *)
+    Fix a step. Each storage that keeps its bytes, and has any, rests on another one or on the floor, and no two
+    storages rest on the same one. The storages therefore form one column: counted from the floor, there is at most one
+    storage at each height, and a higher one begins at or after the end of the lower one. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe ListsProof Placement.
 Import ListNotations.

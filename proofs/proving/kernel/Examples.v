@@ -1,6 +1,6 @@
-(** That the definitions are not empty: plans that are refused, plans that are not safe in one way each, and a plan with
-    a program that runs. An edit that lets a definition ask for less makes a proof fail, or one of these.
-    spec: V6.9 *)
+(** Examples that show that the definitions are not vacuous: plans that are refused, plans that are each unsafe in one
+    way, and a plan with a program that runs. An edit that makes a definition weaker makes a proof fail, or one of
+    these. spec: V6.9 *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe Run ListsProof Accesses Soundness RunProof ProgressProof Theorems.
 Import ListNotations.
@@ -15,7 +15,7 @@ Fixpoint rows {A} (l : list A) (other : A) (i : Z) : A :=
 Definition no_storage := Storage 0 0 1 0 0 0 0 0.
 Definition no_tensor := Tensor 0 0 0 1 0 0 0 (-1) 0 (-1) false false false false 0 0 0 0.
 
-(** Storages, each in a slot of its own with its bytes, tensors listed by storage, and one arena. *)
+(** Storages, each in a separate slot with its bytes, tensors listed by storage, and one arena. *)
 Definition small (steps_ room : Z) (s : list storage) (t : list tensor) (reads_ writes_ : list (list Z))
   (nodes : list exclusive) (arms_ : Z -> Z * Z) : plan :=
   let count := Z.of_nat (length s) in
@@ -64,7 +64,7 @@ Proof. vm_compute. reflexivity. Qed.
 
 (** * Plans that are not safe *)
 
-(** A storage that ends beyond its arena, one that is not aligned, one whose alignment is no power of two, one that
+(** A storage that ends beyond its arena, one that is not aligned, one whose alignment is not a power of two, one that
     outlives the plan, one that is dead before it is born, and one in no arena. *)
 Theorem storages_may_be_ill_placed s : In s
   [Storage 0 4 1 0 0 1 0 0; Storage 0 2 2 0 0 1 0 0; Storage 0 2 3 0 0 0 0 0; Storage 0 4 1 0 1 0 0 0;
@@ -100,7 +100,7 @@ Proof.
   destruct H as [?|[S|S]]; auto; try lia; exact (N _ _ S).
 Qed.
 
-(** A step changes what the caller owns and has not donated, and lists it as changed. *)
+(** A step changes a tensor that the caller owns and has not donated, and lists it as changed. *)
 Definition changing (p : plan) (lists : Z -> list Z) : plan :=
   Plan (allocation p) (tensors p) (tensor_at p) (reads p) (writes p) lists (loops p) (exclusives p) (exclusive_at p)
     (takes p) (members p) (within p) (also p) (joined p).
@@ -159,8 +159,8 @@ Qed.
 
 (** * A program that runs *)
 
-(** Step 0 enters a node of two arms; 1 writes [a] in one, 2 writes [b] in the other, and 3 leaves it and writes [y];
-    4 makes [v], a view of [y], 5 writes [z], and 6 writes its result in place of [z], for the caller. *)
+(** Step 0 enters a node of two branches; 1 writes [a] in one, 2 writes [b] in the other, and 3 leaves it and writes
+    [y]; 4 makes [v], a view of [y], 5 writes [z], and 6 writes its result in place of [z], for the caller. *)
 Definition branching := small 7 5
   [Storage 0 1 1 0 2 0 0 0; Storage 0 1 1 1 3 1 1 1; Storage 0 1 1 2 3 2 2 2; Storage 0 1 1 3 5 3 3 3;
    Storage 0 1 1 5 6 4 4 4]
@@ -177,8 +177,8 @@ Local Notation q := branching.
 Example branching_accepted : check q = true.
 Proof. vm_compute. reflexivity. Qed.
 
-(** One arm negates the input, the other copies it; the leave passes on what the arm that ran has written, and steps 5
-    and 6 negate again. *)
+(** One branch negates the input, the other copies it; the leave passes on the result of the branch that ran, and steps
+    5 and 6 negate again. *)
 Definition negations : functions bool := fun m n _ u x =>
   if n =? 1 then negb (u 0 x) else if n =? 2 then u 0 x else if n =? 3 then u (if m =? 1 then 1 else 2) x
   else negb (u (n - 1) x).
@@ -217,7 +217,7 @@ Proof.
   - f_equal. apply Eq. operand. left. split; [apply Free; lia | right; apply Made; decided].
 Qed.
 
-(** For each arm there is a run from each input to the last step, and its result is what the program says. *)
+(** For each branch there is a run from each input to the last step, and its result is that of the program. *)
 Theorem programs_run (input : bool) (arm : Z * Z) : In arm [(1, 1); (2, 2)] -> exists s0 m s t,
   own bool s0 0 0 = input /\ runs bool q (Chosen q (fun _ => arm)) (kernels_of bool q negations) s0 m s /\ now bool s = 6 /\
   performs bool q (kernels_of bool q negations m 6) s t /\ own bool t 6 0 = negb (own bool s 5 0) /\

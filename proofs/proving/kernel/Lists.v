@@ -1,8 +1,9 @@
-(** Looping over rows: numbers below a bound, runs of numbers, and rows gathered into groups. Nothing of memory plans. *)
+(** Looping over rows: numbers below a bound, runs of numbers, and rows gathered into groups. This file is not about
+    memory plans. *)
 From Coq Require Import ZArith List Bool.
 Import ListNotations.
 Open Scope Z_scope.
-Open Scope lazy_bool_scope.   (* [a &&& b] does not look at [b] where [a] is false *)
+Open Scope lazy_bool_scope.   (* [a &&& b] does not evaluate [b] if [a] is false *)
 
 Definition between (low x high : Z) : bool := (low <=? x) && (x <=? high).
 (** Whether [x] is a row of a table of [count] rows. *)
@@ -42,6 +43,6 @@ Definition run (start stop : Z) : list Z :=
 (** Rows gathered into groups: those of group [g] are [order x] for [x] from [at_ g] to [at_ (g + 1)] - 1. *)
 Record groups := Groups { at_ : Z -> Z; order : Z -> Z }.
 Definition group (g : groups) (k : Z) : list Z := map (order g) (run (at_ g k) (at_ g (k + 1))).
-(** Whether row [i] stands in group [k], at [place]. *)
+(** Whether row [i] is in group [k], at [place]. *)
 Definition listed (g : groups) (k place i : Z) : bool :=
   (at_ g k <=? place) && (place <? at_ g (k + 1)) && (order g place =? i).

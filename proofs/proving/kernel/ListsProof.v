@@ -60,7 +60,7 @@ Qed.
 Lemma mem_spec x l : mem x l = true -> In x l.
 Proof. unfold mem. intros H. apply existsb_exists in H as [y [Hy E]]. apply Z.eqb_eq in E. subst. assumption. Qed.
 
-(** A list is in order for [before] if each of its rows stands before all later ones. *)
+(** A list is in order for [before] if each of its rows is before all later ones. *)
 Lemma ordered_apart {A} (before : A -> A -> Prop) l : ForallOrdPairs before l ->
   forall x y, In x l -> In y l -> x = y \/ before x y \/ before y x.
 Proof. intros H x y Hx Hy. destruct (ForallOrdPairs_In H x y Hx Hy) as [E|[E|E]]; auto. Qed.

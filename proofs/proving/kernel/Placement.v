@@ -1,4 +1,4 @@
-(** What [Check.placed] means, and that ranges of slots show storages to be disjoint. *)
+(** The meaning of [Check.placed], and that ranges of slots show storages to be disjoint. *)
 From Coq Require Import ZArith List Bool Lia Znumtheory.
 From Tmmu Require Import Lists Columns Check Safe ListsProof.
 Import ListNotations.
@@ -60,7 +60,7 @@ Qed.
 Lemma keeps_without_reuse k n : reuse p (arena_of p k) = false -> 0 <= n <= last_step p -> keeps k n.
 Proof. intros R. unfold keeps, since, until. unfold arena_of in R. rewrite R. auto. Qed.
 
-(** What either kind of evidence shows. *)
+(** The conclusion from either kind of evidence. *)
 Definition KeptDisjoint : Prop := forall k l n, is_storage p k -> is_storage p l -> k <> l ->
   keeps k n -> keeps l n -> Disjoint p k l.
 

@@ -1,5 +1,5 @@
-(** A local program runs on a safe plan: at each step it finds what it reads, and every choice of arms leads to its
-    steps. *)
+(** A local program runs on a safe plan: at each step it finds the tensors that it reads, and every choice of branches
+    leads to its steps. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Safe Run ListsProof RunProof.
 Import ListNotations.
@@ -45,7 +45,7 @@ Proof.
   destruct (Rd Nw) as (St & Lt & I). rewrite <- E in *. auto 10.
 Qed.
 
-(** A view's base is there before its step. *)
+(** A view's base exists before its step. *)
 Lemma base_readable m n v x : is_step p n -> In v (writes p n) -> is_view p v -> inside p v x ->
   Readable p m n (base (tensor_at p v)) (shift (tensor_at p v) + x).
 Proof.
@@ -90,7 +90,7 @@ Proof.
     + intros k t P. apply Pu. apply makes_view with v; rewrite ?Eu; auto. left. auto.
 Qed.
 
-(** A kernel to which less is known than is defined can make its stores. *)
+(** A kernel that knows fewer bytes than are defined can make its stores. *)
 Lemma makes_stores n l d : is_step p n -> Kernel V p n d l -> forall s, now V s = n ->
   (forall i x, d i x -> defined V s i x) -> views_done n s -> exists t, performs V p l s t /\ done V p t.
 Proof.
@@ -106,7 +106,7 @@ Proof.
       split; [auto|]. intros u v Eq. apply Loc. intros i x To In_ Dx. auto.
 Qed.
 
-(** What [runs] says of control, and that all that may be read is defined. *)
+(** What [runs] states about control, and that all that may be read is defined. *)
 Lemma runs_find way f s0 m s : runs V p way f s0 m s ->
   in_full V p s /\ Comes p way m (now V s) /\ forall i x, Readable p m (now V s) i x -> defined V s i x.
 Proof.
@@ -150,13 +150,13 @@ Proof.
   - exists t. auto.
 Qed.
 
-(** * The way of a choice *)
+(** * The path of a choice *)
 
 Section Choosing.
 Variable c : Z -> Z * Z.
 Hypothesis choice : Choice p c.
 
-(** Of an arm and a node that have a step in common, one holds the other, or the arm is the node's. *)
+(** If a branch and a node have a step in common, one holds the other, or the branch is the node's. *)
 Lemma arm_and_node x y b m : is_exclusive p x -> is_arm p y b -> in_arm b m -> enter_of p x <= m < leave_of p x ->
   in_arm b (enter_of p x) /\ in_arm b (leave_of p x) \/ x = y \/
   exists a, is_arm p x a /\ in_arm a (enter_of p y) /\ in_arm a (leave_of p y).

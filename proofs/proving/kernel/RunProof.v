@@ -1,4 +1,4 @@
-(** A safe plan runs as if every tensor had memory of its own; and what a run reads has a value. *)
+(** A safe plan runs as if every tensor had private memory, and the reads of a run find values. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Safe Run.
 Import ListNotations.
@@ -37,7 +37,7 @@ Qed.
 Lemma nests : ArmsNest p.
 Proof. apply all_safe. Qed.
 
-(** What is needed of arms. *)
+(** The required properties of branches. *)
 Lemma node x : is_exclusive p x -> 0 <= enter_of p x < leave_of p x /\ leave_of p x < steps p.
 Proof. intros X. destruct nests as [N _]. destruct (N x X) as (A & B & _). auto. Qed.
 
@@ -70,8 +70,8 @@ Proof. destruct all_safe as (_ & _ & _ & _ & _ & K & _). apply K. Qed.
 
 (** * The invariant *)
 
-(** Where control is, and that all that is defined and stays has its own bytes in the arenas; so have, at the leave of
-    an exclusive node, the results of the arm that ran. *)
+(** The place of control, and that all tensors that are defined and stay have their own bytes in the arenas; at the
+    leave of an exclusive node, so do the results of the branch that ran. *)
 Definition taken_in (s : state V) (i : Z) (good : Prop) : Prop := forall x, ArmResult p x i ->
   (now V s <= needed (tensor_at p i) \/ leave_of p x <= now V s) /\ (now V s = leave_of p x -> good).
 Definition sound (s : state V) : Prop :=
@@ -89,7 +89,7 @@ Proof.
   intros y (Y & _ & E & _). pose proof (node y Y). lia.
 Qed.
 
-(** What stays at a step, or is taken there, agrees. *)
+(** The contents that stay at a step, or are taken there, agree. *)
 Lemma sound_agrees s i x : sound s -> defined V s i x -> Stays p i (now V s) \/ TakenAt p (now V s) i ->
   seen V p (held V s) i x = own V s i x.
 Proof.
@@ -142,7 +142,8 @@ Proof.
   - rewrite (proj2 (Z.eqb_neq _ _) Ne). exact (S i x D).
 Qed.
 
-(** Control that leaves the part of an exclusive node in which a result of its arms stays, goes to the leave or on. *)
+(** Control that leaves the part of an exclusive node in which a result of its branches stays goes to the leave or on.
+    *)
 Lemma leaves_arms n m x i : ArmResult p x i -> made (tensor_at p i) <= n <= needed (tensor_at p i) ->
   n <= m -> ~ Siblings p n m -> m <= needed (tensor_at p i) \/ leave_of p x <= m.
 Proof.
@@ -200,8 +201,8 @@ Proof. intros A. destruct A; reflexivity. Qed.
 Lemma acts_on_same s t : acts_on V p s t -> now V t = now V s.
 Proof. intros A. induction A as [|s t u A IH M]; auto. apply acts_same in M. congruence. Qed.
 
-(** What was made before this step and is needed after it, by the next iteration, by the leave of an exclusive node or by
-    the caller, keeps its values. *)
+(** The tensors that were made before this step and are needed after it, by the next iteration, by the leave of an
+    exclusive node or by the caller, keep their values. *)
 Definition outlives (n i : Z) : Prop := made (tensor_at p i) < Z.max 0 n /\
   (n < needed (tensor_at p i) \/
    n = needed (tensor_at p i) /\ 
@@ -238,7 +239,7 @@ Qed.
 Scheme arm_writes_ind := Induction for ArmWrites Sort Prop
   with arms_write_ind := Induction for ArmsWrite Sort Prop.
 
-(** Where each arm writes a tensor, some step before the leave does. *)
+(** If each branch writes a tensor, some step before the leave does. *)
 Lemma arms_write_by_step i x : ArmsWrite p i x -> exists z, 0 <= z < leave_of p x /\ In i (writes p z).
 Proof.
   revert x. apply (arms_write_ind p i
@@ -250,7 +251,7 @@ Proof.
   - intros x X _ IH. destruct nests as [N _]. destruct (N x X) as (_ & _ & (a & A) & _). eapply IH; eauto.
 Qed.
 
-(** How control comes to a later step: what it passes over lies in arms that do not hold that step. *)
+(** How control comes to a later step: the steps that it passes over are in branches that do not hold that step. *)
 Lemma passes_over n m z : -1 <= n -> follows p n m -> n < z < m -> ~ Covers p z m.
 Proof.
   intros N F Z C. destruct F as [F|[F|(x & a & A & F)]]; try lia.
@@ -262,7 +263,7 @@ Proof.
   destruct (arms_ordered x a b A Ab) as [->|[?|?]]; lia.
 Qed.
 
-(** How control comes to the leave of an exclusive node: from the end of an arm, or past one without steps. *)
+(** How control comes to the leave of an exclusive node: from the end of a branch, or past one without steps. *)
 Lemma comes_to_leave n m x : -1 <= n -> follows p n m -> n < m -> is_exclusive p x -> m = leave_of p x ->
   exists a, is_arm p x a /\ (n = snd a /\ fst a <= snd a \/ n = enter_of p x /\ snd a < fst a).
 Proof.
@@ -279,7 +280,7 @@ Proof.
     + replace y with x in * by (apply one_leave; auto; [apply A | congruence]). exists a. auto.
 Qed.
 
-(** All that was written on every way to this step, and is still needed, is defined. *)
+(** All that was written on every path to this step, and is still needed, is defined. *)
 Definition ready (s : state V) : Prop := forall i x, is_tensor p i -> inside p i x ->
   now V s <= needed (tensor_at p i) ->
   (writer (tensor_at p i) = -1 -> defined V s i x) /\
@@ -292,7 +293,7 @@ Proof. intros W. destruct W. assumption. Qed.
 Lemma covers_between z m n : z <= m <= n -> Covers p z n -> Covers p z m.
 Proof. intros L C x a A I. pose proof (C x a A I). unfold in_arm in *. lia. Qed.
 
-(** What [t], which has done the last step of an arm, has of what the arm writes. *)
+(** The bytes that [t], which has completed the last step of a branch, has of the tensors that the branch writes. *)
 Lemma ready_in_arm s t i x a y : -1 <= now V s -> ready s -> acts_on V p s t -> done V p t ->
   is_arm p y a -> now V t = snd a -> fst a <= snd a -> ArmWrites p i a -> is_tensor p i -> inside p i x ->
   now V t < needed (tensor_at p i) \/ now V t = needed (tensor_at p i) /\ (exists x, ArmResult p x i) ->
@@ -376,7 +377,7 @@ Proof.
         rewrite <- Same. auto.
 Qed.
 
-(** Whatever was written on every way to the end, the caller finds after the last step. *)
+(** The caller finds, after the last step, all that was written on every path to the end. *)
 Lemma caller_finds s t r x : in_full V p s -> acts_on V p s t -> done V p t -> is_step p (now V s) ->
   now V s = last_step p -> is_tensor p r -> returned (tensor_at p r) = true -> inside p r x -> defined V t r x.
 Proof.

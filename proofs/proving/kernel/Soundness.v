@@ -126,7 +126,7 @@ Proof.
     + assumption.
 Qed.
 
-(** What a leave takes from an arm. *)
+(** The results that a leave takes from a branch. *)
 Lemma taken_undisturbed n w i x y : is_step p n -> step_writes p n w -> ~ is_view p w -> TakenAt p n i ->
   inside p w x -> inside p i y -> tensor_arena p w = tensor_arena p i -> address_of p w + x = address_of p i + y ->
   Replaces p w i /\ x = y /\ n = made (T w).

@@ -1,22 +1,22 @@
-(** The theorems: what it means that the program accepts a plan. *)
+(** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ProgressProof
   ClaimsProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
-(** A plan that is checked is safe, and runs in its arenas as if every tensor had memory of its own. *)
+(** A plan that is checked is safe, and runs in its arenas as if every tensor had private memory. *)
 Theorem checked_plans_run_as_private p : check p = true ->
   Safe p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p).
 Proof. intros H. pose proof (check_sound p H). auto using runs_as_private, reads_find_values. Qed.
 
-(** There are such runs: every local program is never stuck, comes to each step of each choice of arms, and computes its
+(** There are such runs: a local program is never stuck, comes to each step of each choice of branches, and computes its
     functions. *)
 Theorem checked_plans_progress p : check p = true ->
   (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
 Proof. intros H. pose proof (check_sound p H). auto using progress, functions_are_computed. Qed.
 
-(** The same of the words of a file, which is what the program is given. *)
+(** The same about the words of a file, which are the input of the program. *)
 Theorem accepted_plans_run_as_private word : accepts word = true ->
   Safe (plan_of word) /\ (forall V, RunsAsPrivate V (plan_of word)) /\ (forall V, ReadsFindValues V (plan_of word)).
 Proof. unfold accepts. intros H. facts. apply checked_plans_run_as_private. assumption. Qed.
@@ -28,7 +28,7 @@ Proof. unfold accepts. intros H. facts. apply checked_plans_progress. assumption
 Lemma memory_of_plan word : allocation (plan_of word) = memory_of word.
 Proof. unfold plan_of, memory_of. destruct (memory_and_end word). reflexivity. Qed.
 
-(** Of lifetimes without accesses it follows that they do not overlap, where they must not, and nothing about runs. *)
+(** Lifetimes without accesses that are accepted do not overlap when they must not; nothing follows about runs. *)
 Theorem accepted_lifetimes_are_safe word : accepts_lifetimes word = true -> SafeMemory (memory_of word).
 Proof. unfold accepts_lifetimes. intros H. facts. apply lifetimes_sound. assumption. Qed.
 
@@ -38,7 +38,7 @@ Proof.
   rewrite <- memory_of_plan. apply parts. assumption.
 Qed.
 
-(** Claims, each where the program accepts the plan and says that the claim holds. *)
+(** The claims, each for a plan that the program accepts and whose claim it confirms. *)
 Theorem claimed_slots_hold word : accepts word = true \/ accepts_lifetimes word = true -> accepts_slots word = true ->
   SlotsTakeTurns (memory_of word) /\ StoragesFitSlots (memory_of word).
 Proof. intros H S. apply memory_checked in H. auto using slots_take_turns, storages_fit_slots. Qed.
