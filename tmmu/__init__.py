@@ -8,10 +8,10 @@
 >>> plan["y"].bytes, tmmu.verify(plan, model=g).proved
 (2048, True)
 
-`plan`, `load`, `save` and `verify` are the commands as functions; `Graph` is a model of one's own, `MemoryPlan` what
-is planned, `VerificationResult` what is proved. `open_session` has a language model in memory whose plan is proved,
-with its `SessionOptions`; `MiCoCodeGen` is MiCo's class with this project's verifier behind it. Each is loaded when it
-is asked for. spec: LIB4.1, LIB4.2
+`plan`, `load`, `save` and `verify` are the commands as functions, with `PlannerOptions` and `VerifierOptions`. `Graph`
+is a model of one's own, `MemoryPlan` what is planned, `VerificationResult` what is proved. `open_session` opens a
+language model in memory whose plan is proved, with its `SessionOptions`; `MiCoCodeGen` is MiCo's class with this
+project's verifier behind it. Each is loaded when it is asked for. spec: LIB4.1, LIB4.2
 """
 
 from __future__ import annotations
@@ -34,18 +34,21 @@ if TYPE_CHECKING:
         save,
         verify,
     )
+    from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
     from tmmu.tasks.mico_codegen import MiCoCodeGen
 
     __version__: str
 
 __all__ = [
-    "Graph", "MemoryPlan", "MiCoCodeGen", "NotProved", "PlannedArena", "PlannedTensor", "SessionOptions", "TmmuError",
-    "VerificationResult", "__version__", "load", "open_session", "plan", "save", "verify",
+    "Graph", "MemoryPlan", "MiCoCodeGen", "NotProved", "PlannedArena", "PlannedTensor", "PlannerOptions",
+    "SessionOptions", "TmmuError", "VerificationResult", "VerifierOptions", "__version__", "load", "open_session",
+    "plan", "save", "verify",
 ]  # fmt: skip
 
 _MODULES = {
     "Graph": "tmmu.ir.graph", "MiCoCodeGen": "tmmu.tasks.mico_codegen", "SessionOptions": "tmmu.tasks.language_session",
-    "TmmuError": "tmmu.core.errors", "open_session": "tmmu.tasks.language_session",
+    "PlannerOptions": "tmmu.tasks.library_options", "TmmuError": "tmmu.core.errors",
+    "VerifierOptions": "tmmu.tasks.library_options", "open_session": "tmmu.tasks.language_session",
 }  # fmt: skip
 
 

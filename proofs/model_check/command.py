@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -16,11 +17,21 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core import flags
-from tmmu.core.flags import Folder
+from tmmu.core.flags import Folder, gathered
 from tmmu.core.output import counted, did_you_mean, print_lines, print_text
 from tmmu.core.progress import progress
 
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which models are checked: those that are named, or all; with their twins; with larger bounds; of which folder."""
+
+    names: tuple[str, ...] = ()
+    mutants: bool = False
+    full: bool = False
+    directory: Path | None = None
 
 
 @click.command(
@@ -55,17 +66,15 @@ folders = click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--directory", type=folders, help="A folder with a manifest.json of other models.")
 @click.version_option(package_name="tmmu")
+@gathered("selection", Selection)
 def command(
-    names: tuple[str, ...],
-    mutants: bool,
-    full: bool,
+    selection: Selection,
     listed: bool,
     workers: int,
     style: str,
     timeout: int,
     traces: Path | None,
     logs: tuple[Path, ...],
-    directory: Path | None,
 ) -> int:
     """Check TLA+ models with TLC.
 
@@ -76,11 +85,11 @@ def command(
     an event log, 70 internal error.
     """
     if logs:
-        if names or mutants or full or listed or traces is not None or directory is not None:
+        if selection != Selection() or listed or traces is not None:
             raise click.UsageError("--follow goes only with --workers, --format and --timeout")
         return followed(logs, workers, style, timeout)
     try:
-        runs = select(manifest.read(directory or manifest.installed()), names, mutants, full)
+        runs = select(manifest.read(selection.directory or manifest.installed()), selection)
         if listed:
             for line in formats.listing(runs):
                 print_lines(line)
@@ -132,19 +141,20 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
     return 0 if all(result.as_expected for result in results) else 1
 
 
-def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full: bool) -> list[Run]:
+def select(modules: Sequence[Module], selection: Selection) -> list[Run]:
     """Return the selected runs, in the order of the manifest. A run that is named itself needs no flag.
 
     Raises `click.BadParameter` for an unknown name.
     """
     known = [*(module.name for module in modules), *(run.name for module in modules for run in module.runs)]
+    names = selection.names
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known, "--list prints the names")
             raise click.BadParameter(f"{name!r} is neither a module nor a model; {hint}", param_hint="NAME")
 
     def selected(run: Run) -> bool:
-        allowed = (mutants or run.kind != "twin") and (full or run.size == "ci")
+        allowed = (selection.mutants or run.kind != "twin") and (selection.full or run.size == "ci")
         return allowed if not names else run.name in names or (run.module in names and allowed)
 
     return [run for module in modules for run in module.runs if selected(run)]

@@ -7,6 +7,7 @@ spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5, V5.7
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from importlib import metadata
 from itertools import chain, islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from proofs.proving.solvers.option import solver_option, timeout_option
 from proofs.readers.plans.formats import is_plan
 from proofs.verify import formats, picture, ranks, text
 from proofs.verify import judge as verify_plan
-from proofs.verify.options import REQUIRABLE, Disagreement, Options
+from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
@@ -28,12 +29,12 @@ from tmmu.core.flags import (
     Folder,
     MemorySize,
     Output,
+    bindings_of,
     bound,
-    dims,
     existing,
+    gathered,
     model_file,
     offsets,
-    shapes,
 )
 from tmmu.core.output import STANDARD, counted, one_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
@@ -50,6 +51,60 @@ def _configuration(_context: object, _parameter: object, path: str | None) -> Co
         return None if path is None else configuration_file.load(path)
     except TmmuError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def _required(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
+    """Return the names of --require. Raises BadParameter for one that is not known."""
+    required = tuple(part.strip() for part in given.split(",") if part.strip())
+    for name in required:
+        if name not in REQUIRABLE:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
+    return required
+
+
+def _fixed(fix: dict[str, str]) -> dict[str, int]:
+    """Return the bytes of --fix."""
+    return offsets(fix)
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """By which processes plans are judged, and the folder that keeps the verdicts."""
+
+    jobs: int | None
+    cluster: str | None
+    resume: str | None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether plans are judged by other processes, or verdicts kept."""
+        return any(given is not None for given in (self.jobs, self.cluster, self.resume))
+
+
+@dataclass(frozen=True)
+class Printing:
+    """How verdicts are printed. UsageError for options that exclude each other."""
+
+    style: str
+    quiet: bool
+    verbose: bool
+
+    def __post_init__(self) -> None:
+        if self.quiet and (self.verbose or self.style != "text"):
+            raise click.UsageError("-q goes with neither -v nor --format")
+
+    def print_verdict(self, verdict: Verdict, *, verbose: bool = False) -> None:
+        """Print a verdict, if it is printed as text."""
+        if self.style == "text":
+            lines = islice(text.lines(verdict, verbose), 1 if self.quiet else None)
+            print_lines(*lines, err=verdict.verdict == "ERROR")
+
+    def print_end(self, verdicts: list[Verdict]) -> int:
+        """Print what is for programs, and return the exit code of all verdicts."""
+        if self.style != "text":
+            print_text(formats.WRITERS[self.style](verdicts))
+        codes = {verdict.exit for verdict in verdicts}
+        return next(code for code in WORST_FIRST if code in codes)
 
 
 def _version(context: click.Context, _parameter: object, is_asked: bool) -> None:
@@ -102,6 +157,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 @click.option(
     "--require",
     default="",
+    callback=_required,
     metavar="LIST",
     help=f"Answer UNKNOWN where one of these is missing: {', '.join(REQUIRABLE)}.",
 )
@@ -171,34 +227,15 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     callback=_version,
     help="Show the version of the package, and which kernel it has, and exit.",
 )
+@gathered("bindings", bindings_of)
+@gathered("fixed", _fixed)
+@gathered("solving", Solving)
+@gathered("folders", ProofFolders)
+@gathered("options", Options)
+@gathered("fleet", FleetOptions)
+@gathered("printing", Printing)
 def command(
-    given: tuple[list[str], ...],
-    model: str | None,
-    dim: dict[str, str],
-    shape: dict[str, str],
-    bytes: dict[str, str],
-    value: dict[str, str],
-    donate: tuple[str, ...],
-    arenas: Configuration | None,
-    fix: dict[str, str],
-    mode: str | None,
-    trust_shapes: bool,
-    require: str,
-    style: str,
-    timeout: int,
-    definition_limit: int,
-    solvers: tuple[str, ...],
-    smt2: str | None,
-    report: str | None,
-    workers: int,
-    jobs: int | None,
-    cluster: str | None,
-    resume: str | None,
-    capacity: int | None,
-    coq: str | None,
-    optimum: str | None,
-    quiet: bool,
-    verbose: bool,
+    given: tuple[list[str], ...], options: Options, fleet: FleetOptions, printing: Printing, report: str | None
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
@@ -208,35 +245,33 @@ def command(
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
     """
-    plans = tuple(chain.from_iterable(given))
-    if quiet and (verbose or style != "text"):
-        raise click.UsageError("-q goes with neither -v nor --format")
-    required = tuple(part.strip() for part in require.split(",") if part.strip())
-    for name in required:
-        if name not in REQUIRABLE:
-            raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
-    known, ranges, steps = dims(dim)
-    given_shapes, sizes = shapes(shape, bytes)
-    options = Options(
-        model, known, given_shapes, value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, arenas, capacity, coq, sizes, steps, optimum,
-        offsets(fix),
-    )  # fmt: skip
-    if coq is not None and len(plans) > 1:
+    plans, folders = tuple(chain.from_iterable(given)), options.folders
+    if folders.coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
-    if coq is not None and installed.theory() is None:
+    if folders.coq is not None and installed.theory() is None:
         what = "the kernel of this version is not installed: run tmmu kernel install"
         raise click.BadParameter(what, param_hint="--coq")
-    for flag, folder in (("--smt2", smt2), ("--optimum", optimum)):
+    for flag, folder in (("--smt2", folders.smt2), ("--optimum", folders.optimum)):
         if folder is not None:
             _apart(flag, folder, plans)
-    if report is not None and os.path.realpath(report) in map(os.path.realpath, (*plans, *filter(None, (model,)))):
+    read = (*plans, *filter(None, (options.model,)))
+    if report is not None and os.path.realpath(report) in map(os.path.realpath, read):
         raise click.BadParameter(one_line(f"{report} is read too; choose another file"), param_hint="--report")
-    if jobs is not None or cluster is not None or resume is not None:
-        for flag, folder in (("--smt2", smt2), ("--coq", coq), ("--optimum", optimum), ("--report", report)):
-            if folder is not None:
-                raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
-        return _fleet(plans, options, donate, jobs, cluster, resume, style, quiet, verbose)
+    if not fleet.is_asked:
+        return _in_turn(plans, options, printing, report)
+    for flag, folder in (*_written_into(folders), ("--report", report)):
+        if folder is not None:
+            raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
+    return _by_processes(plans, options, fleet, printing)
+
+
+def _written_into(folders: ProofFolders) -> tuple[tuple[str, str | None], ...]:
+    """Return the flag of each folder, and the folder."""
+    return ("--smt2", folders.smt2), ("--coq", folders.coq), ("--optimum", folders.optimum)
+
+
+def _in_turn(plans: tuple[str, ...], options: Options, printing: Printing, report: str | None) -> int:
+    """Judge one plan after the other, print each verdict at once, and write the report."""
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []
@@ -251,9 +286,7 @@ def command(
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
-            flag = " or ".join(
-                name for name, given in (("--smt2", smt2), ("--coq", coq), ("--optimum", optimum)) if given is not None
-            )
+            flag = " or ".join(name for name, folder in _written_into(options.folders) if folder is not None)
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
                 raise click.BadParameter(str(error), param_hint=flag) from error
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
@@ -264,46 +297,29 @@ def command(
         verdicts.append(verdict)
         if report is not None:
             drawn.append((verdict, list(text.lines(verdict)), plan))
-        if style == "text":
-            lines = islice(text.lines(verdict, verbose), 1 if quiet else None)
-            print_lines(*lines, err=verdict.verdict == "ERROR")
-    _together(verdicts, members, donate, options, style, quiet)
+        printing.print_verdict(verdict, verbose=printing.verbose)
+    _together(verdicts, members, options, printing)
     if report is not None:
         try:
             canonical.write_atomically(report, picture.page(drawn).encode())
         except OSError as error:
             raise click.BadParameter(one_line(f"{report}: {error.strerror}"), param_hint="--report") from error
-    return _ended(verdicts, style)
+    return printing.print_end(verdicts)
 
 
-def _together(
-    verdicts: list[Verdict], members: list[ranks.Member], donate: tuple[str, ...], options: Options, style: str,
-    quiet: bool,
-) -> None:  # fmt: skip
+def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Options, printing: Printing) -> None:
     """Add the verdicts on all ranks together, and print them."""
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
-        for name in ranks.misspelt(members, donate):
+        for name in ranks.misspelt(members, options.bindings.donated):
             raise click.UsageError(
                 one_line(f"--donate {name}: no plan given has a graph input or parameter of this name")
             )
     for verdict in ranks.verdicts(members, options):
         verdicts.append(verdict)
-        if style == "text":
-            print_lines(*islice(text.lines(verdict), 1 if quiet else None))
+        printing.print_verdict(verdict)
 
 
-def _ended(verdicts: list[Verdict], style: str) -> int:
-    """Print what is for programs; the exit code of all."""
-    if style != "text":
-        print_text(formats.WRITERS[style](verdicts))
-    codes = {verdict.exit for verdict in verdicts}
-    return next(code for code in WORST_FIRST if code in codes)
-
-
-def _fleet(
-    plans: tuple[str, ...], options: Options, donate: tuple[str, ...], jobs: int | None, cluster: str | None,
-    resume: str | None, style: str, quiet: bool, verbose: bool,
-) -> int:  # fmt: skip
+def _by_processes(plans: tuple[str, ...], options: Options, asked: FleetOptions, printing: Printing) -> int:
     """Judge plans by many processes, print each in the order in which they are given, and count. spec: V7.1, V7.11"""
     from proofs.verify.fleet.pools import Cluster, Pool, Processes
     from proofs.verify.fleet.results import Results
@@ -311,11 +327,12 @@ def _fleet(
 
     if STANDARD in plans:
         raise click.UsageError("the standard input goes with none of --jobs, --cluster and --resume")
-    if jobs is not None and cluster is not None:
+    if asked.jobs is not None and asked.cluster is not None:
         raise click.UsageError("--jobs and --cluster exclude each other: a cluster has as many workers as it has")
-    pool: Pool = Processes(jobs or 1) if cluster is None else Cluster(cluster)
+    pool: Pool = Processes(asked.jobs or 1) if asked.cluster is None else Cluster(asked.cluster)
     came: dict[int, Done] = {}
     verdicts: list[Verdict] = []
+    resume = asked.resume
     fleet = Fleet(plans, options, pool, None if resume is None else Results(resume))
     try:
         with progress(counted(len(plans), "plan")) as doing:
@@ -323,11 +340,8 @@ def _fleet(
             for done in fleet.judged():
                 came[done.number] = done
                 while len(verdicts) in came:
-                    verdict = came[len(verdicts)].verdict
-                    verdicts.append(verdict)
-                    if style == "text":
-                        lines = islice(text.lines(verdict, verbose), 1 if quiet else None)
-                        print_lines(*lines, err=verdict.verdict == "ERROR")
+                    verdicts.append(came[len(verdicts)].verdict)
+                    printing.print_verdict(verdicts[-1], verbose=printing.verbose)
     except KeyboardInterrupt:
         kept = "kept nowhere: --resume DIR keeps them" if resume is None else f"kept in {resume}: --resume goes on"
         print_lines(f"{fleet.done} of {counted(len(plans), 'verdict')} are {kept}", err=True)
@@ -342,10 +356,10 @@ def _fleet(
     members = [done.member for _, done in sorted(came.items()) if done.member is not None]
     with progress("all ranks") as doing:
         doing("comparing")
-        _together(verdicts, members, donate, options, style, quiet)
-    if style == "text":
+        _together(verdicts, members, options, printing)
+    if printing.style == "text":
         print_lines(*fleet.counted(single))
-    return _ended(verdicts, style)
+    return printing.print_end(verdicts)
 
 
 def _apart(flag: str, folder: str, plans: tuple[str, ...]) -> None:

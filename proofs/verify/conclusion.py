@@ -50,7 +50,8 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
     result.obligations += [entry_of(o) for o in by_name.values() if o.verdict != PROVED or o.name not in MODULES]
     agrees = _record_kernel_result(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
-    _optimal(result, plan, options, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
+    proved = {outcome.name for outcome in outcomes if outcome.verdict == PROVED}
+    _optimal(result, plan, proved, options.folders.optimum, options.solving.timeout)
     missing = [name for name in options.require if not _holds(name, plan, options, result)]
     for outcome in unproved:
         rejects = outcome.verdict == VIOLATED
@@ -58,7 +59,7 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
         result.notes.append(f"{outcome.name}: the solver {answer} ({outcome.note or outcome.hint})")
     result.notes += [f"{o.name}: {o.note}" for o in outcomes if o.verdict == PROVED and o.note]
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
-    result.notes += [f"required but missing: {name}{_how(name, options)}" for name in missing]
+    result.notes += [f"required but missing: {name}{_how(name, options.folders.optimum)}" for name in missing]
     if agrees and not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options)
@@ -73,8 +74,8 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
     result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
     result.not_looked_at = absent(plan, options)
     result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], NO_ROWS) for e in holding if e.get("rows") == 0}
-    if len(plan.placement.storages) > options.definition_limit:
-        limit = f"{len(plan.placement.storages)} storages, --definition-limit {options.definition_limit}"
+    if len(plan.placement.storages) > (most := options.solving.definition_limit):
+        limit = f"{len(plan.placement.storages)} storages, --definition-limit {most}"
         result.not_looked_at[promises.NAME] = limit
     if isinstance(plan, BufferPlan) or plan.provenance is None:
         result.not_looked_at["provenance"] = "the plan states none"
@@ -113,10 +114,12 @@ def _record_kernel_result(result: Verdict) -> bool:
     return accepted
 
 
-def _optimal(result: Verdict, plan: Plan | BufferPlan, options: Options, proved: set[str]) -> None:
-    """Which footprints are the least: those of just the bytes live at one step, and those of which it is proved.
+def _optimal(
+    result: Verdict, plan: Plan | BufferPlan, proved: set[str], into: str | None, timeout: float
+) -> None:  # fmt: skip
+    """Mark the footprints that are the least: those of just the bytes live at one step, and those that are proved so.
 
-    spec: V5.6, V5.7
+    A proof is looked for if there is a folder to write it `into`. spec: V5.6, V5.7
     """
     number = {arena.name: a for a, arena in enumerate(plan.placement.arenas)}
     for name, claimed in result.claims.items():
@@ -125,11 +128,11 @@ def _optimal(result: Verdict, plan: Plan | BufferPlan, options: Options, proved:
             continue
         if "peak" in proved and footprint == claimed["peak_live_bytes"]:
             claimed["footprint_is_optimal"] = PROVED.lower()
-            if options.optimum is not None:
+            if into is not None:
                 result.notes.append(f"footprint of {name}: optimal, as it is the peak of live bytes")
-        elif options.optimum is not None and arena.reuse and not arena.scattered:
-            folder = export.folder_of(options.optimum, result.file)
-            found = veripb.no_lower_placement(plan.placement, number[name], footprint, folder, options.timeout)
+        elif into is not None and arena.reuse and not arena.scattered:
+            folder = export.folder_of(into, result.file)
+            found = veripb.no_lower_placement(plan.placement, number[name], footprint, folder, timeout)
             claimed["footprint_is_optimal"] = PROVED.lower() if found.proved else "not proved"
             result.notes.append(f"footprint of {name}: {found.reason}")
 
@@ -153,9 +156,9 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
     }[requirement]
 
 
-def _how(requirement: str, options: Options) -> str:
-    """The option without which a requirement cannot hold, where its name does not say it."""
-    return "; give --optimum DIR" if requirement == "optimum" and options.optimum is None else ""
+def _how(requirement: str, into: str | None) -> str:
+    """Name the option without which a requirement cannot hold, if its own name does not."""
+    return "; give --optimum DIR" if requirement == "optimum" and into is None else ""
 
 
 def _minimal(plan: Plan | BufferPlan) -> bool:

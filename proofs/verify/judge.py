@@ -8,8 +8,6 @@ UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
@@ -39,14 +37,14 @@ from proofs.verify.options import (
     mode_of,
     ranges_text,
 )
-from proofs.verify.sources import ANEW, Answers, Sources
+from proofs.verify.sources import ANEW, Answers, ModelInMemory, Sources
 from proofs.verify.verdict import COMPUTED, EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing, unseen
 from tmmu.core.vocabulary import Bindings, Model
-from tmmu.ir import files
 from tmmu.plans.claims import claims_object
+from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -69,14 +67,14 @@ def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
     removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` where it is no plan or cannot be read,
     `Disagreement` for a capacity that the file states itself.
     """
-    if options.smt2 is not None:
+    if options.folders.smt2 is not None:
         from proofs.verify import export as smtlib
 
-        smtlib.clear(smtlib.folder_of(options.smt2, path))
-    if options.coq is not None:
-        coq_file.clear(options.coq)
+        smtlib.clear(smtlib.folder_of(options.folders.smt2, path))
+    if options.folders.coq is not None:
+        coq_file.clear(options.folders.coq)
     try:
-        return plan_formats.load_any(path, options.capacity, options.dims)
+        return plan_formats.load_any(path, options.capacity, options.bindings.dims)
     except ValueError as error:
         raise Disagreement(str(error)) from error
 
@@ -88,9 +86,9 @@ def judge(
     progress: Doing = unseen,
     sources: Sources = ANEW,
 ) -> Verdict:
-    """The verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does.
+    """Return the verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does.
 
-    `sources` give what other verdicts need as well.
+    `sources` give what other verdicts need as well, and the model that is in no file (`judge_against`).
     """
     if isinstance(stated, StatedBuffers):
         return _judge_buffers(path, stated, options, progress, sources)
@@ -101,20 +99,21 @@ def judge(
     # From here on names, those that this plan has: a rank has what its stage touches.
     # What the file itself states to be given up counts as well (spec: FP1.10), by name: it has no patterns.
     stated_donated = frozenset(() if stated.reading is None else stated.reading.donated)
-    options = replace(options, donated=donation.given_up(plan, options.donated) | stated_donated)
-    origin = plan.provenance
-    result.assumptions = _assumptions(plan, bound_by(plan, options), options)
+    donated = donation.given_up(plan, options.bindings.donated) | stated_donated
+    asked = replace(options.bindings, donated=tuple(sorted(donated)))
+    mode, origin = mode_of(plan, options.mode), plan.provenance
+    result.assumptions = _assumptions(plan, bound_by(plan, asked), asked, options.arenas)
     result.claims = claims_of(plan)
     if options.model is not None:
-        result.assumptions["mode"] = mode_of(plan, options)
+        result.assumptions["mode"] = mode
     if origin is not None and origin.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:
-        model = _model(plan, options, sources)
+        model = None if options.model is None else _model(plan, options.model, asked, mode, sources)
     except TmmuError as error:
         refute(result, [_not_of_model(plan, error)], obligations_of(plan, options), plan)
         return result
-    subject = Subject(stated, model, options.donated, mode_of(plan, options), options.arenas, options.fixed)
+    subject = Subject(stated, model, donated, mode, options.arenas, options.fixed)
     result.assumptions["believed_operators"] = _assumed_operators(subject)
     result.assumptions["stated_sizes"] = {} if model is None else dict(model.reference.bindings.stated)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
@@ -123,14 +122,11 @@ def judge(
 
 
 def judge_against(name: str, stated: Stated | StatedBuffers, model: Model, options: Options) -> Verdict:
-    """What `verify-plan` answers of a plan against a model that is in no file, which is written as IR meanwhile.
+    """Return what `verify-plan` answers of a plan against a model that is in memory, and in no file.
 
-    The verdict names the model by its own name. Raises as `judge`.
+    The model is read as that of an IR file is, and the verdict names it as the file of its own name. Raises as `judge`.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.ir.cbor")
-        files.save(model, path)
-        return replace(judge(name, stated, replace(options, model=path)), model=f"{model.name}.ir.cbor")
+    return judge(name, stated, replace(options, model=f"{model.name}.ir.cbor"), sources=ModelInMemory(model))
 
 
 def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Doing, sources: Sources) -> Verdict:
@@ -138,7 +134,8 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
     check_buffers(stated.plan, options)
     scope = "for the lifetimes it states"
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, reading=_reading(stated))
-    result.assumptions, result.claims = _assumptions(stated.plan, Bindings(), options), claims_of(stated.plan)
+    result.assumptions = _assumptions(stated.plan, Bindings(), options.bindings, options.arenas)
+    result.claims = claims_of(stated.plan)
     subject = BufferSubject(stated, options.arenas, options.fixed)
     _decide(result, subject, buffer_violations(subject), options, progress, sources)
     return result
@@ -171,7 +168,7 @@ def _decide(
 
         try:
             go_on()
-            answers = sources.answers(subject, options, doing)
+            answers = sources.answers(subject, options.solving, doing)
         except Exception:
             if not checked.result():
                 raise
@@ -196,11 +193,11 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
         result.not_looked_at |= stated.reading.outside
     if isinstance(subject, BufferSubject):
         return
-    if options.smt2 is not None:
-        _export(result, subject, outcomes, options)
+    if (into := options.folders.smt2) is not None:
+        _export(result, subject, outcomes, into, options.solving.definition_limit)
     theory = installed.theory()
-    if options.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
-        coq_file.write(options.coq, result.file, subject.context, digest, theory)
+    if options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
+        coq_file.write(options.folders.coq, result.file, subject.context, digest, theory)
 
 
 def _of_text(result: Verdict, has_steps: bool) -> None:
@@ -212,40 +209,44 @@ def _of_text(result: Verdict, has_steps: bool) -> None:
         result.notes.append(COMPUTED)
 
 
-def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], options: Options) -> None:
-    """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
+def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], into: str, definition_limit: int) -> None:
+    """Write what was discharged as SMT-LIB `into` a folder. A status is stated only if a solver has confirmed it.
+
+    spec: C4.3
+    """
     from proofs.proving.lemmas import export
     from proofs.proving.lemmas import plan as rests_on
     from proofs.proving.lemmas.plan import cover, merged, shrinking
     from proofs.verify import export as smtlib
 
-    assert options.smt2 is not None
     if any(outcome.verdict != PROVED for outcome in outcomes):
-        result.notes.append(f"nothing is written to {options.smt2}: not every obligation is discharged")
+        result.notes.append(f"nothing is written to {into}: not every obligation is discharged")
         return
-    folder = smtlib.folder_of(options.smt2, result.file)
-    smtlib.write_plan(folder, subject.context, options.definition_limit)
+    folder = smtlib.folder_of(into, result.file)
+    smtlib.write_plan(folder, subject.context, definition_limit)
     of_sizes = shrinking.STATEMENTS if subject.plan.envelope is not None else ()
     of_ranks = cover.STATEMENTS if subject.plan.shards is not None else ()
     names = [lemma.name for lemma in (*rests_on.LISTS, *merged.STATEMENTS, *of_sizes, *of_ranks)]
-    export.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
+    export.write_lemmas(Path(into) / smtlib.LEMMAS, names)
 
 
-def _model(plan: Plan, options: Options, sources: Sources) -> RankModel | None:
-    """What the plan's rank must run of the model; of a plan without a shard spec that is the model."""
-    if options.model is None:
-        return None
-    bindings, origin = bound_by(plan, options), plan.provenance
-    given = bindings.dims, {**bindings.shapes, **options.shapes}, bindings.values
-    trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges, options.stated, bindings.steps)
+def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) -> RankModel:
+    """Return what the plan's rank must run of the model; of a plan without a shard spec that is the model.
+
+    The model is bound as the plan is, but for what is the user's word alone.
+    """
+    bound, origin = bound_by(plan, asked), plan.provenance
+    trusted = replace(
+        bound, shapes={**bound.shapes, **asked.shapes}, defaults={}, donated=(), trust_shapes=asked.trust_shapes,
+        stated=asked.stated,
+    )  # fmt: skip
     try:
-        mode = mode_of(plan, options)
-        whole = with_recomputation(sources.model(options.model, trusted, mode), plan, mode)
+        whole = with_recomputation(sources.model(path, trusted, mode), plan, mode)
         if origin is None or not origin.shard_spec:
             return RankModel(whole, {})
         return sources.of_rank(whole, origin.shard_spec, origin.rank)
     except TmmuError as error:
-        error.in_file(options.model)
+        error.in_file(path)
         raise
 
 
@@ -265,17 +266,20 @@ def _not_of_model(plan: Plan, error: TmmuError) -> Violation:
     raise error
 
 
-def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> dict[str, Any]:
+def _assumptions(
+    plan: Plan | BufferPlan, bound: Bindings, asked: Bindings, arenas: Configuration | None
+) -> dict[str, Any]:
+    """Return what a verdict assumes: bindings, what the user gives up, whether stated shapes are used, and arenas."""
     bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "steps", "shapes", "values", "defaults")},
         "execution": EXECUTION,
-        "donated": sorted(options.donated),
-        "trusted_shapes": options.trust_shapes,
+        "donated": sorted(asked.donated),
+        "trusted_shapes": asked.trust_shapes,
         "believed_operators": [],
         "stated_sizes": {},
         "assumed_sizes": {},
-        **(_configuration(plan) if options.arenas is None else {"arenas": [], "devices": [], "rules": []}),
+        **(_configuration(plan) if arenas is None else {"arenas": [], "devices": [], "rules": []}),
     }
 
 

@@ -5,14 +5,15 @@ spec: C1.6, V5.3, V5.5, P2.5
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proofs.readers import donation
 from tmmu.core.bindings import ranges_text as written
 from tmmu.core.columns import Names
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import Bindings, SteppedDim
+from tmmu.core.vocabulary import Bindings
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -31,40 +32,52 @@ REQUIRABLE = (
 """What `--require` may name."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Solving:
+    """How obligations are proved: by which solvers, in how much time, by how many processes."""
+
+    solvers: tuple[str, ...] = ("z3",)
+    timeout: float = 600.0
+    """Seconds for one query."""
+    workers: int = 2
+    definition_limit: int = 500
+    """Plans of at most so many storages are also proved straight from the definition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofFolders:
+    """The folders that proofs are written into; None for what is not asked for."""
+
+    smt2: str | None = None
+    """Obligations and lemmas as SMT-LIB 2."""
+    coq: str | None = None
+    """A file in which Coq itself proves the plan."""
+    optimum: str | None = None
+    """Proofs that footprints are the least."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user asks of a verification; bindings given here must agree with the plan's (C1.6)."""
+    """What the user asks of a verification."""
 
     model: str | None = None
-    dims: dict[str, int] = field(default_factory=dict)
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    values: dict[str, str] = field(default_factory=dict)
-    donated: frozenset[str] = frozenset()
-    """Names and patterns of what the user gives up; what they fit is worked out for each plan."""
-    trust_shapes: bool = False
+    bindings: Bindings = field(default_factory=Bindings)
+    """What the model is read with. It must agree with the plan's bindings (C1.6).
+
+    `donated` are names and patterns of what the user gives up. `donated`, `stated` and `trust_shapes` are the user's
+    word alone: what the plan states of them does not count.
+    """
     require: tuple[str, ...] = ()
-    timeout: float = 600.0
-    definition_limit: int = 500
-    workers: int = 2
-    solvers: tuple[str, ...] = ("z3",)
-    smt2: str | None = None
-    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     mode: str | None = None
     """What is run of the model, for a plan whose provenance does not say it."""
     arenas: Configuration | None = None
     """The arena configuration that plans must have."""
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    """The bytes of their arenas at which tensors must begin, whatever a plan states of it."""
     capacity: int | None = None
     """The bytes of the memory, of formats that state none."""
-    coq: str | None = None
-    """The folder for a file in which Coq itself proves the plan."""
-    stated: dict[str, str] = field(default_factory=dict)
-    """Sizes of tensors that the user states; what the plan states of them does not count."""
-    steps: dict[str, SteppedDim] = field(default_factory=dict)
-    """Of which multiples of their units dimensions are; `ranges` holds the units."""
-    optimum: str | None = None
-    """The folder for proofs that footprints are the least."""
-    fixed: dict[str, int] = field(default_factory=dict)
-    """The bytes of their arenas at which tensors must begin, whatever a plan states of it."""
+    solving: Solving = field(default_factory=Solving)
+    folders: ProofFolders = field(default_factory=ProofFolders)
 
 
 DEFAULTS = Options()
@@ -75,16 +88,16 @@ class Disagreement(Exception):
 
 
 def check_agreement(plan: Plan, options: Options) -> None:
-    """A binding given on the command line must be the plan's own, and what is donated be what the caller writes.
+    """Check that each binding given on the command line is the plan's own, and that the caller writes what is donated.
 
     Raises `Disagreement`.
     """
-    origin = plan.provenance
+    origin, asked = plan.provenance, options.bindings
     if origin is None or not origin.shard_spec:  # of a rank's plan, all plans that are given must be asked
-        for name in donation.unfit(options.donated, donation.given_up(plan, options.donated)):
+        for name in donation.unfit(asked.donated, donation.given_up(plan, asked.donated)):
             near = did_you_mean(name, sorted(donation.callers(plan)), "tmmu show lists its tensors with --tensors")
             raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name; {near}")
-        _check_fixed(plan.allocation.tensors.name, options)
+        _check_fixed(plan.allocation.tensors.name, options.fixed)
     if origin is None:
         return
     others = origin.bindings.stated
@@ -92,23 +105,23 @@ def check_agreement(plan: Plan, options: Options) -> None:
     given: list[tuple[str, str, Any, Any]] = [
         *(
             ("--dim", f" {name}", value, bindings.dims.get(name, ranges_text(plan).get(name)))
-            for name, value in options.dims.items()
+            for name, value in asked.dims.items()
         ),
         *(
             ("--dim", f" {name}", text, ranges_text(plan).get(name))
-            for name, text in written(Bindings(ranges=options.ranges, steps=options.steps)).items()
+            for name, text in written(Bindings(ranges=asked.ranges, steps=asked.steps)).items()
         ),
         *(
             ("--shape", f" {name}", value, bindings.shapes.get(name))
-            for name, value in options.shapes.items()
+            for name, value in asked.shapes.items()
             if name not in others
         ),
         *(
             ("--shape", f" {name}", size, bindings.stated.get(name, size))
-            for name, size in stated_by(options).items()
+            for name, size in stated_by(asked).items()
             if name in others
         ),
-        *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in options.values.items()),
+        *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in asked.values.items()),
         *stated_mode,
     ]
     for flag, name, value, planned in given:
@@ -119,46 +132,37 @@ def check_agreement(plan: Plan, options: Options) -> None:
 
 
 def check_buffers(plan: BufferPlan, options: Options) -> None:
-    """Of lifetimes without accesses nothing is asked that is about steps. Raises `Disagreement`. spec: P2.6"""
-    for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
+    """Check that nothing about steps is asked of lifetimes without accesses. Raises `Disagreement`. spec: P2.6"""
+    donated = options.bindings.donated
+    for flag, given in (("--model", options.model), ("--donate", donated), ("--mode", options.mode)):
         if given:
             raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
-    _check_fixed(plan.buffers.name, options)
+    _check_fixed(plan.buffers.name, options.fixed)
 
 
-def _check_fixed(names: Names, options: Options) -> None:
-    if missing := options.fixed.keys() - set(names) if options.fixed else set():
+def _check_fixed(names: Names, fixed: Mapping[str, int]) -> None:
+    if missing := fixed.keys() - set(names) if fixed else set():
         near = did_you_mean(name := min(missing), names, "tmmu show lists its tensors with --tensors")
         raise Disagreement(f"--fix {name}: the plan has no tensor of this name; {near}")
 
 
 def ranges_text(plan: Plan) -> dict[str, str]:
-    """The ranges of a plan's envelope, as they are written on a command line."""
+    """Return the ranges of a plan's envelope as they are written on a command line."""
     return written(plan.bindings)
 
 
-def mode_of(plan: Plan, options: Options) -> str:
-    """What is run of the model: by the plan's provenance, else by the user."""
-    return plan.provenance.mode if plan.provenance is not None else options.mode or "inference"
+def mode_of(plan: Plan, asked: str | None) -> str:
+    """Return what is run of the model: what the plan's provenance states, else what the user asks for."""
+    return plan.provenance.mode if plan.provenance is not None else asked or "inference"
 
 
-def stated_by(options: Options) -> dict[str, str]:
-    """What the user states of tensors, as texts."""
-    return {**{name: "x".join(map(str, shape)) or "scalar" for name, shape in options.shapes.items()}, **options.stated}
+def stated_by(given: Bindings) -> dict[str, str]:
+    """Return the sizes that the user states of tensors, as texts."""
+    return {**{name: "x".join(map(str, shape)) or "scalar" for name, shape in given.shapes.items()}, **given.stated}
 
 
-def bound_by(plan: Plan, options: Options) -> Bindings:
-    """What shapes are bound with: by the plan's provenance, else by the user."""
+def bound_by(plan: Plan, given: Bindings) -> Bindings:
+    """Return what shapes are bound with: the bindings of the plan's provenance, else those that the user gives."""
     if plan.provenance is not None:
         return plan.bindings
-    return Bindings(
-        options.dims,
-        options.shapes,
-        options.values,
-        {},
-        (),
-        options.trust_shapes,
-        plan.ranges or options.ranges,
-        options.stated,
-        options.steps,
-    )
+    return replace(given, defaults={}, donated=(), ranges=plan.ranges or given.ranges)

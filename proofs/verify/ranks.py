@@ -21,7 +21,7 @@ from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension, stated_parts
-from proofs.verify.options import Options
+from proofs.verify.options import Options, Solving
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.bindings import bindings_object
 from tmmu.plans.gate import Stated, StatedBuffers
@@ -72,7 +72,7 @@ def _donated(members: Iterable[Member]) -> set[str]:
 
 
 def verdicts(members: Sequence[Member], options: Options) -> Iterator[Verdict]:
-    """A verdict for each family where several plans are given, or where every rank is required.
+    """Yield a verdict for each family if several plans are given, or if every rank is required.
 
     A family is the plans of one model file, by its digest, in one mode under the same bindings. The name of the model
     is free text, and no part of it.
@@ -82,10 +82,10 @@ def verdicts(members: Sequence[Member], options: Options) -> Iterator[Verdict]:
         families.setdefault(one.family, []).append(one)
     if len(members) > 1 or "ranks" in options.require:
         for family in families.values():
-            yield _together(family, options)
+            yield _together(family, options.solving)
 
 
-def _together(family: Sequence[Member], options: Options) -> Verdict:
+def _together(family: Sequence[Member], solving: Solving) -> Verdict:
     first = family[0]
     world = Mesh(first.spec).ranks
     verdict = Verdict(
@@ -104,7 +104,7 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     unproved = [one for one in family if one.verdict.verdict != PROVED]
     reason = None
     if not missing:
-        reason = _uncovered(family, options)
+        reason = _uncovered(family, solving)
     because = {
         Obligation.EVERY_RANK_ONCE: f"no plan of rank {missing} of {world}" if missing else "",
         Obligation.SHARDS_COVER: "ranks are missing" if missing else reason or "",
@@ -121,12 +121,12 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     return verdict
 
 
-def _uncovered(family: Sequence[Member], options: Options) -> str | None:
+def _uncovered(family: Sequence[Member], solving: Solving) -> str | None:
     """Why not every solver that is asked proves that each element is held once, or None. spec: R7.25, V4.10"""
     by_rank = {one.rank: one.parts for one in family}
-    for name in options.solvers:
+    for name in solving.solvers:
         with SolverProcess(DEFINITIONS, command_of(name)) as solver:
-            reason = cover.prove(Mesh(family[0].spec), by_rank, solver, options.timeout)
+            reason = cover.prove(Mesh(family[0].spec), by_rank, solver, solving.timeout)
         if reason is not None:
             return f"{name}: {reason}"
     return None

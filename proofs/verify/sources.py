@@ -15,15 +15,18 @@ from proofs.proving import obligations
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
 from proofs.proving.obligations import PROVED, Outcome
 from proofs.proving.obligations.context import Context, StorageContext
+from proofs.readers.models.ir import read_ir
+from proofs.readers.models.ir_tables import check_indices
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.stages import DividedModel, RankModel, divided, of_rank, run_by
 from proofs.verify.checks import BufferSubject, Subject
-from proofs.verify.options import Options
+from proofs.verify.options import Solving
 from tmmu.core import canonical, kind
 from tmmu.core.progress import Doing, unseen
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import Bindings, Model
+from tmmu.ir import files, order, validate
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,14 @@ class Answers:
         return accepted and all(outcome.verdict == PROVED for outcome in self.outcomes)
 
 
-def ask(context: Context | StorageContext, digest: bytes, options: Options, progress: Doing = unseen) -> Answers:
+def ask(context: Context | StorageContext, digest: bytes, solving: Solving, progress: Doing = unseen) -> Answers:
     """Ask solvers and kernel, which repeats `digest`; of a large plan both at once."""
     with ThreadPoolExecutor(max_workers=1) as aside:
-        ask_kernel = partial(kernel_answer, context, digest, options.timeout)
+        ask_kernel = partial(kernel_answer, context, digest, solving.timeout)
         meanwhile = aside.submit(ask_kernel) if obligations.is_large(context.placement) else None
         outcomes = obligations.prove_with(
-            options.solvers, context, timeout_s=options.timeout, workers=options.workers,
-            definition_limit=options.definition_limit, progress=progress,
+            solving.solvers, context, timeout_s=solving.timeout, workers=solving.workers,
+            definition_limit=solving.definition_limit, progress=progress,
         )  # fmt: skip
         progress("asking the kernel")
         return Answers(outcomes, ask_kernel() if meanwhile is None else meanwhile.result())
@@ -56,9 +59,6 @@ def ask(context: Context | StorageContext, digest: bytes, options: Options, prog
 def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
     """What must be run of the model at `path`: an IR file, or an ONNX file."""
     if kind.is_ir(path):
-        from proofs.readers.models.ir import read_ir
-        from tmmu.ir import files
-
         return read_ir(files.load(path))
     from proofs.readers.models.onnx import read_onnx
 
@@ -76,12 +76,25 @@ class Sources:
         """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
         return of_rank(whole, spec, rank)
 
-    def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
-        """What is proved of a plan of which nothing false was found."""
-        return ask(subject.context, subject.stated.hashes["file_digest"], options, progress)
+    def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
+        """Ask what is proved of a plan of which nothing false was found."""
+        return ask(subject.context, subject.stated.hashes["file_digest"], solving, progress)
 
 
 ANEW = Sources()
+
+
+class ModelInMemory(Sources):
+    """Gives a model that is in no file, whatever path is asked for; all else is asked for anew."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
+        """Return what is run of the model, which is checked and ordered as that of an IR file is. Raises as there."""
+        check_indices(self._model)
+        validate.validate(self._model)
+        return in_mode(read_ir(order.stable_topological(self._model)), mode)
 
 
 class KeptSources(Sources):

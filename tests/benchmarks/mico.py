@@ -18,6 +18,7 @@ import numpy as np
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu import examples
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.mico import generate
 from tmmu.planner import PlanOptions, plan_memory
@@ -113,7 +114,7 @@ def measure(name: str) -> None:
         model = folder / "model.onnx"
         examples.write(name, str(model), seed=1)
         plans = {
-            layout: plan_memory(import_onnx(str(model), dims=dims), options=PlanOptions(layout=layout)).plan
+            layout: plan_memory(import_onnx(str(model), Bindings(dims=dims)), options=PlanOptions(layout=layout)).plan
             for layout in LAYOUTS
         }
         ours = of_c(plans["packed"], model, folder, 1000 if name == "mico-mlp" else 1)

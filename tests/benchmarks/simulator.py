@@ -53,7 +53,7 @@ def measure(name: str, bindings: dict[str, Any]) -> None:
         examples.write(name, path)
         model = load(path, Bindings(bindings.get("dims", {})))
         program = PlanProgram(plan_memory(model, options=PlanOptions(layout="packed")).plan)
-        source = OnnxModel(resolve(path, **bindings))
+        source = OnnxModel(resolve(path, Bindings(**bindings)))
         source.bind(program)
     kernels = OnnxKernels(program, source)
     given = {t: kernels.given(t) for t in program.given}

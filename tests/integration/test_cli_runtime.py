@@ -25,6 +25,7 @@ from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import compare
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
@@ -213,7 +214,7 @@ def test_a_name_cannot_pass_for_a_line_of_output(folder: Path, capsys: pytest.Ca
 
 def written(name: str, made: Plan, *states: int) -> str:
     trace = Trace()
-    with apply_plan(made, trace=trace):
+    with apply_plan(made, records=RunRecords(trace=trace)):
         pass
     for t in states:
         trace.replanned(change(t))

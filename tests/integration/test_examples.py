@@ -15,7 +15,7 @@ from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import NodePart, Role, Shares
+from tmmu.core.vocabulary import Bindings, NodePart, Role, Shares
 from tmmu.examples import gpt2, llama_block, resnet50, transformer_block, unet
 from tmmu.examples.graph import OPSET, OnnxGraph
 from tmmu.importers.onnx import import_onnx
@@ -61,7 +61,8 @@ LISTS = {
 def planned(name: str, folder: Path, **more: Any) -> Plan:
     path = folder / f"{name}.onnx"
     examples.write(name, path)
-    return plan_memory(import_onnx(path, **BINDINGS.get(name, {}), **more), options=PlanOptions(layout="slots")).plan
+    model = import_onnx(path, Bindings(**BINDINGS.get(name, {}), **more))
+    return plan_memory(model, options=PlanOptions(layout="slots")).plan
 
 
 def rows(plan: Plan) -> dict[str, tuple[int, int, int]]:
@@ -160,7 +161,7 @@ def test_a_network_of_mico_has_the_tensors_of_its_list(name: str, tmp_path: Path
 
 def test_a_chain_takes_two_slots_and_one_if_its_input_is_donated(tmp_path: Path) -> None:
     """spec: T4.1, T4.2"""
-    plans = planned("chain", tmp_path), planned("chain", tmp_path, donate=("input",))
+    plans = planned("chain", tmp_path), planned("chain", tmp_path, donated=("input",))
     assert [plan.usage[2].slots for plan in plans] == [2, 1]
     assert [plan.usage[2].footprint for plan in plans] == [2 * 256 * 256 * 4, 256 * 256 * 4]
 
@@ -171,7 +172,7 @@ def test_the_detector_needs_its_shape_and_its_rate(tmp_path: Path) -> None:
     shape, value = BINDINGS["detector"]["shapes"], BINDINGS["detector"]["values"]
     for bindings in ({}, {"values": value}, {"shapes": shape}):
         with pytest.raises(TmmuError) as refused:
-            import_onnx(tmp_path / "d.onnx", **bindings)
+            import_onnx(tmp_path / "d.onnx", Bindings(**bindings))
         assert refused.value.fix
     plan = planned("detector", tmp_path)
     assert not any("half" in node for node in plan.allocation.steps.node)

@@ -204,7 +204,7 @@ def test_a_header_gives_c_the_address_of_each_tensor(tmp_path: Path) -> None:
     g = Graph("g")
     x = g.input("x.1", (4,))
     g.tensor("x/1", (8,))
-    g.tensor("x/1.offset", (2,), view_of="x/1", offset=8)
+    g.tensor("x/1.offset", (2,), view_of=("x/1", 8))
     g.tensor("1", (1,))
     g.output(g.node("A", x, "x/1"), g.node("B", "x/1", "x/1.offset"), g.node("C", x, "1"))
     found = planned(g)

@@ -16,6 +16,7 @@ from tmmu.plans import file
 from tmmu.runtime import checkpoint
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.recording import RunRecords
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,7 +42,7 @@ def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more
     plan_hash = file.hashes(plan())["plan_hash"]
     states = [journals.genesis(plan_hash)]
     if already:
-        with apply_plan(plan(), journal=journal) as execution:
+        with apply_plan(plan(), records=RunRecords(journal=journal)) as execution:
             states.append(execution.state)
             for _ in range(already - 1):
                 batch(execution, 1)
@@ -60,7 +61,7 @@ def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more
         made = already + len(acks(folder))
         assert found in states[made : made + 2], folder.name
         seen.add((folder.name[:3], found.batches - already))
-        with apply_plan(plan(), journal=path) as execution:  # and it goes on from there
+        with apply_plan(plan(), records=RunRecords(journal=path)) as execution:  # and it goes on from there
             assert execution.state.batches == found.batches + 1
     assert {count for kind, count in seen if kind == "cal"} == {0, 1, 2}
     assert {count for kind, count in seen if kind == "cut"} == {0, 1}
@@ -92,8 +93,9 @@ from pathlib import Path
 from tests.support.crash import acknowledge, batch, plan
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.recording import RunRecords
 folder = Path(sys.argv[1])
-with apply_plan(plan(), journal=folder / "journal") as execution:
+with apply_plan(plan(), records=RunRecords(journal=folder / "journal")) as execution:
     while True:
         acknowledge(folder, execution.state.state_hash.hex())
         checkpoint.save(execution, folder / "checkpoint")

@@ -28,7 +28,7 @@ import tmmu.cli.entry
 from proofs.proving.kernel import installed
 from proofs.verify import judge as verify_plan
 from proofs.verify.entry import run
-from proofs.verify.options import Disagreement, Options
+from proofs.verify.options import Disagreement, Options, Solving
 from proofs.verify.verdict import Verdict
 from tests.support.sharded import plans as ranks
 from tests.support.terminal import Terminal
@@ -514,7 +514,8 @@ def test_output_that_cannot_be_written_is_no_verdict(folder: Path) -> None:
 
 
 def test_the_options_have_the_documented_defaults() -> None:
-    assert Options() == Options(None, {}, {}, {}, frozenset(), False, (), 600.0, 500, 2)
+    solving = Solving(solvers=("z3",), timeout=600.0, workers=2, definition_limit=500)
+    assert Options() == Options(model=None, bindings=Bindings(), require=(), solving=solving)
     assert entry.INTERNAL == 70
 
 

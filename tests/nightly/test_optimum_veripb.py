@@ -17,7 +17,7 @@ from proofs.proving.optimum import veripb
 from proofs.proving.optimum.formula import LiveStorage, lower_placement
 from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
-from proofs.verify.options import Options
+from proofs.verify.options import Options, ProofFolders
 from tests.support.buffers import model_of
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner import PlanOptions, plan_memory
@@ -58,7 +58,9 @@ def test_plans_of_windows_whose_optimum_is_above_the_peak_are_proved(tmp_path: P
         plan = window(seed)
         assert plan.usage[0].footprint > plan.usage[0].peak_live_bytes
         file.save(plan, tmp_path / f"{seed}.plan.cbor")
-        found = verify(str(tmp_path / f"{seed}.plan.cbor"), Options(optimum=str(tmp_path / "proofs")))
+        found = verify(
+            str(tmp_path / f"{seed}.plan.cbor"), Options(folders=ProofFolders(optimum=str(tmp_path / "proofs")))
+        )
         assert found.verdict == "PROVED"
         assert found.claims["buffers"]["footprint_is_optimal"] == "proved"
         assert f"VeriPB {VERSION} has checked" in "".join(found.notes)

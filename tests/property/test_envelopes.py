@@ -27,6 +27,7 @@ from tmmu.core.columns import column
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
@@ -41,14 +42,14 @@ def test_a_size_is_what_it_is_at_every_shape(case: Dynamic) -> None:
         path = Path(folder, "model.onnx")
         path.write_bytes(case.model.SerializeToString())
         try:
-            model = import_onnx(path, ranges=case.ranges)
+            model = import_onnx(path, Bindings(ranges=case.ranges))
         except TmmuError as error:
             event(f"refused: {error.code_id}")
             assume(False)
-        open_sizes = resolve(path, ranges=case.ranges).sizes
+        open_sizes = resolve(path, Bindings(ranges=case.ranges)).sizes
         largest: dict[str, int] = {}
         for shape in shapes_of(case.ranges):
-            concrete = resolve(path, dims=shape).sizes
+            concrete = resolve(path, Bindings(dims=shape)).sizes
             assert concrete.keys() == open_sizes.keys()
             for name, (dims, dtype) in open_sizes.items():
                 assert concrete[name] == (tuple(evaluate(dim, shape) for dim in dims), dtype), (name, shape, dims)
@@ -65,7 +66,7 @@ def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: D
         path = Path(folder, "model.onnx")
         path.write_bytes(case.model.SerializeToString())
         try:
-            model = import_onnx(path, ranges=case.ranges)
+            model = import_onnx(path, Bindings(ranges=case.ranges))
         except TmmuError:
             assume(False)
         plan = plan_memory(
@@ -95,7 +96,7 @@ def test_a_size_that_some_shape_exceeds_is_refuted_at_a_shape(case: Dynamic, dat
         path = Path(folder, "model.onnx")
         path.write_bytes(case.model.SerializeToString())
         try:
-            model = import_onnx(path, ranges=case.ranges)
+            model = import_onnx(path, Bindings(ranges=case.ranges))
         except TmmuError:
             assume(False)
     plan = plan_memory(model).plan

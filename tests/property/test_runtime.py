@@ -24,6 +24,7 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.ledger import Ledger, of_steps
@@ -113,7 +114,7 @@ def test_two_runs_leave_the_same_records(model: Model, config: tuple[ArenaConfig
     left = []
     for _ in range(2):
         trace, ledger = Trace(), Ledger()
-        with apply_plan(made, trace=trace, ledger=ledger, hash_contents=True) as execution:
+        with apply_plan(made, records=RunRecords(trace=trace, ledger=ledger, hash_contents=True)) as execution:
             run(execution, 2)
             records = trace.end()
             left.append((untimed(records), ledger.records, execution.state))
@@ -167,7 +168,7 @@ def files() -> tuple[bytes, bytes, bytes]:
     """A trace, a journal and a checkpoint."""
     trace = Trace()
     with tempfile.TemporaryDirectory() as folder:
-        with apply_plan(PLAN, trace=trace, journal=Path(folder) / "j") as execution:
+        with apply_plan(PLAN, records=RunRecords(trace=trace, journal=Path(folder) / "j")) as execution:
             run(execution, 3)
             saved = checkpoint.encode(PLAN, execution.state, execution.memory)
         return b"".join(map(canonical.encode, trace.end())), (Path(folder) / "j").read_bytes(), saved

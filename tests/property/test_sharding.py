@@ -27,7 +27,7 @@ from tests.support.loop_notation import of_planner, of_verifier
 from tests.support.mesh_run import Machine, Mesh, alone, part_of
 from tests.support.meshes import Example, examples, specs, trained
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model, Role
+from tmmu.core.vocabulary import Bindings, Model, Role
 from tmmu.ir import files
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
@@ -124,7 +124,9 @@ def prove_all(model: Model, spec: dict[str, Any], mode: str) -> None:
         prepared = prepare(model, mode, DEFAULT)
         paths = plans_of(prepared, spec, mode, folder)
         options = Options(
-            model=str(folder / "model.ir.cbor"), donated=frozenset(model.bindings.donated), require=("ranks",)
+            model=str(folder / "model.ir.cbor"),
+            bindings=Bindings(donated=model.bindings.donated),
+            require=("ranks",),
         )
         members = []
         for path in paths:

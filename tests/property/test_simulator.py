@@ -32,6 +32,7 @@ from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
@@ -78,7 +79,7 @@ def test_two_recorded_runs_of_a_plan_have_the_same_trace(
     left = []
     for sanitize in (False, True):
         trace = Trace()
-        with apply_plan(plan, trace=trace) as execution:
+        with apply_plan(plan, records=RunRecords(trace=trace)) as execution:
             batches = Batches(program, execution, sanitize=sanitize)
             assert all(batches.run(HashKernels(program, seed + k)).identical for k in range(2))
         left.append(trace.end())

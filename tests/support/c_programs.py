@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.mico import generate
 from tmmu.planner import PlanOptions, plan_memory
@@ -63,7 +64,7 @@ def weighted(model: onnx.ModelProto, seed: int = 1) -> onnx.ModelProto:
 def planned(path: Path, layout: str = "packed", **bound: Any) -> Plan:
     """The plan of a model file."""
     donated = bound.pop("donated", ())
-    model = import_onnx(str(path), **bound)
+    model = import_onnx(str(path), Bindings(**bound))
     if donated:
         names = tuple(model.tensors[t].name for t in model.inputs) if donated == "all" else donated
         model = _donating(model, names)

@@ -27,6 +27,7 @@ from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
+from tmmu.runtime.recording import RunRecords
 
 WRITERS = {
     ("canonical.py", "written_atomically"),
@@ -60,7 +61,7 @@ def acknowledge(folder: Path, text: str) -> None:
 
 def commits(folder: Path) -> None:
     """Two more commits in the journal that is there, or the first two of a new one."""
-    with apply_plan(plan(), journal=folder / "journal") as execution:
+    with apply_plan(plan(), records=RunRecords(journal=folder / "journal")) as execution:
         acknowledge(folder, execution.state.state_hash.hex())
         batch(execution, 3)
         acknowledge(folder, execution.state.state_hash.hex())

@@ -12,6 +12,7 @@ from tmmu.plans.replan import ReplanRecord
 from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.trace import Trace
 
 
@@ -33,7 +34,7 @@ def untimed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def full() -> list[dict[str, Any]]:
     """A trace with a record of every kind."""
     trace = Trace()
-    with apply_plan(plan(), trace=trace, hash_contents=True) as execution:
+    with apply_plan(plan(), records=RunRecords(trace=trace, hash_contents=True)) as execution:
         execution.begin()
         execution.record_value("x", "given", execution.memory.tensor(execution.tensor_map.row("x")))
         commit_execution(execution)

@@ -27,7 +27,7 @@ from typing import Any
 
 from tests.support.second_trace import COMPLETED
 from tests.support.text_models import text_model
-from tmmu.core.vocabulary import PRESETS, Model
+from tmmu.core.vocabulary import PRESETS, Bindings, Model
 from tmmu.examples import write
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import files, order
@@ -102,7 +102,7 @@ def graph(name: str) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.ir.cbor" if name == "llama-8b" else f"{name}.onnx")
         write(name, path)
-        found = files.load(path) if name == "llama-8b" else import_onnx(path, dims=EXAMPLES[name])
+        found = files.load(path) if name == "llama-8b" else import_onnx(path, Bindings(dims=EXAMPLES[name]))
     return order.stable_topological(found)
 
 
@@ -140,7 +140,7 @@ def packed(found: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         {
             "header": {key: value for key, value in header.items() if key not in VARYING},
             "seeds": [[*(trace[0][key] for key in VARYING), trace[-1]["trace_final_hash"]] for trace in found],
-            "tensors": [_row(**record) for record in tensors],
+            "tensors": [_row(record) for record in tensors],
             "summary": summary,
         }
     )
@@ -158,11 +158,13 @@ def unpacked(entry: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
     return [*records, {"kind": "end", "records": len(records), **COMPLETED, "trace_final_hash": last}]
 
 
-def _row(
-    kind: str, tensor_id: str, arena: str, logical_slot: int, logical_address: list[Any], size: int,
-    live_range: list[int], bytes: int, generation: int,
-) -> list[Any]:  # fmt: skip
-    return [tensor_id, *logical_address, logical_slot, size, *live_range, bytes, generation]
+def _row(record: Mapping[str, Any]) -> list[Any]:
+    row = [
+        record["tensor_id"], *record["logical_address"], record["logical_slot"], record["size"], *record["live_range"],
+        record["bytes"], record["generation"],
+    ]  # fmt: skip
+    assert _tensor(row) == record  # nothing else is in it
+    return row
 
 
 def _tensor(row: Sequence[Any]) -> dict[str, Any]:

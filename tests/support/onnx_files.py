@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings
 from tmmu.onnx import Resolved, resolve
 
 LIGHT = sorted(Path(os.path.dirname(onnx.__file__), "backend", "test", "data", "light").glob("light_*.onnx"))
@@ -65,14 +66,14 @@ def written(folder: Path, model: onnx.ModelProto | bytes) -> str:
 
 def resolved(folder: Path, model: onnx.ModelProto | str, **bindings: Any) -> Resolved:
     """The sizes of a model that is given as itself or as text."""
-    return resolve(written(folder, model_of(model) if isinstance(model, str) else model), **bindings)
+    return resolve(written(folder, model_of(model) if isinstance(model, str) else model), Bindings(**bindings))
 
 
 def refusal(folder: Path, model: onnx.ModelProto | bytes | str, **bindings: Any) -> TmmuError:
     """The error with which a model is refused; it is one line that names the file, the place and a fix."""
     path = written(folder, model_of(model) if isinstance(model, str) else model)
     with pytest.raises(TmmuError) as caught:
-        resolve(path, **bindings)
+        resolve(path, Bindings(**bindings))
     error = caught.value
     assert (error.file, bool(error.place), bool(error.fix)) == (path, True, True)
     assert "\n" not in str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.safepoint import exchange
 
@@ -63,7 +65,7 @@ def batch(execution: Execution) -> None:
 
 def run(log: EventLog, kept: Path, batches: int) -> None:
     """Plan, apply, run, and write a checkpoint in the middle."""
-    with apply_plan(plan(log), events=log) as execution:
+    with apply_plan(plan(log), records=RunRecords(events=log)) as execution:
         for number in range(batches):
             batch(execution)
             if number == 0:
@@ -72,7 +74,7 @@ def run(log: EventLog, kept: Path, batches: int) -> None:
 
 def go_on(log: EventLog, kept: Path) -> None:
     """Go on from the checkpoint with one batch and the next checkpoint."""
-    with checkpoint.restore(kept, events=log) as execution:
+    with checkpoint.restore(kept, records=RunRecords(events=log)) as execution:
         batch(execution)
         checkpoint.save(execution, kept)
 
@@ -105,16 +107,16 @@ def whole_run(folder: Path) -> Path:
 
 def refusals(folder: Path) -> Path:
     """One ledger: over budget, then a buffer that is too small, then a journal that cannot be, then all is well."""
-    log, ledger, made = EventLog(folder / "refusals.events"), Ledger(), plan()
+    records, made = RunRecords(events=EventLog(folder / "refusals.events"), ledger=Ledger()), plan()
     refused: list[dict[str, Any]] = [
         {"memory_bytes_budget": 4096},
         {"base": {"activations": np.zeros(8, np.uint8)}},
-        {"journal": folder / "none" / "journal"},
+        {"records": replace(records, journal=folder / "none" / "journal")},
     ]
     for given in refused:
         with pytest.raises(TmmuError):
-            apply_plan(made, events=log, ledger=ledger, **given)
-    with apply_plan(made, events=log, ledger=ledger, memory_bytes_budget=8192) as execution:
+            apply_plan(made, **{"records": records, **given})
+    with apply_plan(made, records=records, memory_bytes_budget=8192) as execution:
         batch(execution)
     return folder / "refusals.events"
 
@@ -123,7 +125,7 @@ def replanned(folder: Path) -> Path:
     """A plan that gives way to another, after one that cannot be had; saved, restored, and replanned once more."""
     path, kept = folder / "replanned.events", folder / "kept"
     log = EventLog(path)
-    execution = apply_plan(plan(), events=log)
+    execution = apply_plan(plan(), records=RunRecords(events=log))
     batch(execution)
     with pytest.raises(TmmuError):
         exchange(execution, plan(size=256), "a larger shape", memory_bytes_budget=4096)
@@ -134,7 +136,7 @@ def replanned(folder: Path) -> Path:
     batch(execution)
     checkpoint.save(execution, kept)
     batch(execution)
-    restored = checkpoint.restore(kept, events=EventLog(path))
+    restored = checkpoint.restore(kept, records=RunRecords(events=EventLog(path)))
     with exchange(restored, plan(size=1024), "a larger shape") as wider:
         batch(wider)
         checkpoint.save(wider, kept)
@@ -164,7 +166,7 @@ def random_plans(folder: Path, numbers: range) -> Path:
     log = EventLog(folder / "random.events")
     for number in numbers:
         made = plan_memory(numbered(number), observer=log).plan
-        with apply_plan(made, events=log) as execution:
+        with apply_plan(made, records=RunRecords(events=log)) as execution:
             for _ in range(2):
                 batch(execution)
     return folder / "random.events"

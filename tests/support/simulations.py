@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import order
 from tmmu.onnx import resolve
@@ -40,11 +41,11 @@ class Simulated:
     ) -> None:
         path = folder / "model.onnx"
         path.write_bytes(model.SerializeToString())
-        bound = bindings or {}
-        graph = order.stable_topological(import_onnx(path, **bound))
+        bound = Bindings(**(bindings or {}))
+        graph = order.stable_topological(import_onnx(path, bound))
         self.plan = plan or plan_memory(graph, options=PlanOptions(**options)).plan
         program = PlanProgram(self.plan)
-        source = OnnxModel(resolve(path, **bound))
+        source = OnnxModel(resolve(path, bound))
         source.bind(program)
         kernels = OnnxKernels(program, source, inputs, seed, make)
         self.report: SimulationReport = simulate(program, kernels, sanitize=sanitize)

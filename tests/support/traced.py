@@ -10,7 +10,7 @@ from proofs.verify.entry import run as verify_plan
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu.cli.entry import run as command
-from tmmu.core.vocabulary import Model, Role
+from tmmu.core.vocabulary import Bindings, Model, Role
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
@@ -52,7 +52,9 @@ def proved(model: Model, folder: Path, mode: str = "backward") -> None:
         plan = plan_memory(prepare(loaded, mode, DEFAULT), options=PlanOptions(mode=mode, layout=layout)).plan
         file.save(plan, folder / "p.cbor")
         donated = frozenset(model.bindings.donated)
-        verdict = verify(str(folder / "p.cbor"), Options(model=str(folder / "m.ir.cbor"), donated=donated))
+        verdict = verify(
+            str(folder / "p.cbor"), Options(model=str(folder / "m.ir.cbor"), bindings=Bindings(donated=tuple(donated)))
+        )
         assert verdict.verdict == "PROVED", verdict
 
 

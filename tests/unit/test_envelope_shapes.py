@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tmmu.core.dims.expressions import show
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.onnx import rules
 from tmmu.onnx.resolution import corners
@@ -121,7 +122,7 @@ def test_a_cache_is_planned_for_the_smallest_sequence(tmp_path: Path) -> None:
     """`cache[seq:1024]` shrinks as the sequence grows."""
     text = """main (float[seq, 8] x, float[1024, 8] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {1024}> {
         n = Shape <end = 1> (x) tail = Slice (cache, n, end, zero) y = Relu (x) }"""
-    model = import_onnx(written(tmp_path, model_of(text)), ranges={"seq": (24, 1024)})
+    model = import_onnx(written(tmp_path, model_of(text)), Bindings(ranges={"seq": (24, 1024)}))
     sizes = {tensor.name: tensor.bytes for tensor in model.tensors}
     assert sizes["tail"] == 32 * (1024 - 24)
     assert sizes["y"] == 32 * 1024

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from tmmu.core.flags import Folder, dims, existing, parse_pairs, shapes, sizes
+from tmmu.core.flags import Folder, bindings_of, dims, existing, gathered, parse_pairs, shapes, sizes
+from tmmu.core.vocabulary import Bindings
 
 LARGEST = (1 << 64) - 1
 
@@ -99,3 +102,63 @@ def test_a_range_that_ends_before_it_begins_or_has_other_than_two_ends_is_refuse
 def test_a_shape_is_sizes_with_x_between_them_and_a_scalar_has_none() -> None:
     found = shapes({"x": "1x3X640", "y": "7", "z": "scalar"}, {})[0]
     assert found == {"x": (1, 3, 640), "y": (7,), "z": ()}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a command of the tests is given of two options."""
+
+    size: int
+    name: str = "nothing"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The same, and one more."""
+
+    part: Part
+    loud: bool
+
+
+def test_options_that_belong_together_come_as_one_object_in_the_order_of_the_help_text() -> None:
+    """A group may have options of its own, or take those that are declared above, and be a part of another group."""
+    taken: list[tuple[Any, ...]] = []
+
+    @click.command()
+    @click.option("--other")
+    @gathered("part", Part, click.option("--size", type=int), click.option("--name", default="n"))
+    @click.option("--loud", is_flag=True)
+    @gathered("whole", Whole)
+    def command(other: str | None, whole: Whole) -> None:
+        taken.append((other, whole))
+
+    runner = CliRunner()
+    assert runner.invoke(command, ["--loud", "--size", "4"]).exit_code == 0
+    assert taken == [(None, Whole(Part(4, "n"), True))]
+    text = runner.invoke(command, ["--help"]).output
+    assert sorted(["--other", "--size", "--name", "--loud"], key=text.index) == [
+        "--other",
+        "--size",
+        "--name",
+        "--loud",
+    ]
+
+
+def test_an_option_of_no_group_is_not_dropped() -> None:
+    """One that is misspelt in a group, which has a default for it, reaches the command, and that does not know it."""
+
+    @click.command()
+    @gathered("part", Part, click.option("--size", type=int), click.option("--nam"))
+    def command(part: Part) -> None:
+        raise AssertionError(part)
+
+    with pytest.raises(TypeError, match="nam"):
+        command.main(["--size", "1"], standalone_mode=False)
+
+
+def test_bindings_are_read_from_the_words_of_all_their_flags() -> None:
+    found = bindings_of({"n": "4", "h": "8..16:4"}, {"x": "1x3"}, {"y": "40"}, {"r": "1"}, ("x", "w*"), True)
+    assert found == Bindings(
+        dims={"n": 4}, shapes={"x": (1, 3)}, values={"r": "1"}, donated=("x", "w*"), trust_shapes=True,
+        ranges={"h/4": (2, 4)}, stated={"y": "bytes:40"}, steps=dims({"h": "8..16:4"})[2],
+    )  # fmt: skip

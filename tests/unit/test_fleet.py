@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from proofs.verify.fleet.schedule import Fleet
 from proofs.verify.fleet.words import PlanWords
 from proofs.verify.fleet.worker import Judged, Task
 from proofs.verify.judge import verify
-from proofs.verify.options import Options
+from proofs.verify.options import Options, Solving
 from proofs.verify.sources import Answers
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict
 from tests.support.sharded import LAYERS, plans
@@ -262,20 +262,39 @@ def test_what_is_open_or_no_plan_is_not_kept(folder: Path, monkeypatch: pytest.M
 
 
 OTHER: dict[str, Any] = {
-    "dims": {"n": 2}, "shapes": {"x": (1,)}, "values": {"r": "1"}, "donated": frozenset({"x"}), "trust_shapes": True,
-    "require": ("model",), "timeout": 5.0, "definition_limit": 3, "solvers": ("cvc5",), "ranges": {"n": (1, 2)},
-    "mode": "forward", "arenas": Configuration((), "tiered"), "capacity": 7, "stated": {"y": "bytes:1"},
-    "steps": {"n": (1, 2)}, "optimum": "proofs", "fixed": {"x": 64},
+    "bindings.dims": {"n": 2}, "bindings.shapes": {"x": (1,)}, "bindings.values": {"r": "1"},
+    "bindings.defaults": {"d": "1"}, "bindings.donated": ("x",), "bindings.trust_shapes": True,
+    "bindings.ranges": {"n": (1, 2)}, "bindings.stated": {"y": "bytes:1"}, "bindings.steps": {"n": (1, 2)},
+    "require": ("model",), "mode": "forward", "arenas": Configuration((), "tiered"), "fixed": {"x": 64}, "capacity": 7,
+    "solving.solvers": ("cvc5",), "solving.timeout": 5.0, "solving.definition_limit": 3, "folders.optimum": "proofs",
 }  # fmt: skip
 """Another value of each option that a verdict depends on."""
+OTHERWISE: dict[str, Any] = {"solving.workers": 3, "folders.smt2": "out", "folders.coq": "out"}
+"""Another value of each option that no verdict depends on."""
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(Options) if f.name not in results.OTHERWISE])
+def with_other(by: Options, name: str) -> Options:
+    """Return the options with another value of one."""
+    part, _, inner = name.rpartition(".")
+    value = (OTHER | OTHERWISE)[name]
+    return replace(by, **{part: replace(getattr(by, part), **{inner: value})} if part else {inner: value})
+
+
+def test_each_option_but_the_model_is_one_that_a_verdict_depends_on_or_does_not() -> None:
+    by = Options()
+    groups = [f.name for f in fields(by) if is_dataclass(getattr(by, f.name))]
+    names = [f.name for f in fields(by) if f.name not in groups]
+    names += [f"{group}.{f.name}" for group in groups for f in fields(getattr(by, group))]
+    assert sorted(names) == sorted(["model", *OTHER, *OTHERWISE])
+
+
+@pytest.mark.parametrize("name", [*OTHER, *OTHERWISE])
 def test_a_kept_verdict_is_of_one_set_of_options(folder: Path, name: str) -> None:
-    path, model = paths(folder)[0], "digest"
-    other = replace(options(folder), **{name: OTHER[name]})
-    assert results.key(path, options(folder), model) == results.key(path, options(folder), model)
-    assert results.key(path, other, model) != results.key(path, options(folder), model)
+    path, by = paths(folder)[0], options(folder)
+    other = with_other(by, name)
+    assert other != by
+    assert results.key(path, by, "digest") == results.key(path, by, "digest")
+    assert (results.key(path, other, "digest") != results.key(path, by, "digest")) == (name in OTHER)
 
 
 def test_a_kept_verdict_is_of_the_same_files_names_and_versions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +375,7 @@ def test_a_forged_record_is_never_taken_in_silence(folder: Path, monkeypatch: py
     monkeypatch.setattr(pools, "Processes", lambda _: Here())
     wrong = folder / "0.plan.cbor"
     file.save(changed(file.load(wrong).plan, "tensors", "a", birth=0), wrong)
-    by, line = options(folder, timeout=600), ["--model", str(folder / "model.ir.cbor")]
+    by, line = options(folder, solving=Solving(timeout=600)), ["--model", str(folder / "model.ir.cbor")]
     forged = replace(results.as_read(verify(paths(folder)[1], by)), file=str(wrong))
     key = results.key(str(wrong), by, results.content_of(str(folder / "model.ir.cbor")))
     Results(str(folder / "kept")).keep(key, forged)
@@ -446,7 +465,7 @@ def test_a_model_that_changes_meanwhile_is_not_used(folder: Path) -> None:
 
 def test_answers_are_of_one_command_alone(folder: Path, asked: list[bytes]) -> None:
     judged(folder)
-    judged(folder, by=options(folder, definition_limit=0))
+    judged(folder, by=options(folder, solving=Solving(definition_limit=0)))
     assert len(asked) == 2 * STAGES
 
 

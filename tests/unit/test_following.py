@@ -45,6 +45,7 @@ from tmmu.plans import file
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.trace import Trace
 
 LOGGED = {
@@ -99,7 +100,7 @@ START = b'{"event": "start", "format": "tmmu-events"}\n'
 def test_who_asks_for_events_gets_the_same_plan_and_the_same_records(tmp_path: Path) -> None:
     def ran(events: EventLog | None) -> list[Any]:
         trace, made = Trace(), recorded.plan(events)
-        with apply_plan(made, trace=trace, events=events) as execution:
+        with apply_plan(made, records=RunRecords(trace=trace, events=events)) as execution:
             recorded.batch(execution)
             checkpoint.save(execution, tmp_path / "kept")
             return [file.encode(made), untimed(trace.end()), execution.state, (tmp_path / "kept").read_bytes()]

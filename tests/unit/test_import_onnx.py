@@ -14,14 +14,14 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.support.onnx_files import model_of, written
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Model, Role, Tensor, View
+from tmmu.core.vocabulary import MAIN, Bindings, Model, Role, Tensor, View
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.operators import ELEMENTWISE, VIEWS
 from tmmu.ir.order import stable_topological
 
 
 def imported(folder: Path, model: onnx.ModelProto | str, **bindings: Any) -> Model:
-    return import_onnx(written(folder, model_of(model) if isinstance(model, str) else model), **bindings)
+    return import_onnx(written(folder, model_of(model) if isinstance(model, str) else model), Bindings(**bindings))
 
 
 def names(model: Model, rows: Sequence[int]) -> str:
@@ -321,10 +321,10 @@ def test_bodies_in_bodies_are_numbered_from_the_outside(tmp_path: Path) -> None:
 
 def test_what_is_donated_is_given_by_the_caller(tmp_path: Path) -> None:
     """spec: T10.7"""
-    assert imported(tmp_path, PLAIN, donate=["x", "w", "x"]).bindings.donated == ("w", "x")
+    assert imported(tmp_path, PLAIN, donated=("x", "w", "x")).bindings.donated == ("w", "x")
     for name in ("a", "nothing", "y"):
         with pytest.raises(TmmuError) as caught:
-            imported(tmp_path, PLAIN, donate=["x", name])
+            imported(tmp_path, PLAIN, donated=("x", name))
         assert (caught.value.code_id, caught.value.place) == ("INVALID_BINDING", f"--donate {name}")
         assert "name one of bias, h, w, x" in str(caught.value)
         assert caught.value.file == str(tmp_path / "model.onnx")
@@ -335,7 +335,7 @@ def test_a_sparse_weight_is_a_parameter_and_may_be_donated(tmp_path: Path) -> No
     values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
     at = helper.make_tensor("w_at", TensorProto.INT64, [1], [3])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, at, [8, 4]))
-    found = imported(tmp_path, model, donate=["w"])
+    found = imported(tmp_path, model, donated=("w",))
     assert (tensor(found, "w").role, tensor(found, "w").bytes) == (Role.PARAMETER, 128)
 
 

@@ -25,7 +25,7 @@ from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.command import command
 from proofs.verify.judge import judge
-from proofs.verify.options import Options
+from proofs.verify.options import Options, ProofFolders
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
@@ -256,7 +256,7 @@ def test_where_the_theorem_does_not_reach_the_kernel_is_not_asked(
     path = playing(tmp_path, "exit 3")
     monkeypatch.setattr(installed, "program", lambda: path)
     monkeypatch.setattr(installed, "theory", lambda: tmp_path)
-    options = Options(coq=str(tmp_path / "coq"))
+    options = Options(folders=ProofFolders(coq=str(tmp_path / "coq")))
     verdict = judge("p", file.decode(file.encode(exclusive.inner_arms_write())), options)
     assert (verdict.verdict, verdict.kernel["answer"]) == ("PROVED", NOT_ASKED)
     assert exclusive.INNER in verdict.not_looked_at["kernel"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
-from importlib.resources import files
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,9 +17,15 @@ import numpy as np
 import pytest
 
 import tmmu
+from proofs.verify.judge import judge_against
+from proofs.verify.options import Options
 from tmmu.cli.entry import run
+from tmmu.core import canonical
+from tmmu.ir import files
 from tmmu.plans import file
 from tmmu.report.notebook import MOST
+
+PAGE = Path(__file__).resolve().parents[2] / "spec/library.md"
 
 
 def layer() -> tmmu.Graph:
@@ -38,19 +47,38 @@ def test_the_library_and_the_command_make_the_same_bytes(model: Path, tmp_path: 
     """spec: LIB1.1, LIB1.3"""
     bound = {"batch": 1, "seq": 16}
     flags = [part for name, size in bound.items() for part in ("--dim", f"{name}={size}")]
-    for extra, options in (
+    of_planner = tmmu.PlannerOptions
+    arenas = tmp_path / "arenas.toml"
+    roles = ["input", "parameter", "activation", "gradient", "optimizer", "scratch"]
+    arenas.write_text(f"[arenas.all]\nroles = {roles}\nalignment = 512\n")
+    extras: list[tuple[list[str], dict[str, Any]]] = [
         ([], {}),
-        (["--layout", "slots", "--seed", "7"], {"layout": "slots", "seed": 7}),
-        (["--order", "memory"], {"order": "memory"}),
-        (["--mode", "backward"], {"mode": "backward"}),
-    ):
+        (["--layout", "slots", "--seed", "7", "--order", "memory"],
+         {"options": of_planner(layout="slots", seed=7, order="memory")}),
+        (["--mode", "backward", "--preset", "remat_enabled", "--budget", "1GiB"],
+         {"mode": "backward", "options": of_planner(preset="remat_enabled", budget=1 << 30)}),
+        (["--arenas", str(arenas), "--replan-policy", "replan_at_safepoint", "--effort", "1000"],
+         {"options": of_planner(arenas=arenas, replan_policy="replan_at_safepoint", effort=1000)}),
+    ]  # fmt: skip
+    for extra, given in extras:
         assert run(["plan", str(model), *flags, *extra, "-o", str(tmp_path / "a.cbor")]) == 0
-        tmmu.plan(model, bound, **options).save(tmp_path / "b.cbor")
+        tmmu.plan(model, bound, **given).save(tmp_path / "b.cbor")
         assert (tmp_path / "a.cbor").read_bytes() == (tmp_path / "b.cbor").read_bytes()
     flags[-1] = "seq=4..16"
     assert run(["plan", str(model), *flags, "-o", str(tmp_path / "a.cbor")]) == 0
     tmmu.save(tmmu.plan(str(model), {"batch": 1, "seq": (4, 16)}), tmp_path / "b.cbor")
     assert (tmp_path / "a.cbor").read_bytes() == (tmp_path / "b.cbor").read_bytes()
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["example", "gpt2", "-o", "gpt2.onnx"]) == 0
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, "spec/library.md", "exec"), names)
+    assert Path("gpt2.plan.cbor").exists()
 
 
 def test_each_tensor_is_where_the_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +122,7 @@ def test_lifetimes_alone_are_loaded_and_verified(tmp_path: Path) -> None:
 
 
 def test_a_wrong_plan_has_a_witness_and_raises(tmp_path: Path) -> None:
-    """spec: LIB1.3, LIB2.1, LIB2.2"""
+    """spec: LIB1.3, LIB2.1, LIB2.2, LIB2.4"""
     path = tmp_path / "broken.cbor"
     assert run(["example", "broken/in-place-read-later", "-o", str(path)]) == 0
     result = tmmu.verify(path)
@@ -110,6 +138,7 @@ def test_a_wrong_plan_has_a_witness_and_raises(tmp_path: Path) -> None:
     assert (unknown.proved, unknown.refuted) == (False, False)
     with pytest.raises(tmmu.NotProved, match="UNKNOWN"):
         unknown.raise_unless_proved()
+    assert [bool(tmmu.verify(tmmu.plan(layer()))), bool(result), bool(unknown)] == [True, False, False]
     # A hash that a file states falsely stays in a copy.
     stated = file.decode(tmmu.plan(layer()).encoded())
     forged = tmmu.MemoryPlan(type(stated)(stated.plan, {**stated.hashes, "file_digest": bytes(32)}))
@@ -131,6 +160,35 @@ def test_a_plan_is_compared_with_its_graph(tmp_path: Path) -> None:
     assert tmmu.verify(plan, model=other).refuted
 
 
+def test_a_model_in_memory_is_judged_as_its_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: LIB2.1, LIB3.2"""
+    monkeypatch.chdir(tmp_path)
+    g, other = layer(), tmmu.Graph("other")
+    other.output(other.node("Relu", other.input("x", (8, 64)), other.tensor("y", (8, 64))))
+    for graph in (g, other):
+        files.save(graph.model(), f"{graph.name}.ir.cbor")
+    plan = tmmu.plan(g)
+    with monkeypatch.context() as patched:
+        for of, name in ((tempfile, "TemporaryDirectory"), (canonical, "write_atomically"), (files, "save")):
+            patched.delattr(of, name)  # nothing is written for the meanwhile
+        in_memory = [tmmu.verify(plan, model=graph).verdict for graph in (g, other)]
+    in_files = [tmmu.verify(plan, model=f"{graph.name}.ir.cbor").verdict for graph in (g, other)]
+    assert [verdict.verdict for verdict in in_memory] == ["PROVED", "REFUTED"]
+    assert in_memory == in_files
+    assert in_memory[0].line == "PROVED plan.cbor against layer.ir.cbor"
+
+
+def test_a_model_in_memory_that_is_none_is_refused_as_its_file_is(tmp_path: Path) -> None:
+    """What the verifier is given in memory it reads as strictly as a file, and names as one. spec: I1.1"""
+    model, stated = layer().model(), file.decode(tmmu.plan(layer()).encoded())
+    false = replace(model, tensors=(replace(model.tensors[0], bytes=4), *model.tensors[1:]))
+    backwards = replace(model, nodes=model.nodes[::-1])
+    with pytest.raises(tmmu.TmmuError, match=r"layer\.ir\.cbor") as caught:
+        judge_against("p.cbor", stated, false, Options())
+    assert caught.value.code_id == "INVALID_IR_SHAPES"
+    assert judge_against("p.cbor", stated, backwards, Options()).verdict == "PROVED"
+
+
 def test_what_cannot_be_planned_or_verified_is_one_clear_error(model: Path, tmp_path: Path) -> None:
     """spec: LIB2.3"""
     with pytest.raises(tmmu.TmmuError, match="seq") as raised:
@@ -146,8 +204,8 @@ def test_what_cannot_be_planned_or_verified_is_one_clear_error(model: Path, tmp_
             missing(tmp_path / "missing.onnx")
     with pytest.raises(tmmu.TmmuError, match=r"nothing.*INVALID_BINDING"):
         tmmu.verify(tmmu.plan(layer()), donate=["nothing"])
-    with pytest.raises(tmmu.TmmuError, match="layout 'tight' is not known"):
-        tmmu.plan(layer(), layout="tight")
+    with pytest.raises(tmmu.TmmuError, match="unknown layout 'tight'"):
+        tmmu.plan(layer(), options=tmmu.PlannerOptions(layout="tight"))
 
 
 WRONG: list[tuple[str, Callable[[tmmu.Graph], object]]] = [
@@ -156,6 +214,7 @@ WRONG: list[tuple[str, Callable[[tmmu.Graph], object]]] = [
     ("there is no tensor 'q'", lambda g: g.keep_apart("x", "q")),
     ("there is no tensor 'q'", lambda g: g.alias("group", "h", "q")),
     ("there is no tensor 'q'", lambda g: g.tensor("v", (4,), view_of="q")),
+    ("there is no tensor 'q'", lambda g: g.tensor("v", (4,), view_of=("q", 4))),
     ("the name is used twice", lambda g: g.input("x", (1,))),
     ("the name is used twice", lambda g: g.node("Relu", "x", "h")),
     ("is listed twice", lambda g: g.output("y")),
@@ -165,8 +224,8 @@ WRONG: list[tuple[str, Callable[[tmmu.Graph], object]]] = [
     ("element type 'real' is not known", lambda g: g.input("z", (1,), "real")),
     ("role 'guest' is not known", lambda g: g.tensor("z", (1,), role="guest")),
     ("an alignment of 3", lambda g: g.tensor("z", (1,), alignment=3)),
-    ("which has 2048", lambda g: g.tensor("z", (8, 64), view_of="h", offset=4)),
-    ("which has 2048", lambda g: g.tensor("z", (1,), view_of="h", offset=-4)),
+    ("which has 2048", lambda g: g.tensor("z", (8, 64), view_of=("h", 4))),
+    ("which has 2048", lambda g: g.tensor("z", (1,), view_of=("h", -4))),
     ("it writes nothing and has no name", lambda g: g.node("Print", "x", [])),
     ("in place of", lambda g: g.node("Relu", "x", [], name="n", in_place={"y": "x"})),
     ("is changed and not written", lambda g: g.node("Relu", "x", [], name="n", changes="w")),
@@ -219,7 +278,7 @@ def test_an_import_loads_little_and_every_name_is_there() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "True", "True"]
-    assert all(files(name).joinpath("py.typed").is_file() for name in ("tmmu", "proofs"))
+    assert all(resources.files(name).joinpath("py.typed").is_file() for name in ("tmmu", "proofs"))
     assert tmmu.__version__
     with pytest.raises(AttributeError, match="no attribute 'planned'"):
         _ = tmmu.planned
@@ -269,15 +328,17 @@ def test_what_is_no_size_of_a_dimension_is_refused_with_its_name(size: Any, mode
 
 
 @pytest.mark.parametrize(
-    ("options", "place"),
-    [({"require": ["foo"]}, "require"), ({"require": "foo"}, "require"), ({"solver": "foo"}, "solver"),
-     ({"timeout": -1}, "timeout"), ({"workers": 0}, "workers")],
+    ("given", "place"),
+    [({"require": ["foo"]}, "require"), ({"require": "foo"}, "require"),
+     ({"options": tmmu.VerifierOptions(solver="foo")}, "solver"),
+     ({"options": tmmu.VerifierOptions(timeout=-1)}, "timeout"),
+     ({"options": tmmu.VerifierOptions(workers=0)}, "workers")],
 )  # fmt: skip
-def test_an_option_that_there_is_not_is_refused(options: dict[str, Any], place: str) -> None:
+def test_an_option_that_there_is_not_is_refused(given: dict[str, Any], place: str) -> None:
     """spec: LIB2.3"""
     graph = layer()
     with pytest.raises(tmmu.TmmuError) as caught:
-        tmmu.verify(tmmu.plan(graph), model=graph, **options)
+        tmmu.verify(tmmu.plan(graph), model=graph, **given)
     assert (caught.value.code_id, caught.value.place) == ("INVALID_SETTING", place)
     assert tmmu.verify(tmmu.plan(graph), model=graph, require="model").proved
 

@@ -293,7 +293,7 @@ def test_an_opaque_node_shares_nothing_and_its_gradient_reads_everything(tmp_pat
     """spec: V2.4, T3.11, M2.5"""
     nodes = [node("MatMul", "x w", "a"), node("Relu", "a", "b", overload="o"), node("Flatten", "b", "z", overload="o")]
     path = written(tmp_path, nodes, 17, stored(w=(4, 4)), 4, 4)
-    model = import_onnx(path, trust_shapes=True)
+    model = import_onnx(path, Bindings(trust_shapes=True))
     assert [each.opaque for each in model.nodes] == [False, True, True]
     assert [each.in_place for each in model.nodes] == [()] * 3
     assert all(tensor.view is None for tensor in model.tensors)

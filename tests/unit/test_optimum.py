@@ -22,7 +22,7 @@ from proofs.proving.optimum import veripb
 from proofs.proving.optimum.formula import LiveStorage, LowerPlacement, lower_placement, spans_of
 from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
-from proofs.verify.options import Options
+from proofs.verify.options import Options, ProofFolders, Solving
 from tests.support.buffers import model_of
 from tests.support.effort import share
 from tmmu.core.vocabulary import ArenaConfiguration, Role
@@ -232,7 +232,7 @@ def test_only_what_veripb_accepts_is_reported_as_optimal(
         (tmp_path / "veripb").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(obligations, "prove", lambda *_, **__: PROVED)
-    options = Options(optimum=str(tmp_path / "proofs"), timeout=0.5)
+    options = Options(folders=ProofFolders(optimum=str(tmp_path / "proofs")), solving=Solving(timeout=0.5))
     plan = planned(RAGGED)
     assert (plan.usage[0].peak_live_bytes, plan.usage[0].footprint) == (24, 28)
     found = verify(saved(plan, tmp_path), options)
@@ -250,7 +250,7 @@ def test_a_proof_that_is_there_is_checked_as_it_is(tmp_path: Path, monkeypatch: 
     (tmp_path / "veripb").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     path, folder = saved(planned(RAGGED), tmp_path), tmp_path / "proofs"
-    options = Options(optimum=str(folder))
+    options = Options(folders=ProofFolders(optimum=str(folder)))
     assert verify(path, options).claims["buffers"]["footprint_is_optimal"] == "proved"
     (stated,), (proof,) = folder.rglob("*.opb"), folder.rglob("*.pbp")
     formula, text = stated.read_text(), proof.read_text()

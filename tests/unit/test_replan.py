@@ -35,7 +35,7 @@ TOKEN = bytes(range(64))
 
 def model(folder: Path, bindings: Bindings | None = None, text: str = TEXT) -> Model:
     bound = bindings if bindings is not None else Bindings(ranges=RANGES)
-    return import_onnx(written(folder, model_of(text)), dims=bound.dims, ranges=bound.ranges)
+    return import_onnx(written(folder, model_of(text)), Bindings(dims=bound.dims, ranges=bound.ranges))
 
 
 def plan(folder: Path, policy: str = "REPLAN_AT_SAFEPOINT") -> Plan:

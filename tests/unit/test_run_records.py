@@ -28,6 +28,7 @@ from tmmu.plans.sections import Plan
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
 from tmmu.simulator import Batches, HashKernels, PlanProgram
@@ -247,7 +248,9 @@ def test_another_base_address_gives_the_same_chain() -> None:
         whole = np.zeros(plan.usage[2].footprint + (1 << 15), np.uint8)
         buffer = whole[-whole.ctypes.data % (1 << 14) + shift :][: plan.usage[2].footprint]
         trace = Trace()
-        with apply_plan(plan, trace=trace, base={"activations": buffer}, hash_contents=True) as execution:
+        with apply_plan(
+            plan, records=RunRecords(trace=trace, hash_contents=True), base={"activations": buffer}
+        ) as execution:
             batches = Batches(PlanProgram(plan), execution)
             assert batches.run(HashKernels(batches.program)).identical
             bases.add(execution.memory.arena("activations").base % (1 << 14))
@@ -288,7 +291,7 @@ def test_one_byte_that_a_kernel_computes_otherwise_gives_another_chain(folder: P
     states = []
     for name, kernels in (("one", HashKernels), ("two", Flipped)):
         trace = Trace()
-        with apply_plan(chain(), trace=trace) as execution:
+        with apply_plan(chain(), records=RunRecords(trace=trace)) as execution:
             batches = Batches(PlanProgram(chain()), execution)
             assert batches.run(kernels(batches.program)).identical
             states.append(execution.state.state_hash)

@@ -6,23 +6,27 @@ spec: U2.1 to U2.12, U5.7 and U5.8
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tmmu
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.plans import file
 from tmmu.plans.sections import Plan, amended
 from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.handles import Handle, TensorMap, generations
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
@@ -46,6 +50,29 @@ def row(made: Plan, name: str) -> int:
     return made.allocation.tensors.name.list().index(name)
 
 
+# A plan, or what was read from a file.
+
+
+def test_what_is_loaded_is_applied_as_its_plan_is(tmp_path: Path) -> None:
+    """The execution of a loaded plan, or of one that the library made, is that of the record itself."""
+    file.save(plan(), tmp_path / "p.cbor")
+    (tmp_path / "p.plan.txt").write_text(
+        "tmmu-plan-text 1\narena act 512\ntensor x 256 act 0 input\ntensor y 256 act 256 output\nstep s Relu x -> y\n"
+    )
+    with apply_plan(plan()) as own, apply_plan(tmmu.load(tmp_path / "p.cbor")) as loaded:
+        assert loaded.state == own.state
+        assert loaded.tensor_map.row("y") == own.tensor_map.row("y")
+    with apply_plan(tmmu.load(tmp_path / "p.plan.txt")) as of_text:
+        assert of_text.bytes_allocated > 0
+
+
+def test_lifetimes_without_steps_are_not_applied(tmp_path: Path) -> None:
+    path = tmp_path / "buffers.plan.txt"
+    path.write_text("tmmu-plan-text 1\narena a 256\nbuffer x 256 a 0 live 0 1\n")
+    with refused("INVALID_PLAN", "lifetimes without steps"):
+        apply_plan(tmmu.load(path))
+
+
 # All or none.
 
 
@@ -65,13 +92,13 @@ def never(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_over_budget_nothing_is_mapped_and_the_ledger_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     mapped, ledger, trace = never(monkeypatch), Ledger(), Trace()
     with refused("CONTRACT_VIOLATION", "8192 bytes", "budget is 8191"):
-        apply_plan(plan(), memory_bytes_budget=8191, ledger=ledger, trace=trace)
+        apply_plan(plan(), memory_bytes_budget=8191, records=RunRecords(ledger=ledger, trace=trace))
     assert mapped == []
     [failed] = ledger.records
     assert (failed["allocation_failures"], failed["bytes_allocated"], failed["step"]) == (1, 0, None)
     assert [record["kind"] for record in trace.end()] == ["allocation_header", "error", "end"]
     assert trace.records[1]["failure_code"] == "CONTRACT_VIOLATION"
-    with apply_plan(plan(), memory_bytes_budget=8192, ledger=ledger) as execution:
+    with apply_plan(plan(), memory_bytes_budget=8192, records=RunRecords(ledger=ledger)) as execution:
         assert execution.bytes_allocated == 8192
     assert mapped == ["small"]
     assert (ledger.records[1]["allocation_failures"], ledger.records[1]["bytes_allocated"]) == (1, 8192)
@@ -380,7 +407,7 @@ def test_the_ledger_has_a_record_for_each_step_and_is_the_same_in_every_run() ->
 
     def run() -> list[dict[str, Any]]:
         ledger = Ledger()
-        with apply_plan(made, ledger=ledger) as execution:
+        with apply_plan(made, records=RunRecords(ledger=ledger)) as execution:
             execution.begin()
             for step in range(len(made.allocation.steps)):
                 execution.step(step)

@@ -31,6 +31,7 @@ from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import JournalState, genesis
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import metrics
 
 LAYOUTS = ("packed", "slots", "pools", "hashed")
@@ -44,9 +45,9 @@ def plan(layout: str = "packed", token: bytes | None = None) -> Plan:
     return plan_memory(model, options=PlanOptions(layout=layout, replay_token=token, address_token=address_token)).plan
 
 
-def worked(made: Plan, **more: Any) -> Execution:
-    """An execution with a batch behind it, and something in every byte."""
-    execution = apply_plan(made, **more)
+def worked(made: Plan, **recorded: Any) -> Execution:
+    """Return an execution with a batch behind it, and something in every byte."""
+    execution = apply_plan(made, records=RunRecords(**recorded))
     execution.begin()
     generator = np.random.default_rng(7)
     for arena in execution.memory.arenas:
@@ -123,7 +124,7 @@ def test_two_restored_runs_have_one_state(tmp_path: Path) -> None:
         checkpoint.save(execution, tmp_path / "c")
 
     def run() -> Any:
-        with checkpoint.restore(tmp_path / "c", hash_contents=True) as restored:
+        with checkpoint.restore(tmp_path / "c", records=RunRecords(hash_contents=True)) as restored:
             restored.begin()
             return commit_execution(restored)
 
@@ -141,11 +142,11 @@ def test_a_journal_must_end_with_the_checkpoints_state(tmp_path: Path) -> None:
     with worked(plan(), journal=tmp_path / "j") as execution:
         checkpoint.save(execution, tmp_path / "c")
         old = execution.state
-    with checkpoint.restore(tmp_path / "c", journal=tmp_path / "j") as restored:
+    with checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "j")) as restored:
         assert restored.state.batches == old.batches + 1
     with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
-        checkpoint.restore(tmp_path / "c", journal=tmp_path / "j")
-    with checkpoint.restore(tmp_path / "c", journal=tmp_path / "new") as restored:
+        checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "j"))
+    with checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "new")) as restored:
         assert restored.state.batches == old.batches + 1
 
 
@@ -198,7 +199,7 @@ def test_other_bytes_or_another_state_than_were_sealed_are_refused(tmp_path: Pat
     (tmp_path / "c").write_bytes(sealed(value | {"memory": memory, "commit": made, "state_hash": made["state_hash"]}))
     assert checkpoint.load(tmp_path / "c").is_covered
     with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
-        checkpoint.restore(tmp_path / "c", journal=tmp_path / "j")
+        checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "j"))
 
 
 def test_bytes_that_the_state_does_not_cover_are_reported(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.journal import MARK, MARK_END, Journal, JournalState, genesis
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.trace import Trace
 
 
@@ -56,7 +57,7 @@ def batch(execution: Execution, value: int = 1) -> JournalState:
 
 def test_a_state_hash_is_the_commitment_of_the_record_and_chains_the_states() -> None:
     made, trace = plan(), Trace()
-    with apply_plan(made, trace=trace) as execution:
+    with apply_plan(made, records=RunRecords(trace=trace)) as execution:
         batch(execution)
         batch(execution)
     commits = [record for record in trace.records if record["kind"] == "commit"]
@@ -72,7 +73,7 @@ def test_a_state_hash_is_the_commitment_of_the_record_and_chains_the_states() ->
 
 def test_the_state_is_the_same_in_every_run_and_another_for_another_plan_or_content() -> None:
     def run(made: Plan, value: int, contents: bool) -> JournalState:
-        with apply_plan(made, hash_contents=contents) as execution:
+        with apply_plan(made, records=RunRecords(hash_contents=contents)) as execution:
             return batch(execution, value)
 
     assert run(plan(), 1, True) == run(plan(), 1, True)
@@ -83,7 +84,7 @@ def test_the_state_is_the_same_in_every_run_and_another_for_another_plan_or_cont
 
 def test_a_commit_without_a_batch_changes_nothing(tmp_path: Path) -> None:
     trace = Trace()
-    with apply_plan(plan(), trace=trace, journal=tmp_path / "j") as execution:
+    with apply_plan(plan(), records=RunRecords(trace=trace, journal=tmp_path / "j")) as execution:
         state, size, records = execution.state, (tmp_path / "j").stat().st_size, len(trace.records)
         for _ in range(3):
             assert commit_execution(execution) == state
@@ -117,7 +118,7 @@ def test_where_an_operation_fails_nothing_is_sealed_and_the_commit_can_be_made_a
             raise broken[0]
         done.append("written")
 
-    with apply_plan(plan(), journal=tmp_path / "j") as execution:
+    with apply_plan(plan(), records=RunRecords(journal=tmp_path / "j")) as execution:
         state, size = execution.state, (tmp_path / "j").stat().st_size
         execution.begin()
         execution.enqueue("parameters", lambda: done.append("first"))
@@ -156,12 +157,12 @@ def test_what_a_batch_writes_is_visible_once_it_is_committed() -> None:
 
 def test_a_journal_goes_on_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    with apply_plan(plan(), journal=path) as execution:
+    with apply_plan(plan(), records=RunRecords(journal=path)) as execution:
         state = batch(execution)
     with Journal.open(path, hash_of(0)) as journal:
         assert journal.state == state == JournalState(2, state.state_hash)
     assert journals.load(path, hash_of(0)) == state
-    with apply_plan(plan(), journal=path) as execution:
+    with apply_plan(plan(), records=RunRecords(journal=path)) as execution:
         assert execution.state.batches == 3
         assert batch(execution).batches == 4
     records = sequence.read(path)
@@ -170,17 +171,20 @@ def test_a_journal_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time_has_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    with apply_plan(plan(), journal=path), refused("TMMU_ALLOCATION_FAILURE", "another process has it open"):
-        apply_plan(plan(), journal=path)
-    apply_plan(plan(), journal=path).close()
+    with (
+        apply_plan(plan(), records=RunRecords(journal=path)),
+        refused("TMMU_ALLOCATION_FAILURE", "another process has it open"),
+    ):
+        apply_plan(plan(), records=RunRecords(journal=path))
+    apply_plan(plan(), records=RunRecords(journal=path)).close()
 
 
 def test_a_journal_of_another_plan_or_state_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    apply_plan(plan(), journal=path).close()
+    apply_plan(plan(), records=RunRecords(journal=path)).close()
     before = path.read_bytes()
     with refused("REPLAY_DIVERGENCE", str(path), "another plan"):
-        apply_plan(plan(1), journal=path)
+        apply_plan(plan(1), records=RunRecords(journal=path))
     with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
         Journal.open(path, hash_of(0), genesis(hash_of(0)))
     assert path.read_bytes() == before
@@ -188,13 +192,13 @@ def test_a_journal_of_another_plan_or_state_is_refused(tmp_path: Path) -> None:
 
 def test_a_journal_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     with refused("TMMU_ALLOCATION_FAILURE", "cannot be opened"):
-        apply_plan(plan(), journal=tmp_path)
+        apply_plan(plan(), records=RunRecords(journal=tmp_path))
     with refused("TMMU_ALLOCATION_FAILURE", "cannot be opened"):
-        apply_plan(plan(), journal=tmp_path / "no" / "j")
+        apply_plan(plan(), records=RunRecords(journal=tmp_path / "no" / "j"))
 
 
 def test_a_closed_journal_takes_no_commit(tmp_path: Path) -> None:
-    execution = apply_plan(plan(), journal=tmp_path / "j")
+    execution = apply_plan(plan(), records=RunRecords(journal=tmp_path / "j"))
     execution.close()
     execution.begin()
     with refused("TMMU_ALLOCATION_FAILURE", "closed"):
@@ -208,7 +212,7 @@ def test_where_the_disk_fails_the_old_state_stands(tmp_path: Path, monkeypatch: 
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "j"
-    execution = apply_plan(plan(), journal=path)
+    execution = apply_plan(plan(), records=RunRecords(journal=path))
     state = execution.state
     execution.begin()
     with monkeypatch.context() as patched:
@@ -224,7 +228,7 @@ def test_where_the_disk_fails_the_old_state_stands(tmp_path: Path, monkeypatch: 
 def test_a_commit_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     pwrite, fsync = os.pwrite, os.fsync
-    with apply_plan(plan(), journal=tmp_path / "j") as execution:
+    with apply_plan(plan(), records=RunRecords(journal=tmp_path / "j")) as execution:
         execution.begin()
         monkeypatch.setattr(os, "pwrite", lambda *given: (calls.append("write"), pwrite(*given))[1])
         monkeypatch.setattr(os, "fsync", lambda f: (calls.append(f"sync at {execution.state.batches}"), fsync(f))[1])
@@ -235,14 +239,14 @@ def test_a_commit_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest
 def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pwrite = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda f, data, at: pwrite(f, data[: max(1, len(data) // 2)], at))
-    with apply_plan(plan(), journal=tmp_path / "j") as execution:
+    with apply_plan(plan(), records=RunRecords(journal=tmp_path / "j")) as execution:
         state = batch(execution)
     assert journals.load(tmp_path / "j", hash_of(0)) == state
 
 
 def written(path: Path, batches: int = 3) -> tuple[bytes, list[int], list[JournalState]]:
     """A journal's bytes, where each of its commits ends, and the states."""
-    with apply_plan(plan(), journal=path) as execution:
+    with apply_plan(plan(), records=RunRecords(journal=path)) as execution:
         states = [genesis(hash_of(0)), execution.state, *(batch(execution) for _ in range(batches - 1))]
     data = path.read_bytes()
     return data, [item.end for item in sequence.items(data)], states
@@ -327,7 +331,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     for data in (b"\xa0", b"\x80", b"\xff" * 200, b"text that is no journal " * 20, b"\x00" * 300):
         (tmp_path / "j").write_bytes(data)
         with refused("INVALID_RECORD", str(tmp_path / "j")):
-            apply_plan(plan(), journal=tmp_path / "j")
+            apply_plan(plan(), records=RunRecords(journal=tmp_path / "j"))
         assert (tmp_path / "j").read_bytes() == data
     with refused("INVALID_RECORD", "empty"):
         journals.replay(b"", hash_of(0))
@@ -336,7 +340,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
 def test_a_commit_of_another_run_does_not_follow(tmp_path: Path) -> None:
     """Its number and its own hash are right, but not the state that it goes on from."""
     data, ends, _ = written(tmp_path / "one", 4)
-    with apply_plan(plan(), journal=tmp_path / "other", hash_contents=True) as execution:
+    with apply_plan(plan(), records=RunRecords(journal=tmp_path / "other", hash_contents=True)) as execution:
         for _ in range(3):
             batch(execution)
     other = (tmp_path / "other").read_bytes()

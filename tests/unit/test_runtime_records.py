@@ -31,6 +31,7 @@ from tmmu.plans.claims import arena_config
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import compare, errors, metrics
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.ledger import Ledger
@@ -149,7 +150,7 @@ def test_what_is_measured_stands_in_the_end_of_a_trace_alone_and_no_hash_covers_
 def test_a_trace_states_how_the_run_was_completed() -> None:
     """The failure that nothing follows is the one with which it ended. spec: U5.20"""
     trace = Trace()
-    apply_plan(plan(), trace=trace).close()
+    apply_plan(plan(), records=RunRecords(trace=trace)).close()
     error = TmmuError("ARENA_TOO_SMALL", "full", arena="a", capacity=1, required=2)
     for number, completed in enumerate(
         (("success", None), ("failed", "ARENA_TOO_SMALL"), ("success", None), ("failed", "ARENA_TOO_SMALL"))
@@ -171,10 +172,10 @@ def test_applying_is_timed_also_where_it_fails() -> None:
     """spec: U5.20"""
     trace = Trace()
     with refused("CONTRACT_VIOLATION"):
-        apply_plan(plan(), trace=trace, memory_bytes_budget=1)
+        apply_plan(plan(), records=RunRecords(trace=trace), memory_bytes_budget=1)
     assert trace.allocation_time_ns > 0
     trace = Trace()
-    first = apply_plan(plan(), trace=trace)
+    first = apply_plan(plan(), records=RunRecords(trace=trace))
     both = trace.allocation_time_ns
     assert both >= first.allocation_time_ns > 0
     with exchange(first, plan_memory(text_model("node relu Relu x w -> y", parameters="w")).plan, "why") as second:
@@ -285,7 +286,7 @@ def test_the_chain_is_that_of_the_page() -> None:
 
 def test_a_saved_trace_is_loaded_as_it_was(tmp_path: Path) -> None:
     trace = Trace()
-    apply_plan(plan(), trace=trace).close()
+    apply_plan(plan(), records=RunRecords(trace=trace)).close()
     final = trace.save(tmp_path / "t")
     assert traces.load(tmp_path / "t") == trace.end()
     assert final == trace.end()[-1]["trace_final_hash"]
@@ -396,7 +397,7 @@ def test_every_record_that_is_written_fits_its_schema(tmp_path: Path) -> None:
     judge = schema("trace-record")
     assert [record["kind"] for record in full() if not accepts(judge, record)] == []
     ledger = Ledger()
-    with apply_plan(plan(), ledger=ledger, journal=tmp_path / "j") as execution:
+    with apply_plan(plan(), records=RunRecords(ledger=ledger, journal=tmp_path / "j")) as execution:
         execution.begin()
         execution.step(0)
         commit_execution(execution)

@@ -23,6 +23,7 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.journal import Journal
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.trace import Trace
 from tmmu.runtime.safepoint import exchange
@@ -38,9 +39,9 @@ def plan(size: int = 128, parameters: str = "w v", **sizes: int) -> Plan:
     return plan_memory(model).plan
 
 
-def ran(made: Plan, **more: Any) -> Execution:
-    """An execution with a batch behind it, and something of their own in its parameters."""
-    execution = apply_plan(made, **more)
+def ran(made: Plan, **recorded: Any) -> Execution:
+    """Return an execution with a batch behind it, and something of their own in its parameters."""
+    execution = apply_plan(made, records=RunRecords(**recorded))
     batch(execution)
     for name, value in (("w", 3), ("v", 5)):
         execution.memory.tensor(execution.tensor_map.row(name))[:] = value

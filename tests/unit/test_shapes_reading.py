@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings
 from tmmu.onnx import functions, reading, resolve
 
 RELU = "main (float[3] x) => (float[3] y) { y = Relu (x) }"
@@ -77,14 +78,14 @@ def test_any_damage_to_a_file_is_a_refusal_or_harmless(tmp_path: Path) -> None:
     del model.graph.node[:]
     model.graph.node.extend([nodes[3], *nodes[:3]])
     data = model.SerializeToString()
-    assert resolve(written(tmp_path, data), dims={"n": 3}).sizes["y"] == ((3,), "float32")
+    assert resolve(written(tmp_path, data), Bindings(dims={"n": 3})).sizes["y"] == ((3,), "float32")
     refused: list[TmmuError] = []
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 1 << position % 8
         path = written(tmp_path, bytes(damaged))
         try:
-            resolve(path, dims={"n": 3})
+            resolve(path, Bindings(dims={"n": 3}))
         except TmmuError as error:
             refused.append(error)
     assert 0 < len(refused) < len(data)

@@ -16,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tmmu import examples
 from tmmu.core.dtypes import BITS
+from tmmu.core.vocabulary import Bindings
 from tmmu.onnx import Resolved, resolve
 from tmmu.onnx.sizes import DTYPES, UNKNOWN, Type
 
@@ -65,7 +66,7 @@ def test_the_examples_are_resolved(tmp_path: Path, name: str) -> None:
     bindings = (
         {"shapes": {"images": (1, 3, 640, 640)}, "values": {"rate": "16000"}} if name == "detector" else {"dims": dims}
     )
-    found = resolve(path, **bindings)
+    found = resolve(path, Bindings(**bindings))
     assert all(dim >= 0 for shape, _ in found.sizes.values() for dim in shape)
 
 
@@ -398,7 +399,7 @@ def test_the_users_graph_is_left_as_it_is(tmp_path: Path) -> None:
 def test_resolving_twice_gives_the_same(tmp_path: Path) -> None:
     """spec: D1.1"""
     path = written(tmp_path, STATED)
-    first, second = (resolve(path, dims={"b": 2}, trust_shapes=True) for _ in range(2))
+    first, second = (resolve(path, Bindings(dims={"b": 2}, trust_shapes=True)) for _ in range(2))
     assert isinstance(first, Resolved)
     assert (first.sizes, first.bindings, list(first.sizes)) == (second.sizes, second.bindings, list(second.sizes))
 

@@ -15,7 +15,7 @@ import pytest
 from proofs.sharding import cover
 from proofs.sharding.mesh import Mesh, Part
 from proofs.verify import ranks
-from proofs.verify.options import Options
+from proofs.verify.options import Options, Solving
 from proofs.verify.ranks import Member
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.support.sharded import SPEC, WORLD, plans, spec
@@ -112,7 +112,7 @@ def test_where_a_solver_does_not_prove_the_cover_its_reason_is_told(
 ) -> None:
     """spec: R7.25"""
     monkeypatch.setattr(cover, "prove", lambda *_: "no")
-    verdict = together(*right(), options=Options(require=("ranks",), solvers=solvers))
+    verdict = together(*right(), options=Options(require=("ranks",), solving=Solving(solvers=solvers)))
     assert verdict.verdict == ("UNKNOWN" if why else "PROVED")
     assert verdict.notes == [f"shards_cover: {reason}" for reason in why]
     assert said(verdict)["shards_cover"] == (("UNKNOWN", why[0]) if why else ("PROVED", ""))
@@ -125,7 +125,7 @@ def test_the_solver_is_given_the_mesh_the_parts_of_each_rank_and_the_time(monkey
         asked.append((mesh.axes, sorted(by_rank), by_rank[3], timeout_s))
 
     monkeypatch.setattr(cover, "prove", prove)
-    together(*right(), options=Options(timeout=7.0))
+    together(*right(), options=Options(solving=Solving(timeout=7.0)))
     assert asked == [(["pipe", "data"], [0, 1, 2, 3], right()[3].parts, 7.0)]
 
 

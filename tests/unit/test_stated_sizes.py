@@ -86,7 +86,7 @@ def test_what_is_no_tensor_is_planned_by_its_bytes(tmp_path: Path) -> None:
         y = Relu (x) }"""
     assert "sequence" in refusal(tmp_path, own(body), dims={"n": 3}, stated={"names": "bytes:9", "m": "bytes:1"}).what
     given = {"names": "bytes:9", "m": "bytes:1", "parts": "bytes:48"}
-    model = import_onnx(written(tmp_path, own(body)), dims={"n": 3}, stated=given)
+    model = import_onnx(written(tmp_path, own(body)), Bindings(dims={"n": 3}, stated=given))
     assert {tensor.name: tensor.bytes for tensor in model.tensors}["parts"] == 48
     assert {tensor.name: tensor.bytes for tensor in model.tensors}["names"] == 9
     assert model.bindings.stated == given
@@ -120,7 +120,7 @@ def test_files_keep_what_was_stated(shape: str, tmp_path: Path) -> None:
     assert read_bindings(bindings_object(bound)) == bound
     assert "stated" not in bindings_object(Bindings())
     body = OWN.replace("com.example.Mix (x)", "Neg (x)")
-    model = import_onnx(written(tmp_path, own(body)), dims={"n": 3}, stated={"c": "bytes:10"})
+    model = import_onnx(written(tmp_path, own(body)), Bindings(dims={"n": 3}, stated={"c": "bytes:10"}))
     assert text.read(text_writer.write(model).encode(), "m").bindings == model.bindings
     with pytest.raises(ValueError, match="text"):
         read_bindings({**bindings_object(bound), "stated": {"a": 3}})

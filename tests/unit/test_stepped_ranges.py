@@ -115,8 +115,8 @@ def test_files_keep_steps(tmp_path: Path) -> None:
     assert read_bindings(bindings_object(bound)) == bound
     assert ranges_text(bound) == {"h": "8..20:4", "w": "10..26:8"}
     model = import_onnx(
-        written(tmp_path, model_of(UP_AND_DOWN.replace("Concat <axis = 1> (up, half)", "Relu (x)"))), **OPEN
-    )  # type: ignore[arg-type]
+        written(tmp_path, model_of(UP_AND_DOWN.replace("Concat <axis = 1> (up, half)", "Relu (x)"))), bound
+    )
     read = text.read(text_writer.write(model).encode(), "m")
     assert (read.bindings, read.tensors) == (model.bindings, model.tensors)
     whole = bindings_object(bound)

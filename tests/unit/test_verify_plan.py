@@ -29,7 +29,7 @@ from proofs.verify import formats, sources
 from proofs.verify import judge as verify_plan
 from proofs.verify import options as settings
 from proofs.verify.judge import verify
-from proofs.verify.options import REQUIRABLE, Disagreement, Options
+from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
 from proofs.verify.verdict import Verdict, refute
 from tests.support.example_models import full
 from tests.support.growing import growing, with_bytes
@@ -156,7 +156,7 @@ def test_a_plan_with_bodies_scratch_views_mutations_and_donations_is_proved(tmp_
     model = full()
     nodes = tuple(replace(node, phase=Phase.FORWARD) for node in model.nodes)
     model = replace(model, nodes=nodes, bindings=replace(model.bindings, shapes={}))
-    options = Options(model=modelled(model, tmp_path), donated=frozenset({"x", "s"}))
+    options = Options(model=modelled(model, tmp_path), bindings=Bindings(donated=("x", "s")))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
     # In mode `forward` the caller reads what is saved, and its alias group lets another tensor take its bytes.
     forward = verify(saved(plan_memory(model, options=PlanOptions(mode="forward")).plan, tmp_path), options)
@@ -168,14 +168,14 @@ def test_the_definition_itself_is_asked_up_to_the_limit(tmp_path: Path) -> None:
     plan = saved(plan_memory(CHAIN).plan, tmp_path)
     count = len(plan_memory(CHAIN).plan.allocation.storages)
     for limit, asked in ((count, True), (count - 1, False), (0, False)):
-        found = verify(plan, Options(definition_limit=limit))
+        found = verify(plan, Options(solving=Solving(definition_limit=limit)))
         assert ("definition" in found.proved, "definition" in found.not_looked_at) == (asked, not asked)
 
 
 def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = answered(monkeypatch, ALL)
     model = replace(CHAIN, bindings=Bindings(donated=("x",)))
-    options = Options(timeout=7.0, workers=3, definition_limit=11, donated=frozenset({"x"}))
+    options = Options(solving=Solving(timeout=7.0, workers=3, definition_limit=11), bindings=Bindings(donated=("x",)))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
     expected = {"solver": "z3", "timeout_s": 7.0, "workers": 3, "definition_limit": 11}
     asked[0].pop("progress")
@@ -499,7 +499,7 @@ def test_the_verdict_on_one_rank_says_which_and_that_it_is_not_about_all(
     """A rank need not have what is donated: it may be on another stage. spec: R7.29"""
     answered(monkeypatch, ALL)
     plan = ranks()[2]
-    found = verify(saved(plan, tmp_path), Options(donated=frozenset({"x", "w2"}), require=("ranks",)))
+    found = verify(saved(plan, tmp_path), Options(bindings=Bindings(donated=("x", "w2")), require=("ranks",)))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["w2"])
     assert (found.assumptions["rank"], found.assumptions["world_size"]) == (2, 4)
     assert [note.split(":")[0] for note in found.notes] == ["of one rank alone"]
@@ -536,23 +536,21 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     }
     nothing |= {"arenas": [], "devices": [], "rules": []}
     assert verify(plan, Options(arenas=AS_GIVEN)).assumptions == stated | nothing
-    asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True, arenas=AS_GIVEN)
+    bound = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, donated=("x", "w"), trust_shapes=True)
+    asked = Options(bindings=bound, arenas=AS_GIVEN)
     assert verify(plan, asked).assumptions == stated | nothing | {"donated": ["w", "x"], "trusted_shapes": True}
-    starred = replace(asked, donated=frozenset({"x*", "w*"}), trust_shapes=False)
+    starred = replace(asked, bindings=replace(bound, donated=("x*", "w*"), trust_shapes=False))
     assert verify(plan, starred).assumptions == stated | nothing | {"donated": ["w", "x"]}
 
 
 def test_a_plan_without_provenance_is_meant_as_the_user_has_it() -> None:
     """Its envelope alone decides the ranges."""
     plan = replace(plan_memory(CHAIN).plan, provenance=None, claims=None)
-    asked = Options(
-        "m", {"n": 4}, {"x": (64,)}, {"rate": "16"}, trust_shapes=True, ranges={"n": (1, 8)}, mode="forward"
-    )
-    assert settings.mode_of(plan, asked) == "forward"
-    assert settings.mode_of(plan, Options("m")) == "inference"
-    assert settings.bound_by(plan, asked) == Bindings(
-        {"n": 4}, {"x": (64,)}, {"rate": "16"}, {}, (), True, {"n": (1, 8)}
-    )
+    given = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, trust_shapes=True, ranges={"n": (1, 8)})
+    asked = replace(given, donated=("x",))
+    assert settings.mode_of(plan, "forward") == "forward"
+    assert settings.mode_of(plan, None) == "inference"
+    assert settings.bound_by(plan, asked) == given
     opened = text_model("dim n 1 4", "tensor x f32 nx4", "tensor y f32 nx4", "node r Relu x -> y")
     ranged = replace(plan_memory(opened).plan, provenance=None, claims=None)
     assert settings.bound_by(ranged, asked).ranges == {"n": (1, 4)}
@@ -595,7 +593,7 @@ def test_what_is_believed_of_a_sharded_model_is_an_assumption_too(
 def test_the_plans_word_on_donation_does_not_count(tmp_path: Path) -> None:
     plan = saved(plan_memory(text_model("node relu Relu x -> y inplace y x", "tensor x u8 64 donated")).plan, tmp_path)
     assert verify(plan).verdict == "REFUTED"
-    assert verify(plan, Options(donated=frozenset({"x"}))).verdict == "PROVED"
+    assert verify(plan, Options(bindings=Bindings(donated=("x",)))).verdict == "PROVED"
 
 
 def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
@@ -603,9 +601,9 @@ def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
     lines = "node relu Relu x.a -> y inplace y x.a", "node relu2 Relu x.b -> z inplace z x.b", "node relu3 Relu u -> v"
     model = text_model(*lines, "tensor x.a u8 64 donated", "tensor x.b u8 64 donated", inputs="x.a x.b u")
     plan = saved(plan_memory(model).plan, tmp_path)
-    found = verify(plan, Options(donated=frozenset({"x.*"})))
+    found = verify(plan, Options(bindings=Bindings(donated=("x.*",))))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x.a", "x.b"])
-    assert verify(plan, Options(donated=frozenset({"*b"}))).verdict == "REFUTED"
+    assert verify(plan, Options(bindings=Bindings(donated=("*b",)))).verdict == "REFUTED"
 
 
 def test_a_name_with_a_star_is_itself(tmp_path: Path) -> None:
@@ -613,21 +611,21 @@ def test_a_name_with_a_star_is_itself(tmp_path: Path) -> None:
         plan_memory(text_model("node relu Relu x*y -> y inplace y x*y", "tensor x*y u8 64 donated", inputs="x*y")).plan,
         tmp_path,
     )
-    found = verify(plan, Options(donated=frozenset({"x*y"})))
+    found = verify(plan, Options(bindings=Bindings(donated=("x*y",))))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x*y"])
 
 
 DISAGREEING: list[tuple[Options, str]] = [
-    (Options(dims={"n": 5}), "--dim n=5: the plan was made with 4"),
-    (Options(dims={"k": 4}), "--dim k=4: the plan was made with nothing"),
-    (Options(dims={"m": 4}), "--dim m=4: the plan was made with 1..64"),
-    (Options(ranges={"m": (1, 63)}), "--dim m=1..63: the plan was made with 1..64"),
-    (Options(ranges={"n": (4, 5)}), "--dim n=4..5: the plan was made with nothing"),
-    (Options(shapes={"x": (8, 8)}), "--shape x=(8, 8): the plan was made with (64,)"),
-    (Options(values={"rate": "17"}), "--value rate=17: the plan was made with 16"),
-    (Options(donated=frozenset({"y"})), "--donate y: the plan has no graph input or parameter of this name"),
-    (Options(donated=frozenset({"y*"})), "--donate y*: the plan has no graph input or parameter of this name"),
-    (Options(donated=frozenset({"nobody"})), "--donate nobody: the plan has no graph input"),
+    (Options(bindings=Bindings(dims={"n": 5})), "--dim n=5: the plan was made with 4"),
+    (Options(bindings=Bindings(dims={"k": 4})), "--dim k=4: the plan was made with nothing"),
+    (Options(bindings=Bindings(dims={"m": 4})), "--dim m=4: the plan was made with 1..64"),
+    (Options(bindings=Bindings(ranges={"m": (1, 63)})), "--dim m=1..63: the plan was made with 1..64"),
+    (Options(bindings=Bindings(ranges={"n": (4, 5)})), "--dim n=4..5: the plan was made with nothing"),
+    (Options(bindings=Bindings(shapes={"x": (8, 8)})), "--shape x=(8, 8): the plan was made with (64,)"),
+    (Options(bindings=Bindings(values={"rate": "17"})), "--value rate=17: the plan was made with 16"),
+    (Options(bindings=Bindings(donated=("y",))), "--donate y: the plan has no graph input or parameter of this name"),
+    (Options(bindings=Bindings(donated=("y*",))), "--donate y*: the plan has no graph input or parameter of this name"),
+    (Options(bindings=Bindings(donated=("nobody",))), "--donate nobody: the plan has no graph input"),
 ]
 
 
@@ -653,7 +651,10 @@ def test_what_an_earlier_run_wrote_is_removed_before_the_plan_is_read(tmp_path: 
     (tmp_path / "smt" / "p" / "capacity.smt2").touch()
     (tmp_path / "p.cbor").write_bytes(b"no plan")
     with pytest.raises(TmmuError):
-        verify(str(tmp_path / "p.cbor"), Options(smt2=str(tmp_path / "smt"), coq=str(tmp_path / "coq")))
+        verify(
+            str(tmp_path / "p.cbor"),
+            Options(folders=ProofFolders(smt2=str(tmp_path / "smt"), coq=str(tmp_path / "coq"))),
+        )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "p.cbor"]
 
 
@@ -664,7 +665,7 @@ def test_a_proved_plan_is_exported_with_the_lemmas_of_its_chains(
     answered(monkeypatch, ALL)
     lemmas: list[tuple[Path, list[str]]] = []
     monkeypatch.setattr(export, "write_lemmas", lambda folder, names: lemmas.append((folder, names)))
-    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(smt2=str(tmp_path / "out")))
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(folders=ProofFolders(smt2=str(tmp_path / "out"))))
     assert (found.verdict, found.notes) == ("PROVED", [])
     written = {path.stem for path in (tmp_path / "out" / "p").iterdir()}
     assert written == {*OBLIGATIONS, promises.NAME} - set(BY_COMPARISON)
@@ -678,7 +679,7 @@ def test_a_plan_of_which_one_obligation_is_open_is_not_exported(
     """spec: C4.3"""
     answered(monkeypatch, [*ALL[:-1], replace(ALL[-1], verdict="UNKNOWN", note="timeout")])
     out = str(tmp_path / "out")
-    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(smt2=out))
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(folders=ProofFolders(smt2=out)))
     assert found.notes[-1] == f"nothing is written to {out}: not every obligation is discharged"
     assert not (tmp_path / "out").exists()
 
@@ -692,7 +693,7 @@ def test_a_file_for_coq_is_written_where_it_is_asked_for_and_the_theory_is_there
     for asked, theory, written in ((True, tmp_path, True), (True, None, False), (False, tmp_path, False)):
         monkeypatch.setattr(installed, "theory", lambda found=theory: found)
         folder = tmp_path / f"{asked} {theory is not None}"
-        verify(plan, Options(coq=str(folder) if asked else None))
+        verify(plan, Options(folders=ProofFolders(coq=str(folder) if asked else None)))
         assert (folder / "Plan.v").exists() is written
     digest = file.load(plan).hashes["file_digest"]
     assert digest.hex() in (tmp_path / "True True" / "Plan.v").read_text()
@@ -745,7 +746,7 @@ def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
     assert onnx.load(path)
     plan = plan_memory(load(str(path), Bindings({"n": 4}))).plan
     assert plan.origin.source_digest == hashlib.sha256(path.read_bytes()).digest()
-    found = verify(saved(plan, tmp_path), Options(model=str(path), dims={"n": 4}))
+    found = verify(saved(plan, tmp_path), Options(model=str(path), bindings=Bindings(dims={"n": 4})))
     assert (found.verdict, found.assumptions["dims"]) == ("PROVED", {"n": 4})
     for wrong in ({"n": 5}, {"n": 4, "m": 4}):
         false = saved(amended(plan, bindings=replace(plan.bindings, dims=wrong)), tmp_path)

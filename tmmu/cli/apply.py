@@ -41,8 +41,11 @@ def apply(
     with execution.recorded(files.errors) as failure:
         failure.plan = loaded = execution.load(plan)
         with execution.applied(
-            plan, files, budget, execution.event_log(files.events),
-            lambda **given: apply_plan(loaded, huge_pages=huge_pages, debug_seed=debug_fill, **given),
+            plan, files, execution.event_log(files.events),
+            lambda records: apply_plan(
+                loaded, execution_mode=files.mode, memory_bytes_budget=budget, huge_pages=huge_pages,
+                debug_seed=debug_fill, records=records,
+            ),
         ) as applied:  # fmt: skip
             execution.print_applied(plan, applied, style)
     return 0

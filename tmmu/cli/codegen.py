@@ -67,10 +67,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         check_name(name)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--name") from error
-    asked = Options(
-        model, dict(bindings.dims), dict(bindings.shapes), dict(bindings.values), frozenset(bindings.donated),
-        bindings.trust_shapes, stated=dict(bindings.stated),
-    )  # fmt: skip
+    asked = Options(model=model, bindings=bindings)
     stated = judge.opened(plan, asked)
     if not isinstance(stated, Stated):
         what = "it states lifetimes and no steps, and C is made of steps"

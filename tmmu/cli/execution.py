@@ -19,6 +19,7 @@ from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.schema import STATUS
@@ -69,15 +70,17 @@ def recorded(path: str | None) -> Iterator[Failure]:
 
 @contextmanager
 def applied(
-    name: str, files: RecordOptions, budget: int | None, log: EventLog | None, make: Callable[..., Execution]
+    name: str, files: RecordOptions, log: EventLog | None, make: Callable[[RunRecords], Execution]
 ) -> Iterator[Execution]:
-    """An execution; its trace and ledger are written when it is there, and also where it could not be made."""
+    """Yield an execution that is made with records, and closed at the end.
+
+    Its trace and ledger are written when it is there, and also if it could not be made.
+    """
     trace, ledger = Trace(), Ledger()
     try:
         execution = make(
-            execution_mode=files.mode, memory_bytes_budget=budget, journal=files.journal,
-            hash_contents=files.contents, trace=trace, ledger=ledger, events=log,
-        )  # fmt: skip
+            RunRecords(ledger=ledger, trace=trace, journal=files.journal, events=log, hash_contents=files.contents)
+        )
     except TmmuError as error:
         error.in_file(name)
         if files.trace is not None and trace.records:

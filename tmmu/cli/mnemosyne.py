@@ -6,7 +6,8 @@ Commands that open no store stand in `mnemosyne_figures`, and are added at the e
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from tmmu.cli import mnemosyne_figures
 from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import examples, existing
+from tmmu.core.flags import examples, existing, gathered
 from tmmu.core.output import counted, json_text, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -23,26 +24,64 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tmmu.mnemosyne.sealed_log import LogState
-    from tmmu.mnemosyne.store import StoreContents, VectorStore
+    from tmmu.mnemosyne.store import PutOptions, StoreContents, VectorStore
     from tmmu.mnemosyne.vector_blocks import VectorBlock
 
 TAMPERED = ("WRONG_KEY", "NOT_AUTHENTIC", "LOG_TRUNCATED", "ROLLED_BACK")
 """What `verify` answers with the exit code 1: the store is not what was acknowledged under this key."""
 
 
-def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """STORE, --key, --anchor and --events."""
-    for option in (
-        click.option("--events", type=shared.record, metavar="FILE",
-                     help="Append what is done to files, mappings and the anchor to this event log."),
-        click.option("--anchor", type=shared.record, metavar="FILE",
-                     help="What was acknowledged; STORE.anchor if not given. Keep it where others cannot write."),
-        click.option("--key", required=True, type=click.Path(), metavar="FILE",
-                     help="32 random bytes that only you may read: head -c 32 /dev/urandom, chmod 600."),
-        click.argument("path", metavar="STORE", type=shared.record),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class StoreOptions:
+    """The store of a command: where it and its anchor are, the file of its key, and its event log."""
+
+    path: str
+    key: str
+    anchor: str | None
+    events: str | None
+
+    def opened(self, *others: str | None) -> VectorStore:
+        """Return the store. UsageError if two of its files, or of `others`, are one."""
+        from tmmu.mnemosyne.keys import MasterKey
+        from tmmu.mnemosyne.store import VectorStore, default_anchor
+        from tmmu.runtime.events import EventLog
+
+        shared.check_apart(self.path, self.anchor or default_anchor(self.path), self.key, self.events, *others)
+        events = None if self.events is None else EventLog(self.events)
+        return VectorStore(self.path, MasterKey.load(self.key), self.anchor, events)
+
+
+store_options = gathered(
+    "given",
+    StoreOptions,
+    click.argument("path", metavar="STORE", type=shared.record),
+    click.option("--key", required=True, type=click.Path(), metavar="FILE",
+                 help="32 random bytes that only you may read: head -c 32 /dev/urandom, chmod 600."),
+    click.option("--anchor", type=shared.record, metavar="FILE",
+                 help="What was acknowledged; STORE.anchor if not given. Keep it where others cannot write."),
+    click.option("--events", type=shared.record, metavar="FILE",
+                 help="Append what is done to files, mappings and the anchor to this event log."),
+)  # fmt: skip
+"""STORE, --key, --anchor and --events, as `StoreOptions`."""
+
+
+def _put_options(mode: str | None, compress: bool, block: int | None) -> PutOptions:
+    """Return how vectors are put into a store."""
+    from tmmu.mnemosyne.store import PutOptions
+
+    return PutOptions(mode=mode, compress=compress, block=block)
+
+
+put_options = gathered(
+    "options",
+    _put_options,
+    click.option("--mode", type=click.Choice(["lossless", "float", "int8"]),
+                 help="Differences of bits, of float32, or rounded to 8 bits; the store's, or lossless."),
+    click.option("--zstd/--no-zstd", "compress", default=False, help="Compress the differences (package zstandard)."),
+    click.option("--block", type=click.IntRange(1), metavar="VECTORS",
+                 help="The vectors of a record, decoded together; about 1 MiB if not given."),
+)  # fmt: skip
+"""How vectors are put into a store, as `PutOptions`."""
 
 
 @click.group()
@@ -62,22 +101,8 @@ def mnemosyne() -> None:
 @click.option("--append", is_flag=True, help="After the vectors that the store has.")
 @click.option("--ack", is_flag=True, help="Print the number of vectors once they survive a loss of power, and no more.")
 @click.option("--token-ids", "ids", type=existing, metavar="FILE", help="A token id for each vector (.npy).")
-@click.option("--mode", type=click.Choice(["lossless", "float", "int8"]),
-              help="Differences of bits, of float32, or rounded to 8 bits; the store's, or lossless.")  # fmt: skip
-@click.option("--zstd/--no-zstd", "compress", default=False, help="Compress the differences (package zstandard).")
-@click.option("--block", type=click.IntRange(1), metavar="VECTORS",
-              help="The vectors of a record, decoded together; about 1 MiB if not given.")  # fmt: skip
-def put(
-    path: str,
-    key: str,
-    anchor: str | None,
-    events: str | None,
-    vectors: str,
-    append: bool,
-    ack: bool,
-    ids: str | None,
-    **given: Any,
-) -> int:
+@put_options
+def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | None, options: PutOptions) -> int:
     """Put the VECTORS of a file of NumPy (.npy) into a store, all of them or none.
 
     \b
@@ -85,18 +110,17 @@ def put(
     """
     from tmmu.mnemosyne.npy_files import npy_vectors
     from tmmu.mnemosyne.regions import RegionStore
-    from tmmu.mnemosyne.store import PutOptions
 
-    store = _store(path, key, anchor, events, vectors, ids)
+    store = given.opened(vectors, ids)
     with RegionStore(events=store.events) as regions, npy_vectors(vectors, regions) as source:
         found = store.put(
-            source, PutOptions(**given), None if ids is None else _token_ids(ids), append=append,
+            source, options, None if ids is None else _token_ids(ids), append=append,
             acknowledged=(lambda count: print_lines(str(count))) if ack else None,
         )  # fmt: skip
         added = source.count
         del source
     if not ack:
-        print_lines(f"{path}: {counted(added, 'vector')} put, {found.vectors} there")
+        print_lines(f"{given.path}: {counted(added, 'vector')} put, {found.vectors} there")
     return 0
 
 
@@ -110,7 +134,7 @@ def put(
     "-o", "--output", required=True, type=shared.output, metavar="FILE", help="Write the vectors here (.npy)."
 )
 @click.option("--token-ids", "ids", type=shared.record, metavar="FILE", help="Write their token ids here (.npy).")
-def get(path: str, key: str, anchor: str | None, events: str | None, output: str, ids: str | None) -> int:
+def get(given: StoreOptions, output: str, ids: str | None) -> int:
     """Write the vectors of a store to a file of NumPy, once all of them were found authentic.
 
     \b
@@ -119,17 +143,17 @@ def get(path: str, key: str, anchor: str | None, events: str | None, output: str
     from tmmu.mnemosyne.npy_files import npy_writer
     from tmmu.mnemosyne.store import decoded, token_ids
 
-    store = _store(path, key, anchor, events, output, ids)
+    store = given.opened(output, ids)
     with npy_writer(output) as written, contextlib.nullcontext() if ids is None else npy_writer(ids) as of_ids:
 
         def consume(first: int, block: VectorBlock) -> None:
-            written.write(first, decoded(block, path, first), block.layout.returned)
+            written.write(first, decoded(block, given.path, first), block.layout.returned)
             if of_ids is not None:
                 of_ids.write(first, token_ids(block, first)[:, None], "uint64")
 
         found, _ = store.read(consume)
         if found.layout is None:
-            raise _nothing(path)
+            raise _nothing(given.path)
         written.end(found.vectors, found.layout.width, found.layout.returned)
         if of_ids is not None:
             of_ids.end(found.vectors, None, "uint64")
@@ -143,7 +167,7 @@ def get(path: str, key: str, anchor: str | None, events: str | None, output: str
     )
 )
 @store_options
-def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
+def verify(given: StoreOptions) -> int:
     """Open every record of a store, decode it, and compare the store with its anchor.
 
     What follows after what was acknowledged may be torn, as after a crash: a warning says so.
@@ -155,9 +179,9 @@ def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
     from tmmu.mnemosyne.store import decoded
 
     def decodes(first: int, block: VectorBlock) -> None:
-        decoded(block, path, first)
+        decoded(block, given.path, first)
 
-    store = _store(path, key, anchor, events)
+    store = given.opened()
     try:
         found, state = store.read(decodes)
     except TmmuError as error:
@@ -166,8 +190,8 @@ def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
         print_lines(f"error: {error}", err=True)
         return 1
     if found.layout is None and state.anchored is None:
-        raise _nothing(path)
-    print_lines(f"AUTHENTIC {path}", *(f"  {line}" for line in _lines(found, state)))
+        raise _nothing(given.path)
+    print_lines(f"AUTHENTIC {given.path}", *(f"  {line}" for line in _lines(found, state)))
     return 0
 
 
@@ -178,7 +202,7 @@ def verify(path: str, key: str, anchor: str | None, events: str | None) -> int:
 )
 @store_options
 @click.option("--new-key", "new", required=True, type=click.Path(), metavar="FILE", help="The key from then on.")
-def rekey(path: str, key: str, anchor: str | None, events: str | None, new: str) -> int:
+def rekey(given: StoreOptions, new: str) -> int:
     """Seal a store under another key; the one before opens it no more.
 
     Where it is interrupted the store opens under one of the two, and the other is refused with which. The same command
@@ -189,8 +213,8 @@ def rekey(path: str, key: str, anchor: str | None, events: str | None, new: str)
     """
     from tmmu.mnemosyne.keys import MasterKey
 
-    count = _store(path, key, anchor, events, new).rotate(MasterKey.load(new))
-    print_lines(f"{path}: {counted(count, 'record')} under the key {new}")
+    count = given.opened(new).rotate(MasterKey.load(new))
+    print_lines(f"{given.path}: {counted(count, 'record')} under the key {new}")
     return 0
 
 
@@ -202,27 +226,18 @@ def rekey(path: str, key: str, anchor: str | None, events: str | None, new: str)
 )
 @store_options
 @shared.style
-def stat(path: str, key: str, anchor: str | None, events: str | None, style: str) -> int:
+def stat(given: StoreOptions, style: str) -> int:
     """Print what a store has: vectors, records, bytes, and what was acknowledged.
 
     \b
     Exit codes: 0, 4 no store that can be read, 2 command line or key.
     """
-    found, state = _store(path, key, anchor, events).read()
+    found, state = given.opened().read()
     if style == "json":
         print_text(json_text(_facts(found, state)))
     else:
-        print_lines(path, *(f"  {line}" for line in _lines(found, state)))
+        print_lines(given.path, *(f"  {line}" for line in _lines(found, state)))
     return 0
-
-
-def _store(path: str, key: str, anchor: str | None, events: str | None, *others: str | None) -> VectorStore:
-    from tmmu.mnemosyne.keys import MasterKey
-    from tmmu.mnemosyne.store import VectorStore, default_anchor
-    from tmmu.runtime.events import EventLog
-
-    shared.check_apart(path, anchor or default_anchor(path), key, events, *others)
-    return VectorStore(path, MasterKey.load(key), anchor, None if events is None else EventLog(events))
 
 
 def _token_ids(path: str) -> NDArray[np.uint64]:

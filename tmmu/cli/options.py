@@ -6,16 +6,13 @@ Nothing here imports the planner or NumPy before an option of theirs is given. s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tmmu.cli.units import memory
-from tmmu.core.flags import Output, bound, dims, existing, offsets, shapes, sizes
+from tmmu.core.flags import Decorator, Output, bindings_of, bound, existing, gathered, offsets, sizes
 from tmmu.core.vocabulary import (
     ANYWHERE,
     EFFORT_END,
@@ -35,9 +32,6 @@ from tmmu.tasks.training import TrainingOptions
 if TYPE_CHECKING:
     from tmmu.planner.options import PlanOptions
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-Decorator = Callable[[Any], Any]
-
 TOKEN_LIMIT = 1 << 20
 """The largest address token that is read, in bytes."""
 
@@ -54,31 +48,12 @@ replan_policy = click.Choice([policy.lower() for policy in REPLAN_POLICIES])
 style = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-def gathered(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
-    """A decorator that adds `options` to a command, which takes `make` of their values as its argument `name`.
-
-    The options are named as the parameters of `make`, and stand in the help text in the order given.
-    """
-    names = tuple(signature(make).parameters)
-
-    def decorate(command: Command) -> Callable[..., Any]:
-        @wraps(command)
-        def call(**given: Any) -> Any:
-            values = {key: given.pop(key) for key in names if key in given}
-            return command(**given, **{name: make(**values)})
-
-        for option in reversed(options):
-            call = option(call)
-        return call
-
-    return decorate
-
-
 def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False, **texts: str) -> Decorator:
-    """--dim, --shape, --value, --donate and --trust-shapes as `Bindings`; `texts` are help texts other than usual.
+    """Gather --dim, --shape, --bytes, --value, --donate and --trust-shapes into `Bindings`.
 
     `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there. With
-    `batches` --dim is not: the command has one of its own, for sizes that change from batch to batch.
+    `batches` --dim is not: the command has one of its own, for sizes that change from batch to batch. `texts` are help
+    texts in place of the usual ones.
     """
     usual = {
         "dim": "The size of a symbolic dimension, or a range: seq=1..4096, h=320..640:32.",
@@ -90,7 +65,7 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         "trust_shapes": "Use the shapes that the file states where none can be inferred.",
     } | texts
 
-    def make(
+    def of_sizes(
         dim: dict[str, str],
         shape: dict[str, str],
         bytes: dict[str, str],
@@ -98,11 +73,8 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         donate: tuple[str, ...] = (),
         trust_shapes: bool = False,
     ) -> Bindings:
-        known, opened, steps = dims(dim) if ranges else (sizes("--dim", dim), {}, {})
-        given, stated = shapes(shape, bytes)
-        return Bindings(
-            known, given, value, donated=donate, trust_shapes=trust_shapes, ranges=opened, stated=stated, steps=steps
-        )
+        sizes("--dim", dim)  # which refuses a range
+        return bindings_of(dim, shape, bytes, value, donate, trust_shapes)
 
     def without_dim(
         shape: dict[str, str],
@@ -111,14 +83,14 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         donate: tuple[str, ...] = (),
         trust_shapes: bool = False,
     ) -> Bindings:
-        return make({}, shape, bytes, value, donate, trust_shapes)
+        return bindings_of({}, shape, bytes, value, donate, trust_shapes)
 
     names = ("shape", "bytes", "value") if batches else ("dim", "shape", "bytes", "value")
     given: list[Decorator] = [bound(f"--{name}", usual[name]) for name in names]
     if donates:
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
         given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
-    return gathered("bindings", without_dim if batches else make, *given)
+    return gathered("bindings", without_dim if batches else bindings_of if ranges else of_sizes, *given)
 
 
 training = gathered(
@@ -184,32 +156,30 @@ def _plan_options(
     address_token: bytes | None,
     fallback: str | None,
     order: str,
-    seed: int | None,
-    replay_token: str | None,
+    token: bytes,
     replan_policy: str,
     effort: int | None,
     fix: dict[str, str],
 ) -> PlanOptions:
-    """What the library takes; the mode is chosen with the preset."""
+    """Return what `plan_memory` takes. The mode is chosen with the preset."""
     from tmmu.planner.options import PlanOptions
 
     return PlanOptions(
-        layout=layout, order=order, replay_token=_token(seed, replay_token), address_token=address_token,
-        fallback=fallback, replan_policy=replan_policy.upper(), effort=effort,
-        fixed=offsets(fix),
+        layout=layout, order=order, replay_token=token, address_token=address_token, fallback=fallback,
+        replan_policy=replan_policy.upper(), effort=effort, fixed=offsets(fix),
     )  # fmt: skip
 
 
-def _token(seed: int | None, text: str | None) -> bytes:
-    """The replay token of a seed, or the one stated; UsageError for both."""
-    from tmmu.planner import replay_token
+def _token(seed: int | None, replay_token: str | None) -> bytes:
+    """Return the replay token of a seed, or the one stated. Raises UsageError for both."""
+    from tmmu.planner import replay_token as token_of
 
-    if text is None:
-        return replay_token(seed or 0)
+    if replay_token is None:
+        return token_of(seed or 0)
     if seed is not None:
         raise click.UsageError("--seed and --replay-token both state the token; give one")
     try:
-        token = bytes.fromhex(text)
+        token = bytes.fromhex(replay_token)
     except ValueError:
         token = b""
     if len(token) != 32:
@@ -235,8 +205,12 @@ planning = gathered(
         help="The layout to use where the layout slots does not fit and this one does.",
     ),
     order,
-    click.option("--seed", type=uint64, help="The seed of the replay token [0]."),
-    click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes, in place of a seed."),
+    gathered(
+        "token",
+        _token,
+        click.option("--seed", type=uint64, help="The seed of the replay token [0]."),
+        click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes, in place of a seed."),
+    ),
     click.option(
         "--replan-policy",
         type=replan_policy,

@@ -19,7 +19,7 @@ from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
-from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples
+from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples, gathered
 from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_text, size
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
@@ -29,6 +29,7 @@ from tmmu.tasks.training import TrainingOptions
 if TYPE_CHECKING:
     from tmmu.planner import Planned, PlanOptions
     from tmmu.plans.sections import Plan
+    from tmmu.runtime.events import EventLog
     from tmmu.tasks.planning import PlanningTask
 
 
@@ -43,12 +44,42 @@ def _capacities(_context: object, parameter: click.Parameter, given: tuple[str, 
     return found
 
 
-def _with(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
-    """Arenas with other capacities; UsageError for an arena that is not there."""
+def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
+    """Return arenas with other capacities. UsageError for an arena that is not there."""
     if unknown := capacity.keys() - {arena.name for arena in arenas[0]}:
         known = ", ".join(arena.name for arena in arenas[0])
         raise click.UsageError(f"--capacity: no arena is named {min(unknown)!r}; there are {known}")
     return tuple(replace(a, capacity=capacity.get(a.name, a.capacity)) for a in arenas[0]), arenas[1]
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """How each model is planned, and how many processes check and write the plans of its ranks."""
+
+    bindings: Bindings
+    training: TrainingOptions
+    options: PlanOptions
+    arenas: Arenas
+    sharding: ShardOptions
+    jobs: int | None
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and (self.sharding.shard is None or self.sharding.rank is not None):
+            raise click.UsageError("--jobs goes with --shard, for all ranks")
+
+
+@dataclass(frozen=True)
+class PlanPrinting:
+    """What is printed of each model. UsageError for options that exclude each other."""
+
+    style: str
+    quiet: bool
+    verbose: bool
+    why: bool
+
+    def __post_init__(self) -> None:
+        if self.quiet and (self.verbose or self.why or self.style == "json"):
+            raise click.UsageError("-q goes with neither -v nor --why nor --format json")
 
 
 @contextmanager
@@ -103,21 +134,11 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 @shared.style
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print how long each phase took, and what --why lists.")
+@gathered("arenas", _with_capacities)
+@gathered("request", PlanRequest)
+@gathered("printing", PlanPrinting)
 def plan(
-    given: tuple[list[str], ...],
-    output: str | None,
-    bindings: Bindings,
-    training: TrainingOptions,
-    options: PlanOptions,
-    sharding: ShardOptions,
-    arenas: Arenas,
-    capacity: dict[str, int],
-    why: bool,
-    events: str | None,
-    jobs: int | None,
-    style: str,
-    quiet: bool,
-    verbose: bool,
+    given: tuple[list[str], ...], output: str | None, request: PlanRequest, events: str | None, printing: PlanPrinting
 ) -> int:
     """Plan the memory of models.
 
@@ -130,12 +151,9 @@ def plan(
     """
     from tmmu.cli import rank_files, ranks
 
-    if jobs is not None and (sharding.shard is None or sharding.rank is not None):
-        raise click.UsageError("--jobs goes with --shard, for all ranks")
+    sharding, options = request.sharding, request.options
     models = list(dict.fromkeys(chain.from_iterable(given)))
     several = len(models) > 1
-    if quiet and (verbose or why or style == "json"):
-        raise click.UsageError("-q goes with neither -v nor --why nor --format json")
     if several and (output == STANDARD or events is not None):
         raise click.UsageError(f"{counted(len(models), 'model')}: -o - and --events go with one")
     if several and options.fixed:
@@ -143,19 +161,18 @@ def plan(
     if output == STANDARD and sharding.shard is not None and sharding.rank is None:
         raise click.UsageError("-o - takes one plan: name a rank with --rank")
     targets = _targets(models, output, events)
-    arenas = _with(arenas, capacity)
-    spec = ranks.load(sharding, training.budget, options.order)
+    spec = ranks.load(sharding, request.training.budget, options.order)
     documents, codes = [], set[int]()
     absent = defaultdict[str, list[NotOfModel]](list) if several else None
     for number, (model, target) in enumerate(zip(models, targets, strict=True)):
         try:
             with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
-                made = _planned(model, bindings, training, options, arenas, events, sharding, spec, doing, absent, jobs)
+                made = _plan_model(model, request, spec, events, doing, absent)
                 of_stages = [plans for _, _, plans in made.stages]
                 paths = (
                     _written(made, target)
-                    if jobs is None
-                    else rank_files.checked(made.task, of_stages, target, jobs, doing)
+                    if request.jobs is None
+                    else rank_files.checked(made.task, of_stages, target, request.jobs, doing)
                 )
         except TmmuError as error:
             if not several:
@@ -164,14 +181,14 @@ def plan(
             documents.append({"model": model, "error": str(error)})
             continue
         codes.add(0)
-        if style == "json":
+        if printing.style == "json":
             documents.append(_document(model, made, paths))
-        elif several and not quiet:
+        elif several and not printing.quiet:
             print_lines(_line(model, made, paths))
-        elif not quiet:
-            print_lines(*_text(made, paths, spec, why=why or verbose, phases=verbose))
+        elif not printing.quiet:
+            print_lines(*_text(made, paths, spec, why=printing.why or printing.verbose, phases=printing.verbose))
     codes |= {explain(errors[-1]) for errors in (absent or {}).values() if len(errors) == len(models)}
-    if style == "json":
+    if printing.style == "json":
         print_text(json_text({"models": documents}))
     return next(code for code in WORST_FIRST if code in codes)
 
@@ -191,65 +208,35 @@ class PlannedModel:
     """What was checked of its plan, where it has one: that is what is written. Several would take too much memory."""
 
 
-def _planned(
+def _plan_model(
     model: str,
-    bindings: Bindings,
-    training: TrainingOptions,
-    options: PlanOptions,
-    arenas: Arenas,
-    events: str | None,
-    sharding: ShardOptions,
+    request: PlanRequest,
     spec: dict[str, Any] | None,
+    events: str | None,
     doing: Doing,
     absent: dict[str, list[NotOfModel]] | None,
-    jobs: int | None,
 ) -> PlannedModel:
-    """The plans of one model, checked; with `jobs` they are checked where they are written. Raises `TmmuError`, which
-    names the file.
+    """Plan one model, by a shard spec if there is one, and check its plans; with `jobs` they are checked when written.
 
-    Names that the model does not have bind nothing and are noted in `absent`; with None they are refused.
+    Names that the model does not have bind nothing and are noted in `absent`; with None they are refused. Raises
+    `TmmuError`, which names the file.
     """
-    from tmmu.cli import ranks
-    from tmmu.core.bindings import without
     from tmmu.planner.fixed import check_found
     from tmmu.runtime.events import EventLog
-    from tmmu.tasks.planning import task
 
     begun = [time.perf_counter_ns()]
     try:
         doing("reading")
-        while True:
-            try:
-                asked = task(model, bindings, training, options, arenas, divided=spec is not None)
-                break
-            except NotOfModel as error:
-                if absent is None:
-                    raise
-                absent[error.binding].append(error.in_file(model))
-                bindings = without(bindings, error.binding)
+        found = PlannedModel(_read(model, request, absent, divided=spec is not None), [])
         log = None if events is None else EventLog(events)
         begun.append(time.perf_counter_ns())
-        found = PlannedModel(asked, [])
-
-        def timed(graph: Model) -> Planned:
-            before = time.perf_counter_ns()
-            with until_interrupted(options.effort is not None) as stopped:
-                planned = asked.planned(graph, log, stopped)
-                found.is_stopped |= stopped()
-            found.allocation_time_ns += time.perf_counter_ns() - before
-            return planned
-
         doing("planning")
-        found.stages.extend(ranks.plans(asked.graph, spec, sharding.rank, timed))
-        if sharding.rank is None:
-            check_found(options.fixed, (planned.plan for _, planned, _ in found.stages))
+        _plan_stages(found, spec, request.sharding.rank, log)
+        if request.sharding.rank is None:
+            check_found(request.options.fixed, (planned.plan for _, planned, _ in found.stages))
         begun.append(time.perf_counter_ns())
-        count = sum(len(plans) for _, _, plans in found.stages)
-        mine = found.stages if jobs is None else []
-        for number, one in enumerate(one for _, _, plans in mine for one in plans):
-            doing("checking", number, count)
-            checked = asked.check(one)
-            found.checked = checked if count == 1 else None
+        if request.jobs is None:
+            _check_plans(found, doing)
         begun.append(time.perf_counter_ns())
     except TmmuError as error:
         error.in_file(model)
@@ -257,6 +244,49 @@ def _planned(
     spans = (after - before for before, after in pairwise(begun))
     found.phases = dict(zip(("reading", "planning", "checking"), spans, strict=True))
     return found
+
+
+def _read(
+    model: str, request: PlanRequest, absent: dict[str, list[NotOfModel]] | None, *, divided: bool
+) -> PlanningTask:  # fmt: skip
+    """Read a model, with those bindings that it has; the others are noted in `absent`, or refused if that is None."""
+    from tmmu.core.bindings import without
+    from tmmu.tasks.planning import task
+
+    bindings = request.bindings
+    while True:
+        try:
+            return task(model, bindings, request.training, request.options, request.arenas, divided=divided)
+        except NotOfModel as error:
+            if absent is None:
+                raise
+            absent[error.binding].append(error.in_file(model))
+            bindings = without(bindings, error.binding)
+
+
+def _plan_stages(found: PlannedModel, spec: dict[str, Any] | None, rank: int | None, log: EventLog | None) -> None:
+    """Add the plans of each stage of a task, or of one rank, and the time that planning took."""
+    from tmmu.cli import ranks
+
+    def timed(graph: Model) -> Planned:
+        before = time.perf_counter_ns()
+        with until_interrupted(found.task.options.effort is not None) as stopped:
+            planned = found.task.planned(graph, log, stopped)
+            found.is_stopped |= stopped()
+        found.allocation_time_ns += time.perf_counter_ns() - before
+        return planned
+
+    found.stages.extend(ranks.plans(found.task.graph, spec, rank, timed))
+
+
+def _check_plans(found: PlannedModel, doing: Doing) -> None:
+    """Check each plan; of a single one what was checked is kept."""
+    plans = [plans for _, _, plans in found.stages]
+    count = sum(map(len, plans))
+    for number, one in enumerate(chain.from_iterable(plans)):
+        doing("checking", number, count)
+        checked = found.task.check(one)
+        found.checked = checked if count == 1 else None
 
 
 def _targets(models: list[str], output: str | None, events: str | None) -> list[str]:

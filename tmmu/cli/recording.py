@@ -80,15 +80,17 @@ def recording(plan: Plan, files: RecordOptions, *, replans: bool = False) -> Ite
         return
     from tmmu.runtime.apply import apply_plan
     from tmmu.runtime.events import EventLog
+    from tmmu.runtime.recording import RunRecords
     from tmmu.runtime.records.ledger import Ledger
     from tmmu.runtime.records.trace import Trace
 
     trace, ledger = Trace(), Ledger()
     try:
-        execution = apply_plan(
-            plan, execution_mode=files.mode, hash_contents=files.contents, ledger=ledger, trace=trace,
-            journal=files.journal, events=None if files.events is None else EventLog(files.events),
+        records = RunRecords(
+            ledger=ledger, trace=trace, journal=files.journal, hash_contents=files.contents,
+            events=None if files.events is None else EventLog(files.events),
         )  # fmt: skip
+        execution = apply_plan(plan, execution_mode=files.mode, records=records)
     except TmmuError as error:
         _write(plan, files, trace, ledger, error)
         with MappedMemory.map(plan) as memory:

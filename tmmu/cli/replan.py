@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -12,12 +13,25 @@ from tmmu.cli import options
 from tmmu.cli.units import memory
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import bound, examples, model_file, plan_file, sizes
+from tmmu.core.flags import bound, examples, gathered, model_file, plan_file, sizes
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
     from tmmu.plans.replan import ReplanRecord
     from tmmu.plans.sections import Plan
+
+
+@dataclass(frozen=True)
+class ReplanOptions:
+    """How a plan is exchanged: by which policy (None is the plan's own), before which iteration, and what it needs.
+
+    `budget` is that of a plan that computes values again, `address_token` the secret token of the layout `hashed`.
+    """
+
+    policy: str | None = None
+    iteration: int = 0
+    budget: int | None = None
+    address_token: bytes | None = None
 
 
 @click.command(
@@ -39,17 +53,10 @@ if TYPE_CHECKING:
 @options.address_token
 @click.option("--record", type=options.record, help="Write a trace: PLAN, the replan, and the plan in its place.")
 @click.option("-o", "--output", type=options.output, required=True, help="Where to write a new plan.")
+@gathered("asked", ReplanOptions)
 def replan(
-    plan: str,
-    model: str,
-    dim: dict[str, str],
-    policy: str | None,
-    iteration: int,
-    budget: int | None,
-    address_token: bytes | None,
-    record: str | None,
-    output: str,
-) -> int:
+    plan: str, model: str, dim: dict[str, str], asked: ReplanOptions, record: str | None, output: str
+) -> int:  # fmt: skip
     """Plan again where a shape is outside the envelope.
 
     Where the envelope of PLAN holds the shape, nothing is done; else the command aborts or plans the wider envelope.
@@ -67,7 +74,7 @@ def replan(
     shape = in_units(old, sizes("--dim", dim))
     if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
-    made, change = replanned(plan, old, model, shape, policy, iteration, budget=budget, address_token=address_token)
+    made, change = replanned(plan, old, model, shape, asked)
     if change is None:
         print_lines(f"{plan} holds for this shape: nothing to do")
         return 0
@@ -90,15 +97,12 @@ def replanned(
     old: Plan,
     model: str,
     shape: Mapping[str, int],
-    policy: str | None,
-    iteration: int,
-    *,
-    budget: int | None = None,
-    address_token: bytes | None = None,
+    asked: ReplanOptions,
 ) -> tuple[Plan, ReplanRecord | None]:
-    """The plan for an iteration with `shape`, checked, and the record of the change; `old` and None where that holds.
+    """Return the plan for an iteration with `shape`, checked, and the record of the change.
 
-    `name` is the file of the old plan, `model` that of its model; `policy` None is the plan's own.
+    If the old plan holds for the shape, these are `old` and None. `name` is the file of the old plan, `model` that of
+    its model.
 
     Raises
     ------
@@ -118,10 +122,10 @@ def replanned(
         if not beyond:
             return old, None
         own = policies.ReplanPolicy.ABORT if old.envelope is None else old.envelope.policy
-        chosen = own if policy is None else policy.upper()
+        chosen = own if asked.policy is None else asked.policy.upper()
         if chosen == policies.ReplanPolicy.ABORT:
             raise policies.refused(old, beyond)
-        if budget is None and any(".recompute" in node for node in old.allocation.steps.node):
+        if asked.budget is None and any(".recompute" in node for node in old.allocation.steps.node):
             what = "the plan computes values again to fit a budget that it does not state"
             fix = "give it to tmmu replan with --budget"
             raise TmmuError("MODE_VIOLATION", what, place="budget", fix=fix, mode=old.origin.mode)
@@ -132,10 +136,12 @@ def replanned(
     loaded, resolved = load_resolved(model, bindings)
     try:
         check_sizes(resolved)
-        graph = prepare(loaded, old.origin.mode, configured(old), budget, old.configuration.policy)
-        made, change = policies.replan(old, graph, shape, chosen, t=iteration, address_token=address_token)
-        if budget is not None:
-            check_budget(made, budget)
+        graph = prepare(loaded, old.origin.mode, configured(old), asked.budget, old.configuration.policy)
+        made, change = policies.replan(
+            old, graph, shape, chosen, t=asked.iteration, address_token=asked.address_token
+        )  # fmt: skip
+        if asked.budget is not None:
+            check_budget(made, asked.budget)
         check(made, graph, is_ir=kind.is_ir(model))
     except TmmuError as error:
         error.in_file(model)

@@ -10,6 +10,7 @@ import click
 from tmmu.cli import options
 from tmmu.core.flags import examples, model_file, plan_file
 from tmmu.core.output import STANDARD, one_line, print_lines
+from tmmu.core.vocabulary import Bindings
 
 KINDS = {
     "html": ".html", "png": ".png", "svg": ".svg", "pdf": ".pdf", "perfetto": ".perfetto.json", "memory-viz": ".pickle",
@@ -64,7 +65,8 @@ def report(
 
         if verdict:
             try:
-                lines = list(verdict_text.lines(judge(plan, stated, Options(model=model, donated=frozenset(donate)))))
+                asked = Options(model=model, bindings=Bindings(donated=donate))
+                lines = list(verdict_text.lines(judge(plan, stated, asked)))
             except Disagreement as error:
                 raise click.UsageError(one_line(str(error))) from error
         drawn = [(title, maps, step_names(stated.plan))]

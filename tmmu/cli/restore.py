@@ -48,7 +48,12 @@ def restore(
         log = execution.event_log(files.events)
         found = checkpoints.load(file, None if against is None else execution.load(against), log)
         failure.plan = found.plan
-        with execution.applied(file, files, budget, log, lambda **given: checkpoints.resume(found, **given)) as applied:
+        with execution.applied(
+            file, files, log,
+            lambda records: checkpoints.resume(
+                found, execution_mode=files.mode, memory_bytes_budget=budget, records=records
+            ),
+        ) as applied:  # fmt: skip
             if target is not None:
                 plans.save(found.plan, target)
             execution.print_applied(file, applied, style)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +16,7 @@ from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, bound, examples, plan_file, successive
+from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, bound, examples, gathered, plan_file, successive
 from tmmu.core.kind import IR, is_plan, kind_of
 from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.progress import progress
@@ -24,6 +24,24 @@ from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
+
+
+@dataclass(frozen=True)
+class BatchBindings:
+    """The sizes of each dimension, for the batches in turn, and bindings that hold for all of these."""
+
+    sizes: dict[str, tuple[int, ...]]
+    bindings: Bindings
+
+
+def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
+    """Return what --dim gives batch by batch; a dimension of several sizes is bound to their range."""
+    sizes = successive(dim)
+    bound_to = replace(
+        bindings, dims={name: each[0] for name, each in sizes.items() if len(set(each)) == 1},
+        ranges={name: (min(each), max(each)) for name, each in sizes.items() if len(set(each)) > 1},
+    )  # fmt: skip
+    return BatchBindings(sizes, bound_to)
 
 
 @click.command(
@@ -48,12 +66,12 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=options.output, help="Where to write the outputs of the last batch (.npz).")
 @options.records(checkpoint=True)
 @options.style
+@gathered("batches", _of_batches)
 def run(
     target: str,
     path: str | None,
     computing: RunOptions,
-    dim: dict[str, str],
-    bindings: Bindings,
+    batches: BatchBindings,
     address_token: bytes | None,
     output: str | None,
     files: RecordOptions,
@@ -73,14 +91,10 @@ def run(
     from tmmu.cli import run_report
     from tmmu.cli.run_loop import BatchLoop
 
-    sizes = successive(dim)
+    sizes, bindings = batches.sizes, batches.bindings
     computing = replace(
         computing, kernels=computing.kernels or ("hash" if is_plan(target) else "onnx"),
         batches=computing.batches or max((len(each) for each in sizes.values() if len(each) > 1), default=None),
-    )  # fmt: skip
-    bindings = replace(
-        bindings, dims={name: each[0] for name, each in sizes.items() if len(set(each)) == 1},
-        ranges={name: (min(each), max(each)) for name, each in sizes.items() if len(set(each)) > 1},
     )  # fmt: skip
     _check_usage(target, path, computing, output, bindings)
     read = {os.path.realpath(each): each for each in (target, path, computing.inputs) if each is not None}

@@ -8,11 +8,12 @@ that is proved, takes the old one's place and is checkpointed before the batch b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.recording import Recording, recording
-from tmmu.cli.replan import replanned
+from tmmu.cli.replan import ReplanOptions, replanned
 from tmmu.cli.run_envelope import at_shape, shape_of
 from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
@@ -124,9 +125,8 @@ class BatchLoop:
         """Where the plan in force does not hold for the next batch: refuse that, or put a proved plan in its place."""
         if not self.beyond(number):
             return None
-        made, change = replanned(
-            self.name, self.plan, self.target, self.asked(number), None, number, address_token=self.address_token
-        )
+        asked = ReplanOptions(iteration=number, address_token=self.address_token)
+        made, change = replanned(self.name, self.plan, self.target, self.asked(number), asked)
         prove(made, self.target)
         assert change is not None  # the shape is outside
         record.exchange(made, change)
@@ -148,12 +148,7 @@ class BatchLoop:
         from tmmu.simulator.onnx_model import OnnxModel
 
         bindings = program.plan.bindings
-        model = OnnxModel(
-            resolve(
-                self.target, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values,
-                trust_shapes=bindings.trust_shapes, stated=bindings.stated, steps=bindings.steps,
-            )
-        )  # fmt: skip
+        model = OnnxModel(resolve(self.target, replace(bindings, ranges={})))
         model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())
         if self.computing.kernels == "hash":
             return Runnable(program, model)
@@ -202,17 +197,16 @@ class BatchLoop:
 
 
 def prove(plan: Plan, model: str) -> None:
-    """CONTRACT_VIOLATION where the verifier does not prove a new plan against its model. spec: R6.13"""
+    """Raise CONTRACT_VIOLATION if the verifier does not prove a new plan against its model. spec: R6.13"""
     from proofs.verify.judge import judge
     from proofs.verify.options import Options
     from proofs.verify.verdict import PROVED
 
     stated = file.with_steps(file.decode(file.encode(plan)))
-    bindings = plan.bindings
-    options = Options(
-        model, donated=frozenset(bindings.donated), trust_shapes=bindings.trust_shapes, stated=dict(bindings.stated)
+    granted = Bindings(
+        donated=plan.bindings.donated, trust_shapes=plan.bindings.trust_shapes, stated=plan.bindings.stated
     )
-    verdict = judge("the new plan", stated, options)
+    verdict = judge("the new plan", stated, Options(model=model, bindings=granted))
     if verdict.verdict != PROVED:
         found = next((entry for entry in verdict.obligations if entry["verdict"] != PROVED), {})
         raise TmmuError(

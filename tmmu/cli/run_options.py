@@ -11,7 +11,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.extras import needed
-from tmmu.core.flags import existing
+from tmmu.core.flags import existing, gathered
 
 if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
@@ -55,7 +55,7 @@ class RunOptions:
         return partial(SessionKernel, sessions={})
 
 
-compute_options = options.gathered(
+compute_options = gathered(
     "computing",
     RunOptions,
     click.option(

@@ -7,8 +7,7 @@ import math
 import os
 import resource
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +15,13 @@ from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import examples, existing
+from tmmu.core.flags import examples, existing, gathered
 from tmmu.core.output import aligned, counted, json_text, print_lines, print_text
 from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
     from tmmu.foundry.compiled import CompiledModel
+    from tmmu.foundry.context import Layout
     from tmmu.foundry.session import ModelSession
     from tmmu.tasks.language_session import SessionOptions
 
@@ -31,22 +31,32 @@ FORMAT = click.option(
 )  # fmt: skip
 
 
-def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that decide a session's memory."""
-    for option in (
-        click.option("--strict", is_flag=True, help="Old and new buffers of a growth fit into the budget together."),
-        click.option("--initial", type=click.IntRange(1), default=2048, show_default=True, metavar="TOKENS",
-                     help="Tokens that the cache has room for at first."),
-        click.option("--activations", type=click.Choice(["f16", "f32"]), default="f16", show_default=True,
-                     help="The type of what passes between operations; sums are float32."),
-        click.option("--kv", "layout", type=click.Choice(["compact", "expanded"]), default="compact", show_default=True,
-                     help="The heads of the cache: those of keys and values, or repeated for all of queries."),
-        click.option("--budget", callback=memory, metavar="SIZE",
-                     help="Memory for keys and values, as in 4GiB; METALLIC_KV_MEMORY_BUDGET_MB if not given."),
-        click.option("--context", type=int, metavar="TOKENS", help="The longest sequence; the model's if not given."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+def _options(
+    context: int | None, budget: int | None, layout: Layout, activations: str, initial: int, strict: bool
+) -> SessionOptions:
+    """Return what a session takes."""
+    from tmmu.tasks.language_session import SessionOptions
+
+    return SessionOptions(
+        context=context, budget=budget, layout=layout, activations=activations, initial=initial, strict=strict
+    )
+
+
+session_options = gathered(
+    "options",
+    _options,
+    click.option("--context", type=int, metavar="TOKENS", help="The longest sequence; the model's if not given."),
+    click.option("--budget", callback=memory, metavar="SIZE",
+                 help="Memory for keys and values, as in 4GiB; METALLIC_KV_MEMORY_BUDGET_MB if not given."),
+    click.option("--kv", "layout", type=click.Choice(["compact", "expanded"]), default="compact", show_default=True,
+                 help="The heads of the cache: those of keys and values, or repeated for all of queries."),
+    click.option("--activations", type=click.Choice(["f16", "f32"]), default="f16", show_default=True,
+                 help="The type of what passes between operations; sums are float32."),
+    click.option("--initial", type=click.IntRange(1), default=2048, show_default=True, metavar="TOKENS",
+                 help="Tokens that the cache has room for at first."),
+    click.option("--strict", is_flag=True, help="Old and new buffers of a growth fit into the budget together."),
+)  # fmt: skip
+"""The options that decide a session's memory, as `SessionOptions`."""
 
 
 @click.group()
@@ -85,7 +95,7 @@ def env(style: str) -> int:
 @session_options
 @FORMAT
 @click.option("-o", "--output", type=shared.record, help="Write the plan here, and its model to FILE.ir.cbor.")
-def plan(model: str, style: str, output: str | None, **given: Any) -> int:
+def plan(model: str, options: SessionOptions, style: str, output: str | None) -> int:
     """Say what fits: the context, the memory of a session, and the plan of its forward pass, proved.
 
     \b
@@ -101,7 +111,7 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
         shared.check_apart(model, output, f"{output}.ir.cbor")
     with progress(model) as doing:
         doing("planning")
-        prepared = prepare_session(compiled(model), _options(given))
+        prepared = prepare_session(compiled(model), options)
         made = planned(prepared.forward)
         doing("proving")
         verdict = verdict_on(made, prepared.forward)
@@ -142,7 +152,7 @@ FOLLOW_LOG = click.option(
 @FORMAT
 def run(
     model: str, prompt: str | None, token_ids: str | None, count: int, ignore_eos: bool, follow_log: str | None,
-    style: str, **given: Any,
+    style: str, options: SessionOptions,
 ) -> int:  # fmt: skip
     """Continue a prompt greedily, in memory whose plan is proved first.
 
@@ -153,7 +163,7 @@ def run(
     """
     from tmmu.cli.session_report import run_lines
 
-    opened, tokens = _ready(model, prompt, token_ids, follow_log, given)
+    opened, tokens = _ready(model, prompt, token_ids, follow_log, options)
     device, counts = opened.model.device, opened.counts
     room = max(opened.context.usable - len(tokens), 0)
     if 0 < room < count:
@@ -214,7 +224,7 @@ def run(
 @FOLLOW_LOG
 @FORMAT
 def score(
-    model: str, prompt: str | None, token_ids: str | None, follow_log: str | None, style: str, **given: Any
+    model: str, prompt: str | None, token_ids: str | None, follow_log: str | None, style: str, options: SessionOptions
 ) -> int:
     """Print the log-probability of each token of a text given those before it, and the perplexity.
 
@@ -223,7 +233,7 @@ def score(
     from tmmu.foundry.pool import MemoryPool
     from tmmu.foundry.scoring import log_probabilities
 
-    opened, tokens = _ready(model, prompt, token_ids, follow_log, given)
+    opened, tokens = _ready(model, prompt, token_ids, follow_log, options)
     pool = MemoryPool(opened.model.device, events=opened.events)
     found = list(log_probabilities(opened, tokens, pool))
     perplexity = math.exp(-sum(found) / len(found)) if found else None
@@ -240,9 +250,9 @@ def score(
 
 
 def _ready(
-    path: str, prompt: str | None, token_ids: str | None, follow_log: str | None, given: dict[str, Any]
+    path: str, prompt: str | None, token_ids: str | None, follow_log: str | None, options: SessionOptions
 ) -> tuple[ModelSession, list[int]]:
-    """A session whose plan is proved, and the prompt's tokens."""
+    """Return a session whose plan is proved, and the prompt's tokens."""
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.runtime.events import EventLog
@@ -256,15 +266,9 @@ def _ready(
         opened = compiled(path)
         tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
         events = None if follow_log is None else EventLog(follow_log)
-        session = prepare_session(opened, _options(given), events=events)
+        session = prepare_session(opened, options, events=events)
         initialize_session(session, planned(session.forward), prove)
     return session, tokens
-
-
-def _options(given: dict[str, Any]) -> SessionOptions:
-    from tmmu.tasks.language_session import SessionOptions
-
-    return SessionOptions(**given)
 
 
 def _tokens(text: str) -> list[int]:

@@ -1,5 +1,6 @@
 """Options of the commands: bindings (--dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT), files and folders.
 
+A command whose options belong together takes each group of them as one object (`gathered`).
 spec: C1.6, C4.3, C4.5, T10.7
 """
 
@@ -8,13 +9,18 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
-from tmmu.core.vocabulary import UINT64_END, SteppedDim
+from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
 existing = click.Path(exists=True, dir_okay=False)
 """An existing file; click exits with 2 if it does not exist, or is a directory."""
@@ -146,6 +152,27 @@ class Folder(click.Path):
         return found
 
 
+def gathered(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
+    """Make a decorator that gives a command `make` of some options as its argument `name`.
+
+    The options are named as the parameters of `make`. Those that are listed here are added to the command, and are in
+    its help text in this order; others may be declared above the decorator. One of `options` may itself be `gathered`.
+    """
+    names = tuple(signature(make).parameters)
+
+    def decorate(command: Command) -> Callable[..., Any]:
+        @wraps(command)
+        def call(**given: Any) -> Any:
+            values = {key: given.pop(key) for key in names if key in given}
+            return command(**given, **{name: make(**values)})
+
+        for option in reversed(options):
+            call = option(call)
+        return call
+
+    return decorate
+
+
 def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[str, str]]:
     """Return a click callback that parses repeated NAME=VALUE into a dictionary; only the name may contain `=`."""
 
@@ -269,6 +296,27 @@ def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, t
             raise click.BadParameter(f"{name!r} already has a --shape", param_hint="--bytes")
         stated[name] = f"bytes:{size}"
     return plain, stated
+
+
+def bindings_of(
+    dim: dict[str, str],
+    shape: dict[str, str],
+    bytes: dict[str, str],
+    value: dict[str, str],
+    donate: tuple[str, ...] = (),
+    trust_shapes: bool = False,
+) -> Bindings:
+    """Return what --dim, --shape, --bytes, --value, --donate and --trust-shapes bind, as they are named.
+
+    >>> bindings_of({"n": "4"}, {}, {"y": "40"}, {}).stated
+    {'y': 'bytes:40'}
+    """
+    known, ranges, steps = dims(dim)
+    given, stated = shapes(shape, bytes)
+    return Bindings(
+        dims=known, shapes=given, values=value, donated=donate, trust_shapes=trust_shapes, ranges=ranges,
+        stated=stated, steps=steps,
+    )  # fmt: skip
 
 
 def bound(flag: str, text: str) -> Callable[[Any], Any]:

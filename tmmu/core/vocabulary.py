@@ -205,6 +205,10 @@ class Bindings:
     steps: Mapping[str, SteppedDim] = field(default_factory=dict)
 
 
+UNBOUND = Bindings()
+"""What a model is read with if the user binds nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A graph whose every tensor has a known size: nodes in a valid order, bodies flat, body 0 the main graph.

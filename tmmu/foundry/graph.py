@@ -7,6 +7,7 @@ again. spec: FD6.1 to FD6.4, FD6.10, FD6.12, FD9.5, FD9.7
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,15 @@ ARENA_TYPES = {
 """Which kind of tensors each arena of a session's plan holds."""
 
 
+@dataclass(frozen=True)
+class CacheSetup:
+    """What the cache of a session is made from: what it holds for each token, for how many, and in whose bytes."""
+
+    shape: KvShape
+    context: ContextConfig
+    budget: KvBudget
+
+
 class ExecutionGraph:
     """The memory of one session, and what computes a pass in it.
 
@@ -39,8 +49,10 @@ class ExecutionGraph:
         Whose weights and kernels.
     forward, plan
         The model of a pass, and a plan of it that was proved.
-    size, kv_shape, context, budget, settings
-        How large a pass may be, and what the cache is made from.
+    size
+        How large a pass may be.
+    cache, settings
+        What the cache is made from, and the environment's variables.
     number, events
         The session's number in the event log, and the log.
 
@@ -63,21 +75,19 @@ class ExecutionGraph:
     """
 
     def __init__(
-        self, model: CompiledModel, forward: Model, plan: Plan, *, size: PassSize, kv_shape: KvShape,
-        context: ContextConfig, budget: KvBudget, settings: Settings, number: int, events: EventLog | None,
+        self, model: CompiledModel, forward: Model, plan: Plan, *, size: PassSize, cache: CacheSetup,
+        settings: Settings, number: int, events: EventLog | None,
     ) -> None:  # fmt: skip
-        self.model, self.size, self.kv_shape, self.number, self.events = model, size, kv_shape, number, events
+        self.model, self.size, self.kv_shape, self.number, self.events = model, size, cache.shape, number, events
         self.passes = 0
         self._batch = PassBatch()
-        self._provision(plan, arena_sizes(plan, forward), context, budget, settings)
+        self._provision(plan, arena_sizes(plan, forward), cache, settings)
 
     def _log(self, event: str, **fields: Any) -> None:
         if self.events is not None:
             self.events(event, session=self.number, **fields)
 
-    def _provision(
-        self, plan: Plan, sizes: dict[str, int], context: ContextConfig, budget: KvBudget, settings: Settings
-    ) -> None:
+    def _provision(self, plan: Plan, sizes: dict[str, int], setup: CacheSetup, settings: Settings) -> None:
         """Make every buffer, then bring the weights, or give back what was made."""
         device = self.model.device
         names = [*sizes, "text", "cache"]
@@ -91,11 +101,11 @@ class ExecutionGraph:
                 made[name] = device.new_buffer(size, mode, name, STORAGE_MODES[ARENA_TYPES[name]].forced_by)
                 self._log("buffer made", buffer=name, made=len(made))
             name = "text"
-            made[name] = device.new_buffer(4 * context.limit, storage_mode(TensorType.STAGING, {}), name)
+            made[name] = device.new_buffer(4 * setup.context.limit, storage_mode(TensorType.STAGING, {}), name)
             self._log("buffer made", buffer=name, made=len(made))
             name = "cache"
             cache = KvCache(
-                device, self.kv_shape, context, budget, rope_base=self.model.shape.rope_base,
+                device, setup.shape, setup.context, setup.budget, rope_base=self.model.shape.rope_base,
                 settings=settings, session=self.number, events=self.events,
             )  # fmt: skip
             self._log("buffer made", buffer=name, made=len(made) + 1)

@@ -23,7 +23,7 @@ from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import UseAfterFree
 from tmmu.foundry.forward import PassSize, forward_model
-from tmmu.foundry.graph import ExecutionGraph
+from tmmu.foundry.graph import CacheSetup, ExecutionGraph
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
@@ -130,8 +130,9 @@ class ModelSession:
     def provision(self, plan: Plan) -> None:
         """Make its memory as a plan of `forward` has it, which was proved: see `initialize_session`."""
         self._graph = ExecutionGraph(
-            self.model, self.forward, plan, size=self.size, kv_shape=self.kv_shape, context=self.context,
-            budget=self.budget, settings=self.settings, number=self.number, events=self.events,
+            self.model, self.forward, plan, size=self.size,
+            cache=CacheSetup(self.kv_shape, self.context, self.budget), settings=self.settings, number=self.number,
+            events=self.events,
         )  # fmt: skip
         self.drafts = Drafts(self.context.limit)
 

@@ -9,14 +9,14 @@ spec: T8.6, T8.12, T9.1, T10.1, T10.5, T10.12, T10.13, M3.2
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import onnx
 
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, SteppedDim, Tensor, View
+from tmmu.core.vocabulary import MAIN, UNBOUND, Bindings, Body, Model, Node, Role, Tensor, View
 from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
 from tmmu.importers.operators import VIEWS, iterates, takeable
@@ -28,28 +28,16 @@ from tmmu.onnx.structure import GIVEN, GraphScope, structure
 from tmmu.onnx.values import stored_value
 
 
-def import_onnx(
-    path: str | os.PathLike[str],
-    *,
-    dims: Mapping[str, int] | None = None,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
-    values: Mapping[str, str] | None = None,
-    ranges: Mapping[str, tuple[int, int]] | None = None,
-    donate: Sequence[str] = (),
-    trust_shapes: bool = False,
-    stated: Mapping[str, str] | None = None,
-    steps: Mapping[str, SteppedDim] | None = None,
-) -> Model:
-    """The model in the ONNX file at `path`, under the given bindings.
+def import_onnx(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Model:
+    """Import the model in the ONNX file at `path`, under the given bindings.
 
     Parameters
     ----------
     path
         The file; weights may be absent, external or larger than memory.
-    dims, shapes, values, ranges, trust_shapes, stated, steps
-        What fixes the shapes that the file leaves open: see `tmmu.onnx.resolve`.
-    donate
-        Graph inputs and initializers whose bytes the caller gives up.
+    bindings
+        What fixes the shapes that the file leaves open: see `tmmu.onnx.resolve`. `donated` are the names of graph
+        inputs and initializers whose bytes the caller gives up.
 
     Returns
     -------
@@ -61,21 +49,17 @@ def import_onnx(
     Raises
     ------
     TmmuError
-        As `resolve` does; INVALID_BINDING also where `donate` names what the caller does not write.
+        As `resolve` does; INVALID_BINDING also if `donated` names what the caller does not write.
 
     Notes
     -----
     O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, T10.12, M3.2.
     """
-    resolved = resolve(
-        path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes, stated=stated,
-        steps=steps,
-    )  # fmt: skip
-    return import_resolved(resolved, donate)
+    return import_resolved(resolve(path, bindings), bindings.donated)
 
 
 def import_resolved(resolved: Resolved, donate: Sequence[str] = ()) -> Model:
-    """The same of a file of which `resolve` has found the shapes."""
+    """Import a file of which `resolve` has found the shapes."""
     try:
         model = _Import(resolved).model(_donated(resolved.graph.graph, donate))
         validate(model)

@@ -65,8 +65,7 @@ class Graph:
         role: str = "activation",
         alignment: int | None = None,
         at: int | None = None,
-        view_of: str | None = None,
-        offset: int = 0,
+        view_of: str | tuple[str, int] | None = None,
         saved: bool = False,
     ) -> str:
         """Declare a tensor that a node writes; returns its name.
@@ -81,15 +80,16 @@ class Graph:
             In bytes, a power of two; by default that of an element.
         at
             The byte of its arena where it must begin; by default the planner is free.
-        view_of, offset
-            The tensor whose bytes it shows, and from which byte on.
+        view_of
+            The tensor whose bytes it shows; with a number, `("x", 64)`, from that byte on.
         saved
             Whether a backward half reads it after the plan's last step.
         """
         found = {str(one): one for one in Role}
         if role not in found:
             raise _bad(f"tensor {name!r}", f"role {role!r} is not known", f"use one of {', '.join(found)}")
-        base = None if view_of is None else self._row(view_of, f"tensor {name!r}")
+        shown, offset = (view_of, 0) if view_of is None or isinstance(view_of, str) else view_of
+        base = None if shown is None else self._row(shown, f"tensor {name!r}")
         self._declare(name, shape, dtype, found[role])
         made = self._tensors[-1]
         view = None if base is None else View(base, offset, made.bytes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import onnx
@@ -34,15 +35,7 @@ class OnnxNetwork:
     """
 
     def __init__(self, path: str, bindings: Bindings, digests: Collection[bytes]) -> None:
-        resolved = resolve(
-            path,
-            dims=bindings.dims,
-            shapes=bindings.shapes,
-            values=bindings.values,
-            trust_shapes=bindings.trust_shapes,
-            stated=bindings.stated,
-            steps=bindings.steps,
-        )
+        resolved = resolve(path, replace(bindings, ranges={}))
         with open(path, "rb") as file:
             data = file.read()
         found = hashlib.sha256(data).digest()

@@ -16,7 +16,7 @@ import onnx
 
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, SteppedDim
+from tmmu.core.vocabulary import UNBOUND, Bindings, SteppedDim
 from tmmu.onnx.binding import bind
 from tmmu.onnx.operators import Operators
 from tmmu.onnx.reading import read
@@ -45,36 +45,26 @@ class Resolved:
     bindings: Bindings
 
 
-def resolve(
-    path: str | os.PathLike[str],
-    *,
-    dims: Mapping[str, int] | None = None,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
-    values: Mapping[str, str] | None = None,
-    ranges: Mapping[str, tuple[int, int]] | None = None,
-    trust_shapes: bool = False,
-    stated: Mapping[str, str] | None = None,
-    steps: Mapping[str, SteppedDim] | None = None,
-) -> Resolved:
-    """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
+def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resolved:
+    """Find the size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
 
     Parameters
     ----------
     path
         The model; weight files beside it are never opened.
-    dims, shapes, values
-        Named dimensions, shapes of graph inputs, and values of small graph inputs as text (numbers with commas between
-        them).
-    ranges
-        The envelope: dimensions that are left open, with the least and the largest size of each. Sizes are then
-        expressions over them, the same as the sizes at `corners` of the envelope, which are worked out as well.
-    stated
-        The sizes of tensors by scoped name (`1x10`, `float32:1x10`, `bytes:40`), used where nothing gives them; a
-        shape in `shapes` of what is no graph input is one as well. In the result those that were needed.
-    steps
-        Dimensions that are multiples of their units; `ranges`, or `dims`, holds the units.
-    trust_shapes
-        Use a shape that the file states where it cannot be inferred.
+    bindings
+        `dims`, `shapes` and `values` are of named dimensions, graph inputs, and small graph inputs (numbers with commas
+        between them). `ranges` is the envelope: dimensions that are left open, with the least and the largest size of
+        each. Sizes are then expressions over them, compared with the sizes at the `corners` of the envelope. `stated`
+        are the sizes of tensors by scoped name (`1x10`, `float32:1x10`, `bytes:40`), for those that nothing else gives;
+        a shape in `shapes` of what is no graph input is one as well. `steps` are dimensions that are multiples of their
+        units, which `ranges` or `dims` holds. With `trust_shapes` a shape that the file states is used if it cannot be
+        inferred. `donated` and `defaults` are not looked at.
+
+    Returns
+    -------
+    Resolved
+        Its `bindings` are those that were needed, with the defaults that decided something.
 
     Raises
     ------
@@ -89,28 +79,23 @@ def resolve(
     try:
         model, digest = read(path)
         found = structure(model.graph)
-        of_inputs, of_others = divided(found, shapes or {}, stated or {})
-        given = GivenBindings(dims or {}, of_inputs, values or {}, of_others, steps or {})
-        walk = _walked(model, found, given, ranges or {}, trust_shapes)
-        for corner in corners(ranges or {}):
-            _agree(walk, _at_corner(model, found, given, corner, trust_shapes), corner)
+        of_inputs, of_others = divided(found, bindings.shapes, bindings.stated)
+        given = GivenBindings(bindings.dims, of_inputs, bindings.values, of_others, bindings.steps)
+        walk = _walked(model, found, given, bindings.ranges, bindings.trust_shapes)
+        for corner in corners(bindings.ranges):
+            _agree(walk, _at_corner(model, found, given, corner, bindings.trust_shapes), corner)
     except TmmuError as error:
         raise error.in_file(os.fspath(path)) from error.__cause__
     defaults = {name: _text(walk.defaults[name]) for name in sorted(walk.defaults)}
     used = walk.stated is not None and walk.stated.used
-    bindings = Bindings(
-        dict(dims or {}),
-        dict(of_inputs),
-        dict(values or {}),
-        defaults,
-        (),
-        used,
-        dict(sorted((ranges or {}).items())),
-        {name: of_others[name].text for name in sorted(walk.given)},
-        dict(sorted((steps or {}).items())),
-    )
+    taken = Bindings(
+        dims=dict(bindings.dims), shapes=dict(of_inputs), values=dict(bindings.values), defaults=defaults,
+        trust_shapes=used, ranges=dict(sorted(bindings.ranges.items())),
+        stated={name: of_others[name].text for name in sorted(walk.given)},
+        steps=dict(sorted(bindings.steps.items())),
+    )  # fmt: skip
     return Resolved(
-        os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), bindings
+        os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), taken
     )
 
 

@@ -132,14 +132,10 @@ def form(
                 fix="drop one of the two",
             )
     window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed)
-    storage = first = roots = classes.parent  # first: the root of each storage
-    if classes.joined:
-        roots = [p if roots[p] == p else classes.find(p) for p in roots]
-        first = list(dict.fromkeys(roots))
-        number = {root: k for k, root in enumerate(first)}
-        storage = [number[root] for root in roots]
-    problem = _build_storages(program, live, arena, window, first, roots, storage, arenas, policy)
-    return Aliasing(storage, window, shares, of, with_fixed(problem, tensors, storage, window, fixed), refused)
+    shared = _number_storages(classes, window)
+    problem = _build_storages(program, live, arena, shared, arenas, policy)
+    placed = with_fixed(problem, tensors, shared.storage, window, fixed)
+    return Aliasing(shared.storage, window, shares, of, placed, refused)
 
 
 def _join_groups(
@@ -276,19 +272,40 @@ class _Conflicts:
                 table.setdefault(x, set()).update(table.pop(o))
 
 
+class _Members(NamedTuple):
+    """Which tensors are in which storage.
+
+    `root` is the first tensor of each storage. By tensor: `roots`, the first of its storage; `storage`, the number of
+    that; and `window`, the byte of it at which the tensor begins.
+    """
+
+    root: Sequence[int]
+    roots: Sequence[int]
+    storage: Sequence[int]
+    window: Sequence[int]
+
+
+def _number_storages(classes: _Classes, window: Sequence[int]) -> _Members:
+    """Number the classes in order of their first member; without a join each tensor is a storage. O(tensors)."""
+    parent = classes.parent
+    if not classes.joined:
+        return _Members(parent, parent, parent, window)
+    roots = [p if parent[p] == p else classes.find(p) for p in parent]
+    first = list(dict.fromkeys(roots))
+    number = {root: k for k, root in enumerate(first)}
+    return _Members(first, roots, [number[root] for root in roots], window)
+
+
 def _build_storages(
     program: ModelProgram,
     live: Liveness,
     permitted: list[Choices],
-    window: Sequence[int],
-    root: Sequence[int],
-    roots: Sequence[int],
-    storage: Sequence[int],
+    members: _Members,
     arenas: tuple[ArenaConfiguration, ...],
     policy: ArenaPolicy,
 ) -> AllocationProblem:
-    """Build the storages from the needs of their members. `root` is by storage, `roots` and `storage` are by tensor."""
-    tensors = program.tensors
+    """Build the storages from the needs of their members."""
+    tensors, (root, roots, storage, window) = program.tensors, members
     name: Sequence[str] = Attribute(tensors, "name")
     size, alignment = list(every(tensors, "bytes")), list(every(tensors, "alignment"))
     birth, death, made, choices = live.birth, live.death, live.writer, permitted

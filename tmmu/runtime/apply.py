@@ -5,16 +5,17 @@ spec: U2.1 to U2.5, U2.8, U2.10, U5.20 and U7.8
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from tmmu.core.errors import TmmuError
 from tmmu.plans import file
+from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
@@ -23,38 +24,39 @@ from tmmu.runtime.divided import mappings
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import APPLY, Execution
 from tmmu.runtime.filling import check_fill, check_mode, debug_fill
-from tmmu.runtime.journal import Journal, JournalState, genesis
+from tmmu.runtime.journal import Journal, genesis
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import UNRECORDED, Contents, Continuation, RunRecords
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import END
 from tmmu.runtime.records.trace import Trace, header
 
-Contents = Sequence[bytes] | Callable[[MappedMemory], None]
-"""What arenas hold when they are applied: the bytes of each, or what fills those that persist."""
+
+class LoadedPlan(Protocol):
+    """A plan as it was read from a file: what `tmmu.load` and `tmmu.plan` return."""
+
+    @property
+    def stated(self) -> Stated | StatedBuffers:
+        """The plan, with the hashes that its file states."""
 
 
 def apply_plan(
-    plan: Plan,
+    plan: Plan | LoadedPlan,
     *,
     execution_mode: str = "local",
     memory_bytes_budget: int | None = None,
     base: Mapping[str, Any] | None = None,
     huge_pages: bool = False,
     debug_seed: int | None = None,
-    hash_contents: bool = False,
-    ledger: Ledger | None = None,
-    trace: Trace | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    start: JournalState | None = None,
-    contents: Contents | None = None,
-    events: EventLog | None = None,
+    records: RunRecords = UNRECORDED,
+    start: Continuation | None = None,
 ) -> Execution:
     """Put a plan's arenas into memory, zero those that are reused, and commit.
 
     Parameters
     ----------
     plan
-        A plan, proved by `verify-plan`: here only its addresses are looked at.
+        A plan, or what `tmmu.load` returns, proved by `verify-plan`: here only its addresses are looked at.
     execution_mode
         "local", "managed", "confidential" or "regulated".
     memory_bytes_budget
@@ -67,32 +69,30 @@ def apply_plan(
     debug_seed
         Give storages of reused arenas the pattern of this seed in place of zeros, now and at their birth (diagnostics;
         refused in confidential and regulated mode).
-    hash_contents
-        Let each commit cover the bytes of all arenas.
-    ledger, trace, journal
-        Where the run is recorded; a failure is recorded in ledger and trace before it is raised.
+    records
+        Where the run is recorded.
     start
-        The state to go on from, of a checkpoint; the journal must end with it.
-    contents
-        The bytes of each arena, of a checkpoint, in place of zeros; or what puts into persistent arenas what they hold.
-    events
-        A log of all that happens. It looks at the bytes of each storage at its birth: O(bytes).
+        What a run that was sealed before goes on from: of a checkpoint, or of another plan.
 
     Raises
     ------
     TmmuError
-        CONTRACT_VIOLATION over budget; MODE_VIOLATION; INVALID_ADDRESS, ALIGNMENT_VIOLATION, ADDRESS_COLLISION or
-        ARENA_TOO_SMALL for a plan whose addresses cannot be; TMMU_ALLOCATION_FAILURE where memory or the journal cannot
-        be had; what `MappedMemory.map` and `Journal.open` raise. Nothing is mapped or written to the journal then.
+        INVALID_PLAN for lifetimes without steps; CONTRACT_VIOLATION over budget; MODE_VIOLATION; INVALID_ADDRESS,
+        ALIGNMENT_VIOLATION, ADDRESS_COLLISION or ARENA_TOO_SMALL for a plan whose addresses cannot be;
+        TMMU_ALLOCATION_FAILURE if memory or the journal cannot be had; what `MappedMemory.map` and `Journal.open`
+        raise. Nothing is mapped or written to the journal then.
 
     Notes
     -----
     O(plan) and the bytes of reused buffers that were given; fresh mappings are zero without being touched.
     """
-    ledger, begun = ledger or Ledger(), time.perf_counter_ns()
+    begun = time.perf_counter_ns()
+    plan = plan if isinstance(plan, Plan) else file.with_steps(plan.stated).plan
+    ledger, trace, events = records.ledger or Ledger(), records.trace, records.events
+    contents = None if start is None else start.contents
     with (
         _timed(trace, begun),
-        _failures_recorded(plan, ledger, trace, events, 0 if start is None else start.batches),
+        _failures_recorded(plan, ledger, trace, events, 0 if start is None else start.state.batches),
     ):
         check_mode(execution_mode, APPLY)
         if debug_seed is not None:
@@ -104,7 +104,11 @@ def apply_plan(
         if events is not None:
             is_fresh = is_zeroed and debug_seed is None
             sizes = [each.reserved for each in found]
-            events("asked", **_asked(plan, sizes, memory_bytes_budget, is_fresh, start, ledger.allocation_failures))
+            asked = _asked(
+                plan, sizes, memory_bytes_budget,
+                is_fresh=is_fresh, is_restored=start is not None, failures=ledger.allocation_failures,
+            )  # fmt: skip
+            events("asked", **asked)
         if memory_bytes_budget is not None and needed > memory_bytes_budget:
             raise TmmuError(
                 "CONTRACT_VIOLATION",
@@ -124,11 +128,13 @@ def apply_plan(
             _fill(memory, contents)
             if debug_seed is not None and is_zeroed:
                 debug_fill(plan, memory, debug_seed, execution_mode)
-            opened = None if journal is None else Journal.open(journal, plan_hash, start)
-            state = opened.state if opened is not None else start or genesis(plan_hash)
+            state = genesis(plan_hash) if start is None else start.state
+            if records.journal is not None:
+                opened = Journal.open(records.journal, plan_hash, None if start is None else state)
+                state = opened.state
             execution = Execution(
                 plan, memory, plan_hash=plan_hash, execution_mode=execution_mode, state=state, debug_seed=debug_seed,
-                hash_contents=hash_contents, ledger=ledger, trace=trace, journal=opened, events=events,
+                records=replace(records, ledger=ledger), journal=opened,
             )  # fmt: skip
             ledger.applied(state.batches, execution.bytes_allocated)
             if trace is not None:
@@ -180,9 +186,9 @@ def _failures_recorded(
 
 
 def _asked(
-    plan: Plan, sizes: list[int], budget: int | None, is_fresh: bool, start: JournalState | None, failures: int
+    plan: Plan, sizes: list[int], budget: int | None, *, is_fresh: bool, is_restored: bool, failures: int
 ) -> dict[str, Any]:
-    """What is logged of a plan that is to be applied: what it needs, and the storages of each arena."""
+    """Return what is logged of a plan that is to be applied: what it needs, and the storages of each arena."""
     s = plan.allocation.storages
     names = plan.allocation.tensors.name.list()
     first: dict[int, str] = {}
@@ -198,7 +204,7 @@ def _asked(
         "granted": budget is None or sum(sizes) <= budget,
         "allocation_failures": failures,
         "is_fresh": is_fresh,
-        "is_restored": start is not None,
+        "is_restored": is_restored,
         "steps": len(plan.allocation.steps),
         "iterates": bool(plan.allocation.bodies.iterates.any()),
         "storages": [[first[k], *row] for k, row in enumerate(rows)],

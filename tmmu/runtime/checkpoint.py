@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,10 +29,9 @@ from tmmu.runtime.filling import UNFILLED
 from tmmu.runtime.handles import generations
 from tmmu.runtime.journal import JournalState, genesis, sealed
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import UNRECORDED, Continuation, RunRecords
 from tmmu.runtime.records import metrics
-from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import check_record
-from tmmu.runtime.records.trace import Trace
 
 FORMAT = "tmmu-checkpoint"
 LIMIT = 1 << 36
@@ -225,31 +224,39 @@ def _check_sealed(found: Checkpoint) -> None:
             raise _diverged(f"memory of arena {arena['arena']!r}", arena["content"], digest)
 
 
-class Given(TypedDict, total=False):
-    """What a restored execution is given, as `apply_plan` takes it; each may be left out."""
-
-    execution_mode: str
-    memory_bytes_budget: int | None
-    base: Mapping[str, Any] | None
-    hash_contents: bool
-    ledger: Ledger | None
-    trace: Trace | None
-    journal: str | os.PathLike[str] | None
-    events: EventLog | None
-
-
-def restore(path: str | os.PathLike[str], *, current: Plan | None = None, **given: Unpack[Given]) -> Execution:
-    """The execution that goes on from the checkpoint at `path`; what `load` and `resume` do and raise."""
-    return resume(load(path, current, given.get("events")), **given)
+def restore(
+    path: str | os.PathLike[str],
+    *,
+    current: Plan | None = None,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    records: RunRecords = UNRECORDED,
+) -> Execution:
+    """Return the execution that goes on from the checkpoint at `path`. Does and raises what `load` and `resume` do."""
+    found = load(path, current, records.events)
+    return resume(
+        found, execution_mode=execution_mode, memory_bytes_budget=memory_bytes_budget, base=base, records=records
+    )
 
 
-def resume(found: Checkpoint, **given: Unpack[Given]) -> Execution:
-    """The execution that goes on from a checkpoint, in memory of its own or at `base`.
+def resume(
+    found: Checkpoint,
+    *,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    records: RunRecords = UNRECORDED,
+) -> Execution:
+    """Return the execution that goes on from a checkpoint, in memory of its own or at `base`.
 
-    Where the checkpoint holds the arenas' bytes, they are put back; else reused arenas are zero. Raises what
-    `apply_plan` raises; nothing is mapped then.
+    If the checkpoint holds the arenas' bytes, they are put back; else reused arenas are zero. The parameters are those
+    of `apply_plan`, and so is what is raised; nothing is mapped then.
     """
-    return apply_plan(found.plan, start=found.state, contents=found.memory, **given)
+    return apply_plan(
+        found.plan, execution_mode=execution_mode, memory_bytes_budget=memory_bytes_budget, base=base,
+        records=records, start=Continuation(found.state, found.memory),
+    )  # fmt: skip
 
 
 def _diverged(field: str, expected: bytes, found: bytes) -> TmmuError:

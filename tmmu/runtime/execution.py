@@ -18,12 +18,11 @@ from tmmu.plans.columns import ROLES
 from tmmu.plans.sections import Plan
 from tmmu.runtime.backing import Bytes
 from tmmu.runtime.births import Births
-from tmmu.runtime.events import EventLog
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, JournalState
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.ledger import Ledger, of_steps
-from tmmu.runtime.records.trace import Trace
 
 APPLY, COMMIT = "UML_OS.TMMU.ApplyPlan_v1", "UML_OS.TMMU.CommitExecution_v1"
 
@@ -60,17 +59,15 @@ class Execution:
         plan_hash: bytes,
         execution_mode: str,
         state: JournalState,
-        debug_seed: int | None = None,
-        hash_contents: bool = False,
-        ledger: Ledger | None = None,
-        trace: Trace | None = None,
-        journal: Journal | None = None,
-        events: EventLog | None = None,
+        debug_seed: int | None,
+        records: RunRecords,
+        journal: Journal | None,
     ) -> None:
         self.plan, self.memory, self.plan_hash, self.execution_mode = plan, memory, plan_hash, execution_mode
         self.tensor_map = TensorMap(plan)
-        self.state, self.debug_seed, self.hash_contents = state, debug_seed, hash_contents
-        self.ledger, self.trace, self.journal, self.events = ledger or Ledger(), trace, journal, events
+        self.state, self.debug_seed, self.journal = state, debug_seed, journal
+        self.ledger, self.trace, self.events = records.ledger or Ledger(), records.trace, records.events
+        self.hash_contents = records.hash_contents
         self.visible = {arena.name: state.batches for arena in plan.allocation.arenas}
         self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.allocation.arenas}
         self.is_open, self._is_closed = True, False

@@ -17,6 +17,7 @@ from tmmu.plans.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import APPLY, Execution, violation
 from tmmu.runtime.memory import MappedMemory
+from tmmu.runtime.recording import Continuation, RunRecords
 
 
 def exchange(
@@ -81,10 +82,12 @@ def exchange(
     if events is not None:
         events("replan", t=t, old_plan_hash=old.hex(), new_plan_hash=new.hex())
     try:
+        records = RunRecords(
+            ledger=execution.ledger, trace=trace, journal=journal, events=events, hash_contents=execution.hash_contents
+        )
         made = apply_plan(
             plan, execution_mode=execution.execution_mode, memory_bytes_budget=memory_bytes_budget, base=base,
-            debug_seed=execution.debug_seed, hash_contents=execution.hash_contents, ledger=execution.ledger,
-            trace=trace, journal=journal, start=execution.state, contents=carry, events=events,
+            debug_seed=execution.debug_seed, records=records, start=Continuation(execution.state, carry),
         )  # fmt: skip
     except BaseException:
         if trace is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from proofs.verify.judge import judge_against
 from proofs.verify.options import Options
@@ -100,9 +99,15 @@ def prepare_session(
     options: SessionOptions = SessionOptions(),
     *,
     environment: Mapping[str, str] | None = None,
-    **given: Any,
+    budget: KvBudget | None = None,
+    number: int = 1,
+    events: EventLog | None = None,
 ) -> ModelSession:
-    """A session that has no memory yet. INVALID_SETTING for a variable or option that is wrong. spec: FD3.1, FD7.1"""
+    """Return a session that has no memory yet. INVALID_SETTING for a variable or option that is wrong.
+
+    `budget` is what the caches of several sessions share, `number` the session's in the log `events`.
+    spec: FD3.1, FD7.1
+    """
     settings = Settings.of(os.environ if environment is None else environment)
     shape = model.shape
     kv = KvShape(shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.head_dim, options.layout)
@@ -112,8 +117,10 @@ def prepare_session(
         strict=options.strict,
     )  # fmt: skip
     dtype = {"f16": "float16", "f32": "float32"}[options.activations]
-    given.setdefault("budget", KvBudget(context.budget, options.strict))
-    return ModelSession(model, context, settings=settings, layout=options.layout, dtype=dtype, **given)
+    return ModelSession(
+        model, context, settings=settings, layout=options.layout, dtype=dtype,
+        budget=budget or KvBudget(context.budget, options.strict), number=number, events=events,
+    )  # fmt: skip
 
 
 def compiled(path: str | os.PathLike[str]) -> CompiledModel:

@@ -1,7 +1,7 @@
 """The library in four words: `plan` a model, `load` a plan, look into it, `verify` it.
 
 What a command does is done here by the same functions, with the same defaults.
-spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.3, LIB5.1, LIB5.2
+spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.4, LIB5.1, LIB5.2
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from proofs.readers.plans import formats as plan_formats
 from proofs.verify import judge as verify_plan
 from proofs.verify import picture
 from proofs.verify import text as verdict_text
-from proofs.verify.options import REQUIRABLE, Disagreement, Options
+from proofs.verify.options import REQUIRABLE, Disagreement, Options, Solving
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tmmu.core import canonical
 from tmmu.core.bindings import stepped
@@ -33,6 +33,7 @@ from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.gate import Stated, StatedBuffers
 from tmmu.plans.places import TensorPlaces, places
 from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
 from tmmu.tasks.planning import task
 from tmmu.tasks.training import TrainingOptions
 
@@ -42,6 +43,7 @@ Size = int | tuple[int, int] | tuple[int, int, int]
 
 PLAN_NAME = "plan.cbor"
 """What a plan is called in a verdict that is in no file."""
+PLANNER_DEFAULTS, VERIFIER_DEFAULTS = PlannerOptions(), VerifierOptions()
 
 
 @dataclass(frozen=True)
@@ -180,11 +182,17 @@ class NotProved(Exception):
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """What `verify-plan` answers: printed, it is the command's text; `verdict` has the fields of its JSON output."""
+    """What `verify-plan` answers: printed, it is the command's text; `verdict` has the fields of its JSON output.
+
+    As a truth value it is `proved`: a plan that is refuted, or not proved, is false.
+    """
 
     verdict: Verdict
     plan: Plan | BufferPlan | None = field(default=None, repr=False, compare=False)
     """What it is about, which a notebook draws."""
+
+    def __bool__(self) -> bool:
+        return self.proved
 
     @property
     def proved(self) -> bool:
@@ -223,17 +231,7 @@ def plan(
     donate: Sequence[str] = (),
     trust_shapes: bool = False,
     mode: str | None = None,
-    preset: str | None = None,
-    budget: int | None = None,
-    layout: str = "packed",
-    address_token: bytes | None = None,
-    fallback: str | None = None,
-    order: str = "given",
-    seed: int = 0,
-    replan_policy: str = "abort",
-    effort: int | None = None,
-    fixed: Mapping[str, int] | None = None,
-    arenas: FilePath | None = None,
+    options: PlannerOptions = PLANNER_DEFAULTS,
 ) -> MemoryPlan:
     """Plan the memory of a model, and check the plan by the verifier's own function, as `tmmu plan` does.
 
@@ -244,20 +242,16 @@ def plan(
     dims
         The size of each symbolic dimension, or its smallest and largest, with the step between its sizes if not 1.
     shapes, values
-        The shape of an input, or the size to assume of a tensor of which the model gives none (`"float32:1x10"`,
+        The shape of an input, or the size to assume of a tensor for which the model gives none (`"float32:1x10"`,
         `"bytes:40"`); the value of an input that decides a shape or a branch.
     donate
         Inputs and parameters whose bytes results may take; `*` is any text.
     trust_shapes
-        Use the shapes that an ONNX file states where none can be inferred.
-    mode, preset, budget
-        What of a training graph is planned, and with `preset="remat_enabled"` the most live bytes.
-    layout, address_token, fallback, order, seed, replan_policy, effort
-        As the options of the command of these names.
-    fixed
-        The byte of its arena at which each of these tensors must begin, as --fix.
-    arenas
-        The file of an arena configuration (TOML).
+        Use the shapes that an ONNX file states if none can be inferred.
+    mode
+        The part of the model to plan: "inference", "forward" or "backward"; by default inference, or the preset's.
+    options
+        How it is planned: layout, order, arenas, preset and budget, and so on.
 
     Raises
     ------
@@ -279,17 +273,20 @@ def plan(
         ranges=ranges, steps=steps,
         stated={name: shape for name, shape in (shapes or {}).items() if isinstance(shape, str)},
     )  # fmt: skip
-    options = PlanOptions(
-        layout=layout, order=order, replay_token=replay_token(seed), address_token=address_token, fallback=fallback,
-        replan_policy=replan_policy.upper(), effort=effort,
-        fixed=dict(fixed or {}),
+    wanted = PlanOptions(
+        layout=options.layout, order=options.order, replay_token=replay_token(options.seed),
+        address_token=options.address_token, fallback=options.fallback,
+        replan_policy=options.replan_policy.upper(), effort=options.effort, fixed=dict(options.fixed),
     )  # fmt: skip
-    configuration = (DEFAULT, ANYWHERE) if arenas is None else configuration_file.load(os.fspath(arenas))
+    training = TrainingOptions(mode, options.preset, options.budget)
+    configuration = (
+        (DEFAULT, ANYWHERE) if options.arenas is None else configuration_file.load(os.fspath(options.arenas))
+    )
     given = _model(model)
     try:
-        asked = task(given, bound, TrainingOptions(mode, preset, budget), options, configuration)
+        asked = task(given, bound, training, wanted, configuration)
         made = asked.planned(asked.graph).plan
-        check_found(options.fixed, [made])
+        check_found(wanted.fixed, [made])
         asked.check(made)
     except TmmuError as error:
         if isinstance(given, str):
@@ -357,11 +354,7 @@ def verify(
     shapes: Mapping[str, str] | None = None,
     trust_shapes: bool = False,
     mode: str | None = None,
-    arenas: FilePath | None = None,
-    solver: str = "z3",
-    timeout: float = 600.0,
-    workers: int = 2,
-    fixed: Mapping[str, int] | None = None,
+    options: VerifierOptions = VERIFIER_DEFAULTS,
 ) -> VerificationResult:
     """Prove that running a plan in its arenas computes what private memory would; or find the witness.
 
@@ -371,18 +364,21 @@ def verify(
         A plan, or the file of one.
     model
         The model that the plan must be of; without one the verdict is for the steps that the plan states.
-    shapes, trust_shapes
-        What is to be assumed of sizes that nothing gives, as for `plan`: what the plan states of it does not count.
-    require, donate, mode, arenas, timeout, workers
-        As the options of `verify-plan` of these names; `solver` is "z3", "cvc5" or "both".
-    fixed
-        The byte of its arena at which each of these tensors must begin, as --fix.
+    require
+        Answer UNKNOWN if one of these is missing, as the option of `verify-plan` of this name.
+    donate, shapes, trust_shapes
+        What the caller gives up, and what is to be assumed of sizes that nothing gives, as for `plan`: what the plan
+        states of it does not count.
+    mode
+        The part of the model that the plan runs, if the plan does not state it.
+    options
+        How it is proved, and where its tensors must be: solver, time, arenas, fixed offsets.
 
     Raises
     ------
     TmmuError
-        INVALID_PLAN or INVALID_IR where a file is no plan or no model; INVALID_BINDING where what is given here is not
-        what the plan was made with; INVALID_SETTING for an option that there is not.
+        INVALID_PLAN or INVALID_IR if a file is no plan or no model; INVALID_BINDING if what is given here is not what
+        the plan was made with; INVALID_SETTING for an option that is not known.
 
     Notes
     -----
@@ -390,26 +386,23 @@ def verify(
     """
     found = plan if isinstance(plan, MemoryPlan) else load(plan)
     wanted = (require,) if isinstance(require, str) else tuple(require)
-    for what, value, known in (("require", wanted, REQUIRABLE), ("solver", (solver,), ("z3", "cvc5", "both"))):
-        for word in set(value).difference(known):
-            fix = f"give one of {', '.join(known)}"
-            raise TmmuError("INVALID_SETTING", f"{word!r} is not known", place=what, fix=fix)
-    for what, number in (("timeout", timeout), ("workers", workers)):
-        if number <= 0:
-            raise TmmuError("INVALID_SETTING", f"{number} is not above 0", place=what, fix="give more")
-    options = Options(
-        donated=frozenset(donate), require=wanted, stated=dict(shapes or {}),
-        trust_shapes=trust_shapes, timeout=timeout, workers=workers, mode=mode,
-        solvers=("z3", "cvc5") if solver == "both" else (solver,),
-        arenas=None if arenas is None else configuration_file.load(os.fspath(arenas)), fixed=dict(fixed or {}),
+    _check_options(wanted, options)
+    asked = Options(
+        bindings=Bindings(donated=tuple(donate), trust_shapes=trust_shapes, stated=dict(shapes or {})),
+        require=wanted, mode=mode, fixed=dict(options.fixed),
+        arenas=None if options.arenas is None else configuration_file.load(os.fspath(options.arenas)),
+        solving=Solving(
+            solvers=("z3", "cvc5") if options.solver == "both" else (options.solver,),
+            timeout=options.timeout, workers=options.workers,
+        ),
     )  # fmt: skip
     try:
         given = None if model is None else _model(model)
         if isinstance(given, Model):
-            judged = verify_plan.judge_against(found.name, found.stated, given, options)
-            return VerificationResult(judged, found.sections)
-        options = replace(options, model=given)
-        return VerificationResult(verify_plan.judge(found.name, found.stated, options), found.sections)
+            judged = verify_plan.judge_against(found.name, found.stated, given, asked)
+        else:
+            judged = verify_plan.judge(found.name, found.stated, replace(asked, model=given))
+        return VerificationResult(judged, found.sections)
     except Disagreement as error:
         raise TmmuError(
             "INVALID_BINDING", str(error), file=found.name, fix="give what the plan was made with", binding=""
@@ -417,3 +410,16 @@ def verify(
     except OSError as error:
         what = f"it cannot be read ({error.strerror})"
         raise TmmuError("INVALID_IR", what, file=str(error.filename), fix="check the path") from error
+
+
+def _check_options(require: tuple[str, ...], options: VerifierOptions) -> None:
+    """Raise INVALID_SETTING for a requirement or a solver that is not known, and for no time or no process."""
+    for what, value, known in (
+        ("require", require, REQUIRABLE), ("solver", (options.solver,), ("z3", "cvc5", "both")),
+    ):  # fmt: skip
+        for word in set(value).difference(known):
+            fix = f"give one of {', '.join(known)}"
+            raise TmmuError("INVALID_SETTING", f"{word!r} is not known", place=what, fix=fix)
+    for what, number in (("timeout", options.timeout), ("workers", options.workers)):
+        if number <= 0:
+            raise TmmuError("INVALID_SETTING", f"{number} is not above 0", place=what, fix="give more")

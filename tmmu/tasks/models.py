@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 from tmmu.core import kind
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import Bindings, Model
+from tmmu.core.vocabulary import UNBOUND, Bindings, Model
 from tmmu.ir import files, order, validate
 from tmmu.planner.patterns import matches
 
 if TYPE_CHECKING:
     from tmmu.onnx import Resolved
-
-UNBOUND = Bindings()
-"""What is bound where nothing is given."""
 
 
 def load(path: str, bindings: Bindings = UNBOUND) -> Model:
@@ -34,10 +31,7 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
     from tmmu.onnx import resolve
 
     try:
-        resolved = resolve(
-            path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,
-            trust_shapes=bindings.trust_shapes, stated=bindings.stated, steps=bindings.steps,
-        )  # fmt: skip
+        resolved = resolve(path, bindings)
         model = import_resolved(resolved)
         model = replace(model, bindings=donated(model, bindings.donated, path))
         return order.stable_topological(model), resolved

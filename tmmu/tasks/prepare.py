@@ -13,6 +13,7 @@ from tmmu.planner.options import DEFAULT_OPTIONS
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.handles import TensorMap
+from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.schema import STATUS
 from tmmu.runtime.records.trace import Trace
@@ -56,7 +57,7 @@ def prepare_memory_v2(
         execution_mode=execution_mode,
         memory_bytes_budget=memory_bytes_budget,
         base=base,
-        trace=trace,
+        records=RunRecords(trace=trace),
     )
     found = metrics.of_plan(planned.plan)
     return Prepared(execution.tensor_map, found, planned, execution, time.perf_counter_ns() - begun)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -16,11 +17,20 @@ from proofs.proving.solvers.option import solver_option, timeout_option
 from proofs.tools import java, maven
 from tmmu.core import flags
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder
+from tmmu.core.flags import Folder, gathered
 from tmmu.core.output import counted, json_text, print_lines, print_text
 from tmmu.core.progress import progress
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
+
+
+@dataclass(frozen=True)
+class LemmaSolving:
+    """By which solvers lemmas are proved, with how many random seeds, and in how many seconds for one query."""
+
+    solvers: tuple[str, ...]
+    seeds: int
+    timeout: int
 
 
 @click.command(
@@ -50,13 +60,12 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
     help="Write into DIR the proofs by SMTInterpol that its checker accepts.",
 )
 @click.version_option(package_name="tmmu")
+@gathered("solving", LemmaSolving)
 def command(
     names: tuple[str, ...],
     listed: bool,
     style: str,
-    solvers: tuple[str, ...],
-    seeds: int,
-    timeout: int,
+    solving: LemmaSolving,
     cases: bool,
     smt2: str | None,
     proofs: str | None,
@@ -77,10 +86,12 @@ def command(
             return 0
         asked = families.chosen(names)
         reports = []
-        proved_by = proving.prove_all(asked, solvers=solvers, seeds=seeds, timeout_s=timeout)
+        proved_by = proving.prove_all(
+            asked, solvers=solving.solvers, seeds=solving.seeds, timeout_s=solving.timeout
+        )  # fmt: skip
         count = sum(len(family.lemmas) for family in asked)
         with progress("lemmas") as doing:
-            for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
+            for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), solving.timeout):
                 reports.append(report)
                 doing("proving", len(reports), count)
                 if style == "text":
@@ -98,7 +109,7 @@ def command(
         print_text(json_text({"proved": proved, "lemmas": [_object(report) for report in reports]}))
     else:
         mutants = sum(len(report.mutants_refuted) for report in reports)
-        by = " and ".join(solvers)
+        by = " and ".join(solving.solvers)
         for what, of_verdicts in (("verdicts rest on", True), ("algorithms and systems", False)):
             number, of = _count(reports, of_verdicts)
             print_lines(f"{what}: {number} of {counted(of, 'lemma')} proved by {by}")

@@ -72,17 +72,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
     Implements spec: T8.1, T8.2, T8.6 to T8.12, T9.1, T10.1, T10.5, T10.12, T10.13, M3.2, V3.7 and V3.8.
     O(nodes + accesses), times the nesting depth for captured values.
     """
-    resolved = shapes.resolve(
-        path,
-        dims=plan_bindings.dims,
-        shapes=plan_bindings.shapes,
-        values=plan_bindings.values,
-        ranges=plan_bindings.ranges,
-        trust_shapes=plan_bindings.trust_shapes,
-        stated=plan_bindings.stated,
-        steps=plan_bindings.steps,
-    )
-    return reference_of(resolved)
+    return reference_of(shapes.resolve(path, plan_bindings))
 
 
 def reference_of(resolved: shapes.Resolved) -> ReferenceProgram:

@@ -25,14 +25,12 @@ from typing import Any
 
 from proofs.proving.kernel import installed
 from proofs.readers.plans import formats
-from proofs.verify.options import Options
+from proofs.verify.options import Options, ProofFolders, Solving
 from proofs.verify.verdict import EXITS, PROVED, REFUTED, Verdict
 from tmmu.core import canonical
 
 PACKAGES = ("z3-solver", "cvc5", "cbor2", "numpy", "onnx")
 """What verdicts are made with beside this package."""
-OTHERWISE = frozenset({"model", "workers", "smt2", "coq"})
-"""Options that no verdict depends on, and the model, of which the bytes count."""
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -64,8 +62,18 @@ def key(path: str, options: Options, model: str | None) -> str:
     """
     read = [[os.path.basename(one), content_of(one)] for one in formats.read_with(path)]
     name = None if options.model is None else os.path.basename(options.model)
-    chosen = {f.name: _plain(getattr(options, f.name)) for f in fields(options) if f.name not in OTHERWISE}
+    chosen = _plain(deciding(options))
     return hashlib.sha256(json.dumps([read, name, model, chosen, versions()], sort_keys=True).encode()).hexdigest()
+
+
+def deciding(options: Options) -> Options:
+    """Return the options with defaults for what no verdict depends on, and without the model, of which the bytes count.
+
+    >>> deciding(Options(model="m.onnx", folders=ProofFolders(smt2="out"))) == Options()
+    True
+    """
+    solving = replace(options.solving, workers=Solving().workers)
+    return replace(options, model=None, solving=solving, folders=ProofFolders(optimum=options.folders.optimum))
 
 
 def _plain(value: Any) -> Any:
@@ -94,8 +102,8 @@ class Results:
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
 
-    def taken(self, key: str, path: str, options: Options) -> Verdict | None:
-        """The verdict that is kept under a key, of the plan as it is named now; None where there is none."""
+    def taken(self, key: str, path: str, model: str | None) -> Verdict | None:
+        """Return the verdict that is kept under a key, with plan and model as they are named now; None if none is."""
         try:
             found = json.loads(Path(self.folder, f"{key}.json").read_bytes())
             stated, verdict = found["verdict"], Verdict(**found["verdict"])
@@ -104,7 +112,7 @@ class Results:
             return None
         if not right or verdict.verdict not in (PROVED, REFUTED) or verdict.exit != EXITS[verdict.verdict]:
             return None
-        return replace(verdict, file=path, model=options.model, taken_from=self.folder)
+        return replace(verdict, file=path, model=model, taken_from=self.folder)
 
     def keep(self, key: str, verdict: Verdict) -> None:
         """Write the record of a verdict: PROVED or REFUTED, as any other may come out otherwise the next time."""

@@ -88,8 +88,9 @@ class Fleet:
                 known = dict(islice(reversed(self._known.items()), KNOWN)) | self._asked.pop(number, {})
                 self.pool.submit(
                     Task(
-                        number, path, self.pool.located(path), at_workers, model, versions, run, known,
-                        number in self._proves, None if number not in self._taken else self._taken[number][1],
+                        number=number, name=path, path=self.pool.located(path), options=at_workers, model=model,
+                        versions=versions, run=run, known=known, proves=number in self._proves,
+                        taken=None if number not in self._taken else self._taken[number][1],
                     )
                 )  # fmt: skip
                 self._running.add(number)
@@ -115,7 +116,7 @@ class Fleet:
             if self.results is not None:
                 self.doing("looking for what is kept", number, len(self.paths))
                 key = results.key(path, self.options, model)
-                found = self.results.taken(key, path, self.options)
+                found = self.results.taken(key, path, self.options.model)
             if found is None:
                 self._waiting.append(number)
                 continue

@@ -18,7 +18,7 @@ from proofs.verify import judge, ranks
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.fleet import results
 from proofs.verify.fleet.words import PlanWords
-from proofs.verify.options import Disagreement, Options
+from proofs.verify.options import Disagreement, Options, Solving
 from proofs.verify.sources import Answers, KeptSources, ask
 from proofs.verify.verdict import EXECUTION, EXITS, NO_PLAN, UNKNOWN, Verdict
 from tmmu.core.errors import TmmuError
@@ -95,14 +95,14 @@ class _Worker(KeptSources):
             self.read = key, found
         return self.read[1]
 
-    def answers(self, subject: Subject | BufferSubject, options: Options, progress: Doing) -> Answers:
+    def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
         assert self.task is not None
         words = PlanWords.of(subject)
         found = self.known.get(words.digest)
         if found is None:
             if not self.task.proves:
                 raise _Wanted(words.digest)
-            found = ask(words.context(), words.digest, options)
+            found = ask(words.context(), words.digest, solving)
             self.made = words.digest, found
         return found
 
@@ -151,7 +151,7 @@ def unjudged(name: str, options: Options, reason: str) -> Verdict:
     assumptions: dict[str, Any] = {
         **{what: {} for what in ("dims", "ranges", "steps", "shapes", "values", "defaults", "stated_sizes")},
         **{what: [] for what in ("believed_operators", "arenas", "devices", "rules")},
-        "execution": EXECUTION, "donated": [], "trusted_shapes": options.trust_shapes, "assumed_sizes": {},
+        "execution": EXECUTION, "donated": [], "trusted_shapes": options.bindings.trust_shapes, "assumed_sizes": {},
     }  # fmt: skip
     scope = "against the model" if options.model is not None else "for the steps it states"
     return replace(

@@ -176,8 +176,13 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
     assert len(actions) > 22
 
 
+Miswritten = tuple[str, str, str, str, int, str]
+"""Which recording, the module that follows it, what is written in place of what, at which of its places, and what is
+said of that."""
+
+
 @pytest.mark.parametrize(
-    ("recording", "module", "before", "after", "which", "says"),
+    "wrong",
     [
         (
             "whole",
@@ -285,11 +290,12 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
             "PoolGenerations does not end so",
         ),
     ],
+    ids=lambda wrong: f"{wrong[1]}: {wrong[5]}",
 )
 def test_a_log_that_is_miswritten_is_refused_with_the_line_the_action_and_what_the_module_allows(
-    request: pytest.FixtureRequest, tmp_path: File, tools: tuple[str, File],
-    recording: str, module: str, before: str, after: str, which: int, says: str,
-) -> None:  # fmt: skip
+    request: pytest.FixtureRequest, tmp_path: File, tools: tuple[str, File], wrong: Miswritten
+) -> None:
+    recording, module, before, after, which, says = wrong
     copy, line = rewritten(request.getfixturevalue(recording), tmp_path, before, after, which)
     assert objection(copy, line, module, tools).startswith(f"line {line}: {says}")
 

@@ -25,11 +25,12 @@ from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import permitted
 from proofs.verify import judge as verify_plan
 from proofs.verify import ranks
-from proofs.verify.options import Options
+from proofs.verify.options import Options, Solving
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.nightly.soak.figures import Figures
 from tests.nightly.soak.witness import confirmed, shows_ranks
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.faults import Case, Fault, Injected
 from tmmu.plans.gate import Stated
 
@@ -154,7 +155,7 @@ class Judge:
         if len(each) == 1:
             return each[0][0], read
         members = [one for verdict, stated in each if (one := ranks.member(verdict, stated)) is not None]
-        (together,) = ranks.verdicts(members, Options(donated=donated))
+        (together,) = ranks.verdicts(members, Options(bindings=Bindings(donated=tuple(donated))))
         return together, read
 
     def _verdict(self, data: bytes, rank: int, model: bytes | None, donated: frozenset[str]) -> tuple[Verdict, Stated]:
@@ -165,7 +166,11 @@ class Judge:
             return self._known[data, donated]
         if model is not None:
             beside.write_bytes(model)
-        options = Options(model=None if model is None else str(beside), donated=donated, workers=1)
+        options = Options(
+            model=None if model is None else str(beside),
+            bindings=Bindings(donated=tuple(donated)),
+            solving=Solving(workers=1),
+        )
         stated = verify_plan.opened(str(path), options)
         verdict = verify_plan.judge(str(path), stated, options)
         if verdict.verdict == PROVED and model is None:

@@ -39,7 +39,7 @@ def _cached() -> onnx.ModelProto:
 
 
 def _plan() -> Plan:
-    return plan_of(_cached(), ranges={"seq": RANGE})
+    return plan_of(_cached(), Bindings(ranges={"seq": RANGE}))
 
 
 def _envelope(plan: Plan) -> Envelope:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tmmu.core.columns import Names, column
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import UNBOUND, Bindings
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, without
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.plans.columns import IS_INPUT, IS_RETURNED, Tensors
@@ -27,14 +27,14 @@ def _bytes(model: onnx.ModelProto) -> bytes:
     return data
 
 
-def plan_of(model: onnx.ModelProto, **bindings: Any) -> Plan:
-    """The right plan of an ONNX model, which the importer takes from a file."""
+def plan_of(model: onnx.ModelProto, bindings: Bindings = UNBOUND) -> Plan:
+    """Make the right plan of an ONNX model, which the importer takes from a file."""
     from tmmu.importers.onnx import import_onnx
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(_bytes(model))
-        return right(import_onnx(path, **bindings))
+        return right(import_onnx(path, bindings))
 
 
 def handed_out_with(model: onnx.ModelProto, plan: Plan) -> Wrong:
@@ -137,7 +137,7 @@ def operands_exchanged() -> Wrong:
 @wrong("steps_are_the_model")
 def zero_sizes() -> Wrong:
     """Every activation is stated to have no bytes, so that none overlaps another."""
-    empty = plan_of(_layers(batch="batch"), dims={"batch": 0})
+    empty = plan_of(_layers(batch="batch"), Bindings(dims={"batch": 0}))
     return handed_out_with(_layers(), edit(empty, bindings=Bindings()))
 
 
@@ -151,7 +151,7 @@ def sizes_of_another_batch() -> Wrong:
 def binding_of_another_batch() -> Wrong:
     """The plan was made with the batch bound to 1 and says that it was bound to 4."""
     model = _layers(batch="batch")
-    plan = plan_of(model, dims={"batch": 1})
+    plan = plan_of(model, Bindings(dims={"batch": 1}))
     return handed_out_with(model, edit(plan, bindings=replace(plan.bindings, dims={"batch": 4})))
 
 
@@ -179,7 +179,7 @@ def branch_left_out() -> Wrong:
     from tmmu.examples.broken import networks
 
     model = networks.choice()
-    return handed_out_with(model, edit(plan_of(model, values={"flag": "true"}), bindings=Bindings()))
+    return handed_out_with(model, edit(plan_of(model, Bindings(values={"flag": "true"})), bindings=Bindings()))
 
 
 @wrong("bodies_nest")

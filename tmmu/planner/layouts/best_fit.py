@@ -18,23 +18,19 @@ PIECE = 512
 Block = tuple[int, int]
 """The bytes of a free block, and its start."""
 
+BoxColumns = tuple[list[int], list[int], list[int], list[int]]
+"""Birth, death, size and alignment of each box."""
+
 
 def fit(
-    birth: list[int],
-    death: list[int],
-    size: list[int],
-    alignment: list[int],
-    order: list[int],
-    by_death: list[int],
-    endless: int,
-    longest: int,
-    offset: list[int],
-) -> int:
+    boxes: BoxColumns, order: list[int], by_death: list[int], endless: int, longest: int, offset: list[int]
+) -> int:  # fmt: skip
     """Write the offset of each box, and return the end of the highest. O(n log n).
 
     `order` has the boxes by birth, `by_death` by death. `endless` is at least twice what the boxes would take in
     sequence. A piece has at most `longest` blocks, which affects only time.
     """
+    birth, death, size, alignment = boxes
     free = [[(endless, 0), (endless + 1, 0)]]  # the second ends the list
     end_of, start_of = {0: endless}, {endless: 0}
     dead = height = 0

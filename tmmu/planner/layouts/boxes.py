@@ -300,9 +300,10 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
     if fast is None:
         offsets = [0] * len(boxes)
         of_boxes = birth.tolist(), death.tolist(), size.tolist(), alignment.tolist()
-        return Packing(offsets, fit(*of_boxes, order.tolist(), by_death.tolist(), endless, longest, offsets))
+        return Packing(offsets, fit(of_boxes, order.tolist(), by_death.tolist(), endless, longest, offsets))
     found = array("q", [0]) * len(boxes)
-    height = fast(birth, death, size, alignment, order, by_death, endless, longest, np.frombuffer(found, np.int64))
+    of_arrays = birth, death, size, alignment
+    height = fast(of_arrays, order, by_death, endless, longest, np.frombuffer(found, np.int64))
     return Packing(found if len(boxes) >= MANY else found.tolist(), height)
 
 

@@ -1,0 +1,72 @@
+"""How `tmmu.plan` plans and how `tmmu.verify` proves, with the defaults of the commands.
+
+What is of the model and of its caller is an argument of these functions. What is of the planner's and of the verifier's
+work is in one object for each. spec: LIB1.1, LIB2.1
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannerOptions:
+    """How a model is planned.
+
+    Attributes
+    ----------
+    layout, order, effort, fallback
+        How addresses follow, which execution order is planned, how long lower placements are searched for, and the
+        layout to use if the first does not fit, as the options of `tmmu plan` of these names.
+    fixed
+        The byte of its arena at which each of these tensors must begin, as --fix.
+    arenas
+        The file of an arena configuration (TOML).
+    preset, budget
+        What is kept for backward steps, and with `preset="remat_enabled"` the most live bytes.
+    seed
+        The seed of the replay token.
+    address_token
+        The secret token of the layout `hashed`, at least 64 bytes.
+    replan_policy
+        What a run does with a shape outside the ranges of `dims`: "abort" or "replan_at_safepoint".
+    """
+
+    layout: str = "packed"
+    order: str = "given"
+    effort: int | None = None
+    fallback: str | None = None
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    arenas: str | os.PathLike[str] | None = None
+    preset: str | None = None
+    budget: int | None = None
+    seed: int = 0
+    address_token: bytes | None = None
+    replan_policy: str = "abort"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifierOptions:
+    """How a plan is proved, and where its tensors must be.
+
+    Attributes
+    ----------
+    solver
+        "z3", "cvc5" or "both": with both, each must prove every obligation.
+    timeout
+        Seconds that the solver may take for one query.
+    workers
+        Solver processes.
+    fixed
+        The byte of its arena at which each of these tensors must begin, as --fix.
+    arenas
+        The file of the arena configuration (TOML) that the plan must have; else the plan's is assumed.
+    """
+
+    solver: str = "z3"
+    timeout: float = 600.0
+    workers: int = 2
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    arenas: str | os.PathLike[str] | None = None
