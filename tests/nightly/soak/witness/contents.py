@@ -92,7 +92,7 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
         # The results of a loop count as written when it is entered.
         begun = any(e < step < v and row in results(plan, e, v) for e, v in loops(plan))
         return row not in here["mutates"] and (is_callers(plan, row) or writers(plan, row)[0] < step or begun)
-    if "has not donated" in text:
+    if "which the caller has not donated" in text:
         return row in here["mutates"] and is_callers(plan, row) and t.name[row] not in donated
     if "a view, and with it" in text:
         return row in here["mutates"] and is_view(plan, row)
