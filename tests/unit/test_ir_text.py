@@ -100,7 +100,7 @@ order m n i
         ("tensor x f32 4 input scratch", "2:22", "it already has the role input"),
         ("tensor x f32 4 input input", "2:22", "the word input occurs twice"),
         ("tensor x f32 4 green", "2:16", "unknown word green"),
-        ("tensor x f32 4 bytes 15", "2:22", "15 bytes stated, shape and element type give 16"),
+        ("tensor x f32 4 bytes 15", "2:22", "expected 16 bytes by shape and element type, got 15"),
         ("tensor x f32 4 align 3", "2:22", "power of two"),
         ("tensor x f32 4 view z 0", "2:21", "no line declares the tensor 'z'; add one: tensor z …"),
         ("tensor x f32 4 strides 1", "2:16", "strides of a tensor that is not a view"),
@@ -117,22 +117,22 @@ order m n i
         (CHAIN + "node r Relu x -> a", "7:6", "node 'r' is declared twice"),
         (CHAIN + "node t Relu x - a", "7:15", "no line declares the tensor '-'"),
         (CHAIN + "node t Relu x y", "7:16", "expected ->"),
-        (CHAIN + "node t Relu -> a backward optimizer", "7:27", "it is backward already"),
-        (CHAIN + "alias g x a\nalias h x", "8:9", "in the alias group 'g' already"),
+        (CHAIN + "node t Relu -> a backward optimizer", "7:27", "it already has the phase backward"),
+        (CHAIN + "alias g x a\nalias h x", "8:9", "already in the alias group 'g'"),
         (CHAIN + "alias g", "7:8", "a second tensor"),
         (CHAIN + "alias x a", "7:10", "a second tensor; write alias GROUP A B"),
         (CHAIN + "alias g x a\nalias g x a", "8:7", "alias group 'g' is declared twice"),
         (CHAIN + "apart x a y", "7:11", "expected the end"),
-        (CHAIN + "order s r", "7:1", "'s' stands before 'r', which it needs"),
+        (CHAIN + "order s r", "7:1", "'s' is before 'r', which it needs"),
         (CHAIN + "order r", "7:8", "'s' is missing"),
         (CHAIN + "order r r", "7:9", "listed twice"),
-        (CHAIN + "order r s\norder r s", "8:1", "the statement order twice"),
+        (CHAIN + "order r s\norder r s", "8:1", "the statement order occurs twice"),
         (CHAIN + "inputs a", "7:8", "not a tensor with the word input"),
         (CHAIN + "end r", "7:1", "end without begin"),
         (CHAIN + "begin i If x ->\nend i", "8:1", "has no arm"),
-        (CHAIN + "begin i If x ->\nnode t Relu x ->", "8:1", "stands in no arm"),
+        (CHAIN + "begin i If x ->\nnode t Relu x ->", "8:1", "is in no arm"),
         (CHAIN + "begin i If x ->\narm one ->", "7:1", "'i' has no end"),
-        (CHAIN + "begin i If x ->\narm one ->\nend r", "9:5", "'r' is ended, 'i' is open"),
+        (CHAIN + "begin i If x ->\narm one ->\nend r", "9:5", "expected the end of 'i', got the end of 'r'"),
         ("source 12", "2:8", "64 hexadecimal digits"),
         ("trusted tensors", "2:9", "expected shapes"),
     ],
@@ -169,7 +169,7 @@ def test_a_text_file_is_ordered_and_validated_as_any_model(tmp_path: Path) -> No
     path.write_text(f"{HEAD}node s Relu a -> y\n{CHAIN.replace('node s Relu a -> y', '')}")
     assert [node.name for node in files.load(path).nodes] == ["r", "s"]
     path.write_text(f"{HEAD}{CHAIN}tensor b f32 4\n")
-    with pytest.raises(TmmuError, match="nothing writes it") as refused:
+    with pytest.raises(TmmuError, match="no node writes it") as refused:
         files.load(path)
     assert refused.value.file == str(path)
 

@@ -218,19 +218,19 @@ WRONG: list[tuple[str, Callable[[tmmu.Graph], object]]] = [
     ("the name is used twice", lambda g: g.input("x", (1,))),
     ("the name is used twice", lambda g: g.node("Relu", "x", "h")),
     ("is listed twice", lambda g: g.output("y")),
-    ("is not of sizes", lambda g: g.input("z", (1, -1))),
-    ("is not of sizes", lambda g: g.input("z", ("n",))),  # type: ignore[arg-type]
+    ("expected a shape of sizes", lambda g: g.input("z", (1, -1))),
+    ("expected a shape of sizes", lambda g: g.input("z", ("n",))),  # type: ignore[arg-type]
     ("do not fit 64 bits", lambda g: g.input("z", (1 << 62, 4))),
-    ("element type 'real' is not known", lambda g: g.input("z", (1,), "real")),
-    ("role 'guest' is not known", lambda g: g.tensor("z", (1,), role="guest")),
-    ("an alignment of 3", lambda g: g.tensor("z", (1,), alignment=3)),
+    ("unknown element type 'real'", lambda g: g.input("z", (1,), "real")),
+    ("unknown role 'guest'", lambda g: g.tensor("z", (1,), role="guest")),
+    ("expected an alignment that is a power of two, got 3", lambda g: g.tensor("z", (1,), alignment=3)),
     ("which has 2048", lambda g: g.tensor("z", (8, 64), view_of=("h", 4))),
     ("which has 2048", lambda g: g.tensor("z", (1,), view_of=("h", -4))),
     ("it writes nothing and has no name", lambda g: g.node("Print", "x", [])),
     ("in place of", lambda g: g.node("Relu", "x", [], name="n", in_place={"y": "x"})),
-    ("is changed and not written", lambda g: g.node("Relu", "x", [], name="n", changes="w")),
-    ("it has no two members", lambda g: g.alias("group", "x")),
-    ("a text that is not empty", lambda g: g.input("", (1,))),
+    ("is changed but not written", lambda g: g.node("Relu", "x", [], name="n", changes="w")),
+    ("it has fewer than two members", lambda g: g.alias("group", "x")),
+    ("expected a non-empty text", lambda g: g.input("", (1,))),
 ]
 
 

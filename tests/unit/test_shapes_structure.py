@@ -64,7 +64,7 @@ def test_two_branches_may_use_the_same_names(tmp_path: Path) -> None:
         (
             "main (float[3] x) => (float[3] y) { [n1] a = Add (x, b) [n2] b = Relu (a) [n3] y = Relu (b) }",
             "LIVENESS_CYCLE",
-            "node 'n1': it waits for its own result",
+            "node 'n1': it depends on its own result",
         ),
         (
             "main (float[3] x) => (float[3] y) { [n1] y = Relu (a) [n2] a = Add (x, b) [n3] b = Relu (a) }",

@@ -260,7 +260,7 @@ def test_the_body_of_a_backward_loop_is_backward(tmp_path: Path) -> None:
             "it shows bytes up to 128 of a storage of 64",
         ),
         (lambda t: t.values.update(h=TracedValue((4, 8), F, (8,))), "shows no bytes"),
-        (lambda t: t.ops.append(t.ops[0]), "the name is used twice|written already"),
+        (lambda t: t.ops.append(t.ops[0]), "the name is used twice|already written"),
         (lambda t: t.values.update(y=TracedValue((1 << 40, 1 << 40), F)), "do not fit 64 bits"),
     ],
 )

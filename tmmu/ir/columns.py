@@ -1,7 +1,7 @@
-"""A model as columns: what its digest covers and what an IR file holds (`spec/ir.cddl`).
+"""A model as columns: the input of its digest and the contents of an IR file (`spec/ir.cddl`).
 
-The objects of the vocabulary are easy to read and to build; columns are quick to hash and to store, and have one
-encoding. `to_object` and `from_object` are inverse to each other for every valid model. spec: I1.1, I1.2
+The objects of the vocabulary are easy to read and to build. Columns are quick to hash and to store, and have one
+encoding. `to_object` and `from_object` are inverses for every valid model. spec: I1.1, I1.2
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROLES, PHASES = tuple(Role), tuple(Phase)
 
 
 def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
-    """A table of terms as it stands in a file."""
+    """Convert a table of terms to an object for a file."""
     return {
         "op": column([row.op for row in rows], np.uint8),
         "left": column([row.left for row in rows], np.uint32),
@@ -42,7 +42,7 @@ def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
 
 
 def read_terms(value: Any) -> list[table.Row]:
-    """The rows that `terms_object` wrote; ValueError names what is wrong."""
+    """Read the rows that `terms_object` wrote; ValueError names the error."""
     only(value, ("op", "left", "right", "value"), "terms")
     kinds: dict[str, type[np.unsignedinteger[Any]]] = {
         "op": np.uint8,
@@ -55,7 +55,7 @@ def read_terms(value: Any) -> list[table.Row]:
 
 
 def to_object(model: Model) -> dict[str, Any]:
-    """The model as maps and columns. O(model)."""
+    """Convert the model to maps and columns. O(model)."""
     t, n, b = model.tensors, model.nodes, model.bodies
     types, dtype = index_of(every(t, "dtype"))
     grouped = stated(t, "alias_group", None)
@@ -152,14 +152,14 @@ def to_object(model: Model) -> dict[str, Any]:
 
 
 def digest(model: Model) -> bytes:
-    """`ir_hash`: the object digest of the model (R2). spec: R2.3"""
+    """Return `ir_hash`: the object digest of the model (R2). spec: R2.3"""
     return canonical.digest(to_object(model))
 
 
 def from_object(value: Any) -> Model:
-    """The model that `to_object` wrote. Raises INVALID_IR at the first deviation from the schema.
+    """Read the model that `to_object` wrote. Raises INVALID_IR at the first deviation from the schema.
 
-    Indices are checked here; whether the graph is valid `tmmu.ir.validate` decides. An equivalent encoding that
+    Indices are checked here; `tmmu.ir.validate` decides whether the graph is valid. An equivalent encoding that
     `to_object` would not write (a table that no row refers to, rows in another order) is refused: one model has one
     digest.
     """
@@ -167,7 +167,7 @@ def from_object(value: Any) -> Model:
         model = _read(value)
         for key, again in to_object(model).items():
             if canonical.encode(again) != canonical.encode(value[key]):
-                raise ValueError(f"{key} is not as this model is written")
+                raise ValueError(f"{key} is not in the form that is written for this model")
         return model
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         detail = f"missing {error}" if isinstance(error, KeyError) else str(error)
@@ -192,20 +192,20 @@ def _names(blob: Any, count: int, where: str) -> list[str]:
         raise expected("a byte string", blob, where)
     names = Names(blob, count).list()
     if len(names) != count:
-        raise ValueError(f"{where} has {len(names)} names for {count} rows")
+        raise ValueError(f"expected {count} names in {where}, got {len(names)}")
     return names
 
 
 def _rows(
     table: Any, name: str, count: int, end: int, where: str, dtype: Any = np.uint32, numbers: list[int] | None = None
 ) -> list[tuple[int, ...]]:
-    """Rows of different lengths, with entries below `end`; made of `numbers`, if given, which are those below `end`."""
+    """Read rows of different lengths, with entries below `end`; `numbers`, if given, are the integers below `end`."""
     at, flat = (
         _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"),
         _typed(table[name], dtype, f"{where}.{name}"),
     )
     if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or any(lo > hi for lo, hi in pairwise(at)):
-        raise ValueError(f"{where}.{name}_at: expected the {count + 1} bounds of {count} rows, in order")
+        raise ValueError(f"{where}.{name}_at: expected {count + 1} ascending bounds of {count} rows")
     if max(flat, default=-1) >= end:
         raise ValueError(f"{where}.{name} points beyond {end} rows")
     whole = tuple(flat if numbers is None else map(numbers.__getitem__, flat))
@@ -215,7 +215,9 @@ def _rows(
 def _read(value: Any) -> Model:
     only(value, KEYS, "the file")
     if text(value["format"], "format") != FORMAT or value["version"] != VERSION:
-        raise ValueError(f"format {value['format']!r} version {value['version']!r}")
+        raise ValueError(
+            f"expected format {FORMAT!r} version {VERSION}, got {value['format']!r} version {value['version']!r}"
+        )
     types = [text(x, "a dtype") for x in value["dtypes"]]
     if unknown := [x for x in types if x not in dtypes.BITS]:
         raise ValueError(f"unknown dtype {unknown[0]!r}")
@@ -266,7 +268,7 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
     sizes: dict[tuple[tuple[Dim, ...], int], int] = {}
     for i, kind in enumerate(zip(shapes, dtype, strict=True)):
         if kind not in sizes:
-            sizes[kind] = _planned(names[i], shapes[i], types[dtype[i]])
+            sizes[kind] = _planned_bytes(names[i], shapes[i], types[dtype[i]])
     return [
         Tensor(
             names[i], shapes[i], types[d], ROLES[r], sizes[shapes[i], d], a, views.get(i),
@@ -277,7 +279,7 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
 
 
 def _fixed(value: Any, tensors: int) -> dict[int, int]:
-    """The byte at which each fixed tensor begins. The table is there where there is one."""
+    """Read the byte at which each fixed tensor begins. The table is present exactly if there is one."""
     only(value, ("tensor", "offset"), "fixed")
     rows = _below(_typed(value["tensor"], np.uint32, "fixed.tensor"), tensors, "fixed.tensor")
     if not rows:
@@ -286,7 +288,7 @@ def _fixed(value: Any, tensors: int) -> dict[int, int]:
 
 
 def _with_expressions(value: Any, shapes: list[tuple[Dim, ...]], bindings: Bindings) -> list[tuple[Dim, ...]]:
-    """The shapes with the expressions in their places. The table of terms is there where one is needed."""
+    """Return the shapes with their expressions. The table of terms is present exactly if one is needed."""
     if ("terms" in value) != bool(value["envelopes"]):
         raise ValueError("terms and envelopes belong together")
     found = table.read(read_terms(value["terms"]), bindings.ranges) if "terms" in value else []
@@ -295,19 +297,19 @@ def _with_expressions(value: Any, shapes: list[tuple[Dim, ...]], bindings: Bindi
         if not all(type(row) is int and 0 <= row < len(found) for row in rows):
             raise ValueError("envelopes points beyond the terms")
         if type(t) is not int or not 0 <= t < len(shapes) or len(rows) != len(shapes[t]):
-            raise ValueError("envelopes is not as this model is written")
+            raise ValueError("envelopes is not in the form that is written for this model")
         result[t] = tuple(found[row] for row in rows)
     return result
 
 
-def _planned(name: str, shape: tuple[Dim, ...], dtype: str) -> int:
-    """The bytes that are planned for a tensor."""
+def _planned_bytes(name: str, shape: tuple[Dim, ...], dtype: str) -> int:
+    """Return the planned bytes of a tensor; ValueError if its size has no known maximum."""
     try:
         most = dtypes.most_bytes(shape, dtype)
     except Unwieldy as error:
         raise ValueError(f"tensor {name!r}: {error}") from error
     if most is None:
-        raise ValueError(f"tensor {name!r}: no maximum of its size is found")
+        raise ValueError(f"tensor {name!r}: no maximum of its size was found")
     return most
 
 
@@ -361,7 +363,9 @@ def _bodies(table: Any, tensors: int, nodes: int) -> list[Body]:
     only(table, ("owner", "attribute", "iterates", "inputs_at", "inputs", "outputs_at", "outputs"), "bodies")
     owner = _typed(table["owner"], np.uint32, "bodies.owner")
     if not owner or owner[0] != NONE or any(x >= nodes for x in owner[1:]):
-        raise ValueError("bodies.owner: the first body is the main graph, every other one belongs to a node")
+        raise ValueError(
+            "bodies.owner: expected the main graph as the first body, and a node as the owner of every other"
+        )
     attributes = _names(table["attribute"], len(owner), "bodies.attribute")
     inputs = _rows(table, "inputs", len(owner), tensors, "bodies")
     outputs = _rows(table, "outputs", len(owner), tensors, "bodies")

@@ -15,12 +15,12 @@ LIMIT = 1 << 32
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write `model` to `path`, whole or not at all."""
+    """Write `model` to `path` atomically."""
     canonical.write_atomically(path, canonical.encode(columns.to_object(model)))
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """The model at `path`, validated, its nodes in the stable topological order. spec: I1.1, I1.7
+    """Read and validate the model at `path`, with its nodes in the stable topological order. spec: I1.1, I1.7
 
     Raises INVALID_IR, INVALID_IR_SHAPES or LIVENESS_CYCLE with the file and the place named.
     """
@@ -29,7 +29,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         data = canonical.read_bounded(path, LIMIT, "INVALID_IR")
         is_text = name.endswith(".ir.txt") or kind.is_text(data[: kind.HEAD]) == kind.IR
         with collector_off():
-            model = text.read(data, name) if is_text else _decoded(data)
+            model = text.read(data, name) if is_text else _decode(data)
             validate.validate(model)
             return order.stable_topological(model)
     except TmmuError as error:
@@ -37,7 +37,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise
 
 
-def _decoded(data: bytes) -> Model:
+def _decode(data: bytes) -> Model:
     try:
         value = canonical.decode(data, "IR")
     except TmmuError as error:

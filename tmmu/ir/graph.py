@@ -1,4 +1,4 @@
-"""A model built by calls, of which each checks what it is given and names what is wrong. spec: LIB3.1, LIB3.2"""
+"""Build a model by calls, each of which checks its arguments and names the error. spec: LIB3.1, LIB3.2"""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Names = str | Iterable[str]
 
 
 class Graph:
-    """A graph of one's own: tensors, nodes in the order of the calls, and what the caller reads at the end.
+    """A graph under construction: tensors, nodes in the order of the calls, and the tensors that the caller reads.
 
     Each method returns the name of what it declares, so that calls can be nested. Bodies of loops and branches, open
-    dimensions and scratch memory are for IR files and their text (`spec/text-ir.md`).
+    dimensions and scratch memory need IR files or their text (`spec/text-ir.md`).
 
     Raises
     ------
     TmmuError
-        INVALID_IR or INVALID_IR_SHAPES at the call that is wrong; LIVENESS_CYCLE by `model`.
+        INVALID_IR or INVALID_IR_SHAPES at the wrong call; LIVENESS_CYCLE by `model`.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Graph:
         return name
 
     def parameter(self, name: str, shape: Iterable[int], dtype: str = "float32") -> str:
-        """Declare a weight: the caller writes it, and it stays. Returns its name."""
+        """Declare a weight, which the caller writes and which is kept. Returns its name."""
         return self._declare(name, shape, dtype, Role.PARAMETER)
 
     def tensor(
@@ -73,9 +73,9 @@ class Graph:
         Parameters
         ----------
         name, shape, dtype
-            A name of its own; sizes of at least 0; an element type of `spec/ir.cddl` such as "float32" or "int4".
+            A unique name; sizes of at least 0; an element type of `spec/ir.cddl` such as "float32" or "int4".
         role
-            "activation", "gradient", "optimizer", … : what decides its arena.
+            "activation", "gradient", "optimizer", …: it determines the arena.
         alignment
             In bytes, a power of two; by default that of an element.
         at
@@ -87,18 +87,20 @@ class Graph:
         """
         found = {str(one): one for one in Role}
         if role not in found:
-            raise _bad(f"tensor {name!r}", f"role {role!r} is not known", f"use one of {', '.join(found)}")
+            raise _bad(f"tensor {name!r}", f"unknown role {role!r}", f"use one of {', '.join(found)}")
         shown, offset = (view_of, 0) if view_of is None or isinstance(view_of, str) else view_of
         base = None if shown is None else self._row(shown, f"tensor {name!r}")
         self._declare(name, shape, dtype, found[role])
         made = self._tensors[-1]
         view = None if base is None else View(base, offset, made.bytes)
         if alignment is not None and (alignment < 1 or alignment & (alignment - 1)):
-            raise self._undo(name, f"an alignment of {alignment}", "give a power of two")
+            raise self._undo(
+                name, f"expected an alignment that is a power of two, got {alignment}", "give a power of two"
+            )
         if view is not None and not 0 <= offset <= offset + made.bytes <= self._tensors[view.base].bytes:
             of = self._tensors[view.base]
-            what = f"bytes {offset} to {offset + made.bytes} of {of.name!r}, which has {of.bytes}"
-            raise self._undo(name, what, "show bytes that there are")
+            what = f"it shows bytes {offset} to {offset + made.bytes} of {of.name!r}, which has {of.bytes}"
+            raise self._undo(name, what, "show existing bytes")
         self._tensors[-1] = replace(
             made, alignment=alignment or made.alignment, view=view, saved_for_backward=saved, fixed_offset=at
         )  # fmt: skip
@@ -115,12 +117,14 @@ class Graph:
         in_place: Mapping[str, str] = {},
         changes: Names = (),
     ) -> str:
-        """Declare an operation; it runs after the nodes that write what it reads. Returns the first tensor it writes.
+        """Declare an operation; it runs after the nodes that write its operands.
+
+        Returns the first tensor that it writes.
 
         Parameters
         ----------
         op, domain
-            The operator; one that the checker does not know is taken to write its results and share nothing.
+            The operator. One that the checker does not know is assumed to write its results and to share nothing.
         reads, writes
             Tensors, in the operator's order.
         name
@@ -128,7 +132,7 @@ class Graph:
         in_place
             Results that may take the bytes of an operand: {result: operand}.
         changes
-            Tensors among `writes` that it changes in place, although they were written before.
+            Tensors among `writes` that it mutates: they were written before.
         """
         listed = {"reads": _names(reads), "writes": _names(writes), "changes": _names(changes)}
         if name is None and not listed["writes"]:
@@ -136,14 +140,18 @@ class Graph:
         name = listed["writes"][0] if name is None else name
         place = f"node {name!r}"
         if name in self._nodes:
-            raise _bad(place, "the name is used twice", "give each node a name of its own")
+            raise _bad(place, "the name is used twice", "give each node a different name")
         read, written, changed = (tuple(self._row(t, place) for t in names) for names in listed.values())
         hints = tuple((self._row(r, place), self._row(o, place)) for r, o in in_place.items())
         for (result, operand), (to, of) in zip(hints, in_place.items(), strict=True):
             if result not in written or operand not in read:
-                raise _bad(place, f"{to!r} in place of {of!r}", "name a result and an operand of this node")
+                raise _bad(
+                    place,
+                    f"the hint {to!r} in place of {of!r} names no result and operand of it",
+                    "name a result and an operand of this node",
+                )
         for t in set(changed) - set(written):
-            raise _bad(place, f"{self._tensors[t].name!r} is changed and not written", "list it among what is written")
+            raise _bad(place, f"{self._tensors[t].name!r} is changed but not written", "list it among the writes")
         self._nodes[name] = Node(name, op, read, written, domain, in_place=hints, mutates=changed)
         return listed["writes"][0] if listed["writes"] else name
 
@@ -156,22 +164,25 @@ class Graph:
             self._outputs.append(row)
 
     def keep_apart(self, first: str, second: str) -> None:
-        """Forbid that two tensors ever share a byte."""
+        """Declare that two tensors may never share a byte."""
         self._apart.append((self._row(first, "keep_apart"), self._row(second, "keep_apart")))
 
     def alias(self, group: str, *names: str) -> None:
         """Declare an alias group: tensors that must have the same bytes, and are never needed at the same time."""
         if len(set(names)) < 2:
-            raise _bad(f"alias group {group!r}", "it has no two members", "name two tensors or more")
+            raise _bad(f"alias group {group!r}", "it has fewer than two members", "name two tensors or more")
         rows = [self._row(name, f"alias group {group!r}") for name in names]
         for row in rows:
             if self._tensors[row].alias_group is not None:
-                raise _bad(f"tensor {self._tensors[row].name!r}", "it is in an alias group already", "join the groups")
+                raise _bad(f"tensor {self._tensors[row].name!r}", "it is already in an alias group", "join the groups")
         for row in rows:
             self._tensors[row] = replace(self._tensors[row], alias_group=group)
 
     def model(self) -> Model:
-        """The model, valid and in execution order: of all nodes that may come next, the first declared. O(n log n)."""
+        """Build the model, valid and in execution order: of the nodes that may come next, the first declared.
+
+        O(n log n).
+        """
         main = Body(-1, "", tuple(self._inputs), tuple(self._outputs))
         made = Model(self.name, tuple(self._tensors), tuple(self._nodes.values()), (main,), tuple(self._apart))
         validate.validate(made)
@@ -180,17 +191,17 @@ class Graph:
     def _declare(self, name: str, shape: Iterable[int], dtype: str, role: Role) -> str:
         place = f"tensor {name!r}"
         if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
-            raise _bad(place, "a name is a text that is not empty", "rename it")
+            raise _bad(place, "expected a non-empty text without NUL as the name", "rename it")
         if name in self._rows:
-            raise _bad(place, "the name is used twice", "give each tensor a name of its own")
+            raise _bad(place, "the name is used twice", "give each tensor a different name")
         if dtype not in dtypes.TYPES:
-            raise _bad(place, f"element type {dtype!r} is not known", f"use one of {', '.join(dtypes.BITS)}")
+            raise _bad(place, f"unknown element type {dtype!r}", f"use one of {', '.join(dtypes.BITS)}")
         try:
             sizes = tuple(-1 if isinstance(size, bool) else index(size) for size in shape)
         except TypeError:
             sizes = (-1,)
         if min(sizes, default=0) < 0:
-            what = f"the shape {shape} is not of sizes"
+            what = f"expected a shape of sizes, got {shape}"
             raise _bad(place, what, "give a list of integers of at least 0", "INVALID_IR_SHAPES")
         dtype = dtypes.TYPES[dtype]
         if (count := dtypes.nbytes(sizes, dtype)) >= UINT64_END:
@@ -200,7 +211,7 @@ class Graph:
         return name
 
     def _undo(self, name: str, what: str, fix: str) -> TmmuError:
-        """The refusal of the tensor that was declared last, which is not kept."""
+        """Remove the tensor declared last, and return the error about it."""
         self._tensors.pop()
         del self._rows[name]
         return _bad(f"tensor {name!r}", what, fix)
@@ -220,5 +231,5 @@ def _bad(place: str, what: str, fix: str, code: str = "INVALID_IR") -> TmmuError
 
 
 def _is_utf8(name: str) -> bool:
-    """Whether a name can be written: it has no half of a surrogate pair."""
+    """Return whether a name can be written: it has no half of a surrogate pair."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)

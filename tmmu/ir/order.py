@@ -1,7 +1,7 @@
-"""Execution order: which node must come before which, and the stable topological order (the default).
+"""Execution order: which nodes must come before others, and the stable topological order (the default).
 
-A node with bodies and everything inside it is one unit of the graph around it, so each body is ordered for
-itself. Where a tensor is mutated, its accesses keep the order in which the model lists them. spec: I1.6, I1.7, O1.6
+A node with bodies and everything inside it is one unit of the graph around it, so each body is ordered independently.
+The accesses to a mutated tensor keep the order in which the model lists them. spec: I1.6, I1.7, O1.6
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from tmmu.ir.program import defining_body
 
 
 def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]]:
-    """Pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation.
+    """Return pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation.
 
-    A tensor and its views are one thing here: what a mutation changes is seen through all of them. With `grouped`
-    so are the members of an alias group, and each write to one of them is a change: it ends what another held.
-    An edge from a node to itself means that it needs its own result, or that a node inside it does.
-    O(accesses x depth).
+    A tensor and its views count as one here, since a mutation is visible through all of them. With `grouped`, so do the
+    members of an alias group, and each write to one of them is a change, since it overwrites the others. An edge from a
+    node to itself means that the node, or a node inside it, needs the node's own result. O(accesses x depth).
     """
     home = defining_body(model)
     writer = {t: n for n, node in enumerate(model.nodes) for t in node.made}
-    root, shared = _roots(model, grouped)
+    root, shared = _find_roots(model, grouped)
     mutated = {root[t] for node in model.nodes for t in node.mutates} | shared
 
     def units(n: int, body: int) -> Sequence[int]:
-        """`n` and the nodes that hold it, up to the one that stands in `body`."""
+        """Return `n` and the nodes that contain it, up to the one in `body`."""
         found = [n]
         while model.nodes[n].body != body:
             if model.nodes[n].body == MAIN:
@@ -77,8 +76,8 @@ def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]
     return edges
 
 
-def _roots(model: Model, grouped: bool) -> tuple[list[int], set[int]]:
-    """For each tensor the one that stands for its bytes, and which of these stand for an alias group."""
+def _find_roots(model: Model, grouped: bool) -> tuple[list[int], set[int]]:
+    """Return the representative tensor of each tensor's bytes, and the representatives of alias groups."""
     parent, first = list(range(len(model.tensors))), dict[str, int]()
 
     def find(t: int) -> int:
@@ -96,13 +95,13 @@ def _roots(model: Model, grouped: bool) -> tuple[list[int], set[int]]:
 
 
 def stable_topological(model: Model) -> Model:
-    """`model` with its nodes in the stable topological order: of all that may come next, the first listed.
+    """Return `model` with its nodes in the stable topological order: of the nodes that may come next, the first listed.
 
-    Returns `model` itself where its order is that already. Raises LIVENESS_CYCLE naming a node of a cycle.
+    Returns `model` itself if it is in that order already. Raises LIVENESS_CYCLE naming a node of a cycle.
     O(nodes log nodes + accesses).
     """
     edges = dependencies(model)
-    if all(earlier < later for earlier, later in edges) and _flat(model):
+    if all(earlier < later for earlier, later in edges) and _is_in_step_order(model):
         return model
     after: list[list[int]] = [[] for _ in model.nodes]
     waits = [0] * len(model.nodes)
@@ -123,10 +122,10 @@ def stable_topological(model: Model) -> Model:
                 if not waits[later]:
                     heapq.heappush(heap, later)
     if sum(map(len, order)) < len(model.nodes):
-        stuck = _in_a_circle({later: n for n in range(len(waits)) if waits[n] for later in after[n]}, waits)
+        stuck = _find_cycle_node({later: n for n in range(len(waits)) if waits[n] for later in after[n]}, waits)
         raise TmmuError(
             "LIVENESS_CYCLE",
-            "it waits for its own result",
+            "it depends on its own result",
             place=f"node {model.nodes[stuck].name!r}",
             fix="break the cycle",
             operator="UML_OS.Model.AnalyzeLiveness_v1",
@@ -135,8 +134,8 @@ def stable_topological(model: Model) -> Model:
     return arranged(model, order)
 
 
-def _in_a_circle(waits_for: dict[int, int], waits: list[int]) -> int:
-    """A node of a circle: from any node that still waits, back along what it waits for until one comes again."""
+def _find_cycle_node(waits_for: dict[int, int], waits: list[int]) -> int:
+    """Return a node of a cycle: from any unscheduled node, follow dependencies back until a node repeats."""
     n, seen = next(n for n, count in enumerate(waits) if count), set[int]()
     while n not in seen:
         seen.add(n)
@@ -144,12 +143,12 @@ def _in_a_circle(waits_for: dict[int, int], waits: list[int]) -> int:
     return n
 
 
-def _flat(model: Model) -> bool:
-    """Do the nodes stand in step order: each body's nodes right after its owner, bodies in order?"""
-    return _sequence(model, _listed(model)) == list(range(len(model.nodes)))
+def _is_in_step_order(model: Model) -> bool:
+    """Return whether the nodes are in step order: each body's nodes right after its owner, bodies in order."""
+    return _sequence(model, _nodes_of_bodies(model)) == list(range(len(model.nodes)))
 
 
-def _listed(model: Model) -> list[list[int]]:
+def _nodes_of_bodies(model: Model) -> list[list[int]]:
     inside: list[list[int]] = [[] for _ in model.bodies]
     for n, node in enumerate(model.nodes):
         inside[node.body].append(n)
@@ -170,7 +169,7 @@ def _sequence(model: Model, order: list[list[int]]) -> list[int]:
 
 
 def arranged(model: Model, order: list[list[int]]) -> Model:
-    """`model` with the nodes of each body in the order given for it, each body's nodes right after its owner."""
+    """Return `model` with the nodes of each body in the given order, each body's nodes right after its owner."""
     sequence = _sequence(model, order)
     place = {n: k for k, n in enumerate(sequence)}
     bodies = tuple(replace(body, owner=place[body.owner] if body.owner >= 0 else -1) for body in model.bodies)

@@ -1,9 +1,9 @@
-"""A model as the list of steps that execute it: what liveness reads and what a plan records.
+"""A model as the list of steps that execute it: the input of liveness and the steps of a plan.
 
-Nodes become steps in the model's order. A node with bodies becomes two, its *enter* and its *leave*, with the
-bodies' steps between them (T8). Two kinds of tensor appear that no model lists: a node's scratch, and the copy of
-a body output that is itself a formal input or a captured value, so that handing values to the next iteration
-is a simultaneous copy. spec: T8.1, T8.2, T8.8, T8.9, T8.12
+Nodes become steps in the model's order. A node with bodies becomes two, its *enter* and its *leave*, with the bodies'
+steps between them (T8). Two kinds of tensors are added that no model lists: a node's scratch, and the copy of a body
+output that is itself a formal input or a captured value, so that passing values to the next iteration is a simultaneous
+copy. spec: T8.1, T8.2, T8.8, T8.9, T8.12
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tmmu.core.vocabulary import MAIN, Model, NodePart, Role, Tensor
 
 
 class Step(NamedTuple):
-    """One step: its node, which part of it, the body it stands in, and the tensors that it touches."""
+    """One step: its node, the part of it, its body, and the tensors that it accesses."""
 
     node: int
     part: NodePart
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     @property
     def made(self) -> tuple[int, ...]:
-        """What it writes and does not change, in order. O(accesses)."""
+        """The tensors that it writes without mutating, in order. O(accesses)."""
         if not self.mutates:
             return self.writes
         changed = frozenset(self.mutates)
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramSteps:
-    """Steps as columns, which are quick to go through; a step by itself is made when it is asked for."""
+    """Steps as columns, which are fast to iterate; a single step is created on demand."""
 
     node: Sequence[int]
     part: Sequence[NodePart]
@@ -66,9 +66,9 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelProgram:
-    """A model's steps in order, its tensors with copies and scratch appended, and where each body runs.
+    """A model's steps in order, its tensors with copies and scratch appended, and the range of each body.
 
-    `scratch_arena` names the arena that a scratch request asks for, by tensor.
+    `scratch_arena` maps a tensor to the arena that its scratch request names.
     """
 
     model: Model
@@ -81,24 +81,24 @@ class ModelProgram:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each node is one step, which touches what the node does: none has bodies or scratch."""
+        """Whether each node is one step with the same accesses: no node has bodies or scratch."""
         return len(self.steps) == len(self.model.nodes) and len(self.tensors) == len(self.model.tensors)
 
 
 def shown(tensors: Sequence[Tensor], t: int) -> int:
-    """The tensor that `t` shows in the end, if it is a view; else itself."""
+    """Return the tensor that `t` shows in the end if it is a view, otherwise `t`."""
     while (view := tensors[t].view) is not None:
         t = view.base
     return t
 
 
 def program(model: Model) -> ModelProgram:
-    """The steps of `model`, in the order of its nodes. O(nodes + accesses); depth of bodies is no concern.
+    """Return the steps of `model`, in the order of its nodes. O(nodes + accesses), at any depth of bodies.
 
-    Raises INVALID_IR where a tensor of the model has the name of a scratch or copy that has to be made.
+    Raises INVALID_IR if a tensor of the model has the name of a scratch or copy to be added.
     """
     if len(model.bodies) == 1 and not any(every(model.nodes, "scratch")):
-        return _plain(model)
+        return _plain_program(model)
     tensors = list(model.tensors)
     scratch_arena: dict[int, str] = {}
     bodies_of: dict[int, list[int]] = {}
@@ -114,24 +114,26 @@ def program(model: Model) -> ModelProgram:
 
     steps: list[int] = []
     parts: list[NodePart] = []
-    apart: dict[int, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {}  # unlike what their nodes touch
+    apart: dict[
+        int, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    ] = {}  # accesses that differ from those of their nodes
     ranges = [Range(-1, -1)] * len(model.bodies)
     entered: dict[int, int] = {}
-    # Each entry is work still to be done: a node n to execute, or ~n, the leave of one whose bodies have run.
+    # Each entry is work to be done: a node n to execute, or ~n, the leave of one whose bodies have run.
     work = inside[MAIN][::-1]
     while work:
         n = work.pop()
         is_leaving, n = n < 0, n if n >= 0 else ~n
         node, bodies, part = model.nodes[n], bodies_of.get(n, ()), NodePart.WHOLE
         if is_leaving:
-            reads, copies = _body_outputs(model, bodies, names, home, tensors)
+            reads, copies = _add_copies(model, bodies, names, home, tensors)
             for b in bodies:
                 ranges[b] = Range(entered[n], len(steps))
             made = (t for t in apart[entered[n]][1] if t >= len(model.tensors))  # its scratch, made on entering
             part = NodePart.LEAVE
             apart[len(steps)] = (*reads, *made), (*copies, *node.writes), node.mutates
         elif bodies or node.scratch:
-            scratch, written = _scratch(model, n, tensors, scratch_arena), node.writes
+            scratch, written = _add_scratch(model, n, tensors, scratch_arena), node.writes
             if bodies:
                 part = NodePart.ENTER
                 written = tuple(t for b in bodies for t in model.bodies[b].inputs)
@@ -152,8 +154,8 @@ def program(model: Model) -> ModelProgram:
     return ModelProgram(model, whole, columns, tuple(ranges), tuple(names), parents, scratch_arena)
 
 
-def _plain(model: Model) -> ModelProgram:
-    """The same where each node is one step."""
+def _plain_program(model: Model) -> ModelProgram:
+    """Return the program of a model in which each node is one step."""
     nodes = model.nodes
     touched = (Attribute(nodes, which) for which in ("body", "reads", "writes", "mutates"))
     steps = ProgramSteps(range(len(nodes)), [NodePart.WHOLE] * len(nodes), *touched)
@@ -161,13 +163,13 @@ def _plain(model: Model) -> ModelProgram:
 
 
 def _check_made_names(tensors: list[Tensor], stated: int) -> None:
-    """Scratch and copies get names of their own; a model that has one of them already is refused."""
+    """Check that the names of scratch and copies are not in the model."""
     names = {tensor.name for tensor in tensors[:stated]} if len(tensors) > stated else set()
     for tensor in tensors[stated:]:
         if tensor.name in names:
             raise TmmuError(
                 "INVALID_IR",
-                "this name is that of a scratch or a copy that the model needs",
+                "the model needs this name for a scratch or a copy",
                 place=f"tensor {tensor.name!r}",
                 fix="rename the tensor",
                 operator="UML_OS.Model.AnalyzeLiveness_v1",
@@ -177,9 +179,11 @@ def _check_made_names(tensors: list[Tensor], stated: int) -> None:
 
 
 def defining_body(model: Model) -> list[int]:
-    """The body in which each tensor is defined: that of its writer, or whose formal input it is. O(model).
+    """Return the body in which each tensor is defined: that of its writer, or that of which it is a formal input.
 
-    Tensors that the caller writes are defined in the main graph, initializers of a body too.
+    O(model).
+
+    Tensors that the caller writes are defined in the main graph, including initializers of a body.
     """
     home = [MAIN] * len(model.tensors)
     if len(model.bodies) == 1:
@@ -197,8 +201,8 @@ def _body_name(model: Model, b: int) -> str:
     return "" if b == MAIN else f"{model.nodes[model.bodies[b].owner].name}/{model.bodies[b].attribute}"
 
 
-def _scratch(model: Model, n: int, tensors: list[Tensor], arenas: dict[int, str]) -> tuple[int, ...]:
-    """The tensors of a node's scratch requests, appended to `tensors`."""
+def _add_scratch(model: Model, n: int, tensors: list[Tensor], arenas: dict[int, str]) -> tuple[int, ...]:
+    """Append the tensors of a node's scratch requests to `tensors`, and return their rows."""
     made = []
     for k, request in enumerate(model.nodes[n].scratch):
         name = f"{model.nodes[n].name}.scratch{k}"
@@ -209,10 +213,10 @@ def _scratch(model: Model, n: int, tensors: list[Tensor], arenas: dict[int, str]
     return tuple(made)
 
 
-def _body_outputs(
+def _add_copies(
     model: Model, bodies: Sequence[int], names: list[str], home: list[int], tensors: list[Tensor]
 ) -> tuple[list[int], list[int]]:
-    """What a leave reads (each body's outputs, each followed by its copy if it needs one), and the copies."""
+    """Return the reads of a leave (each body's outputs, each followed by its copy if it needs one), and the copies."""
     reads: list[int] = []
     copies: list[int] = []
     for b in bodies:

@@ -1,8 +1,7 @@
-"""A model as text, a statement a line (`spec/text-ir.md`): what `.ir.txt` files hold, read here and written by
-`tmmu.ir.text_writer`.
+"""Read a model as text, a statement a line (`spec/text-ir.md`): the contents of `.ir.txt` files.
 
-Statements are gathered first and resolved then, so that they may stand in any order where order has no meaning.
-spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
+Statements are collected first and resolved then, so that they may be in any order if order has no meaning.
+`tmmu.ir.text_writer` writes this format. spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "donated", "bytes", "align", "view",
      "strides", "inplace", "changes", "arena", "backward", "loop", "opaque"),
 ))  # fmt: skip
-"""The first line of a text model, and the words that a name must be quoted to be."""
+"""The first line of a text model, and the words that must be quoted if they are names."""
 
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
 MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "at", "view", "strides"))
@@ -35,7 +34,7 @@ STATEMENTS = (
 
 
 def read(data: bytes, file: str) -> Model:
-    """The model that a text states, its nodes in the author's order; it is not yet validated. O(bytes).
+    """Read the model that a text states, its nodes in the author's order; it is not yet validated. O(bytes).
 
     Raises INVALID_IR, INVALID_IR_SHAPES or LIVENESS_CYCLE with FILE:LINE:COLUMN as the file.
     """
@@ -44,13 +43,13 @@ def read(data: bytes, file: str) -> Model:
         word = statement.take("a statement")
         if word not in found:
             raise statement.refuse(f"unknown statement {word}", f"use one of {', '.join(STATEMENTS)}")
-        # What makes up the graph is one list: the order of its lines decides what is inside what.
+        # The statements of the graph form one list: the order of its lines determines the nesting.
         found["node" if word in GRAPH else word].append(statement)
-    return _Reading(found).model()
+    return _Builder(found).model()
 
 
-class _Reading:
-    """A model in the making; `found` are the statements by their first word, in the order of the lines."""
+class _Builder:
+    """A model under construction; `found` are the statements by their first word, in the order of the lines."""
 
     def __init__(self, found: dict[str, list[TextLine]]) -> None:
         self.found = found
@@ -62,9 +61,9 @@ class _Reading:
         self.marked: dict[str, list[int]] = {"input": [], "output": [], "donated": []}
 
     def one(self, word: str) -> TextLine | None:
-        """The only statement that begins with a word, or None."""
+        """Return the only statement that begins with a word, or None."""
         if len(self.found[word]) > 1:
-            raise self.found[word][1].refuse(f"the statement {word} twice", "state it once")
+            raise self.found[word][1].refuse(f"the statement {word} occurs twice", "state it once")
         return next(iter(self.found[word]), None)
 
     def model(self) -> Model:
@@ -79,12 +78,12 @@ class _Reading:
             "model" if name is None else name.last("a name"), tuple(self.tensors), tuple(self.nodes),
             (main, *self.bodies), tuple(statement.pair(self.rows, "tensor") for statement in self.found["apart"]),
             tuple(statement.last("a name") for statement in self.found["unproduced"]),
-            replace(bindings, donated=donated), None if source is None else _digest(source),
+            replace(bindings, donated=donated), None if source is None else _take_digest(source),
         )  # fmt: skip
-        return made if stated is None else self.ordered(made, stated)
+        return made if stated is None else self.reorder(made, stated)
 
     def bindings(self) -> Bindings:
-        """The dimensions, and what else was bound when the model was imported. spec: X3.3, X3.9"""
+        """Read the dimensions, and the other bindings of the imported model. spec: X3.3, X3.9"""
         names: set[str] = set()
         dims: dict[str, int] = {}
         ranges: dict[str, tuple[int, int]] = {}
@@ -107,7 +106,7 @@ class _Reading:
         shapes: dict[str, tuple[int, ...]] = {}
         for statement in self.found["shape"]:
             name = statement.new(shapes, "shape")
-            shapes[name] = closed(_shape(statement, Shapes({})))
+            shapes[name] = closed(_take_shape(statement, Shapes({})))
             statement.end()
         texts: dict[str, dict[str, str]] = {"value": {}, "default": {}, "stated": {}}
         for word, known in texts.items():
@@ -124,7 +123,7 @@ class _Reading:
         )  # fmt: skip
 
     def declare(self, shapes: Shapes) -> None:
-        """The tensors; views and groups name tensors of any line, so that rows are given out first. spec: X3.2"""
+        """Read the tensors. Views and groups name tensors of any line, so that rows are assigned first. spec: X3.2"""
         starts = []
         for row, statement in enumerate(self.found["tensor"]):
             self.rows[statement.new(self.rows, "tensor")] = row
@@ -134,14 +133,14 @@ class _Reading:
 
     def tensor(self, name: str, statement: TextLine, shapes: Shapes) -> Tensor:
         dtype = statement.choice(dtypes.TYPES, "an element type")
-        shape, at = _shape(statement, shapes), statement.mark - 1
+        shape, at = _take_shape(statement, shapes), statement.mark - 1
         try:
             size = dtypes.most_bytes(shape, dtype)
         except Unwieldy as error:
             raise statement.refuse(str(error), "bind a dimension to a single size", at, SHAPES) from error
         if size is None:
             raise statement.refuse(
-                "no maximum of its size is found", "bind one of its dimensions to a single size", at, SHAPES
+                "no maximum of its size was found", "bind one of its dimensions to a single size", at, SHAPES
             )
         row, alignment, saved = len(self.tensors), dtypes.element_alignment(dtype), False
         role: Role | None = None
@@ -156,7 +155,7 @@ class _Reading:
                 saved = True
             elif word == "bytes":
                 if (stated := statement.integer("bytes")) != size:
-                    what = f"{stated} bytes stated, shape and element type give {size}"
+                    what = f"expected {size} bytes by shape and element type, got {stated}"
                     raise statement.refuse(what, "correct one of them", None, SHAPES)
             elif word == "align":
                 alignment = statement.alignment()
@@ -167,32 +166,32 @@ class _Reading:
             elif word == "strides":
                 if view is None:
                     raise statement.refuse("strides of a tensor that is not a view", "write them after view BASE SHIFT")
-                view = view._replace(strides=_strides(statement))
+                view = view._replace(strides=_take_strides(statement))
         return Tensor(name, shape, dtype, role or Role.ACTIVATION, size, alignment, view, None, saved, fixed)
 
     def groups(self) -> None:
-        """Alias groups, each a name and its members. spec: X3.5"""
+        """Read alias groups, each a name and its members. spec: X3.5"""
         names: set[str] = set()
         for statement in self.found["alias"]:
             names.add(group := statement.new(names, "alias group"))
             members = statement.rows(self.rows, "tensor")
             for t in members:
                 if self.tensors[t].alias_group is not None:
-                    raise statement.refuse(f"it is in the alias group {self.tensors[t].alias_group!r} already")
+                    raise statement.refuse(f"it is already in the alias group {self.tensors[t].alias_group!r}")
                 self.tensors[t] = replace(self.tensors[t], alias_group=group)
             if len(members) < 2:
                 raise statement.refuse("expected a second tensor", "write alias GROUP A B", statement.mark)
             statement.end()
 
     def graph(self) -> None:
-        """Nodes and bodies, by a stack of the nodes that are open. spec: X3.4, X3.6"""
+        """Read nodes and bodies, with a stack of the open nodes. spec: X3.4, X3.6"""
         opened: list[tuple[int, TextLine, int]] = []
         body = MAIN
         for statement in self.found["node"]:
             word = statement.first
             if word in ("node", "begin"):
                 if opened and body == opened[-1][2]:
-                    raise statement.refuse("it stands in no arm", "write arm NAME before it", 0)
+                    raise statement.refuse("the node is in no arm", "write arm NAME before it", 0)
                 self.nodes.append(self.node(statement, body))
                 if word == "begin":
                     opened.append((len(self.nodes) - 1, statement, body))
@@ -202,13 +201,13 @@ class _Reading:
             owner, _, outer = opened[-1]
             if word == "arm":
                 attribute = statement.name("the name of an arm")
-                formals, results = self.accesses(statement)
+                formals, results = self.take_accesses(statement)
                 loop = statement.taken("loop")
                 self.bodies.append(Body(owner, attribute, formals, results, loop))
                 body = len(self.bodies)
             else:
                 if (name := statement.name("a node")) != self.nodes[owner].name:
-                    raise statement.refuse(f"{name!r} is ended, {self.nodes[owner].name!r} is open")
+                    raise statement.refuse(f"expected the end of {self.nodes[owner].name!r}, got the end of {name!r}")
                 if body == outer:
                     raise statement.refuse("a node that begins has no arm", "state it with node", 0)
                 opened.pop()
@@ -217,8 +216,8 @@ class _Reading:
         if opened:
             raise opened[-1][1].refuse(f"{self.nodes[opened[-1][0]].name!r} has no end", "write end NAME", 0)
 
-    def accesses(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """`READS -> WRITES`."""
+    def take_accesses(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Take `READS -> WRITES`."""
         reads = statement.rows(self.rows, "tensor")
         statement.expect(ARROW)
         return reads, statement.rows(self.rows, "tensor")
@@ -227,7 +226,7 @@ class _Reading:
         name = statement.new(self.node_rows, "node")
         self.node_rows[name] = len(self.nodes)
         domain, op = operator(statement.name("an operator"))
-        reads, writes = self.accesses(statement)
+        reads, writes = self.take_accesses(statement)
         hints: list[tuple[int, int]] = []
         requests: list[Scratch] = []
         mutates: tuple[int, ...] = ()
@@ -239,7 +238,7 @@ class _Reading:
                 result = statement.row(self.rows, "tensor")
                 hints.append((result, statement.row(self.rows, "tensor")))
             elif word == "changes":
-                mutates = _rows(statement, self.rows, "tensor")
+                mutates = _take_rows(statement, self.rows, "tensor")
             elif word == "scratch":
                 size = statement.integer("bytes")
                 alignment = statement.alignment() if statement.taken("align") else 1
@@ -247,50 +246,52 @@ class _Reading:
                     Scratch(size, alignment, statement.name("an arena") if statement.taken("arena") else None)
                 )
             elif phase is not Phase.FORWARD:
-                raise statement.refuse(f"it is {phase} already", "give it one phase")
+                raise statement.refuse(f"it already has the phase {phase}", "give it one phase")
             else:
                 phase = Phase(word)
         return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase, opaque)
 
     def sequence(self, mark: str) -> tuple[int, ...]:
-        """What has a mark, in the order of the lines or in that of the statement. spec: X3.8"""
+        """Return the tensors with a mark, in the order of the lines or of the statement. spec: X3.8"""
         stated = self.one(f"{mark}s")
         if stated is None:
             return tuple(self.marked[mark])
-        return _all_of(stated, self.rows, self.marked[mark], f"tensor with the word {mark}")
+        return _take_all(stated, self.rows, self.marked[mark], f"tensor with the word {mark}")
 
-    def ordered(self, model: Model, stated: TextLine) -> Model:
-        """The model in the author's order, which names every node of the main graph after what it needs. spec: X3.7"""
+    def reorder(self, model: Model, stated: TextLine) -> Model:
+        """Return the model in the author's order, which must list the main graph's nodes after their operands.
+        spec: X3.7
+        """
         inside: list[list[int]] = [[] for _ in model.bodies]
         for n, node in enumerate(model.nodes):
             inside[node.body].append(n)
-        inside[MAIN] = list(_all_of(stated, self.node_rows, inside[MAIN], "node of the main graph"))
+        inside[MAIN] = list(_take_all(stated, self.node_rows, inside[MAIN], "node of the main graph"))
         made = order.arranged(model, inside)
         for earlier, later in order.dependencies(made):
             if earlier >= later:
                 names = made.nodes[earlier].name, made.nodes[later].name
-                raise stated.refuse(f"{names[1]!r} stands before {names[0]!r}, which it needs", "exchange them", 0)
+                raise stated.refuse(f"{names[1]!r} is before {names[0]!r}, which it needs", "exchange them", 0)
         return made
 
 
 SHAPES = "INVALID_IR_SHAPES"
 
 
-def _rows(statement: TextLine, rows: dict[str, int], what: str) -> tuple[int, ...]:
+def _take_rows(statement: TextLine, rows: dict[str, int], what: str) -> tuple[int, ...]:
     found = statement.rows(rows, what)
     if not found:
         raise statement.refuse(f"expected a {what}, got none", None, statement.mark)
     return found
 
 
-def _all_of(statement: TextLine, rows: dict[str, int], wanted: list[int], what: str) -> tuple[int, ...]:
-    """The rows that a statement lists: each of `wanted` once, in any order."""
+def _take_all(statement: TextLine, rows: dict[str, int], wanted: list[int], what: str) -> tuple[int, ...]:
+    """Take the rows that a statement lists: each of `wanted` once, in any order."""
     left = set(wanted)
     found = []
     while statement.peek() is not None:
         row = statement.row(rows, what.split(" ")[0])
         if row not in left:
-            raise statement.refuse(f"it is listed twice, or it is not a {what}")
+            raise statement.refuse(f"it is listed twice, or is not a {what}")
         left.remove(row)
         found.append(row)
     if left:
@@ -299,7 +300,7 @@ def _all_of(statement: TextLine, rows: dict[str, int], wanted: list[int], what: 
     return tuple(found)
 
 
-def _shape(statement: TextLine, shapes: Shapes) -> tuple[Dim, ...]:
+def _take_shape(statement: TextLine, shapes: Shapes) -> tuple[Dim, ...]:
     text = statement.take("a shape")
     try:
         return shapes.read(text, MAX_RANK)
@@ -307,14 +308,14 @@ def _shape(statement: TextLine, shapes: Shapes) -> tuple[Dim, ...]:
         raise statement.refuse(str(error), "see spec/text-ir.md", None, SHAPES) from error
 
 
-def _strides(statement: TextLine) -> tuple[int, ...]:
+def _take_strides(statement: TextLine) -> tuple[int, ...]:
     parts = statement.take("strides").split("x")
     if not all(re.fullmatch(r"-?[0-9]{1,20}", part) for part in parts):
-        raise statement.refuse("expected integers with x between them", "write strides as in 64x1")
+        raise statement.refuse("expected integers with x between them", "write strides such as 64x1")
     return tuple(map(int, parts))
 
 
-def _digest(statement: TextLine) -> bytes:
+def _take_digest(statement: TextLine) -> bytes:
     text = statement.last("a SHA-256")
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise statement.refuse("expected 64 hexadecimal digits")

@@ -1,4 +1,4 @@
-"""The text of a model: the inverse of `tmmu.ir.text`. What a text cannot state is refused, never left out.
+"""Write a model as text: the inverse of `tmmu.ir.text`. A model that a text cannot represent is refused.
 
 spec: X3.10
 """
@@ -17,19 +17,21 @@ from tmmu.ir import text
 
 
 def write(model: Model) -> str:
-    """The model as text. O(model).
+    """Return the model as text. O(model).
 
-    Raises INVALID_IR where the text would not be read as this model: a name is empty, an output is listed twice, the
-    nodes or rows of a body do not follow the node that owns it, or a dimension takes more than 4,096 characters.
+    Raises INVALID_IR if the text would not be read as this model: a name is empty, an output is listed twice, the nodes
+    or rows of a body do not follow the node that owns it, or a dimension takes more than 4,096 characters.
     """
     try:
         found = "".join(f"{line}\n" for line in _lines(model))
     except Unwieldy as error:
-        raise TmmuError("INVALID_IR", f"it cannot be written as text: {error}", fix="keep it as .ir.cbor") from error
+        raise TmmuError(
+            "INVALID_IR", f"the model cannot be written as text: {error}", fix="keep it as .ir.cbor"
+        ) from error
     again = text.read(found.encode(), "text")
     if again != model:
         part = next(name for name in Model.__slots__ if getattr(again, name) != getattr(model, name))
-        raise TmmuError("INVALID_IR", f"its {part} cannot be written as text", fix="keep it as .ir.cbor")
+        raise TmmuError("INVALID_IR", f"the model's {part} cannot be written as text", fix="keep it as .ir.cbor")
     return found
 
 
@@ -87,7 +89,7 @@ def _tensor(tensor: Tensor, names: list[str], marks: tuple[bool, bool, bool]) ->
 
 
 def _graph(model: Model, names: list[str]) -> Iterator[str]:
-    """Nodes and bodies, by a stack of what is still to be written."""
+    """Yield nodes and bodies, with a stack of those still to be written."""
     inside: list[list[int]] = [[] for _ in model.bodies]
     for n, node in enumerate(model.nodes):
         inside[node.body].append(n)

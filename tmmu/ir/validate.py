@@ -1,9 +1,8 @@
-"""Is a model a graph that can be planned? Every rule has an error of its own that names the node or tensor.
+"""Check that a model is a graph that can be planned. Every error names the node or tensor.
 
-Indices are taken to be in range (`tmmu.ir.columns` checks a file's). What is checked here: names, sizes, which node
-writes what, that bodies nest and keep their values to themselves, and that views, alias groups and in-place
-hints can be granted. The order of the nodes is checked by `tmmu.ir.order`.
-spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6
+Indices are assumed to be in range (`tmmu.ir.columns` checks a file's). Checked are names, sizes, the writers of
+tensors, the nesting of bodies and the scopes of values, and that views, alias groups and in-place hints can be granted.
+`tmmu.ir.order` checks the order of the nodes. spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ CALLERS = frozenset({Role.INPUT, Role.PARAMETER, Role.OPTIMIZER})
 
 
 def validate(model: Model) -> None:
-    """Raise the first thing that is wrong with `model`. O(model)."""
+    """Raise the first error in `model`. O(model)."""
     _check_names(model)
     _check_donations(model)
     seen = set[tuple[tuple[Dim, ...], str, int, int]]()
     for tensor in model.tensors:
         facts = (tensor.shape, tensor.dtype, tensor.bytes, tensor.alignment)
-        if facts not in seen:  # else nothing is wrong with them: a million tensors have a thousand shapes
+        if facts not in seen:  # checked before otherwise: a million tensors have a thousand shapes
             _check_size(tensor)
             _check_envelope(tensor, model.bindings.ranges)
             seen.add(facts)
@@ -56,9 +55,9 @@ def _repeated(names: Sequence[str]) -> str | None:
 def _check_names(model: Model) -> None:
     for kind, names in (("tensor", list(every(model.tensors, "name"))), ("node", list(every(model.nodes, "name")))):
         if (twice := _repeated(names)) is not None:
-            raise _bad("INVALID_IR", f"{kind} {twice!r}", "the name is used twice", "give each one a name of its own")
+            raise _bad("INVALID_IR", f"{kind} {twice!r}", "the name is used twice", "give each one a different name")
         if not all(names) or "\0" in "".join(names):
-            raise _bad("INVALID_IR", kind, "a name is empty or holds a NUL", "rename it")
+            raise _bad("INVALID_IR", kind, "a name is empty or contains a NUL", "rename it")
 
 
 def _check_donations(model: Model) -> None:
@@ -80,13 +79,13 @@ def _check_size(tensor: Tensor) -> None:
         )
     size = dtypes.most_bytes(tensor.shape, tensor.dtype)
     if size is None:
-        what = f"no maximum of its size is found for shape {shown(tensor.shape)}"
+        what = f"no maximum of its size was found for shape {shown(tensor.shape)}"
         raise _bad("INVALID_IR_SHAPES", place, what, "bind one of its dimensions to a single size")
     if size >= UINT64_END:
         raise _bad("ALLOCATION_OVERFLOW", place, f"{size} bytes do not fit 64 bits", "use smaller dimensions")
     if size != tensor.bytes:
         raise _bad(
-            "INVALID_IR_SHAPES", place, f"{tensor.bytes} bytes stated, shape and dtype give {size}", "correct it"
+            "INVALID_IR_SHAPES", place, f"expected {size} bytes by shape and dtype, got {tensor.bytes}", "correct it"
         )
     if not _is_power_of_two(tensor.alignment):
         raise _bad(
@@ -95,27 +94,27 @@ def _check_size(tensor: Tensor) -> None:
 
 
 def _check_fixed(tensor: Tensor, at: int) -> None:
-    """Where a tensor must begin fits 64 bits with its bytes, and its alignment."""
+    """Check that a fixed tensor ends within 64 bits and is aligned."""
     place = f"tensor {tensor.name!r}"
     if not 0 <= at < UINT64_END - tensor.bytes:
         what = f"fixed at byte {at}, its {tensor.bytes} bytes do not end within 64 bits"
         raise _bad("ALLOCATION_OVERFLOW", place, what, "fix it at a lower byte")
     if at % tensor.alignment:
-        what = f"byte {at}, where it is fixed, is not aligned to {tensor.alignment}"
-        raise _bad("ALIGNMENT_VIOLATION", place, what, "fix it at a multiple")
+        what = f"its fixed byte {at} is not aligned to {tensor.alignment}"
+        raise _bad("ALIGNMENT_VIOLATION", place, what, "fix it at a multiple of the alignment")
 
 
 def _check_envelope(tensor: Tensor, ranges: Mapping[str, tuple[int, int]]) -> None:
-    """Every dimension that a shape is made of has the range that the bindings give it. spec: R6.3"""
+    """Check that every dimension of a shape has the range that the bindings give it. spec: R6.3"""
     for dim in tensor.shape:
         for symbol in sorted(dim.symbols) if isinstance(dim, Expression) else ():
             if ranges.get(symbol.name) != (symbol.low, symbol.high):
-                what = f"its dimension {symbol.name!r} has no range from {symbol.low} to {symbol.high}"
+                what = f"its dimension {symbol.name!r} is not bound to the range {symbol.low} to {symbol.high}"
                 raise _bad("INVALID_IR_SHAPES", f"tensor {tensor.name!r}", what, "give the envelope that range")
 
 
 def shown(shape: tuple[Dim, ...]) -> str:
-    """A shape for people."""
+    """Format a shape for people."""
     return f"[{', '.join(map(show, shape))}]"
 
 
@@ -133,22 +132,24 @@ def _check_bodies(model: Model) -> None:
         place = f"body {body.attribute!r} of node {model.nodes[body.owner].name!r}"
         outer = model.nodes[body.owner].body
         if outer >= b:
-            raise _bad("INVALID_IR", place, "it stands before the body that contains it", "list outer bodies first")
+            raise _bad("INVALID_IR", place, "it is listed before the body that contains it", "list outer bodies first")
         depth[b] = depth[outer] + 1
         if depth[b] > MAX_BODY_DEPTH:
             raise _bad("INVALID_IR", place, f"bodies nest deeper than {MAX_BODY_DEPTH}", "flatten the model")
         if not body.attribute or "/" in body.attribute or "\0" in body.attribute:
-            raise _bad("INVALID_IR", place, "its attribute name is empty or holds a slash or a NUL", "name it")
+            raise _bad("INVALID_IR", place, "its attribute name is empty or contains a slash or a NUL", "name it")
     if (twice := _repeated([f"{body.owner} {body.attribute}" for body in model.bodies[1:]])) is not None:
         name = model.nodes[int(twice.split()[0])].name
         raise _bad("INVALID_IR", f"node {name!r}", "two bodies have the same attribute name", "rename one")
 
 
 def _check_writers(model: Model) -> None:
-    """Each tensor is written once: by a node, by the entry into a body, or by the caller; mutations are declared."""
+    """Check that each tensor is written once: by a node, on entry into a body, or by the caller; mutations apart."""
     listed = [t for body in model.bodies for t in body.inputs]
     if (twice := _repeated([model.tensors[t].name for t in listed])) is not None:
-        raise _bad("INVALID_IR", f"tensor {twice!r}", "it is an input of two bodies, or twice of one", "list it once")
+        raise _bad(
+            "INVALID_IR", f"tensor {twice!r}", "it is an input of two bodies, or two inputs of one", "list it once"
+        )
     given = set(listed)
     written = set(given)
     with_bodies = {body.owner for body in model.bodies[1:]}
@@ -159,32 +160,32 @@ def _check_writers(model: Model) -> None:
             raise _bad(
                 "INVALID_IR",
                 f"node {node.name!r}",
-                "it mutates a tensor that it does not read and write",
+                "it mutates a tensor that it does not both read and write",
                 "list it among reads and writes",
             )
         if node.mutates and n in with_bodies:
-            what = "it has bodies and changes a tensor"
-            raise _bad("INVALID_IR", f"node {node.name!r}", what, "change the tensor in a node after it")
+            what = "it has bodies and mutates a tensor"
+            raise _bad("INVALID_IR", f"node {node.name!r}", what, "mutate the tensor in a node after it")
         for t in node.made:
             if t in written or model.tensors[t].role in CALLERS:
                 raise _bad(
                     "INVALID_IR",
                     f"node {node.name!r}",
-                    f"it writes {model.tensors[t].name!r}, which is written already",
+                    f"it writes {model.tensors[t].name!r}, which is already written",
                     "declare it as mutated, or rename it",
                 )
             written.add(t)
     for t, tensor in enumerate(model.tensors):
         if t not in written and tensor.role not in CALLERS:
             raise _bad(
-                "INVALID_IR", f"tensor {tensor.name!r}", "nothing writes it", "make it a graph input or a parameter"
+                "INVALID_IR", f"tensor {tensor.name!r}", "no node writes it", "make it a graph input or a parameter"
             )
     for t in model.inputs:
         if model.tensors[t].role not in CALLERS:
             raise _bad(
                 "INVALID_IR",
                 f"tensor {model.tensors[t].name!r}",
-                "a graph input that the caller does not write",
+                "it is a graph input that the caller does not write",
                 "give it the role input",
             )
     for t in set(given) - set(model.inputs):
@@ -192,7 +193,7 @@ def _check_writers(model: Model) -> None:
             raise _bad(
                 "INVALID_IR",
                 f"tensor {model.tensors[t].name!r}",
-                "a formal input that the caller writes",
+                "it is a formal input that the caller writes",
                 "give it the role activation",
             )
     if (twice := _repeated([model.tensors[t].name for t in model.outputs])) is not None:
@@ -200,7 +201,7 @@ def _check_writers(model: Model) -> None:
 
 
 def _check_scopes(model: Model) -> None:
-    """A value is seen in its own body and in those inside it; it leaves a body only as one of its outputs."""
+    """Check scopes: a value is visible in its body and those inside it, and leaves a body only as an output."""
     home = defining_body(model)
     around: list[frozenset[int]] = []
     for b, body in enumerate(model.bodies):
@@ -226,7 +227,7 @@ def _check_scopes(model: Model) -> None:
 
 
 def _check_sharing(model: Model) -> None:
-    """Views lie within a base that their own node reads; alias groups and conflicts agree; hints name operands."""
+    """Check views, alias groups and hints: bases are operands, groups fit conflicts, hints name operands."""
     home = defining_body(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
     views, grouped = stated(model.tensors, "view", None), stated(model.tensors, "alias_group", None)
@@ -237,7 +238,7 @@ def _check_sharing(model: Model) -> None:
         base = model.tensors[view.base]
         rest = dtypes.nbytes(base.shape, base.dtype) - dtypes.nbytes(tensor.shape, tensor.dtype) - view.offset
         if view.bytes != tensor.bytes or is_negative(rest):
-            raise _bad("INVALID_IR", place, f"its view reaches beyond {base.name!r}", "correct its offset and bytes")
+            raise _bad("INVALID_IR", place, f"its view extends beyond {base.name!r}", "correct its offset and bytes")
         if view.offset % tensor.alignment:
             raise _bad(
                 "ALIGNMENT_VIOLATION",
@@ -254,7 +255,7 @@ def _check_sharing(model: Model) -> None:
             )
         if home[t] != home[view.base] or view.base in formal:
             raise _bad(
-                "INVALID_IR", place, f"a view of {base.name!r} across a body's boundary", "copy the value instead"
+                "INVALID_IR", place, f"it is a view of {base.name!r} across a body's boundary", "copy the value instead"
             )
     members = Counter(group for _, group in grouped)
     group_body: dict[str, int] = {}
@@ -262,11 +263,16 @@ def _check_sharing(model: Model) -> None:
         tensor = model.tensors[t]
         if tensor.view is not None:
             raise _bad(
-                "INVALID_IR", f"tensor {tensor.name!r}", "both a view and in an alias group", "declare one of the two"
+                "INVALID_IR",
+                f"tensor {tensor.name!r}",
+                "it is both a view and in an alias group",
+                "declare one of the two",
             )
         if members[group] < 2:
             place = f"alias group {group!r}"
-            raise _bad("INVALID_IR", place, f"it has one tensor, {tensor.name!r}", "name a second one, or no group")
+            raise _bad(
+                "INVALID_IR", place, f"it has only one tensor, {tensor.name!r}", "name a second one, or no group"
+            )
         if group_body.setdefault(group, home[t]) != home[t] or t in formal:
             raise _bad(
                 "INVALID_IR",
@@ -283,7 +289,7 @@ def _check_sharing(model: Model) -> None:
                 raise _bad(
                     "INVALID_IR",
                     f"node {node.name!r}",
-                    "an in-place hint names no result and operand of it",
+                    "an in-place hint names no result and operand of the node",
                     "correct the hint",
                 )
         for request in node.scratch:
@@ -291,7 +297,7 @@ def _check_sharing(model: Model) -> None:
                 raise _bad(
                     "INVALID_IR",
                     f"node {node.name!r}",
-                    "a scratch request has no valid size or alignment",
+                    "a scratch request has an invalid size or alignment",
                     "use a power of two",
                 )
     if any(a == b for a, b in model.must_not_alias):

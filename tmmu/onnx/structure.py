@@ -194,7 +194,9 @@ def _unreadable(scope: GraphScope, position: int, name: str) -> TmmuError:
         fix = "write the model again with the value defined"
         return refuse("INVALID_IR", place, f"it reads {name!r}, which nothing defines", fix)
     if (stuck := _on_cycle(around)) is not None:
-        return refuse("LIVENESS_CYCLE", f"node {around.ids[stuck]!r}", "it waits for its own result", "break the cycle")
+        return refuse(
+            "LIVENESS_CYCLE", f"node {around.ids[stuck]!r}", "it depends on its own result", "break the cycle"
+        )
     writer = around.ids[around.defined[name]]
     what = f"it reads {name!r}, which node {writer!r} writes only later"
     return refuse("INVALID_IR", place, what, "sort the nodes topologically")
