@@ -19,10 +19,12 @@ from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.operators import (
     DROPOUT_ASSUMED,
     DROPOUTS_ASSUMED,
+    ViewTime,
     is_view,
     known,
     overwritable,
     qualified,
+    row_of,
     shows_in_every_result,
 )
 from tmmu.core.columns import NONE
@@ -190,7 +192,7 @@ class _Judge:
             stated = self._stated_view(claim)
             return stated if stated is not None and (self._assume_declared(domain, op) or by_table) else None
         if by_table:
-            return 0 if op != "Dropout" or self._at_inference(reads) else None
+            return 0 if row_of(domain, op).view is not ViewTime.AT_INFERENCE or self._at_inference(reads) else None
         offset = None if known(domain) else self._window_offset(claim)
         if offset is not None:
             self._assume(qualified(domain, op))

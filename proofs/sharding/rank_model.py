@@ -8,21 +8,18 @@ specification's. spec: R7.4 to R7.16, R7.30 to R7.33
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.readers.models.covered import COVERED
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
-from proofs.readers.operators import COLLECTIVES, GRADIENTS
-from proofs.sharding.loops import Loops, Place, loops, of_update, stated
+from proofs.readers.operators import COLLECTIVES, GRADIENTS, ViewTime, draws, row_of
+from proofs.readers.operators.loops import Loops, Place
+from proofs.sharding.loops import loops, of_update, stated
 from proofs.sharding.partitions import Partitioning, PartitionSpec, misfit
 from tmmu.core.dims.expressions import Expression, closed
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import NodePart, Phase, Role
-
-_RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
 
 
 @dataclass
@@ -46,8 +43,9 @@ def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
     for step in model.steps:
         if step.part is not NodePart.WHOLE:
             raise misfit(step.node, "a body is not sharded")
-        random = not _is_gradient(step) and _RANDOM.search(step.op)
-        if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
+        random = not _is_gradient(step) and draws(step.op)
+        passes_on = row_of("", step.op).view is ViewTime.AT_INFERENCE and step.writes and step.writes[0] in model.views
+        if random and not passes_on:
             raise misfit(step.node, f"{step.op} draws random numbers")
     if model.alias_groups:
         raise misfit(min(model.alias_groups), "an alias group is not sharded")
@@ -113,9 +111,9 @@ class _Work:
         if step.node in self.model.opaque:
             return Loops()
         found = loops(step.domain, step.op, shapes_in, shapes_out)
-        row = None if step.domain or self.model.has_attributes else COVERED.get(step.op)
-        if found.sets and row is not None and row.only:
-            values = " and ".join(f"{name} {value}" for name, value in sorted(row.only.items()))
+        only = {} if step.domain or self.model.has_attributes else row_of("", step.op).only
+        if found.sets and only:
+            values = " and ".join(f"{name} {value}" for name, value in sorted(only.items()))
             self.assumed.add(f"{step.op} with {values}")
         return found
 

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import pytest
 
-from proofs.readers.models.sizes.call import Misfit
+from proofs.readers.operators.sizes.call import Misfit
 from tests.support.random_nodes import Drawn, drawn, executed, reading, shapes
 from tests.support.random_values import evaluated, same_as, valued
 

@@ -6,9 +6,10 @@ from collections import Counter
 
 import numpy as np
 
-from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, Shape, TensorSize
-from proofs.readers.models.sizes.stored import of_numpy
 from proofs.readers.models.sizes.table import RULES, version_of
+from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, Shape, TensorSize
+from proofs.readers.operators.sizes.stored import of_numpy
+from tests.support.operator_rows import rule_of
 from tests.support.random_nodes import Drawn, drawn
 from tmmu.core.dims.expressions import Dim, Unwieldy, evaluate, symbol
 
@@ -31,7 +32,7 @@ def worked_out(node: Drawn, opened: dict[int, Dim]) -> list[TensorSize] | Misfit
     if since is None:
         return NotKnown("this version has no such operator")
     try:
-        return list(RULES["", node.op, since](Call(proto, since, operands, known.get)))
+        return list(rule_of(RULES, "", node.op, since)(Call(proto, since, operands, known.get)))
     except (Misfit, NotKnown) as reason:
         return reason
     except Unwieldy as reason:

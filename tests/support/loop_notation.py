@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proofs.sharding.loops import Loops, Place
-from tmmu.planner.sharding.relations import Relation
+from proofs.readers.operators.loops import Loops, Place
+from tmmu.operators.relations import Relation
 
 Shapes = Sequence[tuple[int, ...]]
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from proofs.readers.models.sizes.call import TensorSize, Value
-from proofs.readers.models.sizes.stored import of_numpy
 from proofs.readers.models.sizes.table import RULES, version_of
 from proofs.readers.models.sizes.values import Producer, TensorValues
+from proofs.readers.operators.sizes.call import TensorSize, Value
+from proofs.readers.operators.sizes.stored import of_numpy
+from tests.support.operator_rows import rule_of
 from tests.support.random_nodes import Drawn, dims, ints, stretching
 
 KINDS = (np.int64, np.int64, np.int64, np.int32, np.float32, np.float64)
@@ -100,6 +101,6 @@ def evaluated(node: Drawn) -> Value | None:
     since = version_of("", node.op, {"": node.opset})
     assert since is not None
     made = Producer(proto, since, list(proto.input), list(proto.output))
-    (sizes["r0"],) = RULES["", node.op, since](values.call(made))
+    (sizes["r0"],) = rule_of(RULES, "", node.op, since)(values.call(made))
     values.made_by(made)
     return values.of("r0")

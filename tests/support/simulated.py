@@ -13,7 +13,7 @@ from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
-from tmmu.simulator.operators import VIEWS
+from tmmu.simulator.operators import row_of
 
 
 def ran(plan: Plan, model: Model, seed: int, *, sanitize: bool = True) -> SimulationReport:
@@ -53,7 +53,7 @@ def is_no_corruption(change: Change, plan: Plan) -> bool:
     for w in (t.shares == SHARES.index(Shares.IN_PLACE)).nonzero()[0].tolist():
         in_place.setdefault(int(t.writer[w]), []).append(w)
     in_place.pop(NONE, None)
-    copies = any(a.ops[int(a.steps.op[n])] in {("", op) for op in VIEWS} for n in in_place)
+    copies = any(row_of(*a.ops[int(a.steps.op[n])]).shows for n in in_place)
     single = any(
         max(int(t.bytes[w]) for w in results) <= max(BITS[a.dtypes[int(t.dtype[w])]] // 8 for w in results)
         for results in in_place.values()

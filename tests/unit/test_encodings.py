@@ -18,7 +18,8 @@ from onnx import AttributeProto, SparseTensorProto, TensorProto, defs, helper, n
 
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.sizes import encodings as verifiers
-from proofs.readers.models.sizes.stored import value_of
+from proofs.readers.operators import row_of
+from proofs.readers.operators.sizes.stored import value_of
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
@@ -342,7 +343,7 @@ def flags() -> list[tuple[str, str, str]]:
         for schema in defs.get_all_schemas_with_history()
         for name, attribute in schema.attributes.items()
         if attribute.type == defs.OpSchema.AttrType.INT
-        and (name in importers.FLAGS or schema.name in verifiers.TWO_VALUED.get(name, ()))
+        and (name in importers.FLAGS or name in row_of(schema.domain, schema.name).flags.split())
     })  # fmt: skip
 
 

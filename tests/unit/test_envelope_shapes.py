@@ -6,15 +6,17 @@ spec: R6.1, R6.2, R6.4, T10.1
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.onnx_files import model_of, refusal, resolved, written
+from tests.support.operator_rows import with_row
 from tmmu.core.dims.expressions import show
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
-from tmmu.onnx import rules
+from tmmu.onnx import table
 from tmmu.onnx.resolution import corners
 from tmmu.onnx.walk import Walk
 
@@ -195,7 +197,8 @@ def test_a_whole_shape_does_not_go_with_a_range_of_its_dimension(tmp_path: Path)
 
 def test_an_expression_that_is_wrong_at_a_corner_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that forgets a dimension gives another size than the operators do."""
-    monkeypatch.setitem(rules.RULES, "Concat", lambda asked: [asked.shape(0)])
+    wrong = replace(table.row_of("", "Concat"), shapes=lambda asked: [asked.shape(0)])
+    monkeypatch.setattr(table, "OPERATORS", with_row(table.OPERATORS, wrong))
     model = model_of("main (float[n, 4] x) => (y) { y = Concat <axis = 0> (x, x) }")
     said = str(refusal(tmp_path, model, ranges={"n": (1, 6)}))
     assert re.search(r"\[2, 4\] at n=1.* \[1, 4\] by \[n, 4\]", said)
@@ -204,7 +207,8 @@ def test_an_expression_that_is_wrong_at_a_corner_is_noticed(tmp_path: Path, monk
 def test_a_shape_of_the_envelope_at_which_the_model_is_wrong_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(rules.RULES, "Reshape", lambda asked: [(1, 4)])
+    wrong = replace(table.row_of("", "Reshape"), shapes=lambda asked: [(1, 4)])
+    monkeypatch.setattr(table, "OPERATORS", with_row(table.OPERATORS, wrong))
     model = model_of("main (float[n, 4] x) => (y) <int64[2] s = {1, 4}> { y = Reshape (x, s) }")
     assert "(at n=6, which the envelope holds)" in str(refusal(tmp_path, model, ranges={"n": (1, 6)}))
 

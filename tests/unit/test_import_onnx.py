@@ -16,8 +16,8 @@ from tests.support.onnx_files import model_of, written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Bindings, Model, Role, Tensor, View
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.operators import ELEMENTWISE, VIEWS
 from tmmu.ir.order import stable_topological
+from tmmu.operators import OPERATORS, row_of
 
 
 def imported(folder: Path, model: onnx.ModelProto | str, **bindings: Any) -> Model:
@@ -187,20 +187,20 @@ def test_packed_elements_of_equal_width_may_change_place(tmp_path: Path) -> None
 
 def test_the_tables_name_operators_of_ai_onnx_alone() -> None:
     """spec: T3.2"""
-    for operator in (*VIEWS, *ELEMENTWISE):
+    for operator in (op for (domain, op), row in OPERATORS.items() if not domain and (row.view or row.takes)):
         schema = onnx.defs.get_schema(operator)
         assert schema.domain == ""
-        assert max(ELEMENTWISE.get(operator, (0,))) < max(len(schema.inputs), schema.max_input)
+        assert max(row_of("", operator).takes, default=0) < max(len(schema.inputs), schema.max_input)
 
 
-@pytest.mark.parametrize("operator", sorted(ELEMENTWISE))
+@pytest.mark.parametrize("operator", [op for (_, op), row in OPERATORS.items() if row.takes])
 def test_an_elementwise_result_depends_on_its_operands_at_its_own_index(operator: str) -> None:
     """spec: T3.2"""
     # One element of an overwritable operand is changed: no other element of the result may notice.
     schema = onnx.defs.get_schema(operator)
     count = 2 if operator in ("Max", "Mean", "Min", "Sum") else schema.min_input
     dtype = _accepted(schema)
-    for position in ELEMENTWISE[operator]:
+    for position in row_of("", operator).takes:
         operands = [np.full((2, 3), True if operator == "Where" and k == 0 else 1).astype(dtype) for k in range(count)]
         if operator == "Where":
             operands[0] = operands[0].astype(bool)

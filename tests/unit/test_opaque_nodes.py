@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,47 +20,39 @@ import pytest
 from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
 
 from proofs.readers import operators as verifier
-from proofs.readers.models import covered, derivatives
+from proofs.readers.models import covered
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.training import in_mode
-from proofs.sharding import loops
+from proofs.readers.operators.gradients import EVERYTHING, Uses
 from proofs.sharding.rank_model import spread
 from proofs.verify.judge import Options, verify
 from proofs.verify.verdict import PROVED, REFUTED
+from tests.support.operator_rows import with_row
 from tests.support.sharded import spec
+from tmmu import operators as planner
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Node
 from tmmu.importers import onnx as importer
 from tmmu.importers import opaque
-from tmmu.importers import operators as importers
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import text
 from tmmu.onnx.operators import Operators
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
-from tmmu.planner.sharding import local_models, relations, shards_of
+from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.training import gradients
 from tmmu.plans import file, sharding
 from tmmu.plans.sections import amended
-from tmmu.simulator import operators as simulator
 
 OLDEST = 7
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 TABLES = {
-    "verifier": {
-        *verifier.VIEWS, *verifier.IN_PLACE, *loops._TABLE, *loops._BY_ELEMENT, *derivatives.FORMULAS,
-        *derivatives.CONSTANT, *derivatives.LINEAR_IN_ALL, *derivatives.LINEAR_IN_FIRST, *derivatives.OF_RESULT,
-        *derivatives.LINEAR_GIVEN_SETTINGS, *derivatives.OF_OPERAND, *derivatives.REDUCTIONS, "Max", "Min", "Einsum",
-        *(op for domain, op in verifier.BRANCHES if not domain),
-    },
-    "planner": {
-        *importers.VIEWS, *importers.ELEMENTWISE, *gradients._rules(), *relations._FAMILIES,
-        *(op for domain, op in importers.BRANCHES if not domain),
-    },
-}  # fmt: skip
-"""Every operator of ai.onnx of which a table says something."""
+    "verifier": {op for (domain, op), row in verifier.OPERATORS.items() if not domain and row.says_more_than_sizes},
+    "planner": {op for domain, op in planner.OPERATORS if not domain},
+}
+"""Every operator of ai.onnx of which a row says something that holds for some of its nodes alone."""
 
 
 @cache
@@ -86,19 +79,18 @@ def choices(schema: defs.OpSchema) -> Iterator[str]:
 
 
 def decided(table: str, op: str) -> tuple[frozenset[int], set[str]]:
-    """The versions that a table knows of an operator, and the names that it has decided."""
+    """The versions that a row is about, and the names that it has decided."""
     if table == "verifier":
-        row = covered.COVERED[op]
-        return row.versions, {*row.names, *row.only, *row.not_covered}
-    return opaque.VERSIONS[op], {*opaque.HARMLESS.get(op, ()), *(name for of, name in opaque.DECIDING if of == op)}
+        row = verifier.row_of("", op)
+        return frozenset(row.versions), {*row.names.split(), *row.only, *row.never.split()}
+    own = planner.row_of("", op)
+    return frozenset(own.versions), {*own.harmless.split(), *own.deciding}
 
 
 def test_every_operator_of_a_table_is_decided() -> None:
-    """spec: V2.4, T3.11"""
-    assert TABLES["verifier"] == covered.COVERED.keys()
-    assert TABLES["planner"] == opaque.VERSIONS.keys()
-    # The simulator's tables are about sharing alone, which no attribute changes but that of Dropout.
-    assert simulator.VIEWS | simulator.BYTEWISE.keys() <= TABLES["verifier"]
+    """Which files lack a row, `test_operator_tables` says. spec: V2.4, T3.11"""
+    assert TABLES["verifier"] == TABLES["planner"]
+    assert all(decided(table, op)[0] for table in TABLES for op in TABLES[table])
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -118,8 +110,8 @@ def test_every_version_attribute_and_optional_operand_and_result_is_decided(tabl
 
 def test_the_walk_over_the_definitions_sees_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the test above can fail."""
-    without = covered.COVERED["Cast"]._replace(versions=frozenset({13}), names=frozenset({"to"}))
-    monkeypatch.setitem(covered.COVERED, "Cast", without)  # type: ignore[arg-type]
+    without = replace(verifier.row_of("", "Cast"), versions=(13,), names="to")
+    monkeypatch.setattr(verifier, "OPERATORS", with_row(verifier.OPERATORS, without))
     with pytest.raises(AssertionError, match="Cast"):
         test_every_version_attribute_and_optional_operand_and_result_is_decided("verifier")
 
@@ -127,10 +119,12 @@ def test_the_walk_over_the_definitions_sees_what_is_missing(monkeypatch: pytest.
 def test_both_decide_alike() -> None:
     """What has one value or none for the one has it for the other. spec: V2.4, T3.11"""
     of_verifier = {
-        (op, name): value for op, row in covered.COVERED.items()
-        for name, value in (*row.only.items(), *((name, None) for name in row.not_covered))
+        (op, name): value for op in TABLES["verifier"] for row in [verifier.row_of("", op)]
+        for name, value in (*row.only.items(), *((name, None) for name in row.never.split()))
     }  # fmt: skip
-    assert of_verifier == dict(opaque.DECIDING)
+    of_planner = {(op, *each) for op in TABLES["planner"] for each in planner.row_of("", op).deciding.items()}
+    assert {(*key, value) for key, value in of_verifier.items()} == of_planner
+    assert len(of_planner) == 8
 
 
 def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> onnx.NodeProto:
@@ -207,9 +201,12 @@ def test_what_no_row_has_decided_is_opaque(monkeypatch: pytest.MonkeyPatch) -> N
         for expected in (False, True):
             assert covered.is_opaque(each, {"": 21}) is expected
             assert opaque.is_opaque(each, schema) is expected
-            row = covered.COVERED[op]
-            monkeypatch.setitem(covered.COVERED, op, row._replace(names=row.names - {name}))  # type: ignore[arg-type]
-            monkeypatch.setitem(opaque.HARMLESS, op, opaque.HARMLESS[op] - {name})  # type: ignore[arg-type]
+            row = verifier.row_of("", op)
+            row = replace(row, names=" ".join(set(row.names.split()) - {name}))
+            monkeypatch.setattr(verifier, "OPERATORS", with_row(verifier.OPERATORS, row))
+            own = planner.row_of("", op)
+            own = replace(own, harmless=" ".join(set(own.harmless.split()) - {name}))
+            monkeypatch.setattr(planner, "OPERATORS", with_row(planner.OPERATORS, own))
 
 
 def test_a_version_that_is_newer_than_the_tables_is_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,8 +316,8 @@ def test_a_gradient_that_lacks_a_result_it_is_computed_from_reads_everything() -
     assert gradients.reads(Node("n", "MaxPool", (0,), (1,)), 0) == (0, 1), "of which there may be none"
     assert gradients.reads(Node("n", "Slice", (0, 1, 2, 3), (4,)), 0) == (1, 2, 3)
     assert gradients.reads(Node("n", "Relu", (0,), (1,), opaque=True), 0) == (0, 1)
-    assert derivatives.derivative("TopK", 0, 2) == derivatives.Uses((), (1,))
-    assert derivatives.derivative("TopK", 0, 1) == derivatives.Uses(derivatives.ALL, derivatives.ALL)
+    assert verifier.derivative("TopK", 0, 2) == Uses((), (1,))
+    assert verifier.derivative("TopK", 0, 1) == EVERYTHING
 
 
 TRAINS = [numpy_helper.from_array(np.array(0.5, np.float32), "r"), numpy_helper.from_array(np.array(True), "t")]
@@ -436,20 +433,22 @@ def test_what_onnx_calls_differentiable_has_a_gradient() -> None:
     """spec: M2.6"""
     without = {
         (op, position)
-        for op in covered.COVERED
+        for op in TABLES["verifier"]
         for schema in history(op)
         for position, formal in enumerate(schema.inputs)
-        if formal.differentiation_category == DIFFERENTIABLE and derivatives.derivative(op, position) is None
+        if formal.differentiation_category == DIFFERENTIABLE and verifier.derivative(op, position) is None
     }
     assert without == BUFFERS
 
 
 def test_positions_hold_with_optional_operands_left_out() -> None:
     """Operands that are absent have no position: none may be absent before one that a formula names. spec: M2.5"""
-    for op, formulas in derivatives.FORMULAS.items():
+    for op in TABLES["verifier"]:
+        found = verifier.row_of("", op).gradient
+        formulas = {} if found is None else found.formulas
         named = {p for uses in formulas.values() if isinstance(uses.operands, tuple) for p in uses.operands}
         for schema in history(op):
-            options = [formal.option for formal in schema.inputs[: max(named | formulas.keys())]]
+            options = [formal.option for formal in schema.inputs[: max(named | formulas.keys(), default=0)]]
             assert OPTIONAL not in options, (op, schema.since_version)
 
 
@@ -457,4 +456,4 @@ def test_positions_hold_with_optional_operands_left_out() -> None:
 def test_steps_with_a_slope_are_not_constant(op: str) -> None:
     """A scale, and the ends of a range, are factors and summands of the result. spec: M2.6"""
     positions = {"DequantizeLinear": 1, "DynamicQuantizeLinear": 0, "Range": 2}
-    assert derivatives.derivative(op, positions[op]) is not None
+    assert verifier.derivative(op, positions[op]) is not None

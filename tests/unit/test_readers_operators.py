@@ -17,9 +17,8 @@ from onnx.reference import ReferenceEvaluator
 
 from proofs.readers.operators import (
     GRADIENTS,
-    IN_PLACE,
     KNOWN_DOMAINS,
-    VIEWS,
+    OPERATORS,
     is_floating,
     is_view,
     iterates,
@@ -41,6 +40,8 @@ def integers(values: object) -> Array:
     return np.array(values, dtype=np.int64)
 
 
+IN_PLACE = {op: row.in_place for (domain, op), row in OPERATORS.items() if row.in_place and not domain}
+VIEWS = [op for (domain, op), row in OPERATORS.items() if row.view is not None]
 OPSET = onnx.defs.onnx_opset_version()
 SHAPE = (2, 3)
 ATTRIBUTES: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.sizes import moving
+from proofs.readers.operators.sizes import moving
 from proofs.verify.command import command
 from tests.support.onnx_cases import cases, compared
 from tests.support.onnx_files import LIGHT, model_of

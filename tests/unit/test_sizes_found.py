@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs.readers.models.sizes.call import Misfit
+from proofs.readers.operators.sizes.call import Misfit
 from tests.support.random_nodes import Drawn, by_evaluator, drawn, executed, reading, shapes
 from tests.support.random_values import evaluated, same_as, valued
 

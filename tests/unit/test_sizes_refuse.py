@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, helper
 
 from proofs.readers.models.sizes import coverage
-from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
-from proofs.readers.models.sizes.stored import of_numpy
 from proofs.readers.models.sizes.table import RULES, version_of
+from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
+from proofs.readers.operators.sizes.stored import of_numpy
+from tests.support.operator_rows import rule_of
 from tmmu.core.dims.expressions import symbol
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "proofs/readers/models/sizes"
+FOLDERS = (ROOT / "proofs/readers/models/sizes", ROOT / "proofs/readers/operators")
 
 Operand = TensorSize | NDArray[Any] | None
 
@@ -222,7 +223,7 @@ def test_operands_that_do_not_fit_are_refused(case: Case) -> None:
     for op in case.ops.split():
         call, key = call_of(op, case)
         with pytest.raises(Misfit):
-            RULES[key](call)
+            rule_of(RULES, *key)(call)
 
 
 def test_every_operator_with_a_rule_has_operands_that_it_refuses() -> None:
@@ -250,12 +251,12 @@ def test_what_neither_rule_nor_operands_decide_is_not_known() -> None:
                  Case("Transpose", 21, (f(4, 1),), {"perm": []})):  # fmt: skip
         call, key = call_of(case.ops, case)
         with pytest.raises(NotKnown):
-            RULES[key](call)
+            rule_of(RULES, *key)(call)
 
 
 def test_the_rules_use_neither_inference_nor_evaluator() -> None:
     """spec: V3.7"""
-    for path in FOLDER.glob("*.py"):
+    for path in (path for folder in FOLDERS for path in folder.rglob("*.py")):
         assert not re.search(
             r"shape_inference|onnx\.reference|onnx\.helper|inliner|numpy_helper|importers", path.read_text()
         )

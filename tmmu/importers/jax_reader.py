@@ -13,8 +13,9 @@ from typing import Any
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Role
 from tmmu.importers.conversion import bad
-from tmmu.importers.operators import iterates
 from tmmu.importers.traced import Op, Region, TracedValue, TrainingTrace
+from tmmu.operators import iterates, row_of
+from tmmu.operators.jax import JAX
 
 DTYPES = {
     **{name: name for name in (
@@ -35,19 +36,6 @@ CALLS = {
 
 SCALAR = ("reduce", "scatter", "select_and_scatter", "argmin", "argmax", "sort", "cumsum")
 """What the names of primitives begin with whose jaxpr combines two elements: no body in the sense of a plan."""
-
-IDENTITY = frozenset({"name", "optimization_barrier", "pvary", "sharding_constraint", "stop_gradient"})
-"""Primitives whose results show their operands one by one."""
-
-ELEMENTWISE = frozenset({
-    "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil",
-    "clamp", "complex", "conj", "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq", "erf",
-    "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le",
-    "lgamma", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "not", "or", "pow",
-    "real", "reduce_precision", "rem", "round", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic",
-    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor",
-})  # fmt: skip
-"""Primitives of whose result an element depends on the operands at the same index alone (or on a scalar)."""
 
 
 class JaxprReader:
@@ -97,12 +85,10 @@ class JaxprReader:
         for k, (target, name) in enumerate(zip(targets, made, strict=True)):
             if name != target and trace.values[name].storage in kept:  # it shows what another copy may change
                 made[k] = self._value(self._fresh("copy"), closed.jaxpr.outvars[k].aval, MAIN)
-                trace.ops.append(Op(made[k], "jax.lax", "copy", (name,), (made[k],), optimizer=True))
+                trace.ops.append(Op(made[k], JAX, "copy", (name,), (made[k],), optimizer=True))
         for target, name in zip(targets, made, strict=True):
             if name != target:
-                trace.ops.append(
-                    Op(f"{target}.update", "jax.lax", "copy", (name,), (), changes=(target,), optimizer=True)
-                )
+                trace.ops.append(Op(f"{target}.update", JAX, "copy", (name,), (), changes=(target,), optimizer=True))
         trace.outputs = [name for name in trace.outputs if name not in trace.gradients.values()]
 
     def _value(self, name: str, aval: Any, region: int, shows: str | None = None) -> str:
@@ -143,7 +129,7 @@ class JaxprReader:
         if name is not None:
             return name
         made = self._value(self._fresh("literal"), var.aval, region)
-        self.trace.ops.append(Op(made, "jax.lax", "literal", (), (made,), region=region, optimizer=self.is_update))
+        self.trace.ops.append(Op(made, JAX, "literal", (), (made,), region=region, optimizer=self.is_update))
         return made
 
     def _equations(self, jaxpr: Any, env: dict[Any, str | None], region: int) -> None:
@@ -183,10 +169,10 @@ class JaxprReader:
             name = op if len(eqn.outvars) == 1 else f"{op}.{k}"
             results.append(self._value(name, var.aval, region, shown[k]))
             env[var] = name
-        elementwise = kind in ELEMENTWISE and len(results) == 1
+        elementwise = row_of(JAX, kind).elementwise and len(results) == 1
         self.trace.ops.append(
             Op(
-                op, "jax.lax", kind, tuple(reads), tuple(results), elementwise=elementwise, region=region,
+                op, JAX, kind, tuple(reads), tuple(results), elementwise=elementwise, region=region,
                 optimizer=self.is_update,
             )
         )  # fmt: skip
@@ -195,7 +181,7 @@ class JaxprReader:
         """For each result the operand whose bytes it shows, in the same body and no formal input of it (T8.6)."""
         kind = eqn.primitive.name
         found: list[str | None] = [None] * len(eqn.outvars)
-        if kind in IDENTITY:
+        if row_of(JAX, kind).passes_on:
             found = [self._read(var, env) for var in eqn.invars[: len(eqn.outvars)]]
         elif len(found) == 1 and eqn.invars and _keeps_bytes(eqn):
             found = [self._read(eqn.invars[0], env)]
@@ -215,8 +201,8 @@ class JaxprReader:
             env[var] = self._value(name, var.aval, region)
             results.append(name)
         reads = tuple(name for name in given if name is not None)
-        self.trace.ops.append(Op(op, "jax.lax", kind, reads, tuple(results), region=region, optimizer=self.is_update))
-        again = iterates("jax.lax", kind)
+        self.trace.ops.append(Op(op, JAX, kind, reads, tuple(results), region=region, optimizer=self.is_update))
+        again = iterates(JAX, kind)
         if kind == "scan":
             self._body(op, "body", params["jaxpr"], given[: params["num_consts"]], again)
         elif kind == "while":
@@ -251,8 +237,8 @@ def _keeps_bytes(eqn: Any) -> bool:
     kind, operand, result = eqn.primitive.name, eqn.invars[0].aval, eqn.outvars[0].aval
     if getattr(operand, "size", None) != result.size:
         return False
-    if kind == "reshape":
-        return eqn.params.get("dimensions") is None
-    if kind == "bitcast_convert_type":
-        return bool(operand.dtype.itemsize == result.dtype.itemsize)
-    return kind in ("squeeze", "expand_dims", "broadcast_in_dim")
+    if kind == "reshape" and eqn.params.get("dimensions") is not None:
+        return False
+    if kind == "bitcast_convert_type" and operand.dtype.itemsize != result.dtype.itemsize:
+        return False
+    return row_of(JAX, kind).view

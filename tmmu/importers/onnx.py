@@ -19,13 +19,13 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, UNBOUND, Bindings, Body, Model, Node, Role, Tensor, View
 from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
-from tmmu.importers.operators import VIEWS, iterates, takeable
 from tmmu.ir.validate import validate
 from tmmu.onnx import Resolved, resolve
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.operators import Operators
 from tmmu.onnx.structure import GIVEN, GraphScope, structure
 from tmmu.onnx.values import stored_value
+from tmmu.operators import iterates, row_of, takeable
 
 
 def import_onnx(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Model:
@@ -178,12 +178,13 @@ class _Import:
     def _viewed(self, scope: GraphScope, position: int) -> int | None:
         """The tensor that the first output shows, where it is a view and its base belongs to the same body (T8)."""
         node = scope.nodes[position]
-        if node.op_type not in VIEWS or domain_of(node):
+        row = row_of("", node.op_type)
+        if not row.view or domain_of(node):
             return None
         name = node.input[0]
         if scope.find(name, position) is not scope or (scope.parent is not None and self._stored(scope, name)):
             return None
-        if node.op_type == "Dropout" and not self._at_inference(scope, position):
+        if row.only_at_inference and not self._at_inference(scope, position):
             return None
         return self._row(scope, position, name)
 

@@ -20,10 +20,11 @@ from tmmu.core.vocabulary import Bindings
 from tmmu.importers.constants import constant_nodes
 from tmmu.mico.kernels.node import Array
 from tmmu.onnx import resolve
-from tmmu.onnx.folding import BY_SHAPE, compute, dimensions, fits, is_folded
+from tmmu.onnx.folding import compute, dimensions, fits, is_folded
 from tmmu.onnx.functions import inlined
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.structure import structure
+from tmmu.onnx.table import row_of
 
 Size = tuple[tuple[int, ...], str]
 
@@ -143,7 +144,7 @@ class OnnxNetwork:
 
     def _needs(self, name: str) -> list[str]:
         node = self._writer(name)
-        if node is None or not is_folded(node) or node.op_type in BY_SHAPE:
+        if node is None or not is_folded(node) or row_of("", node.op_type).by_shape:
             return []
         return [each for each in node.input if each]
 
@@ -156,7 +157,7 @@ class OnnxNetwork:
             return None if is_default or name not in self.stored else self.weight(name)
         if not is_folded(node):
             return None
-        if node.op_type in BY_SHAPE:
+        if row_of("", node.op_type).by_shape:
             return dimensions(node, self.sizes[node.input[0]][0])
         operands = [self._known[each] if each else None for each in node.input]
         if any(value is None for each, value in zip(node.input, operands, strict=True) if each):

@@ -17,16 +17,14 @@ from tmmu.core.dims.operations import larger, smaller
 from tmmu.core.errors import TmmuError
 from tmmu.onnx.sizes import Array, Size, Type, refuse
 from tmmu.onnx.structure import GraphScope
-
-BODIES = {"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body"}}
-"""The bodies that each of the operators of ai.onnx has whose bodies are understood."""
+from tmmu.onnx.table import row_of
 
 Sizes = Sequence[Size]
 
 
 def check_bodies(node: onnx.NodeProto, place: str, bodies: Sequence[GraphScope], version: int) -> None:
     """Raise INVALID_IR where a node's bodies are not those of its operator, or do not have what it gives and takes."""
-    if {body.attribute for body in bodies} != BODIES[node.op_type]:
+    if {body.attribute for body in bodies} != set(row_of("", node.op_type).bodies):
         raise _bad(place, f"{node.op_type} has the bodies {', '.join(sorted(body.attribute for body in bodies))}")
     if node.op_type == "Scan" and version < 9:
         raise refuse("INVALID_IR", place, "Scan of opset 8 is not understood", "convert the model to opset 9 or later")

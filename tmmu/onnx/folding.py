@@ -1,8 +1,6 @@
-"""The closed list of operators whose result is computed while shapes are worked out, and the limits of doing so.
+"""How operators of the closed list are computed while shapes are worked out, and the limits of doing so.
 
-They are those of which exporters make shapes: they pick, join and rearrange numbers, and calculate with them. Each
-gives one result for the same operands on every machine; floating-point sums and powers, which do not, are left out.
-Never a random operator, a Loop or a Scan, and nothing whose size is not known beforehand. spec: T10.3, T10.4
+`table` has the list. spec: T10.3, T10.4
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.sizes import Array, Size, is_open, numbers
+from tmmu.onnx.table import row_of
 
 RESULT_LIMIT = 1 << 20
 """The most bytes that one operand or result of a computed node may have."""
@@ -25,23 +24,6 @@ RESULT_LIMIT = 1 << 20
 TOTAL_LIMIT = 1 << 28
 """The most bytes that the operands and results of all computed nodes of a model may have."""
 
-FOLDED = frozenset({
-    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil",
-    "Clip", "Concat", "Constant", "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather",
-    "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mod",
-    "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pow", "Range", "ReduceMax", "ReduceMin", "ReduceProd",
-    "ReduceSum", "Reshape", "Round", "ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Sqrt",
-    "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
-})  # fmt: skip
-"""Operators of ai.onnx that may be computed."""
-
-BY_SHAPE = frozenset({"Shape", "Size"})
-"""Those that need no more of their operand than its shape."""
-
-COUNTING = frozenset({"NonZero"})
-"""Those whose result's shape depends on the operand's values; it has at most rank times elements."""
-
-_INTEGERS_ONLY = frozenset({"CumSum", "Pow", "ReduceProd", "ReduceSum"})
 _DTYPES = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 })  # fmt: skip
@@ -50,7 +32,7 @@ _DTYPES = frozenset({
 
 def is_folded(node: onnx.NodeProto) -> bool:
     """Whether the node's operator is of the closed list."""
-    return node.op_type in FOLDED and domain_of(node) == ""
+    return domain_of(node) == "" and row_of("", node.op_type).folded
 
 
 def fits(size: Size) -> bool:
@@ -91,7 +73,7 @@ def compute(node: onnx.NodeProto, operands: Sequence[Array | None], opset: int) 
     opset
         The version of the ai.onnx operators.
     """
-    if node.op_type in _INTEGERS_ONLY and any(o is not None and o.dtype.kind not in "iu" for o in operands):
+    if row_of("", node.op_type).integers_only and any(o is not None and o.dtype.kind not in "iu" for o in operands):
         return None
     inputs = {name: value for name, value in zip(node.input, operands, strict=True) if value is not None}
     anything = onnx.TypeProto()

@@ -18,6 +18,7 @@ from onnx import defs, helper, inliner, numpy_helper, shape_inference
 from tmmu.core.dims.expressions import Dim, Expression, Unwieldy
 from tmmu.core.errors import TmmuError
 from tmmu.onnx.naming import domain_of
+from tmmu.onnx.rules import NodeFacts, Unfit
 from tmmu.onnx.sizes import (
     NUMBERS,
     UNKNOWN,
@@ -32,13 +33,7 @@ from tmmu.onnx.sizes import (
     to_proto,
     unshown,
 )
-
-SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators that keep every element; inference does not check that for all of them."""
-
-
-_SPELT_OUT = frozenset({"STFT"})
-"""Operators whose rule takes an absent attribute for another value than their definition does."""
+from tmmu.onnx.table import row_of
 
 
 class Operators:
@@ -97,7 +92,7 @@ class Operators:
             return self._infer_open(node, place, sizes, values)
         types = {name: self._protos(size) for name, size in sizes.items()}
         types_found = self._through_inference(schema, node, place, types, values, in_bytes=in_bytes)
-        if node.op_type in SAME_ELEMENTS and domain_of(node) == "" and (size := types_found[0].size()) is not None:
+        if row_of(domain_of(node), node.op_type).same_elements and (size := types_found[0].size()) is not None:
             given = sizes[node.input[0]][0]
             if math.prod(given) != math.prod(size[0]):
                 raise _unfit(place, f"{node.op_type}: {list(given)} cannot become {list(size[0])}")
@@ -111,8 +106,6 @@ class Operators:
         What comes out under that name is that dimension; what the operator computes from dimensions, or requires of
         them, `rules` works out. A dimension that neither gives is unknown.
         """
-        from tmmu.onnx.rules import RULES, NodeFacts, Unfit
-
         schema = self.schema(node)
         assert schema is not None  # the caller has looked
         named: dict[Dim, str] = {}
@@ -120,10 +113,11 @@ class Operators:
         known = {name: value for name, value in values.items() if value.dtype != object}
         dims = {name: dim for dim, name in named.items()}
         found = self._through_inference(schema, node, place, types, known, dims)
-        if domain_of(node) or node.op_type not in RULES:
+        rule = row_of(domain_of(node), node.op_type).shapes
+        if rule is None:
             return found
         try:
-            shapes = RULES[node.op_type](NodeFacts(node, sizes, values, schema.since_version))
+            shapes = rule(NodeFacts(node, sizes, values, schema.since_version))
         except (Unfit, Unwieldy) as error:
             raise unshown(place, f"{node.op_type}: {error}") from error
         except (ValueError, IndexError, TypeError, ZeroDivisionError, AttributeError) as error:
@@ -148,7 +142,7 @@ class Operators:
         data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}
         try:
             if has_rule(schema):
-                asked = _with_defaults(node, schema) if node.op_type in _SPELT_OUT else node
+                asked = _with_defaults(node, schema) if row_of(domain_of(node), node.op_type).spelt_out else node
                 found = shape_inference.infer_node_outputs(
                     schema, asked, types, data, None, self.imports, self.ir_version
                 )

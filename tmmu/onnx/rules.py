@@ -1,4 +1,4 @@
-"""The dimensions of one node's results where dimensions of its operands are expressions: a rule for each operator.
+"""The dimensions of one node's results where dimensions of its operands are expressions: the rules that rows name.
 
 ONNX's own inference carries a named dimension through an operator that keeps it; what combines, compares or computes
 dimensions is worked out here. A rule answers for every shape of the envelope, or not at all: operands that fit together
@@ -91,11 +91,13 @@ def _shown(*shapes: Shape) -> str:
     return " and ".join(f"[{', '.join(map(show, shape))}]" for shape in shapes)
 
 
-def _together(facts: NodeFacts) -> list[Shape]:
+def together(facts: NodeFacts) -> list[Shape]:
+    """Operands that broadcast together."""
     return [broadcast(*facts.shapes())]
 
 
-def _matmul(facts: NodeFacts) -> list[Shape]:
+def matmul(facts: NodeFacts) -> list[Shape]:
+    """MatMul, MatMulInteger: a vector is a matrix of one row or column, which the result lacks."""
     a, b = facts.shape(0), facts.shape(1)
     if not a or not b:
         raise Unfit("a scalar has no product")
@@ -112,7 +114,8 @@ def _same(one: Dim, other: Dim, *shapes: Shape) -> None:
         raise Unfit(f"{_shown(*shapes)} do not fit for every shape: {show(one)} meets {show(other)}")
 
 
-def _reshape(facts: NodeFacts) -> list[Shape] | None:
+def reshape(facts: NodeFacts) -> list[Shape] | None:
+    """Reshape: 0 keeps a dimension, -1 stands for what is left."""
     target = facts.numbers(1, "shape")
     if target is None:
         return None
@@ -140,14 +143,16 @@ def _reshape(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(dims)]
 
 
-def _flatten(facts: NodeFacts) -> list[Shape]:
+def flatten(facts: NodeFacts) -> list[Shape]:
+    """Flatten: the products of the dimensions before and after an axis."""
     shape = facts.shape(0)
     axis = facts.attribute("axis", 1)
     axis += len(shape) if axis < 0 else 0
     return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
 
 
-def _squeeze(facts: NodeFacts) -> list[Shape] | None:
+def squeeze(facts: NodeFacts) -> list[Shape] | None:
+    """Squeeze: without the listed dimensions; None where none are listed."""
     shape, axes = facts.shape(0), facts.numbers(1, "axes")
     if not axes:
         return None  # which dimensions are 1 may differ from shape to shape
@@ -158,7 +163,8 @@ def _squeeze(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(dim for axis, dim in enumerate(shape) if axis not in gone)]
 
 
-def _concat(facts: NodeFacts) -> list[Shape]:
+def concat(facts: NodeFacts) -> list[Shape]:
+    """Concat: the sum along the axis; all other dimensions are the same."""
     shapes = facts.shapes()
     axis = facts.attribute("axis", 1) % max(1, len(shapes[0]))
     for shape in shapes[1:]:
@@ -169,7 +175,8 @@ def _concat(facts: NodeFacts) -> list[Shape]:
     return [(*shapes[0][:axis], total, *shapes[0][axis + 1 :])]
 
 
-def _split(facts: NodeFacts) -> list[Shape] | None:
+def split(facts: NodeFacts) -> list[Shape] | None:
+    """Split: the listed parts, or equal ones."""
     shape, count = facts.shape(0), len(facts.node.output)
     axis = facts.attribute("axis", 0) % len(shape)
     parts = facts.numbers(1, "split")
@@ -187,22 +194,26 @@ def _split(facts: NodeFacts) -> list[Shape] | None:
     return [(*shape[:axis], part, *shape[axis + 1 :]) for part in parts]
 
 
-def _expand(facts: NodeFacts) -> list[Shape] | None:
+def expand(facts: NodeFacts) -> list[Shape] | None:
+    """Expand: the operand and the stated shape broadcast together."""
     target = facts.numbers(1)
     return None if target is None else [broadcast(facts.shape(0), tuple(target)) if target else facts.shape(0)]
 
 
-def _tile(facts: NodeFacts) -> list[Shape] | None:
+def tile(facts: NodeFacts) -> list[Shape] | None:
+    """Tile: each dimension as often as is stated."""
     repeats, shape = facts.numbers(1), facts.shape(0)
     return None if repeats is None else [tuple(dim * n for dim, n in zip(shape, repeats, strict=True))]
 
 
-def _filled(facts: NodeFacts) -> list[Shape] | None:
+def filled(facts: NodeFacts) -> list[Shape] | None:
+    """ConstantOfShape: the stated shape."""
     target = facts.numbers(0)
     return None if target is None else [tuple(target)]
 
 
-def _range(facts: NodeFacts) -> list[Shape] | None:
+def count_range(facts: NodeFacts) -> list[Shape] | None:
+    """Range: how often the step fits between start and limit."""
     ends = [facts.numbers(k) for k in range(3)]
     start, limit, delta = (end[0] if end and len(end) == 1 else None for end in ends)
     if start is None or limit is None or not isinstance(delta, int) or delta == 0:
@@ -211,7 +222,8 @@ def _range(facts: NodeFacts) -> list[Shape] | None:
     return [(larger(0, rounded_up(length, abs(delta))),)]
 
 
-def _slice(facts: NodeFacts) -> list[Shape] | None:
+def cut(facts: NodeFacts) -> list[Shape] | None:
+    """Slice: as many steps as fit between the clamped starts and ends."""
     shape = list(facts.shape(0))
     starts, ends, axes = facts.numbers(1, "starts"), facts.numbers(2, "ends"), facts.numbers(3, "axes")
     steps = facts.numbers(4)
@@ -240,7 +252,8 @@ def _from_front(index: Dim, dim: Dim) -> Dim:
     raise Unfit(f"the index {show(index)} is negative for some shapes and not for others")
 
 
-def _pad(facts: NodeFacts) -> list[Shape] | None:
+def pad(facts: NodeFacts) -> list[Shape] | None:
+    """Pad: what is added before and after each dimension."""
     shape, pads = facts.shape(0), facts.numbers(1, "pads" if facts.version >= 2 else "paddings")
     axes = facts.numbers(3)
     if not pads or axes is None:
@@ -273,19 +286,22 @@ def _windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
     return tuple(found)
 
 
-def _conv(facts: NodeFacts) -> list[Shape] | None:
+def conv(facts: NodeFacts) -> list[Shape] | None:
+    """Conv, ConvInteger: examples, output channels, and how often the window fits."""
     data, weight = facts.shape(0), facts.shape(1)
     inner = _windows(facts, facts.attribute("kernel_shape") or weight[2:])
     return None if inner is None else [(data[0], weight[0], *inner)]
 
 
-def _pool(facts: NodeFacts) -> list[Shape] | None:
+def pool(facts: NodeFacts) -> list[Shape] | None:
+    """AveragePool, LpPool, MaxPool: as often as the window fits; all results alike."""
     inner = _windows(facts, facts.attribute("kernel_shape"))
     shape = (*facts.shape(0)[:2], *inner) if inner is not None else None
     return None if shape is None else [shape] * len(facts.node.output)
 
 
-def _conv_transpose(facts: NodeFacts) -> list[Shape] | None:
+def conv_transpose(facts: NodeFacts) -> list[Shape] | None:
+    """ConvTranspose: the formula of a convolution the other way round."""
     data, weight = facts.shape(0), facts.shape(1)
     count = len(data) - 2
     if facts.attribute("output_shape") or facts.attribute("auto_pad", b"NOTSET") != b"NOTSET":
@@ -300,7 +316,8 @@ def _conv_transpose(facts: NodeFacts) -> list[Shape] | None:
     return [(data[0], weight[1] * facts.attribute("group", 1), *inner)]
 
 
-def _resize(facts: NodeFacts) -> list[Shape] | None:
+def resize(facts: NodeFacts) -> list[Shape] | None:
+    """Resize, Upsample: the stated sizes, or each dimension times a whole scale."""
     shape = facts.shape(0)
     if facts.attribute("axes") or facts.attribute("keep_aspect_ratio_policy", b"stretch") != b"stretch":
         return None
@@ -314,14 +331,16 @@ def _resize(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(dim * int(scale) for dim, scale in zip(shape, scales.tolist(), strict=True))]
 
 
-def _depth_to_space(facts: NodeFacts) -> list[Shape] | None:
+def depth_to_space(facts: NodeFacts) -> list[Shape] | None:
+    """DepthToSpace: channels become rows and columns of blocks."""
     n, c, h, w = facts.shape(0)
     block = facts.attribute("blocksize")
     depth = divided(c, block * block)
     return None if depth is None else [(n, depth, h * block, w * block)]
 
 
-def _space_to_depth(facts: NodeFacts) -> list[Shape]:
+def space_to_depth(facts: NodeFacts) -> list[Shape]:
+    """SpaceToDepth: blocks become channels."""
     n, c, h, w = facts.shape(0)
     block = facts.attribute("blocksize")
     rows, columns = divided(h, block), divided(w, block)
@@ -330,7 +349,8 @@ def _space_to_depth(facts: NodeFacts) -> list[Shape]:
     return [(n, c * block * block, rows, columns)]
 
 
-def _top_k(facts: NodeFacts) -> list[Shape] | None:
+def top_k(facts: NodeFacts) -> list[Shape] | None:
+    """TopK: as many along the axis as are stated."""
     shape, k = list(facts.shape(0)), facts.numbers(1, "k")
     if facts.version < 10:
         k = [facts.attribute("k")]
@@ -340,25 +360,10 @@ def _top_k(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(shape)] * 2
 
 
-def _one_hot(facts: NodeFacts) -> list[Shape] | None:
+def one_hot(facts: NodeFacts) -> list[Shape] | None:
+    """OneHot: a further dimension of the stated depth."""
     shape, depth = facts.shape(0), facts.numbers(1)
     if not depth:
         return None
     axis = facts.attribute("axis", -1) % (len(shape) + 1)
     return [(*shape[:axis], depth[0], *shape[axis:])]
-
-
-_BROADCAST = (
-    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
-    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
-)  # fmt: skip
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(_BROADCAST, _together),
-    "AveragePool": _pool, "Concat": _concat, "ConstantOfShape": _filled, "Conv": _conv, "ConvInteger": _conv,
-    "ConvTranspose": _conv_transpose, "DepthToSpace": _depth_to_space, "Expand": _expand, "Flatten": _flatten,
-    "LpPool": _pool, "MatMul": _matmul, "MatMulInteger": _matmul, "MaxPool": _pool, "OneHot": _one_hot, "Pad": _pad,
-    "Range": _range, "Reshape": _reshape, "Resize": _resize, "Slice": _slice, "SpaceToDepth": _space_to_depth,
-    "Split": _split, "Squeeze": _squeeze, "Tile": _tile, "TopK": _top_k, "Upsample": _resize,
-}  # fmt: skip
-"""The rule of each operator of ai.onnx that ONNX's inference does not carry named dimensions through."""

@@ -6,7 +6,7 @@ it leaves open is None. Operands that do not fit are `Unfit`. spec: T10.15
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from tmmu.core.dims.expressions import Dim
 from tmmu.core.dims.operations import divided
@@ -14,18 +14,21 @@ from tmmu.onnx.rules import NodeFacts, Shape, Unfit, broadcast
 from tmmu.onnx.sizes import Size
 
 Found = list[Size | None]
-Rule = Callable[[NodeFacts], Found]
+SizeRule = Callable[[NodeFacts], Found]
+"""The sizes of the outputs in order, None where the rule leaves one open."""
 
 
 def _dtype(facts: NodeFacts, k: int) -> str:
     return facts.sizes[facts.node.input[k]][1]
 
 
-def _like(facts: NodeFacts) -> Found:
+def like(facts: NodeFacts) -> Found:
+    """Like the first operand."""
     return [(facts.shape(0), _dtype(facts, 0))]
 
 
-def _floats(facts: NodeFacts) -> Found:
+def floats(facts: NodeFacts) -> Found:
+    """As large as the first operand, of floats."""
     return [(facts.shape(0), "float32")]
 
 
@@ -36,13 +39,14 @@ def _rank(facts: NodeFacts, k: int, rank: int) -> Shape:
     return shape
 
 
-def _targets(facts: NodeFacts) -> Found:
+def targets(facts: NodeFacts) -> Found:
+    """A number for each target and row."""
     name = "targets" if facts.node.op_type == "LinearRegressor" else "n_targets"
     kept = facts.node.op_type == "TreeEnsemble"
     return [((_rank(facts, 0, 2)[0], facts.attribute(name, 1)), _dtype(facts, 0) if kept else "float32")]
 
 
-def _classes(facts: NodeFacts) -> Found:
+def classes(facts: NodeFacts) -> Found:
     """A label and a score for each class: of trees alone, as others may score one of two."""
     rows = _rank(facts, 0, 2)[0]
     numbers, texts = facts.attribute("classlabels_int64s", []), facts.attribute("classlabels_strings", [])
@@ -51,7 +55,8 @@ def _classes(facts: NodeFacts) -> Found:
     return [((rows,), "int64") if numbers else None, ((rows, len(numbers or texts)), "float32")]
 
 
-def _extracted(facts: NodeFacts) -> Found:
+def extracted(facts: NodeFacts) -> Found:
+    """The features of each row that the indices name."""
     count: Dim = 1
     for dim in facts.shape(1):
         count = count * dim
@@ -60,7 +65,8 @@ def _extracted(facts: NodeFacts) -> Found:
     return [((*(facts.shape(0)[:-1] or (1,)), count), _dtype(facts, 0))]  # a vector is a matrix of one row
 
 
-def _vectorized(facts: NodeFacts) -> Found:
+def vectorized(facts: NodeFacts) -> Found:
+    """Matrices beside each other."""
     shapes: list[Shape] = [shape if len(shape) == 2 else (1, *shape) for shape in facts.shapes()]
     if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
         raise Unfit("its operands are not matrices of as many rows")
@@ -70,7 +76,7 @@ def _vectorized(facts: NodeFacts) -> Found:
     return [((shapes[0][0], width), "float32")]
 
 
-def _normalized(facts: NodeFacts) -> Found:
+def normalized(facts: NodeFacts) -> Found:
     """The sum of the operands is the last of four results; mean and deviation of each row are what training keeps."""
     own: Size = (facts.shape(0), _dtype(facts, 0))
     return [own, None, None, own]
@@ -82,7 +88,8 @@ def _product(a: Shape, b: Shape) -> Shape:
     return (*broadcast(a[:-2], b[:-2]), a[-2], b[-1])
 
 
-def _fused_product(facts: NodeFacts) -> Found:
+def fused_product(facts: NodeFacts) -> Found:
+    """A product of matrices, either of them transposed if an attribute says so."""
     if facts.attribute("transBatchA", 0) or facts.attribute("transBatchB", 0):
         return [None]
     turned = [facts.attribute(name, 0) for name in ("transA", "transB")]
@@ -93,39 +100,46 @@ def _fused_product(facts: NodeFacts) -> Found:
     return [(_product(a, b), _dtype(facts, 0))]
 
 
-def _quantized_product(facts: NodeFacts) -> Found:
+def quantized_product(facts: NodeFacts) -> Found:
+    """A product of matrices, as floats."""
     return [(_product(facts.shape(0), facts.shape(1)), "float32")]
 
 
-def _packed_product(facts: NodeFacts) -> Found:
+def packed_product(facts: NodeFacts) -> Found:
+    """A product with packed weights of N columns."""
     return [((*facts.shape(0)[:-1], facts.attribute("N")), _dtype(facts, 0))]
 
 
-def _both(facts: NodeFacts) -> Found:
+def both(facts: NodeFacts) -> Found:
+    """Operands 0 and 3 broadcast together."""
     return [(broadcast(facts.shape(0), facts.shape(3)), _dtype(facts, 0))]
 
 
-def _attention(facts: NodeFacts) -> Found:
+def attention(facts: NodeFacts) -> Found:
+    """As wide as the values, which are a third of the weights if nothing else is stated."""
     batch, length, _ = _rank(facts, 0, 3)
     sizes = facts.attribute("qkv_hidden_sizes", [])
     width = sizes[2] if len(sizes) == 3 else divided(_rank(facts, 1, 2)[1], 3)
     return [None if width is None else ((batch, length, width), _dtype(facts, 0)), None]
 
 
-def _attention_of_many(facts: NodeFacts) -> Found:
+def attention_of_many(facts: NodeFacts) -> Found:
+    """As long as the queries and as wide as the values."""
     if not facts.has(2) or len(facts.shape(0)) != 3 or len(facts.shape(2)) != 3:
         return [None, None, None]
     batch, length, _ = facts.shape(0)
     return [((batch, length, facts.shape(2)[2]), _dtype(facts, 0)), None, None]
 
 
-def _embedded(facts: NodeFacts) -> Found:
+def embedded(facts: NodeFacts) -> Found:
+    """A row of the table for each token, a number for each text, and the sum."""
     batch, length = _rank(facts, 0, 2)
     own: Size = ((batch, length, _rank(facts, 2, 2)[1]), _dtype(facts, 2))
     return [own, ((batch,), "int32"), own]
 
 
-def _recurrent(facts: NodeFacts) -> Found:
+def recurrent(facts: NodeFacts) -> Found:
+    """All steps, the last hidden state and the last cell."""
     steps, batch, _ = _rank(facts, 0, 3)
     ways = 2 if facts.attribute("direction", b"forward") == b"bidirectional" else 1
     width, kind = facts.attribute("hidden_size"), _dtype(facts, 0)
@@ -135,34 +149,11 @@ def _recurrent(facts: NodeFacts) -> Found:
     return [((steps, ways, batch, width), kind), last, last]
 
 
-def _quantized(facts: NodeFacts) -> Found:
+def quantized(facts: NodeFacts) -> Found:
+    """Of the zero point's type."""
     return [(facts.shape(0), _dtype(facts, 2) if facts.has(2) else "uint8")]
 
 
-def _dequantized(facts: NodeFacts) -> Found:
+def dequantized(facts: NodeFacts) -> Found:
+    """Of the scale's type."""
     return [(facts.shape(0), _dtype(facts, 1))]
-
-
-_ML, _MS = "ai.onnx.ml", "com.microsoft"
-RULES: Mapping[tuple[str, str], Rule] = {
-    **{(_ML, op): _like for op in ("Binarizer", "Imputer")},
-    **{(_ML, op): _floats for op in ("Normalizer", "Scaler")},
-    **{(_ML, op): _targets for op in ("LinearRegressor", "TreeEnsembleRegressor", "TreeEnsemble")},
-    (_ML, "TreeEnsembleClassifier"): _classes,
-    (_ML, "ArrayFeatureExtractor"): _extracted,
-    (_ML, "FeatureVectorizer"): _vectorized,
-    **{(_MS, op): _like for op in ("BiasGelu", "FastGelu", "Gelu", "QLinearLeakyRelu", "QLinearSigmoid", "QuickGelu")},
-    **{(_MS, op): _normalized for op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")},
-    ("", "SimplifiedLayerNormalization"): _like,
-    (_MS, "FusedMatMul"): _fused_product,
-    **{(_MS, op): _quantized_product for op in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat")},
-    (_MS, "MatMulNBits"): _packed_product,
-    **{(_MS, op): _both for op in ("QLinearAdd", "QLinearMul")},
-    (_MS, "Attention"): _attention,
-    (_MS, "MultiHeadAttention"): _attention_of_many,
-    (_MS, "EmbedLayerNormalization"): _embedded,
-    (_MS, "DynamicQuantizeLSTM"): _recurrent,
-    (_MS, "QuantizeLinear"): _quantized,
-    (_MS, "DequantizeLinear"): _dequantized,
-}
-"""By domain and operator, whatever version the model imports: each text has been the same in all of them."""

@@ -15,8 +15,6 @@ from onnx import numpy_helper
 
 from tmmu.onnx.calculation import calculate
 from tmmu.onnx.folding import (
-    BY_SHAPE,
-    COUNTING,
     TOTAL_LIMIT,
     compute,
     dimensions,
@@ -27,6 +25,7 @@ from tmmu.onnx.folding import (
 from tmmu.onnx.operators import Operators
 from tmmu.onnx.sizes import Array, Size, stored_type
 from tmmu.onnx.structure import GIVEN, GraphScope
+from tmmu.onnx.table import row_of
 
 
 class KnownValue(NamedTuple):
@@ -112,7 +111,7 @@ class Values:
         node = here.home.nodes[position]
         if not is_folded(node):
             return None
-        if node.op_type in BY_SHAPE:
+        if row_of("", node.op_type).by_shape:
             return []
         return [locate(here.home, position, name) for name in node.input if name]
 
@@ -138,12 +137,12 @@ class Values:
         outputs = [home.scoped(name) for name in node.output if name]
         self._known.update(dict.fromkeys(outputs))
         sizes = [self._sizes.get(key) for key in outputs]
-        if node.op_type in COUNTING and operands and not has_open(operands[0].array):
+        if row_of("", node.op_type).counting and operands and not has_open(operands[0].array):
             array = operands[0].array
             sizes = [((array.ndim, array.size), "int64")]
         if not all(size is not None and fits(size) for size in sizes):
             return
-        if node.op_type in BY_SHAPE:
+        if row_of("", node.op_type).by_shape:
             operand = locate(home, position, node.input[0])
             results: list[Array] | None = [dimensions(node, self._sizes[operand.key][0])]
         else:
@@ -155,7 +154,7 @@ class Values:
         defaults = frozenset[str]().union(*(operand.defaults for operand in operands))
         for key, size, result in zip(outputs, sizes, results or (), strict=False):
             dtype = size[1] if size is not None and has_open(result) else result.dtype.name
-            if node.op_type in COUNTING or size == (result.shape, dtype):
+            if row_of("", node.op_type).counting or size == (result.shape, dtype):
                 self._left -= result.nbytes
                 self._known[key] = KnownValue(result, defaults)
 

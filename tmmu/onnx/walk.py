@@ -19,11 +19,10 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean
 from tmmu.onnx import bodies as rules
 from tmmu.onnx.binding import Bound
-from tmmu.onnx.folding import COUNTING, is_folded
+from tmmu.onnx.folding import is_folded
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.operators import Operators, names_of
 from tmmu.onnx.rules import NodeFacts, Unfit
-from tmmu.onnx.runtimes import RULES as RUNTIMES
 from tmmu.onnx.sizes import (
     UNKNOWN,
     Array,
@@ -38,10 +37,8 @@ from tmmu.onnx.sizes import (
 )
 from tmmu.onnx.stated import StatedShapes, StatedSize
 from tmmu.onnx.structure import GIVEN, GraphScope, Structure
+from tmmu.onnx.table import row_of
 from tmmu.onnx.values import KnownValue, ScopedName, Values, locate
-
-BY_DATA = frozenset({"Compress", "ImageDecoder", "NonMaxSuppression", "Unique"})
-"""Operators whose rules ask for no value, though the shape of what they give depends on one."""
 
 MOST_GIVEN = 64
 """The most elements of an input whose value a user is asked to give."""
@@ -102,7 +99,7 @@ class Walk:
     def _enter(self, scope: GraphScope, position: int, bodies: list[GraphScope]) -> list[GraphScope]:
         """Decide which bodies run and what they are given."""
         node, place = scope.nodes[position], _place(scope, position)
-        if domain_of(node) or node.op_type not in rules.BODIES:
+        if not row_of(domain_of(node), node.op_type).bodies:
             for body in bodies:
                 self._open(body, [self._stated_input(body, value) for value in body.graph.input])
             return bodies
@@ -141,7 +138,7 @@ class Walk:
         """The types of a node's outputs, its bodies done."""
         node, place = scope.nodes[position], _place(scope, position)
         given = [[self.sizes[locate(body, body.end, name).key] for name in body.outputs] for body in bodies]
-        if domain_of(node) or node.op_type not in rules.BODIES:
+        if not row_of(domain_of(node), node.op_type).bodies:
             return [UNKNOWN] * len(node.output)
         if node.op_type == "If":
             return rules.joined(place, given, len(node.output))
@@ -193,7 +190,7 @@ class Walk:
             types = self.operators.infer(node, place, sizes, arrays, self._in_bytes(scope, node))
             if self._enough(scope, node, types):
                 self._decide(scope, position, sizes, values)
-        if node.op_type in COUNTING and is_folded(node):
+        if row_of("", node.op_type).counting and is_folded(node):
             counted = self.values.of(scope, position + 1, node.output[0])
             if counted is not None:
                 self._decided_by(counted)
@@ -202,7 +199,7 @@ class Walk:
 
     def _by_runtime(self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], types: list[Type]) -> list[Type]:
         """The types with what inference leaves open of operators that have a rule of our own. spec: T10.15"""
-        rule = RUNTIMES.get((domain_of(node), node.op_type))
+        rule = row_of(domain_of(node), node.op_type).sizes
         if rule is None or all(type_.size() is not None for type_ in types):
             return types
         try:
@@ -290,7 +287,8 @@ class Walk:
             # The operand that decides a shape is seldom the first, and seldom a number with a fraction.
             asked = [locate(scope, position, name) for name in (*node.input[1:], *node.input[:1]) if name]
             asked.sort(key=lambda place: "float" in self.sizes[place.key][1])
-        unknown = [place for place in asked if self.values.at(place) is None and node.op_type not in BY_DATA]
+        by_data = row_of("", node.op_type).by_data
+        unknown = [place for place in asked if self.values.at(place) is None and not by_data]
         if node.input and any(is_open(self.sizes[place.key]) for place in asked):
             # Data of an open size decide no shape: then it is the rule that is missing.
             unknown = [place for place in unknown if "float" not in self.sizes[place.key][1]]

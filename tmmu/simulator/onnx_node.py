@@ -18,11 +18,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.sizes import NUMBERS
 from tmmu.simulator.elements import Array, Size, numpy_type
-
-RANDOM = frozenset(
-    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators that draw numbers. Without a seed attribute they get one derived from their node's name."""
+from tmmu.simulator.operators import row_of
 
 
 class GatherElements(OpRun):
@@ -88,7 +84,7 @@ class NodeKernel:
         own.input.extend(inputs)
         own.output.extend(outputs)
         self.outputs = [text for text in outputs if text]
-        self.draws = own.op_type in RANDOM and own.domain == ""
+        self.draws = row_of(own.domain, own.op_type).draws
         if self.draws and all(a.name != "seed" for a in own.attribute):
             seed = float(zlib.crc32(name.encode()) & 0xFFFF)
             own.attribute.append(helper.make_attribute("seed", int(seed) if own.op_type == "Dropout" else seed))

@@ -1,38 +1,163 @@
 """The simulator's table of operators: which results are views of an operand, and which are elementwise.
 
-A plan's declared sharing is executed if possible: a result declared as a view is not written if its operator is a view,
-and one declared in place is computed piece by piece over its operand. So these tables matter little for real kernels;
-for stand-in kernels they define the operators. They are as wide as the tables of the verifier, so that no proved plan
-fails here because an entry is missing. spec: SIM2.1, SIM2.2
+There is one row for each operator, in which a field that is left out says nothing. The sharing that a plan states is
+executed where it can be: a result stated as a view is not written where its operator is one, and one stated as in
+place is computed piece by piece over its operand. So these rows decide little about real kernels; for stand-in kernels
+they are the meaning of the operators. They are kept as wide as those of the verifier, so that what is proved never
+fails here for want of an entry. spec: SIM2.1, SIM2.2
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from types import MappingProxyType
+
 DOMAIN, ONNX = "tmmu.grad", ("", "ai.onnx")
 """The domain of gradient steps, and the two names of ONNX's domain."""
 
-VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
-"""Result 0 has the elements of operand 0, in their order; for Dropout only at inference."""
 
-PASSING = frozenset({"Add", "Sum"})
-"""The gradients of the operands equal that of the result."""
+@dataclass(frozen=True)
+class SimulatedOperator:
+    """One operator.
 
-_ROUNDING = "Ceil Floor Round Sign Cast CastLike BitCast"
-_SMOOTH = "Exp Log Sqrt Reciprocal Erf Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Abs Neg"
-_TESTS = "Not BitwiseNot IsNaN IsInf ThresholdedRelu"
-_ACTIVATION = "Relu LeakyRelu Elu Celu Selu Gelu Mish Swish Sigmoid HardSigmoid HardSwish Softplus Softsign Shrink"
-_GIVEN = "Clip Dropout Identity Trilu"  # further operands are settings, not elements
-_FOLDED = "Max Min Mean Sum"  # a kernel may fold further operands into the result, which then must not alias the first
-_TWO = (
-    "Add Sub Mul Div Mod Pow PRelu SwiGLU And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift"
-    " Equal Less LessOrEqual Greater GreaterOrEqual"
-)
-BYTEWISE: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(" ".join((_ROUNDING, _SMOOTH, _TESTS, _ACTIVATION, _GIVEN, _FOLDED)).split(), (0,)),
-    **dict.fromkeys(_TWO.split(), (0, 1)),
-    "Where": (0, 1, 2),
-}
-"""The operands that result 0 of an ai.onnx operator depends on only at the same element, if they have its size."""
+    Attributes
+    ----------
+    op, domain
+        Its name, and its domain, which is empty for ai.onnx.
+    shows
+        Result 0 has the elements of operand 0, in their order; of a Dropout at inference.
+    bytewise
+        The operands that result 0 depends on at the same element alone, if it is as large. Further operands are
+        settings of the whole. A kernel may fold further operands into the result, which then must not be the first.
+    gradient_shows, gradient_bytewise
+        The same of its gradient step: each result has the elements of operand 0, or result 0 depends on operand 0.
+    draws
+        It draws numbers; without a seed of its own it gets that of its node's name.
+    branches, repeats
+        It runs one of its bodies, once; or is outside of the known domains and runs them again and again.
+    """
+
+    op: str
+    domain: str = ""
+    _: KW_ONLY
+    shows: bool = False
+    bytewise: tuple[int, ...] = ()
+    gradient_shows: bool = False
+    gradient_bytewise: bool = False
+    draws: bool = False
+    branches: bool = False
+    repeats: bool = False
+
+
+def by_name(rows: Iterable[SimulatedOperator]) -> Mapping[tuple[str, str], SimulatedOperator]:
+    """Return the rows by domain and operator. Raises ValueError where an operator has more than one."""
+    table: dict[tuple[str, str], SimulatedOperator] = {}
+    for row in rows:
+        if (row.domain, row.op) in table:
+            raise ValueError(f"operator {row.op!r} of domain {row.domain!r} has more than one row")
+        table[row.domain, row.op] = row
+    return MappingProxyType(table)
+
+
+OPERATORS = by_name((
+    SimulatedOperator("Abs", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Acos", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Acosh", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Add", bytewise=(0, 1), gradient_shows=True),
+    SimulatedOperator("And", bytewise=(0, 1)),
+    SimulatedOperator("Asin", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Asinh", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Atan", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Atanh", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Bernoulli", draws=True),
+    SimulatedOperator("BitCast", bytewise=(0,)),
+    SimulatedOperator("BitShift", bytewise=(0, 1)),
+    SimulatedOperator("BitwiseAnd", bytewise=(0, 1)),
+    SimulatedOperator("BitwiseNot", bytewise=(0,)),
+    SimulatedOperator("BitwiseOr", bytewise=(0, 1)),
+    SimulatedOperator("BitwiseXor", bytewise=(0, 1)),
+    SimulatedOperator("Cast", bytewise=(0,)),
+    SimulatedOperator("CastLike", bytewise=(0,)),
+    SimulatedOperator("Ceil", bytewise=(0,)),
+    SimulatedOperator("Celu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Clip", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Cos", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Cosh", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Div", bytewise=(0, 1), gradient_bytewise=True),
+    SimulatedOperator("Dropout", shows=True, bytewise=(0,), gradient_bytewise=True, draws=True),
+    SimulatedOperator("Elu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Equal", bytewise=(0, 1)),
+    SimulatedOperator("Erf", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Exp", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Flatten", shows=True),
+    SimulatedOperator("Floor", bytewise=(0,)),
+    SimulatedOperator("Gelu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Greater", bytewise=(0, 1)),
+    SimulatedOperator("GreaterOrEqual", bytewise=(0, 1)),
+    SimulatedOperator("HardSigmoid", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("HardSwish", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Identity", shows=True, bytewise=(0,)),
+    SimulatedOperator("If", branches=True),
+    SimulatedOperator("IsInf", bytewise=(0,)),
+    SimulatedOperator("IsNaN", bytewise=(0,)),
+    SimulatedOperator("LeakyRelu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Less", bytewise=(0, 1)),
+    SimulatedOperator("LessOrEqual", bytewise=(0, 1)),
+    SimulatedOperator("Log", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Max", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Mean", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Min", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Mish", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Mod", bytewise=(0, 1)),
+    SimulatedOperator("Mul", bytewise=(0, 1), gradient_bytewise=True),
+    SimulatedOperator("Multinomial", draws=True),
+    SimulatedOperator("Neg", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Not", bytewise=(0,)),
+    SimulatedOperator("Or", bytewise=(0, 1)),
+    SimulatedOperator("PRelu", bytewise=(0, 1), gradient_bytewise=True),
+    SimulatedOperator("Pow", bytewise=(0, 1), gradient_bytewise=True),
+    SimulatedOperator("RandomNormal", draws=True),
+    SimulatedOperator("RandomNormalLike", draws=True),
+    SimulatedOperator("RandomUniform", draws=True),
+    SimulatedOperator("RandomUniformLike", draws=True),
+    SimulatedOperator("Reciprocal", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Relu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Reshape", shows=True),
+    SimulatedOperator("Round", bytewise=(0,)),
+    SimulatedOperator("Selu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Shrink", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Sigmoid", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Sign", bytewise=(0,)),
+    SimulatedOperator("Sin", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Sinh", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Softplus", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Softsign", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Sqrt", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Squeeze", shows=True),
+    SimulatedOperator("Sub", bytewise=(0, 1), gradient_bytewise=True),
+    SimulatedOperator("Sum", bytewise=(0,), gradient_shows=True),
+    SimulatedOperator("SwiGLU", bytewise=(0, 1)),
+    SimulatedOperator("Swish", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Tan", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Tanh", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("ThresholdedRelu", bytewise=(0,), gradient_bytewise=True),
+    SimulatedOperator("Trilu", bytewise=(0,)),
+    SimulatedOperator("Unsqueeze", shows=True),
+    SimulatedOperator("Where", bytewise=(0, 1, 2), gradient_bytewise=True),
+    SimulatedOperator("Xor", bytewise=(0, 1)),
+    SimulatedOperator("cond", "jax.lax", branches=True),
+    SimulatedOperator("scan", "jax.lax", repeats=True),
+    SimulatedOperator("while", "jax.lax", repeats=True),
+))  # fmt: skip
+"""Every row by domain and operator."""
+
+_UNKNOWN = SimulatedOperator("")
+
+
+def row_of(domain: str, op: str) -> SimulatedOperator:
+    """Return the row of an operator; one that says nothing for an operator without."""
+    return OPERATORS.get(("" if domain in ONNX else domain, op), _UNKNOWN)
 
 
 def known(domain: str) -> bool:
@@ -46,9 +171,9 @@ def shows(domain: str, op: str, result: int) -> bool:
     >>> shows("", "Reshape", 0), shows("", "Transpose", 0), shows("tmmu.grad", "AddGrad", 1)
     (True, False, True)
     """
-    if domain in ONNX:
-        return op in VIEWS and result == 0
-    return domain == DOMAIN and op.removesuffix("Grad") in PASSING
+    if domain == DOMAIN:
+        return row_of("", op.removesuffix("Grad")).gradient_shows
+    return row_of(domain, op).shows and result == 0
 
 
 def bytewise(domain: str, op: str) -> tuple[int, ...]:
@@ -58,15 +183,8 @@ def bytewise(domain: str, op: str) -> tuple[int, ...]:
     ((0, 1), (), (0,))
     """
     if domain == DOMAIN:
-        return (0,) if op.removesuffix("Grad") in BYTEWISE else ()
-    return BYTEWISE.get(op, ()) if domain in ONNX else ()
-
-
-BRANCHES = frozenset({*((domain, "If") for domain in ONNX), ("jax.lax", "cond")})
-"""The operators that run one of their bodies, once."""
-
-REPEATING = frozenset({("jax.lax", "scan"), ("jax.lax", "while")})
-"""Operators outside of the known domains that run their bodies repeatedly."""
+        return (0,) if row_of("", op.removesuffix("Grad")).gradient_bytewise else ()
+    return row_of(domain, op).bytewise
 
 
 def iterates(domain: str, op: str) -> bool:
@@ -75,9 +193,10 @@ def iterates(domain: str, op: str) -> bool:
     >>> iterates("", "If"), iterates("", "Scan"), iterates("jax.lax", "cond"), iterates("com.example", "If")
     (False, True, False, True)
     """
-    return (domain, op) not in BRANCHES
+    return not row_of(domain, op).branches
 
 
 def has_body_rule(domain: str, op: str) -> bool:
-    """Return whether the tables define how often an operator runs its bodies; otherwise the plan declares it (X4)."""
-    return known(domain) or (domain, op) in BRANCHES | REPEATING
+    """Whether the tables have how often an operator runs its bodies; of others the plan's statement is used (X4)."""
+    row = row_of(domain, op)
+    return known(domain) or row.branches or row.repeats

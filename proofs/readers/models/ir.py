@@ -17,11 +17,13 @@ from proofs.readers.models.ir_tables import body_names, check_indices, check_nam
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.operators import (
     DROPOUT_ASSUMED,
+    ViewTime,
     is_floating,
     is_view,
     overwritable,
     plain,
     qualified,
+    row_of,
     shows_in_every_result,
 )
 from tmmu.core.dims.expressions import Dim, Expression
@@ -294,7 +296,7 @@ class _Reading:
             )
             first = node.reads[0] == view.base and (position == 0 or shows_in_every_result(domain, node.op))
             if whole and first and is_view(domain, node.op):
-                self._assume(DROPOUT_ASSUMED if node.op == "Dropout" else None)
+                self._assume(DROPOUT_ASSUMED if row_of(domain, node.op).view is ViewTime.AT_INFERENCE else None)
             else:
                 assumed = True
         for result, operand in node.in_place:

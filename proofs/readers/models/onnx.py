@@ -29,10 +29,18 @@ from proofs.readers.models.onnx_graph import (
 )
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.models.sizes import encodings
-from proofs.readers.models.sizes.evaluator import EVALUATED
 from proofs.readers.models.sizes.reading import Formal, SizeReading
-from proofs.readers.models.sizes.stored import value_of
-from proofs.readers.operators import OLD_DROPOUT_ASSUMED, is_floating, is_view, iterates, overwritable, plain
+from proofs.readers.operators import (
+    OLD_DROPOUT_ASSUMED,
+    ViewTime,
+    is_floating,
+    is_view,
+    iterates,
+    overwritable,
+    plain,
+    row_of,
+)
+from proofs.readers.operators.sizes.stored import value_of
 from tmmu import onnx as shapes
 from tmmu.core.dims.maxima import maximum
 from tmmu.core.dtypes import element_alignment, nbytes
@@ -283,7 +291,7 @@ class _Reading:
 
     def _has_no_step(self, scope: _Scope, node: NodeProto, operands: list[str | None]) -> bool:
         """Whether a node's results are known before a run: it is a Constant, or reads only constants (T10.12)."""
-        if plain(node.domain) or node.op_type not in EVALUATED or bodies_of(node):
+        if plain(node.domain) or row_of("", node.op_type).value is None or bodies_of(node):
             return False
         if node.op_type == "Constant":
             return True
@@ -354,7 +362,7 @@ class _Reading:
         if is_view(domain, node.op_type) and self._is_local(scope, first):
             base = scope.values[first]
             whole = reference.sizes[base] == reference.sizes[result]
-            if whole and (node.op_type != "Dropout" or self._at_inference(scope, node)):
+            if whole and (row_of(domain, node.op_type).view is ViewTime.ALWAYS or self._at_inference(scope, node)):
                 reference.views[result] = (base, 0)
         for operand in overwritable(domain, node.op_type, node.input):
             # A body's own initializer is written once, by the caller, and needed whenever the body runs again.

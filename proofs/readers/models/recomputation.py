@@ -14,13 +14,12 @@ from dataclasses import replace
 
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.models.training import read_by_backward
-from proofs.readers.operators import known, qualified
+from proofs.readers.operators import ViewTime, draws, known, qualified, row_of
 from tmmu.core.vocabulary import NodePart, Phase, Role
 from tmmu.plans.columns import PARTS
 from tmmu.plans.sections import Plan
 
 _CLONE = re.compile(r"(?P<node>.+)\.(?P<suffix>recompute[0-9]+)", re.DOTALL)
-_DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
 
 
 def with_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> ReferenceProgram:
@@ -101,9 +100,9 @@ class _Again:
 
     def _draws(self, step: ReferenceStep) -> bool:
         """Whether a step may give other values each time."""
-        if step.op == "Dropout" and not step.domain:
+        if row_of(step.domain, step.op).view is ViewTime.AT_INFERENCE:
             return step.writes[0] not in self.reference.views
-        return _DRAWS.search(step.op) is not None
+        return draws(step.op)
 
     def _same(self, model: Sequence[str], given: Sequence[str]) -> bool:
         """Whether each tensor that is read has the value of the model's tensor at its position."""

@@ -11,15 +11,21 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
-from proofs.readers.models.derivatives import Uses, derivative
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
-from proofs.readers.operators import GRADIENTS, OLD_DROPOUT_ASSUMED, overwritable, shows_in_every_result
+from proofs.readers.operators import (
+    GRADIENTS,
+    OLD_DROPOUT_ASSUMED,
+    ViewTime,
+    derivative,
+    overwritable,
+    row_of,
+    shows_in_every_result,
+)
+from proofs.readers.operators.gradients import Uses
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart, Phase, Role
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
-SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators whose operand's gradient is a view of the result's gradient, in the operand's shape."""
 
 
 def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
@@ -284,12 +290,13 @@ class _Joint:
         f = self.forward
         if step.domain or step.node in f.opaque:
             return False
-        if step.op == "Dropout":
+        own = row_of("", step.op)
+        if own.view is ViewTime.AT_INFERENCE:
             same = f.sizes[step.reads[0]] == f.sizes[step.writes[0]]
             return same and f.views.get(step.writes[0]) == (step.reads[0], 0)
         a, b = step.reads[0], step.writes[0]
         same = math.prod(f.shapes[a]) == math.prod(f.shapes[b]) and f.sizes[a] == f.sizes[b]
-        return step.op in SAME_ELEMENTS and same
+        return same and own.gradient is not None and own.gradient.reshapes
 
     def _part(self, name: str, term: _Term) -> str:
         """Return the tensor for one term: the gradient itself if there is no other term."""

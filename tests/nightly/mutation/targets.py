@@ -92,6 +92,7 @@ FOREIGN = (
     f"{UNIT}foreign_readings.py", f"{PROPERTIES}foreign_damage.py", f"{COMMANDS}foreign_commands.py",
     "tests/corpus/test_foreign_plans.py",
 )  # fmt: skip
+ROWS_OF_OPERATORS = (f"{UNIT}operator_tables.py", f"{UNIT}opaque_nodes.py", f"{UNIT}readers_operators.py")
 FOUND_SIZES = (f"{UNIT}sizes.py", f"{UNIT}sizes_found.py", f"{UNIT}sizes_refuse.py", f"{PROPERTIES}sizes.py")
 SHAPES = (
     f"{UNIT}envelope_shapes.py", f"{UNIT}import_onnx.py", f"{UNIT}stated_sizes.py", f"{UNIT}encodings.py",
@@ -199,11 +200,18 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
     "proofs/tools/users_folders.py": (f"{UNIT}users_folders.py",),
     "proofs/proving/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
-    **{f"proofs/readers/{name}.py": READERS for name in ("operators", "sharing")},
+    "proofs/readers/sharing.py": READERS,
+    **_modules("proofs/readers/operators", *ROWS_OF_OPERATORS, *FOUND_SIZES, *TRAINING, f"{UNIT}sharding_loops.py"),
+    "proofs/readers/operators/__init__.py": (f"{UNIT}operator_tables.py", *READERS),
+    "proofs/readers/operators/domains.py": READERS,
+    "proofs/readers/operators/gradients.py": TRAINING,
+    "proofs/readers/operators/loops.py": (f"{UNIT}sharding_loops.py", *SHARDING),
     "proofs/readers/envelope.py": ENVELOPE,
     "proofs/readers/arms.py": EXCLUSIVE,
     **_modules("proofs/readers/models/sizes", *FOUND_SIZES),
-    "proofs/readers/models/sizes/runtimes.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES),
+    **_modules("proofs/readers/operators/sizes", *FOUND_SIZES),
+    **{f"proofs/readers/operators/{name}.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES)
+       for name in ("classic", "runtimes", "sizes/runtimes")},
     **_modules("proofs/readers/plans", *FOREIGN),
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", *FOREIGN)
        for name in ("executorch", "executorch_file")},
@@ -229,7 +237,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/definition/model/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
     "proofs/definition/model/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
     "proofs/readers/models/covered.py": (f"{UNIT}opaque_nodes.py",),
-    "proofs/readers/models/derivatives.py": TRAINING,
     "proofs/readers/models/training.py": (f"{UNIT}readers_training.py", *TRAINING),
     "proofs/readers/models/recomputation.py": (f"{UNIT}readers_recomputation.py", f"{COMMANDS}training_verify.py"),
     "proofs/verify/ranks.py": TOGETHER,
@@ -301,7 +308,14 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/planner/layouts/{name}.py": PACKING for name in ("search", "exhaustive", "refit", "compiled")},
     "tmmu/planner/options.py": (*PLANNER, f"{COMMANDS}cli_plan.py"),
     **_modules("tmmu/importers", f"{UNIT}import_onnx.py", *SHAPES),
+    **_modules("tmmu/operators", *ROWS_OF_OPERATORS, *JOINT, f"{UNIT}sharding_loops.py"),
+    "tmmu/operators/costs.py": REWRITING,
+    "tmmu/operators/aten.py": REWRITING,
+    "tmmu/operators/gradients.py": (f"{UNIT}operator_tables.py", *JOINT),
+    "tmmu/operators/jax.py": (*TRACED, f"{COMMANDS}trace_jax.py"),
+    "tmmu/operators/relations.py": (f"{UNIT}sharding_loops.py", *SHARDING),
     **_modules("tmmu/onnx", *SHAPES),
+    "tmmu/onnx/table.py": (f"{UNIT}operator_tables.py", f"{UNIT}shapes_values.py", f"{UNIT}sizes_runtimes.py", *SHAPES),
     **{f"tmmu/onnx/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
        for name in ("binding", "bodies", "naming", "reading", "resolution", "structure", "values")},
     "tmmu/importers/constants.py": (f"{UNIT}constants.py", *SHAPES),

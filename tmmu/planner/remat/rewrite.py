@@ -15,14 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from tmmu.core.dims.expressions import upper
 from tmmu.core.vocabulary import MAIN, Model, Node, Phase, Tensor
+from tmmu.operators import draws, row_of
 from tmmu.planner.training.expand import mark_saved
-from tmmu.planner.training.gradients import ONNX
-
-RANDOM = ("bernoulli", "dropout", "exponential", "multinomial", "poisson", "rand", "uniform")
-"""Parts of the names of operators that give another value each time."""
-
-PRODUCTS = {"MatMul": 0, "mm": 0, "bmm": 0, "matmul": 0, "addmm": 1, "baddbmm": 1, "dot_general": 0}
-"""Matrix products, with the position of the operand whose last dimension is summed over."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +73,13 @@ def joint_of(model: Model) -> Joint:
 
 def is_repeatable(model: Model, node: Node) -> bool:
     """Return whether a node gives the same values each time: it draws no random numbers."""
-    if node.domain in ONNX and node.op == "Dropout":  # at inference it is a view
+    if row_of(node.domain, node.op).only_at_inference:
         return model.tensors[node.writes[0]].view is not None
-    return not any(part in node.op.lower() for part in RANDOM)
+    return not draws(node.op)
 
 
 def _count_operations(model: Model, node: Node) -> int:
-    """Estimate the operations of a node: a multiplication and an addition for each product, otherwise its elements."""
+    """Estimate the operations of a node, by its operator's row, otherwise as its written elements."""
     if not node.writes:
         return 0
     result = model.tensors[node.writes[0]]
@@ -94,13 +88,9 @@ def _count_operations(model: Model, node: Node) -> int:
     # An open dimension counts with its maximum: the cost affects only the choice of values to recompute.
     elements = sum(math.prod(map(upper, model.tensors[t].shape)) for t in node.writes)
     shapes = [tuple(map(upper, model.tensors[t].shape)) for t in node.reads]
-    if node.op in PRODUCTS and len(shapes) > PRODUCTS[node.op] and shapes[PRODUCTS[node.op]]:
-        return 2 * elements * shapes[PRODUCTS[node.op]][-1]
-    if node.op == "Gemm" and result.shape:
-        return 2 * elements * (math.prod(shapes[0]) // max(1, upper(result.shape[0])))
-    if node.op in ("Conv", "convolution") and len(shapes) > 1 and shapes[1]:
-        return 2 * elements * (math.prod(shapes[1]) // max(1, shapes[1][0]))
-    return elements
+    rule = row_of(node.domain, node.op).cost
+    found = rule(shapes, tuple(map(upper, result.shape)), elements) if rule is not None else None
+    return elements if found is None else found
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,16 @@ from typing import Any
 from tmmu.core.dims.expressions import Expression, closed
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Model, Node, Phase, Role, Tensor, View
-from tmmu.planner.sharding.relations import Labels, Relation, across, elementwise, relation, whole
+from tmmu.operators import ONNX, draws, row_of
+from tmmu.operators.relations import Labels, Relation
+from tmmu.planner.sharding.relations import across, elementwise, relation, whole
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.sharding.splits import Split, Splits
 from tmmu.planner.training.gradients import DOMAIN as GRADIENTS
-from tmmu.planner.training.gradients import ONNX
 from tmmu.plans import sharding
 
 MESH = "tmmu.mesh"
 """Collectives over the axis `a` are operators of the domain `tmmu.mesh/a`."""
-
-_RANDOM = ("bernoulli", "dropout", "exponential", "multinomial", "poisson", "rand", "uniform")
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,9 @@ def _check_plain(model: Model) -> None:
             what = "an alias group" if tensor.alias_group is not None else "a dynamic shape"
             raise refuse(f"{what} cannot be sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
     for node in model.nodes:
-        drawn = not _is_gradient(node) and any(part in node.op.lower() for part in _RANDOM)
-        if drawn and (node.op != "Dropout" or not node.writes or model.tensors[node.writes[0]].view is None):
+        drawn = not _is_gradient(node) and draws(node.op)
+        at_inference = row_of("", node.op).only_at_inference
+        if drawn and (not at_inference or not node.writes or model.tensors[node.writes[0]].view is None):
             what = f"{node.op} draws random numbers, and replicas would draw different ones"
             raise refuse(what, "draw them outside of the model", place=f"node {node.name!r}")
 

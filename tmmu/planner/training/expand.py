@@ -14,6 +14,7 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model, Node, Phase, Role, Tensor, View
 from tmmu.ir.validate import validate
+from tmmu.operators import ONNX, row_of
 from tmmu.planner.training import gradients
 
 PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
@@ -172,8 +173,8 @@ class _Expansion:
         read = dict.fromkeys([*given, *(t for t in (*node.reads, *node.writes) if t in saved)])
         first = self.tensors[given[0]]
         back = gradients.is_known(node) and self._is_view(node)
-        passing = gradients.is_known(node) and node.op in gradients.PASSING
-        if node.op == "Dropout" and node.domain in gradients.ONNX and not back and len(node.writes) == 1:
+        passing = gradients.rule(node).passes
+        if node.op == "Dropout" and node.domain in ONNX and not back and len(node.writes) == 1:
             raise refuse(
                 f"node {node.name!r}", "it is a Dropout without mask, so that the dropped elements are unknown"
             )
@@ -197,16 +198,16 @@ class _Expansion:
         """Return whether the gradient of a node is its result's gradient in another shape."""
         operand, result = self.tensors[node.reads[0]], self.tensors[node.writes[0]]
         whole = View(node.reads[0], 0, operand.bytes)
-        if node.op == "Dropout":
+        if row_of("", node.op).only_at_inference:
             return result.view is not None and result.view._replace(strides=None) == whole
         same = operand.dtype == result.dtype and math.prod(operand.shape) == math.prod(result.shape)
-        return node.op in gradients.VIEWS and same
+        return gradients.rule(node).reshapes and same
 
     def _hint(self, node: Node, result: int, operand: int) -> tuple[tuple[int, int], ...]:
         """Return the in-place hint of an elementwise gradient: it may take the bytes of its result's gradient."""
         r, o = self.tensors[result], self.tensors[operand]
         fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype]
-        return ((result, operand),) if fits and gradients.is_known(node) and node.op in gradients.ELEMENTWISE else ()
+        return ((result, operand),) if fits and gradients.rule(node).in_place else ()
 
     def _add_sum(self, t: int) -> None:
         """Add the parts of a gradient, in the order of consumers and operands."""

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from onnx import defs
 
-from proofs.readers.models.sizes.bodies import VERSIONS
-from proofs.readers.models.sizes.table import RULES
+from proofs.readers.operators import row_of
 from tmmu.core.output import print_text
 
 OLDEST = 7
@@ -59,8 +58,9 @@ def _used(history: list[defs.OpSchema]) -> list[defs.OpSchema]:
 
 
 def _has_rule(schema: defs.OpSchema) -> bool:
-    key = schema.domain, schema.name, schema.since_version
-    return key in RULES or (not schema.domain and schema.since_version in VERSIONS.get(schema.name, ()))
+    row = row_of(schema.domain, schema.name)
+    of_bodies = None if row.bodies is None else row.bodies.sizes
+    return schema.since_version in row.versions and (row.size or of_bodies) is not None
 
 
 def _has_tensors(schema: defs.OpSchema) -> bool:

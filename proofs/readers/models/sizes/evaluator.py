@@ -7,34 +7,23 @@ powers of floats, of which the order counts, are left out. Written from the oper
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from proofs.readers.models.sizes import arithmetic, picking
-from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
-from proofs.readers.models.sizes.generators import shape_part
-from proofs.readers.models.sizes.stored import LIMIT, constant, of_numpy, value_of
-from tmmu.core.dims.expressions import Expression, Unwieldy, closed, limits
-
-Cells = NDArray[Any]
-Evaluation = Callable[[Call, list[Value | None], list[TensorSize]], list[Cells]]
-"""The elements of the results, from the values of the operands and the sizes of the results."""
-
-BY_SHAPE = frozenset({"Shape", "Size"})
-"""Operators that look at no element of their operand."""
+from proofs.readers.operators import row_of
+from proofs.readers.operators.sizes import arithmetic
+from proofs.readers.operators.sizes.call import Call, Cells, Misfit, NotKnown, TensorSize, Value
+from proofs.readers.operators.sizes.stored import LIMIT
+from tmmu.core.dims.expressions import Expression, Unwieldy, limits
 
 
 def evaluate(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Value] | None:
     """The values of the results of an operator of ai.onnx, whose sizes are known; None where they are not."""
-    op = call.node.op_type
-    if op not in EVALUATED or any(not _fits(size) for size in results):
+    rule = row_of("", call.node.op_type).value
+    if rule is None or any(not _fits(size) for size in results):
         return None
     try:
         with np.errstate(all="ignore"):  # what is no number is one by IEEE 754, and refused where it becomes a size
-            found = EVALUATED[op](call, operands, results)
+            found = rule(call, operands, results)
         return [_checked(cells, size) for cells, size in zip(found, results, strict=False)]
     except (Misfit, NotKnown, Unwieldy, ValueError, TypeError, IndexError, ArithmeticError):
         return None
@@ -66,40 +55,3 @@ def _checked(cells: Cells, size: TensorSize) -> Value:
     if size.dtype not in arithmetic.FLOATS or cells.dtype.name != size.dtype:
         raise NotKnown(f"{size.dtype} is not worked out")
     return Value(cells, size.dtype)
-
-
-def _shape(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Cells]:
-    found = np.empty(len(shape_part(call)), object)
-    found[:] = shape_part(call)
-    return [found]
-
-
-def _size(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Cells]:
-    found = np.empty((), object)
-    total: Any = 1
-    for dim in call.shape(0):
-        total = total * dim
-    found[()] = total
-    return [found]
-
-
-def _constant(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Cells]:
-    value = constant(call.node)[1]
-    if value is None:
-        raise NotKnown("its elements are not in the file")
-    return [value.cells]
-
-
-def _filled(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Cells]:
-    tensor = call.attribute("value")
-    one = of_numpy(np.zeros((), np.float32), "float32") if tensor is None else value_of(tensor)
-    if one is None:
-        raise NotKnown("its element is not known")
-    return [np.broadcast_to(one.cells.reshape(-1)[:1], closed(results[0].shape))]
-
-
-EVALUATED: dict[str, Evaluation] = {
-    "Shape": _shape, "Size": _size, "Constant": _constant, "ConstantOfShape": _filled,
-    **picking.EVALUATED, **arithmetic.EVALUATED,
-}  # fmt: skip
-"""The closed list, all of ai.onnx."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from onnx import ValueInfoProto
 
-from proofs.readers.models.sizes.call import NUMBERS, NotKnown, Shape, TensorSize, Value
-from proofs.readers.models.sizes.stored import of_numpy
+from proofs.readers.operators.sizes.call import NUMBERS, NotKnown, Shape, TensorSize, Value
+from proofs.readers.operators.sizes.stored import of_numpy
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings
 

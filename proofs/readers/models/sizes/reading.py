@@ -16,13 +16,13 @@ from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInf
 
 from proofs.readers.envelope import apart
 from proofs.readers.models.reference import SizeDifference
-from proofs.readers.models.sizes import bodies
-from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
 from proofs.readers.models.sizes.inputs import dimensions, input_size, input_value
-from proofs.readers.models.sizes.stored import size_of, sparse_size, value_of
 from proofs.readers.models.sizes.table import RULES, version_of
 from proofs.readers.models.sizes.values import Producer, TensorValues
-from proofs.readers.operators import plain, qualified
+from proofs.readers.operators import plain, qualified, row_of
+from proofs.readers.operators.sizes.bodies import BodySizes, truth
+from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
+from proofs.readers.operators.sizes.stored import size_of, sparse_size, value_of
 from tmmu.core.dims.expressions import Dim, Unwieldy, evaluate, show
 from tmmu.core.dims.maxima import maximum, minimum
 from tmmu.core.vocabulary import Bindings
@@ -91,8 +91,8 @@ class SizeReading:
     ) -> None:
         """A node with bodies, of which `kept` may run; whether one is `ruled_out` must follow from its condition."""
         made = self._made(node, reads, ())
-        known = made is not None and self._has_bodies(made)
-        if not known or made is None:
+        rules = None if made is None else _body_sizes(made)
+        if made is None or rules is None:
             for body in kept:
                 self._assume_all(place, node, body.names, "it has no rule")
             return
@@ -100,7 +100,7 @@ class SizeReading:
         if node.op_type == "If" and ruled_out:
             self._check_branch(place, call, kept[0].attribute)
         for body in kept:
-            found = _attempt(partial(bodies.formals, call, body.graph.input))
+            found = _attempt(partial(rules.formals, call, body.graph.input))
             self._settle_all(place, node, body.names, found)
             if node.op_type == "Loop" and call.has(1) and len(body.names) > 1:
                 # The body runs only where its condition, which it is given, is true.
@@ -117,7 +117,8 @@ class SizeReading:
     ) -> None:
         """The same node when its bodies are done; `handed` are the scoped names of what each hands out."""
         made = self._made(node, reads, writes)
-        if made is None or not self._has_bodies(made):
+        rules = None if made is None else _body_sizes(made)
+        if made is None or rules is None:
             self._assume_all(place, node, writes, "it has no rule")
             return
         call = self.values.call(made)
@@ -125,7 +126,7 @@ class SizeReading:
         begins = call.value(1) if is_loop and call.has(1) else None
         goes_on = self.values.of(handed[0][0]) if is_loop and call.has(1) and handed[0] else None
         given = [[self.sizes[name] for name in names] for names in handed]
-        self._settle_all(place, node, writes, _attempt(lambda: bodies.results(call, given, begins, goes_on)))
+        self._settle_all(place, node, writes, _attempt(lambda: rules.results(call, given, begins, goes_on)))
         if node.op_type == "If" and len(handed) == 1:
             for name, other in zip(writes, handed[0], strict=False):
                 if name is not None:
@@ -135,13 +136,10 @@ class SizeReading:
         since = version_of(node.domain, node.op_type, self.opsets)
         return None if since is None else Producer(node, since, reads, writes)
 
-    def _has_bodies(self, made: Producer) -> bool:
-        return not plain(made.node.domain) and made.since in bodies.VERSIONS.get(made.node.op_type, ())
-
     def _check_branch(self, place: str, call: Call, kept: str) -> None:
         """The branch that is left must be the one that the condition takes."""
         try:
-            taken = "then_branch" if bodies.truth(call.value(0)) else "else_branch"
+            taken = "then_branch" if truth(call.value(0)) else "else_branch"
         except NotKnown as reason:
             self._assume(call.node, str(reason))
             return
@@ -186,6 +184,12 @@ class SizeReading:
             return
         if at is not None:
             self.differences.append(SizeDifference("size", place, name, f"{inferred}{at[0]}", f"{found}{at[1]}"))
+
+
+def _body_sizes(made: Producer) -> BodySizes | None:
+    """Return the rules for a node with bodies, None if its operator or its version has none."""
+    row = row_of(made.node.domain, made.node.op_type)
+    return row.bodies.sizes if row.bodies is not None and made.since in row.versions else None
 
 
 def _named(node: NodeProto) -> str:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from proofs.readers.models.sizes.call import Call, TensorSize, Value
-from proofs.readers.models.sizes.evaluator import BY_SHAPE, EVALUATED, evaluate
-from proofs.readers.operators import plain
+from proofs.readers.models.sizes.evaluator import evaluate
+from proofs.readers.operators import plain, row_of
+from proofs.readers.operators.sizes.call import Call, TensorSize, Value
 
 TOTAL = 1 << 24
 """The most elements that all values of a model may have together."""
@@ -47,7 +47,7 @@ class TensorValues:
 
     def made_by(self, made: Producer) -> None:
         """State which node writes the tensors that it names."""
-        if made.node.op_type in EVALUATED and not plain(made.node.domain):
+        if row_of("", made.node.op_type).value is not None and not plain(made.node.domain):
             self._makers.update((name, made) for name in made.writes if name is not None)
 
     def call(self, made: Producer) -> Call:
@@ -77,7 +77,7 @@ class TensorValues:
         if name in self._same:
             return [self._same[name]]
         made = self._makers.get(name)
-        if made is None or made.node.op_type in BY_SHAPE:
+        if made is None or row_of("", made.node.op_type).by_shape:
             return []
         return [operand for operand in made.reads if operand is not None]
 

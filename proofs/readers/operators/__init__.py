@@ -1,0 +1,139 @@
+"""What the verifier knows of operators: which show an operand's bytes, which may overwrite them, and what they make.
+
+The rows are the checker's own, written from the operators' definitions and from nothing else: a planner has its own,
+and where the two differ the checker's decide. An operator without a row neither views nor works in place, its gradient
+reads everything, no loop of it is divided, its bodies may run again, and its sizes are assumed. Each family of
+operators has a file of rows; `row` says what a row holds, `sizes`, `loops` and `gradients` have the rules that rows
+name. Here are the questions that are asked of the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+from proofs.readers.operators.domains import COLLECTIVES, GRADIENTS, KNOWN_DOMAINS, known, plain, qualified
+from proofs.readers.operators.gradients import EVERYTHING, Gradient, Uses
+from proofs.readers.operators.row import KnownOperator, ViewTime
+from proofs.readers.operators.table import OPERATORS
+
+__all__ = [
+    "COLLECTIVES", "DROPOUTS_ASSUMED", "DROPOUT_ASSUMED", "GRADIENTS", "KNOWN_DOMAINS", "OLD_DROPOUT_ASSUMED",
+    "OPERATORS", "KnownOperator", "ViewTime", "derivative", "draws", "has_known_bodies", "is_branch", "is_floating",
+    "is_view", "iterates", "known", "overwritable", "plain", "qualified", "row_of", "shows_in_every_result",
+]  # fmt: skip
+
+DROPOUT_ASSUMED = "Dropout with training_mode false"
+"""The assumption that stands for a Dropout whose training_mode nothing states that the verifier reads."""
+
+OLD_DROPOUT_ASSUMED = "Dropout in test mode"
+"""The assumption that stands for a Dropout before opset 12 in training, whose text leaves the mode to the caller."""
+
+DROPOUTS_ASSUMED = frozenset({DROPOUT_ASSUMED, OLD_DROPOUT_ASSUMED})
+
+_NOTHING = KnownOperator("")
+_DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
+
+
+def row_of(domain: str, op: str) -> KnownOperator:
+    """Return the row of an operator, one that permits nothing if it has none.
+
+    >>> row_of("ai.onnx", "Where").in_place, row_of("com.example", "Where").in_place
+    ((0, 1, 2), ())
+    """
+    return OPERATORS.get((COLLECTIVES if domain.startswith(COLLECTIVES) else plain(domain), op), _NOTHING)
+
+
+def _gradient(domain: str, op: str) -> Gradient | None:
+    """Return the gradient of which an operator is the step, None for any other operator and if no row states it."""
+    return row_of("", op.removesuffix("Grad")).gradient if domain == GRADIENTS and op.endswith("Grad") else None
+
+
+def is_floating(dtype: str) -> bool:
+    """Whether values of this element type can have a gradient.
+
+    >>> is_floating("bfloat16"), is_floating("int8")
+    (True, False)
+    """
+    return dtype.startswith(("float", "bfloat", "complex"))
+
+
+def shows_in_every_result(domain: str, op: str) -> bool:
+    """Whether each result of the operator that is as large as operand 0 shows it, and not result 0 alone."""
+    gradient = _gradient(domain, op)
+    return gradient is not None and gradient.passes
+
+
+def is_view(domain: str, op: str) -> bool:
+    """Whether result 0 of the operator shows the whole of operand 0; of Dropout this holds at inference alone.
+
+    >>> is_view("", "Reshape"), is_view("", "Transpose"), is_view("com.example", "Reshape")
+    (True, False, False)
+    """
+    return row_of(domain, op).view is not None or shows_in_every_result(domain, op)
+
+
+Operand = TypeVar("Operand")
+
+
+def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """Those of the operands whose bytes result 0 may take; none for an operator that the tables do not know.
+
+    spec: T3.2, T3.10
+
+    >>> overwritable("", "Add", "ab"), overwritable("", "MatMul", "ab"), overwritable("com.example", "Add", "ab")
+    (('a', 'b'), (), ())
+    >>> overwritable("", "Sum", "ab"), overwritable("", "Sum", "aba"), overwritable("", "Add", "aa")
+    (('a',), (), ('a', 'a'))
+    """
+    own, gradient = row_of(domain, op), _gradient(domain, op)
+    positions = (0,) if gradient is not None and gradient.in_place else own.in_place
+    if own.folds and any(each == operands[0] for each in operands[1:]):
+        return ()
+    return tuple(operands[p] for p in positions if p < len(operands))
+
+
+def derivative(op: str, position: int, results: int = 2) -> Uses | None:
+    """What the gradient of the operand at `position` is computed from; None where there is no gradient.
+
+    Everything for an operator without a row, and where a step of so few results lacks one that the formula contains.
+
+    >>> derivative("Div", 0), derivative("Shape", 0)
+    (Uses(operands=(1,), results=()), None)
+    """
+    gradient = row_of("", op).gradient
+    return EVERYTHING if gradient is None else gradient.uses(position, results)
+
+
+def draws(op: str) -> bool:
+    """Whether an operator, of whatever domain, may give other values each time: by its name.
+
+    >>> draws("aten.rand_like"), draws("Relu")
+    (True, False)
+    """
+    return _DRAWS.search(op) is not None
+
+
+def iterates(domain: str, op: str, exclusive: bool = False) -> bool:
+    """Whether an operator with bodies may run one of them more than once: all may but branches (spec: T8.3, X4.2).
+
+    Where a plan declares the bodies exclusive, an operator that is not known may not either: that is an assumption.
+
+    >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If"), iterates("jax.lax", "cond")
+    (False, True, True, False)
+    >>> iterates("com.example", "Switch", exclusive=True), iterates("jax.lax", "while", exclusive=True)
+    (False, True)
+    """
+    return not is_branch(domain, op) and not (exclusive and not has_known_bodies(domain, op))
+
+
+def is_branch(domain: str, op: str) -> bool:
+    """Whether exactly one body of the operator runs at each visit (spec: X4.2)."""
+    bodies = row_of(domain, op).bodies
+    return bodies is not None and bodies.branches
+
+
+def has_known_bodies(domain: str, op: str) -> bool:
+    """Whether the tables state how often the operator runs its bodies."""
+    return known(domain) or row_of(domain, op).bodies is not None

@@ -1,0 +1,66 @@
+"""Rows of the operators that move elements without computing with them: reshape, join, cut, pick and repeat."""
+
+from __future__ import annotations
+
+from proofs.readers.operators.gradients import NOTHING, SETTINGS, Gradient, Uses
+from proofs.readers.operators.loops import broadcast_first, cut, joined, permuted, picked, same_elements
+from proofs.readers.operators.row import KnownOperator, Rows, ViewTime
+from proofs.readers.operators.sizes import moving as sizes
+from proofs.readers.operators.sizes import picking
+
+ROWS: Rows = (
+    KnownOperator("CenterCropPad", versions=(18,), size=sizes.center_crop_pad),
+    KnownOperator("Col2Im", versions=(18,), size=sizes.col2im),
+    KnownOperator("Concat", versions=(4, 11, 13), names="axis", size=sizes.concat, value=picking.join,
+        loops=joined, gradient=Gradient(of_others=NOTHING)),
+    KnownOperator("DepthToSpace", versions=(1, 11, 13, 28), names="blocksize mode", size=sizes.depth_to_space,
+        gradient=Gradient({0: NOTHING})),
+    KnownOperator("Expand", versions=(8, 13), size=sizes.expand, value=picking.expand,
+        loops=broadcast_first, gradient=Gradient({0: NOTHING})),
+    KnownOperator("Flatten", versions=(1, 9, 11, 13, 21, 23, 24, 25), names="axis", size=sizes.flatten,
+        value=picking.reshape,
+        view=ViewTime.ALWAYS, loops=same_elements, gradient=Gradient({0: NOTHING}, reshapes=True)),
+    KnownOperator("Gather", versions=(1, 11, 13), names="axis", size=sizes.gather, value=picking.gather,
+        loops=picked, gradient=Gradient({0: Uses((1,))})),
+    KnownOperator("GatherElements", versions=(11, 13), names="axis", size=sizes.gather_elements,
+        value=picking.gather_elements,
+        gradient=Gradient({0: Uses((1,))})),
+    KnownOperator("GatherND", versions=(11, 12, 13), names="batch_dims", size=sizes.gather_nd,
+        value=picking.gather_places,
+        gradient=Gradient({0: Uses((1,))})),
+    KnownOperator("Pad", versions=(2, 11, 13, 18, 19, 21, 23, 24, 25), names="axes constant_value mode pads value",
+        size=sizes.pad,
+        gradient=Gradient({0: SETTINGS})),
+    KnownOperator("Reshape", versions=(5, 13, 14, 19, 21, 23, 24, 25), names="allowzero", flags="allowzero",
+        size=sizes.reshape, value=picking.reshape,
+        view=ViewTime.ALWAYS, loops=same_elements, gradient=Gradient({0: NOTHING}, reshapes=True)),
+    KnownOperator("ReverseSequence", versions=(10, 28), size=sizes.reverse_sequence),
+    KnownOperator("Scatter", versions=(9, 11), size=sizes.scatter),
+    KnownOperator("ScatterElements", versions=(11, 13, 16, 18), size=sizes.scatter, value=picking.scatter_elements),
+    KnownOperator("ScatterND", versions=(11, 13, 16, 18), size=sizes.scatter_nd, value=picking.scatter_places),
+    KnownOperator("Slice", versions=(1, 10, 11, 13), names="axes ends starts steps", size=sizes.slices,
+        value=picking.cut_by_steps,
+        gradient=Gradient({0: SETTINGS})),
+    KnownOperator("SpaceToDepth", versions=(1, 13, 28), names="blocksize mode", size=sizes.space_to_depth,
+        gradient=Gradient({0: NOTHING})),
+    KnownOperator("Split", versions=(2, 11, 13, 18), names="axis num_outputs split", size=sizes.split,
+        value=picking.cut,
+        loops=cut, gradient=Gradient({0: NOTHING})),
+    KnownOperator("Squeeze", versions=(1, 11, 13, 21, 23, 24, 25), names="axes", size=sizes.squeeze,
+        value=picking.reshape,
+        view=ViewTime.ALWAYS, loops=same_elements, gradient=Gradient({0: NOTHING}, reshapes=True)),
+    KnownOperator("TensorScatter", versions=(24,), size=sizes.tensor_scatter),
+    KnownOperator("Tile", versions=(6, 13), size=sizes.tile, value=picking.repeat,
+        gradient=Gradient({0: NOTHING})),
+    KnownOperator("Transpose", versions=(1, 13, 21, 23, 24, 25), names="perm", size=sizes.transpose,
+        value=picking.transpose,
+        loops=permuted, gradient=Gradient({0: NOTHING})),
+    KnownOperator("Trilu", versions=(14,), names="k upper", flags="upper", size=sizes.trilu,
+        value=picking.keep_triangle,
+        in_place=(0,), gradient=Gradient({0: SETTINGS})),
+    KnownOperator("Unsqueeze", versions=(1, 11, 13, 21, 23, 24, 25), names="axes", size=sizes.unsqueeze,
+        value=picking.reshape,
+        view=ViewTime.ALWAYS, loops=same_elements, gradient=Gradient({0: NOTHING}, reshapes=True)),
+    KnownOperator("ConcatFromSequence", flags="new_axis"),
+    KnownOperator("SplitToSequence", flags="keepdims"),
+)  # fmt: skip

@@ -1,0 +1,66 @@
+"""Rows of the operators over whole axes: reductions, softmax, cumulative sums, losses, and what picks by value."""
+
+from __future__ import annotations
+
+from proofs.readers.operators.gradients import ALL, NO_GRADIENT, REST, RESULT, SETTINGS, Gradient, Uses
+from proofs.readers.operators.loops import reduced, summed
+from proofs.readers.operators.row import KnownOperator, Rows
+from proofs.readers.operators.sizes import arithmetic, picking
+from proofs.readers.operators.sizes import reductions as sizes
+
+ROWS: Rows = (
+    KnownOperator("ArgMax", versions=(1, 11, 12, 13), flags="keepdims select_last_index", size=sizes.arg),
+    KnownOperator("ArgMin", versions=(1, 11, 12, 13), flags="keepdims select_last_index", size=sizes.arg),
+    KnownOperator("Compress", versions=(9, 11, 28), size=sizes.compress),
+    KnownOperator("CumProd", versions=(26,), flags="exclusive reverse", size=sizes.cumulated),
+    KnownOperator("CumSum", versions=(11, 14), names="exclusive reverse", flags="exclusive reverse",
+        size=sizes.cumulated, value=arithmetic.add_along,
+        gradient=Gradient({0: SETTINGS})),
+    KnownOperator("Hardmax", versions=(1, 11, 13), size=sizes.along),
+    KnownOperator("LogSoftmax", versions=(1, 11, 13), names="axis", size=sizes.along,
+        gradient=Gradient({0: RESULT})),
+    KnownOperator("LpNormalization", versions=(1, 22), size=sizes.along),
+    KnownOperator("NegativeLogLikelihoodLoss", versions=(12, 13, 22), size=sizes.loss),
+    KnownOperator("NonZero", versions=(9, 13), size=sizes.non_zero, value=picking.find_non_zero),
+    KnownOperator("OneHot", versions=(9, 11, 28), names="axis", size=sizes.one_hot, value=picking.one_hot,
+        gradient=NO_GRADIENT),
+    KnownOperator("ReduceL1", versions=(1, 11, 13, 18), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced,
+        gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceL2", versions=(1, 11, 13, 18), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced,
+        gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceLogSum", versions=(1, 11, 13, 18, 28), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced,
+        gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceLogSumExp", versions=(1, 11, 13, 18, 28), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced,
+        gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceMax", versions=(1, 11, 12, 13, 18, 20), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced, value=arithmetic.reduce_to_largest,
+        loops=reduced, gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceMean", versions=(1, 11, 13, 18), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced,
+        loops=reduced, gradient=Gradient({0: SETTINGS})),
+    KnownOperator("ReduceMin", versions=(1, 11, 12, 13, 18, 20), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced, value=arithmetic.reduce_to_smallest,
+        loops=reduced, gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceProd", versions=(1, 11, 13, 18), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced, value=arithmetic.reduce_to_product,
+        gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("ReduceSum", versions=(1, 11, 13), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced, value=arithmetic.reduce_to_sum,
+        loops=summed, gradient=Gradient({0: SETTINGS})),
+    KnownOperator("ReduceSumSquare", versions=(1, 11, 13, 18), names="axes keepdims noop_with_empty_axes",
+        flags="keepdims noop_with_empty_axes", size=sizes.reduced,
+        gradient=Gradient({0: Uses(ALL, (0,))})),
+    KnownOperator("Softmax", versions=(1, 11, 13), names="axis", size=sizes.along,
+        gradient=Gradient({0: RESULT})),
+    KnownOperator("SoftmaxCrossEntropyLoss", versions=(12, 13), names="ignore_index log_prob reduction weights",
+        size=sizes.loss,
+        gradient=Gradient({0: Uses(ALL, REST)})),
+    KnownOperator("TopK", versions=(1, 10, 11, 24), names="axis k largest sorted", flags="largest sorted",
+        size=sizes.top_k,
+        gradient=Gradient({0: Uses((), (1,))})),
+    KnownOperator("Unique", versions=(11, 28), flags="sorted", size=sizes.unique),
+)  # fmt: skip

@@ -1,0 +1,159 @@
+"""If, Loop and Scan: what they give their bodies, and what they make of what these hand out. spec: V3.7
+
+A body that may run again is worked out once, with the shapes of its first iteration; that it hands on each state as it
+was given is checked, and the rest follows by induction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from proofs.readers.operators.sizes.call import (
+    Call,
+    Misfit,
+    NotKnown,
+    TensorSize,
+    Value,
+    axis_of,
+    same,
+    whole,
+)
+from tmmu.core.dims.expressions import Dim
+from tmmu.core.dims.operations import larger, smaller
+
+if TYPE_CHECKING:  # see `call`
+    from onnx import ValueInfoProto
+
+Handed = Sequence[Sequence[TensorSize]]
+"""The sizes of the outputs of each body that may run."""
+
+
+class BodySizes(NamedTuple):
+    """The rules for the sizes of one operator with bodies.
+
+    `formals` gives those of a body's formal inputs, from the node and the inputs that the body lists. `results` gives
+    those of the node's results from the sizes of what each body hands out and, of a Loop, from its condition before the
+    first iteration and after each, where these are known.
+    """
+
+    formals: Callable[[Call, Sequence[ValueInfoProto]], list[TensorSize]]
+    results: Callable[[Call, Handed, Value | None, Value | None], list[TensorSize]]
+
+
+def _no_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize]:
+    """Return the formal inputs of a branch of an If: it has none."""
+    return []
+
+
+def _loop_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize]:
+    """Return the sizes that a Loop gives its body: a count, a condition and the states."""
+    # The text has scalars; a body that states a list of one is given that.
+    one, running = (_one(value) for value in inputs[:2])
+    return [TensorSize(one, "int64"), TensorSize(running, "bool"), *_states(call)]
+
+
+def _scan_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize]:
+    """Return the sizes that a Scan gives its body: the states, and of what it scans one slice each."""
+    states, scanned, _ = _scan(call)
+    axes = call.attribute("scan_input_axes", [0] * len(scanned))
+    found = []
+    for size, axis in zip(scanned, axes, strict=True):
+        axis = axis_of(axis, len(size.shape))
+        found.append(TensorSize((*size.shape[:axis], *size.shape[axis + 1 :]), size.dtype))
+    return [*states, *found]
+
+
+def _one(value: ValueInfoProto) -> tuple[int, ...]:
+    dims = value.type.tensor_type.shape.dim
+    return (1,) if len(dims) == 1 and dims[0].dim_value == 1 else ()
+
+
+def _states(call: Call) -> list[TensorSize]:
+    found = [size for size in call.operands[2:] if size is not None]
+    if len(found) < len(call.operands) - 2:
+        raise Misfit("a state is absent")
+    return found
+
+
+def _scan(call: Call) -> tuple[list[TensorSize], list[TensorSize], Dim]:
+    """The states of a Scan, what it scans, and how often it runs."""
+    count = call.attribute("num_scan_inputs", 0)
+    if not 1 <= count <= len(call.operands) or None in call.operands:
+        raise Misfit(f"{count} of {len(call.operands)} operands are scanned")
+    states, scanned = call.present()[:-count], call.present()[-count:]
+    axes = call.attribute("scan_input_axes", [0] * count)
+    if len(axes) != count:
+        raise Misfit(f"{len(axes)} axes for {count} scanned operands")
+    length: Dim | None = None
+    for size, axis in zip(scanned, axes, strict=True):
+        found = size.shape[axis_of(axis, len(size.shape))]
+        length = found if length is None else same(length, found, "lengths of what is scanned")
+    assert length is not None  # one operand at least is scanned
+    return states, scanned, length
+
+
+def _loop_results(call: Call, handed: Handed, begins: Value | None, goes_on: Value | None) -> list[TensorSize]:
+    """Return the states of a Loop after its last iteration, and its stacked results."""
+    states = _states(call)
+    if not handed[0] or handed[0][0].dtype != "bool":
+        raise Misfit("the body hands out no condition")
+    kept, stacked = _handed_on(states, handed[0][1:])
+    return [*kept, *(TensorSize((_trips(call, begins, goes_on), *size.shape), size.dtype) for size in stacked)]
+
+
+def _scan_results(call: Call, handed: Handed, begins: Value | None, goes_on: Value | None) -> list[TensorSize]:
+    """Return the states of a Scan after its last iteration, and its stacked results."""
+    states, _, length = _scan(call)
+    kept, stacked = _handed_on(states, handed[0])
+    axes = call.attribute("scan_output_axes", [0] * len(stacked))
+    if len(axes) != len(stacked):
+        raise Misfit(f"{len(axes)} axes for {len(stacked)} results")
+    for size, axis in zip(stacked, axes, strict=True):
+        axis = axis_of(axis, len(size.shape) + 1)
+        kept.append(TensorSize((*size.shape[:axis], length, *size.shape[axis:]), size.dtype))
+    return kept
+
+
+def _branch_results(call: Call, handed: Handed, begins: Value | None, goes_on: Value | None) -> list[TensorSize]:
+    """Return the results of an If, of which every branch must give the same sizes."""
+    found: list[TensorSize] = []
+    for sizes in zip(*handed, strict=True):
+        if len({size.dtype for size in sizes}) > 1:
+            raise Misfit("the branches give one result different types")
+        if len(set(sizes)) > 1:
+            raise NotKnown("the branches give one result different shapes")
+        found.append(sizes[0])
+    return found
+
+
+def _handed_on(states: Sequence[TensorSize], handed: Sequence[TensorSize]) -> tuple[list[TensorSize], list[TensorSize]]:
+    """The states, each handed on as it was given, and what is stacked."""
+    if len(handed) < len(states):
+        raise Misfit(f"{len(handed)} results of the body for {len(states)} states")
+    for k, (given, found) in enumerate(zip(states, handed, strict=False)):
+        if given != found:
+            raise Misfit(f"state {k} changes from {given} to {found} in one iteration")
+    return list(states), list(handed[len(states) :])
+
+
+def _trips(call: Call, begins: Value | None, goes_on: Value | None) -> Dim:
+    """How often a Loop runs: to its limit, or less where its condition ends it before or after the first iteration."""
+    most = larger(0, call.number(0)) if call.has(0) else None
+    if most is None or (call.has(1) and (begins is None or goes_on is None)):
+        raise NotKnown("how often it runs is not known")
+    if not call.has(1) or (truth(begins) and truth(goes_on)):
+        return most
+    return smaller(most, int(truth(begins)))
+
+
+def truth(value: Value | None) -> bool:
+    """The truth of a condition, which is one boolean."""
+    if value is None or value.dtype != "bool" or value.cells.size != 1:
+        raise NotKnown("a condition is not known")
+    return bool(whole(int(value.cells.reshape(-1)[0])))
+
+
+OF_IF = BodySizes(_no_formals, _branch_results)
+OF_LOOP = BodySizes(_loop_formals, _loop_results)
+OF_SCAN = BodySizes(_scan_formals, _scan_results)

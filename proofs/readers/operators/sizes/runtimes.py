@@ -1,0 +1,116 @@
+"""Operators of onnxruntime (`com.microsoft`), from their documentation; a result that it leaves open has no rule."""
+
+from __future__ import annotations
+
+from proofs.readers.operators.sizes.call import (
+    Call,
+    Misfit,
+    NotKnown,
+    Shape,
+    TensorSize,
+    broadcast,
+    equal_part,
+    shown,
+)
+from proofs.readers.operators.sizes.products import matmul_shape
+
+
+def _alone(call: Call, found: TensorSize, at_most: int = 1) -> list[TensorSize]:
+    """The first result, where no other is asked for."""
+    if call.results > at_most and any(call.node.output[at_most:]):
+        raise NotKnown("its further results have no rule")
+    return [found]
+
+
+def like(call: Call) -> list[TensorSize]:
+    """Gelu and its kin: like the operand."""
+    return [call.size(0)]
+
+
+def norm(call: Call) -> list[TensorSize]:
+    """SimplifiedLayerNormalization: like the operand; what training keeps has no rule."""
+    return _alone(call, call.size(0))
+
+
+def skip_norm(call: Call) -> list[TensorSize]:
+    """SkipLayerNormalization: like the operand, as is the sum, which is the fourth result."""
+    if any(call.node.output[1:3]):
+        raise NotKnown("mean and deviation have no rule")
+    return [call.size(0)] * call.results
+
+
+def fused(call: Call) -> list[TensorSize]:
+    """FusedMatMul: a product of matrices, either turned."""
+    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
+        raise NotKnown("the dimensions of batches are turned")
+    a, b = call.shape(0), call.shape(1)
+    a = (*a[:-2], a[-1], a[-2]) if call.attribute("transA", 0) and len(a) > 1 else a
+    b = (*b[:-2], b[-1], b[-2]) if call.attribute("transB", 0) and len(b) > 1 else b
+    return [TensorSize(_product(a, b), call.dtype(0))]
+
+
+def quantized(call: Call) -> list[TensorSize]:
+    """DynamicQuantizeMatMul, MatMulIntegerToFloat: a product of matrices, as floats."""
+    return [TensorSize(_product(call.shape(0), call.shape(1)), "float32")]
+
+
+def _product(a: Shape, b: Shape) -> Shape:
+    if len(a) < 2 or len(b) < 2:
+        raise Misfit(f"{shown(a)} and {shown(b)} are no matrices")
+    return matmul_shape(a, b)
+
+
+def packed(call: Call) -> list[TensorSize]:
+    """MatMulNBits: the last dimension becomes N."""
+    count = call.attribute("N")
+    if type(count) is not int or count < 1 or not call.shape(0):
+        raise Misfit("it has no N")
+    return [TensorSize((*call.shape(0)[:-1], count), call.dtype(0))]
+
+
+def both(call: Call) -> list[TensorSize]:
+    """QLinearAdd, QLinearMul: operands 0 and 3 broadcast."""
+    return [TensorSize(broadcast(call.shape(0), call.shape(3)), call.dtype(0))]
+
+
+def attention(call: Call) -> list[TensorSize]:
+    """Attention: as wide as the values, which are a third of the weights where nothing else is stated."""
+    batch, length, _ = call.shape(0, 3)
+    sizes = call.attribute("qkv_hidden_sizes", [])
+    width = sizes[2] if len(sizes) == 3 else equal_part(call.shape(1, 2)[1], 3)
+    return _alone(call, TensorSize((batch, length, width), call.dtype(0)))
+
+
+def many_heads(call: Call) -> list[TensorSize]:
+    """MultiHeadAttention: as long as the queries, as wide as the values."""
+    if len(call.shape(0)) != 3 or not call.has(2) or len(call.shape(2)) != 3:
+        raise NotKnown("its operands are packed")
+    batch, length, _ = call.shape(0)
+    return _alone(call, TensorSize((batch, length, call.shape(2)[2]), call.dtype(0)))
+
+
+def embedded(call: Call) -> list[TensorSize]:
+    """EmbedLayerNormalization: a row of the table of words for each token; a number for each text; the sum."""
+    batch, length = call.shape(0, 2)
+    own = TensorSize((batch, length, call.shape(2, 2)[1]), call.dtype(2))
+    return [own, TensorSize((batch,), "int32"), own]
+
+
+def lstm(call: Call) -> list[TensorSize]:
+    """DynamicQuantizeLSTM: as LSTM, of one layout."""
+    steps, batch, _ = call.shape(0, 3)
+    width, ways = call.attribute("hidden_size"), 1 + (call.attribute("direction", "forward") == "bidirectional")
+    if type(width) is not int or width < 1:
+        raise Misfit("it has no hidden_size")
+    last = TensorSize((ways, batch, width), call.dtype(0))
+    return [TensorSize((steps, ways, batch, width), call.dtype(0)), last, last]
+
+
+def quantize(call: Call) -> list[TensorSize]:
+    """QuantizeLinear: of the zero point's type."""
+    return [TensorSize(call.shape(0), call.dtype(2) if call.has(2) else "uint8")]
+
+
+def dequantize(call: Call) -> list[TensorSize]:
+    """DequantizeLinear: of the scale's type."""
+    return [TensorSize(call.shape(0), call.dtype(1))]

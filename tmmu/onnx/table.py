@@ -1,0 +1,214 @@
+"""What reading an ONNX file takes for granted of operators: one row for each, which both planner and verifier rest on.
+
+Nothing here permits bytes to be shared: a row says which operators are computed while shapes are worked out, and how
+dimensions follow where ONNX's own inference does not give them. The list of those that are computed is closed. They are
+those of which exporters make shapes: they pick, join and rearrange numbers, and calculate with them. Each gives one
+result for the same operands on every machine; floating-point sums and powers, which do not, are left out. Never a
+random operator, a Loop or a Scan, and nothing whose size is not known beforehand. spec: T10.1, T10.3, T10.4, T10.15
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from types import MappingProxyType
+
+from tmmu.onnx import rules, runtimes, symbolic
+from tmmu.onnx.rules import Rule
+from tmmu.onnx.runtimes import SizeRule
+from tmmu.onnx.symbolic import SymbolicRule
+
+ALL = range(sys.maxsize)
+"""Every operand."""
+
+ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
+
+
+@dataclass(frozen=True)
+class ReadOperator:
+    """One operator, in whatever version a model imports.
+
+    Attributes
+    ----------
+    op, domain
+        Its name, and its domain, which is empty for ai.onnx.
+    folded, integers_only
+        It may be computed while shapes are worked out; of integers only.
+    by_shape
+        It needs no more of its operand than the shape.
+    counting
+        The shape of its result depends on the operand's values; it has at most rank times elements.
+    moves
+        It moves numbers without looking at them: the operands whose numbers it moves.
+    symbolic
+        Its result on numbers that are expressions over the dimensions of the envelope.
+    same_elements
+        It keeps every element, which inference does not check for all of these.
+    spelt_out
+        Inference takes an absent attribute for another value than the operator's definition does.
+    shapes
+        The dimensions of its results if some of its operands' are expressions, and ONNX's inference does not carry
+        named dimensions through it.
+    sizes
+        The sizes of results of which ONNX's inference gives none; its text has been the same in all versions.
+    bodies
+        The attributes that hold the bodies of an operator whose bodies are understood.
+    by_data
+        Its rule asks for no value, though the shape of what it gives depends on one.
+    """
+
+    op: str
+    domain: str = ""
+    _: KW_ONLY
+    folded: bool = False
+    integers_only: bool = False
+    by_shape: bool = False
+    counting: bool = False
+    moves: range | tuple[int, ...] | None = None
+    symbolic: SymbolicRule | None = None
+    same_elements: bool = False
+    spelt_out: bool = False
+    shapes: Rule | None = None
+    sizes: SizeRule | None = None
+    bodies: tuple[str, ...] = ()
+    by_data: bool = False
+
+
+def by_operator(rows: Iterable[ReadOperator]) -> Mapping[tuple[str, str], ReadOperator]:
+    """Return the rows by domain and operator. Raises ValueError for an operator with two rows."""
+    found: dict[tuple[str, str], ReadOperator] = {}
+    for row in rows:
+        if (row.domain, row.op) in found:
+            raise ValueError(f"{row.op} of {row.domain or 'ai.onnx'} has two rows")
+        found[row.domain, row.op] = row
+    return MappingProxyType(found)
+
+
+OPERATORS = by_operator((
+    ReadOperator("Abs", folded=True, symbolic=symbolic.take_absolute),
+    ReadOperator("Add", folded=True, symbolic=symbolic.add, shapes=rules.together),
+    ReadOperator("And", folded=True, shapes=rules.together),
+    ReadOperator("AveragePool", shapes=rules.pool),
+    ReadOperator("BitShift", folded=True, shapes=rules.together),
+    ReadOperator("BitwiseAnd", folded=True, shapes=rules.together),
+    ReadOperator("BitwiseNot", folded=True),
+    ReadOperator("BitwiseOr", folded=True, shapes=rules.together),
+    ReadOperator("BitwiseXor", folded=True, shapes=rules.together),
+    ReadOperator("Cast", folded=True, symbolic=symbolic.cast),
+    ReadOperator("CastLike", folded=True),
+    ReadOperator("Ceil", folded=True),
+    ReadOperator("Clip", folded=True),
+    ReadOperator("Compress", by_data=True),
+    ReadOperator("Concat", folded=True, moves=ALL, shapes=rules.concat),
+    ReadOperator("Constant", folded=True),
+    ReadOperator("ConstantOfShape", folded=True, shapes=rules.filled),
+    ReadOperator("Conv", shapes=rules.conv),
+    ReadOperator("ConvInteger", shapes=rules.conv),
+    ReadOperator("ConvTranspose", shapes=rules.conv_transpose),
+    ReadOperator("CumSum", folded=True, integers_only=True),
+    ReadOperator("DepthToSpace", shapes=rules.depth_to_space),
+    ReadOperator("Div", folded=True, symbolic=symbolic.divide, shapes=rules.together),
+    ReadOperator("Equal", folded=True, symbolic=symbolic.compare_equal, shapes=rules.together),
+    ReadOperator("Expand", folded=True, moves=(0,), shapes=rules.expand),
+    ReadOperator("Flatten", folded=True, moves=(0,), same_elements=True, shapes=rules.flatten),
+    ReadOperator("Floor", folded=True),
+    ReadOperator("Gather", folded=True, moves=(0,)),
+    ReadOperator("GatherElements", folded=True, moves=(0,)),
+    ReadOperator("GatherND", folded=True, moves=(0,)),
+    ReadOperator("Greater", folded=True, symbolic=symbolic.compare_greater, shapes=rules.together),
+    ReadOperator("GreaterOrEqual", folded=True, symbolic=symbolic.compare_greater_or_equal, shapes=rules.together),
+    ReadOperator("Identity", folded=True, moves=(0,), same_elements=True),
+    ReadOperator("If", bodies=("else_branch", "then_branch")),
+    ReadOperator("ImageDecoder", by_data=True),
+    ReadOperator("Less", folded=True, symbolic=symbolic.compare_less, shapes=rules.together),
+    ReadOperator("LessOrEqual", folded=True, symbolic=symbolic.compare_less_or_equal, shapes=rules.together),
+    ReadOperator("Loop", bodies=("body",)),
+    ReadOperator("LpPool", shapes=rules.pool),
+    ReadOperator("MatMul", shapes=rules.matmul),
+    ReadOperator("MatMulInteger", shapes=rules.matmul),
+    ReadOperator("Max", folded=True, symbolic=symbolic.find_larger, shapes=rules.together),
+    ReadOperator("MaxPool", shapes=rules.pool),
+    ReadOperator("Mean", shapes=rules.together),
+    ReadOperator("Min", folded=True, symbolic=symbolic.find_smaller, shapes=rules.together),
+    ReadOperator("Mod", folded=True, symbolic=symbolic.take_remainder, shapes=rules.together),
+    ReadOperator("Mul", folded=True, symbolic=symbolic.multiply, shapes=rules.together),
+    ReadOperator("Neg", folded=True, symbolic=symbolic.negate),
+    ReadOperator("NonMaxSuppression", by_data=True),
+    ReadOperator("NonZero", folded=True, counting=True),
+    ReadOperator("Not", folded=True),
+    ReadOperator("OneHot", folded=True, shapes=rules.one_hot),
+    ReadOperator("Or", folded=True, shapes=rules.together),
+    ReadOperator("Pad", shapes=rules.pad),
+    ReadOperator("Pow", folded=True, integers_only=True, shapes=rules.together),
+    ReadOperator("Range", folded=True, shapes=rules.count_range),
+    ReadOperator("ReduceMax", folded=True, symbolic=symbolic.reduce_to_largest),
+    ReadOperator("ReduceMin", folded=True, symbolic=symbolic.reduce_to_smallest),
+    ReadOperator("ReduceProd", folded=True, integers_only=True, symbolic=symbolic.reduce_to_product),
+    ReadOperator("ReduceSum", folded=True, integers_only=True, symbolic=symbolic.reduce_to_sum),
+    ReadOperator("Reshape", folded=True, moves=(0,), same_elements=True, shapes=rules.reshape),
+    ReadOperator("Resize", shapes=rules.resize),
+    ReadOperator("Round", folded=True),
+    ReadOperator("STFT", spelt_out=True),
+    ReadOperator("Scan", bodies=("body",)),
+    ReadOperator("ScatterElements", folded=True, moves=(0, 2)),
+    ReadOperator("ScatterND", folded=True, moves=(0, 2)),
+    ReadOperator("Shape", folded=True, by_shape=True),
+    ReadOperator("Sign", folded=True),
+    ReadOperator("Size", folded=True, by_shape=True),
+    ReadOperator("Slice", folded=True, moves=(0,), shapes=rules.cut),
+    ReadOperator("SpaceToDepth", shapes=rules.space_to_depth),
+    ReadOperator("Split", folded=True, moves=(0,), shapes=rules.split),
+    ReadOperator("Sqrt", folded=True),
+    ReadOperator("Squeeze", folded=True, moves=(0,), same_elements=True, shapes=rules.squeeze),
+    ReadOperator("Sub", folded=True, symbolic=symbolic.subtract, shapes=rules.together),
+    ReadOperator("Sum", folded=True, symbolic=symbolic.add, shapes=rules.together),
+    ReadOperator("Tile", folded=True, moves=(0,), shapes=rules.tile),
+    ReadOperator("TopK", shapes=rules.top_k),
+    ReadOperator("Transpose", folded=True, moves=(0,)),
+    ReadOperator("Trilu", folded=True),
+    ReadOperator("Unique", by_data=True),
+    ReadOperator("Unsqueeze", folded=True, moves=(0,), same_elements=True),
+    ReadOperator("Upsample", shapes=rules.resize),
+    ReadOperator("Where", folded=True, moves=(1, 2), shapes=rules.together),
+    ReadOperator("Xor", folded=True, shapes=rules.together),
+    ReadOperator("SimplifiedLayerNormalization", sizes=runtimes.like),
+    ReadOperator("ArrayFeatureExtractor", ML, sizes=runtimes.extracted),
+    ReadOperator("Binarizer", ML, sizes=runtimes.like),
+    ReadOperator("FeatureVectorizer", ML, sizes=runtimes.vectorized),
+    ReadOperator("Imputer", ML, sizes=runtimes.like),
+    ReadOperator("LinearRegressor", ML, sizes=runtimes.targets),
+    ReadOperator("Normalizer", ML, sizes=runtimes.floats),
+    ReadOperator("Scaler", ML, sizes=runtimes.floats),
+    ReadOperator("TreeEnsemble", ML, sizes=runtimes.targets),
+    ReadOperator("TreeEnsembleClassifier", ML, sizes=runtimes.classes),
+    ReadOperator("TreeEnsembleRegressor", ML, sizes=runtimes.targets),
+    ReadOperator("Attention", MICROSOFT, sizes=runtimes.attention),
+    ReadOperator("BiasGelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("DequantizeLinear", MICROSOFT, sizes=runtimes.dequantized),
+    ReadOperator("DynamicQuantizeLSTM", MICROSOFT, sizes=runtimes.recurrent),
+    ReadOperator("DynamicQuantizeMatMul", MICROSOFT, sizes=runtimes.quantized_product),
+    ReadOperator("EmbedLayerNormalization", MICROSOFT, sizes=runtimes.embedded),
+    ReadOperator("FastGelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("FusedMatMul", MICROSOFT, sizes=runtimes.fused_product),
+    ReadOperator("Gelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("MatMulIntegerToFloat", MICROSOFT, sizes=runtimes.quantized_product),
+    ReadOperator("MatMulNBits", MICROSOFT, sizes=runtimes.packed_product),
+    ReadOperator("MultiHeadAttention", MICROSOFT, sizes=runtimes.attention_of_many),
+    ReadOperator("QLinearAdd", MICROSOFT, sizes=runtimes.both),
+    ReadOperator("QLinearLeakyRelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("QLinearMul", MICROSOFT, sizes=runtimes.both),
+    ReadOperator("QLinearSigmoid", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("QuantizeLinear", MICROSOFT, sizes=runtimes.quantized),
+    ReadOperator("QuickGelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("SkipLayerNormalization", MICROSOFT, sizes=runtimes.normalized),
+    ReadOperator("SkipSimplifiedLayerNormalization", MICROSOFT, sizes=runtimes.normalized),
+))  # fmt: skip
+"""Every row by domain and operator."""
+
+_UNKNOWN = ReadOperator("")
+
+
+def row_of(domain: str, op: str) -> ReadOperator:
+    """Return the row of an operator of a domain as `domain_of` gives it; for one without, a row that says nothing."""
+    return OPERATORS.get((domain, op), _UNKNOWN)

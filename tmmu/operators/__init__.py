@@ -1,0 +1,58 @@
+"""What the planner's side knows of operators: which results share bytes with an operand, gradients, bodies, division.
+
+There is one row for each operator, in a file for each family; `row` says what a row holds. What has no row shares
+nothing, has a gradient that reads everything, is not divided, and may run its bodies more than once. The verifier and
+the simulator have tables of their own, and none is made of another. spec: T3.2, T3.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tmmu.operators.row import PlannedOperator
+from tmmu.operators.table import OPERATORS
+
+__all__ = ["ONNX", "OPERATORS", "PlannedOperator", "draws", "iterates", "row_of", "takeable"]
+
+ONNX = ("", "ai.onnx")
+"""The names of the domain of ONNX's own operators."""
+
+_RANDOM = ("bernoulli", "dropout", "exponential", "multinomial", "poisson", "rand", "uniform")
+"""Parts of the names of operators that give another value each time."""
+
+_UNKNOWN = PlannedOperator("")
+
+
+def row_of(domain: str, op: str) -> PlannedOperator:
+    """Return the row of an operator; for one that has none, a row without any permission.
+
+    >>> row_of("", "Add").takes, row_of("com.example", "Add").takes
+    ((0, 1), ())
+    """
+    return OPERATORS.get(("" if domain in ONNX else domain, op), _UNKNOWN)
+
+
+def iterates(domain: str, op: str) -> bool:
+    """Whether an operator may run its bodies more than once: every operator but those that branch. spec: T8.13"""
+    return not row_of(domain, op).branches
+
+
+def takeable(op: str, operands: Sequence[str]) -> list[str]:
+    """The operands, by name, whose bytes result 0 of an operator of ai.onnx may take. spec: T3.2, T3.10
+
+    >>> takeable("Add", ["a", "a"]), takeable("Sum", ["a", "b", "b"]), takeable("Sum", ["a", "b", "a"])
+    (['a', 'a'], ['a'], [])
+    """
+    row = row_of("", op)
+    if row.one_by_one and operands.count(operands[0]) > 1:
+        return []
+    return [operands[k] for k in row.takes if k < len(operands) and operands[k]]
+
+
+def draws(op: str) -> bool:
+    """Whether an operator of any domain draws random numbers, as its name says.
+
+    >>> draws("RandomNormalLike"), draws("Add")
+    (True, False)
+    """
+    return any(part in op.lower() for part in _RANDOM)

@@ -1,0 +1,26 @@
+"""The planner's table of operators: the rows of all families, each in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tmmu.operators import (
+    aten,
+    control_flow,
+    elementwise,
+    generators,
+    images,
+    jax,
+    movement,
+    normalization,
+    products,
+    reductions,
+    windows,
+)
+from tmmu.operators.row import PlannedOperator, collect
+
+FAMILIES = (
+    elementwise, movement, reductions, products, windows, normalization, generators, images, control_flow, jax, aten,
+)  # fmt: skip
+
+OPERATORS: Mapping[tuple[str, str], PlannedOperator] = collect(family.ROWS for family in FAMILIES)
