@@ -19,7 +19,7 @@ def memory(_context: object, parameter: click.Parameter | None, text: str | None
         return None
     size = read_size(text)
     if size is None:
-        raise click.BadParameter(f"{text!r} is not a number of bytes; write it as in 24GiB", param=parameter)
+        raise click.BadParameter(f"expected a number of bytes such as 24GiB, got {text!r}", param=parameter)
     return size
 
 
