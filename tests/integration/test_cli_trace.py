@@ -107,5 +107,5 @@ def test_a_framework_that_is_not_there_is_named_with_the_command_that_installs_i
 ) -> None:
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "path", [str(framework)])
-    assert run(["trace", name, "steps:step"]) == 4
+    assert run(["trace", name, "steps:step"]) == 2
     assert f"tracing needs the package {name}; pip install" in capsys.readouterr().err

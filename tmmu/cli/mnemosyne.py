@@ -16,6 +16,7 @@ from tmmu.cli import mnemosyne_figures
 from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import require_package
 from tmmu.core.flags import examples, existing, gathered
 from tmmu.core.output import counted, json_text, print_lines, print_text
 
@@ -111,6 +112,8 @@ def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | N
     from tmmu.mnemosyne.npy_files import npy_vectors
     from tmmu.mnemosyne.regions import RegionStore
 
+    if options.compress:
+        require_package("zstandard", "--zstd", "mnemosyne")
     store = given.opened(vectors, ids)
     with RegionStore(events=store.events) as regions, npy_vectors(vectors, regions) as source:
         found = store.put(

@@ -53,6 +53,10 @@ def check(folder: Path, measure: bool, plot: Path | None, style: str) -> int:
     if plot is not None and not measure:
         raise click.UsageError("--plot draws what --measure has measured")
     found = None
+    if plot is not None:
+        from tmmu.mnemosyne.plots import check_picture
+
+        check_picture(plot)
     if measure:
         with progress(str(folder)) as doing:
             doing("measuring")

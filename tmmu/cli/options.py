@@ -128,10 +128,14 @@ arenas = click.option("--arenas", type=existing, callback=_arenas, help="An aren
 
 
 def _address_token(_context: object, _parameter: object, path: str | None) -> bytes | None:
-    """The address token in a file, as it is."""
+    """The address token in a file, as it is. MISSING_PACKAGE where it cannot be hashed."""
     from tmmu.core.canonical import read_bounded
+    from tmmu.core.extras import require_package
 
-    return None if path is None else read_bounded(path, TOKEN_LIMIT, "INVALID_BINDING")
+    if path is None:
+        return None
+    require_package("blake3", "the layout hashed", "hashed")
+    return read_bounded(path, TOKEN_LIMIT, "INVALID_BINDING")
 
 
 address_token = click.option(

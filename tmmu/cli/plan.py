@@ -19,6 +19,7 @@ from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
+from tmmu.core.extras import require_package
 from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples, gathered
 from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_text, size
 from tmmu.core.process import WORST_FIRST, explain
@@ -152,6 +153,8 @@ def plan(
     from tmmu.cli import rank_files, ranks
 
     sharding, options = request.sharding, request.options
+    if request.jobs is not None:
+        require_package("loky", "--jobs", "fleet")
     models = list(dict.fromkeys(chain.from_iterable(given)))
     several = len(models) > 1
     if several and (output == STANDARD or events is not None):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tmmu.cli import ranks
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.core.progress import Doing
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _given: tuple[PlanningTask, list[RankPlans], str] | None = None
 
 def checked(task: PlanningTask, plans: Iterable[object], target: str, jobs: int, doing: Doing) -> list[str]:
     """Check and write the plans of a task, stage by stage; the paths. Raises TmmuError, also where a process dies."""
-    with needed("loky", "--jobs", "INVALID_SETTING", "fleet"):
+    with require_import("loky", "--jobs", "fleet"):
         from loky import ProcessPoolExecutor
         from loky.process_executor import BrokenProcessPool
     stages = [each for each in plans if isinstance(each, ranks.RankPlans)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tmmu.cli import options
+from tmmu.core.extras import require_package
 from tmmu.core.flags import examples, model_file, plan_file
 from tmmu.core.output import STANDARD, one_line, print_lines
 from tmmu.core.vocabulary import Bindings
@@ -17,6 +18,9 @@ KINDS = {
     "json": ".json", "csv": ".csv", "c": ".h",
 }  # fmt: skip
 """What can be written, each with the suffix by which it is known."""
+
+DRAWN_BY = {"html": "bokeh", **dict.fromkeys(("png", "svg", "pdf"), "matplotlib")}
+"""The package that draws a kind; the others need none."""
 
 
 @click.command(
@@ -55,6 +59,8 @@ def report(
     kind = kind or _of_suffix(target)
     if compare is not None and kind != "html":
         raise click.UsageError("--compare goes with a page (.html)")
+    if kind in DRAWN_BY:
+        require_package(DRAWN_BY[kind], "a map as a page" if kind == "html" else "a map as an image", "report")
     stated, lines = plan_formats.load_any(plan), list[str]()
     maps, title = arena_maps(stated.plan), os.path.basename(plan)
     if kind == "html":

@@ -16,6 +16,7 @@ from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import require_package
 from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, bound, examples, gathered, plan_file, successive
 from tmmu.core.kind import IR, is_plan, kind_of
 from tmmu.core.output import json_text, print_lines, print_text
@@ -91,6 +92,8 @@ def run(
     from tmmu.cli import run_report
     from tmmu.cli.run_loop import BatchLoop
 
+    if computing.kernels == "onnxruntime":
+        require_package("onnxruntime", "--kernels onnxruntime", "judges")
     sizes, bindings = batches.sizes, batches.bindings
     computing = replace(
         computing, kernels=computing.kernels or ("hash" if is_plan(target) else "onnx"),
@@ -136,8 +139,6 @@ def _check_usage(target: str, path: str | None, computing: RunOptions, output: s
         raise click.UsageError(f"--kernels {kernels} needs the model: tmmu run MODEL --plan PLAN")
     if alone and replace(bindings, donated=()) != Bindings():
         raise click.UsageError("bindings are for a model: a plan has its own")
-    if kernels == "onnxruntime":
-        computing.node_kernel()  # if it is missing, nothing is planned first
     if kernels == "hash" and (computing.inputs is not None or output is not None):
         raise click.UsageError("--inputs and -o go with kernels of the model: stand-ins compute nothing of it")
 

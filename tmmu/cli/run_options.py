@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.core.flags import existing, gathered
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class RunOptions:
         return replace(self, batches=self.batches or (BATCHES if self.kernels == "hash" and has_bodies else 1))
 
     def node_kernel(self) -> Callable[..., NodeKernel]:
-        """What computes a node of an ONNX model; INVALID_IR where it is not installed."""
+        """What computes a node of an ONNX model; MISSING_PACKAGE where it is not installed."""
         from tmmu.simulator.onnx_node import NodeKernel
 
         if self.kernels == "onnx":
             return NodeKernel
-        with needed("onnxruntime", "--kernels onnxruntime", extra="judges"):
+        with require_import("onnxruntime", "--kernels onnxruntime", "judges"):
             from tmmu.simulator.onnxruntime_node import SessionKernel
         return partial(SessionKernel, sessions={})
 

@@ -15,6 +15,7 @@ from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import require_package
 from tmmu.core.flags import examples, existing, gathered
 from tmmu.core.output import aligned, counted, json_text, print_lines, print_text
 from tmmu.core.progress import progress
@@ -261,6 +262,9 @@ def _ready(
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
     shared.check_apart(path, follow_log)
+    require_package("gguf", "reading a GGUF file", "foundry")
+    if prompt is not None:
+        require_package("tokenizers", "tokenising a prompt", "foundry")
     with progress(path) as doing:
         doing("planning and proving")
         opened = compiled(path)

@@ -19,7 +19,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import install
+from tmmu.core.extras import require_package
 from tmmu.core.flags import examples
 from tmmu.core.output import STANDARD, counted, print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
@@ -45,11 +45,12 @@ def _command(framework: str, returns: str) -> click.Command:
         target = f"{name}.ir.cbor" if output is None else output
         if not target.endswith(".ir.cbor") and target != STANDARD:
             raise click.BadParameter(f"{target!r} does not end in .ir.cbor", param_hint="-o")
+        require_package(framework, "tracing")
         from tmmu.importers.conversion import convert
         from tmmu.ir import files
 
         try:
-            with _explained(framework, loud), _importing_from_here():
+            with _explained(loud), _importing_from_here():
                 tracer = importlib.import_module(f"tmmu.importers.{framework}")
                 importlib.import_module(framework)
                 traced = tracer.trace(_found(module, name), name.replace("_", "-"))
@@ -114,16 +115,12 @@ def _importing_from_here() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(framework: str, loud: bool) -> Iterator[None]:
+def _explained(loud: bool) -> Iterator[None]:
     """What other people's code raises, as one line."""
     try:
         yield
     except TmmuError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name != framework:
-            raise _failed(error, loud) from error
-        raise TmmuError("INVALID_IR", f"tracing needs the package {framework}", fix=install(framework)) from error
     except Exception as error:
         raise _failed(error, loud) from error
 

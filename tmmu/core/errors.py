@@ -28,6 +28,7 @@ REGISTRY: dict[str, Code] = {
     "INVALID_BINDING": Code(1003, "ERROR", "config", "Binding does not fit the model", ("binding",)),
     "INVALID_SHARDING": Code(1004, "ERROR", "config", "Invalid sharding", ("axis",)),
     "INVALID_SETTING": Code(1005, "ERROR", "config", "Invalid setting", ("setting",)),
+    "MISSING_PACKAGE": Code(1006, "ERROR", "config", "A package is not installed", ("package",)),
     "INVALID_IR": Code(1201, "ERROR", "model", "Invalid model", ("ir_hash", "node_id")),
     "ALIGNMENT_VIOLATION": Code(1301, "FATAL", "tmmu", "Memory alignment violation", ("arena", "logical_slot")),
     "TMMU_ALLOCATION_FAILURE": Code(1302, "FATAL", "tmmu", "TMMU allocation failed", ("arena", "peak_required_bytes")),

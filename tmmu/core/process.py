@@ -22,6 +22,8 @@ WORST_FIRST = (INTERNAL, 1, 2, 4, 3, 0)
 """The exit code of several files with different ones: the first of these that occurred. spec: C1.2, C5.7"""
 REFUSED = 4
 """The exit code if a file cannot be read, planned or written."""
+OF_THE_COMMAND_LINE = ("INVALID_BINDING", "INVALID_SETTING", "INVALID_KEY", "MISSING_PACKAGE")
+"""The failure codes with the exit code 2: they are about options and the environment, not about a model or plan."""
 INTERRUPTED = 130
 """The exit code of a command that the user has interrupted, as in shells."""
 
@@ -77,7 +79,7 @@ def explain(error: BaseException) -> int:
             return 2
         if isinstance(error, TmmuError):
             print_error(f"error: {error}")
-            return 2 if error.code_id in ("INVALID_BINDING", "INVALID_SETTING", "INVALID_KEY") else REFUSED
+            return 2 if error.code_id in OF_THE_COMMAND_LINE else REFUSED
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
             print_error("interrupted")
             return INTERRUPTED

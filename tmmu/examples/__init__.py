@@ -91,8 +91,8 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
         whose path does not end in `.ir.cbor`, for a seed that is out of range, is given to what has no weights or is
         missing for a Llama, and for a type that is none of a Llama's or is given to something else.
     TmmuError
-        INVALID_IR where a stored graph is damaged, or the example needs the package onnx and it is missing, and
-        INVALID_WEIGHTS where it needs gguf; else where the file cannot be written, whole or not at all.
+        INVALID_IR where a stored graph is damaged; MISSING_PACKAGE where the example needs gguf, which is not
+        installed; else where the file cannot be written, whole or not at all.
 
     Notes
     -----

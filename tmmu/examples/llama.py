@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.examples.draws import Grid, check_seed, drawn, grid
 
 TYPES: dict[str, tuple[int, int, int, int]] = {
@@ -94,7 +94,7 @@ def file_pieces(shape: SeededLlama, seed: int, file_type: str = "f32") -> Iterat
     """The file in pieces of at most some 16 MiB, which are made as they are asked for.
 
     Norms are float32 in every file. Raises ValueError for a seed that is out of range or a type that is none of
-    `TYPES`, INVALID_WEIGHTS where a quantised file is asked for and the package gguf is missing.
+    `TYPES`, MISSING_PACKAGE where a quantised file is asked for and the package gguf is not installed.
     spec: FD5.11 to FD5.13
     """
     check_seed(seed)
@@ -137,7 +137,7 @@ def _store(file_type: str) -> Store:
     """Elements as the file has them, little-endian; all types but the quantised hold each exactly."""
     if TYPES[file_type][2] == 1:
         return lambda elements: elements.astype("<f4" if file_type == "f32" else "<f2")
-    with needed("gguf", f"a file of the type {file_type}", "INVALID_WEIGHTS", "foundry"):
+    with require_import("gguf", f"a file of the type {file_type}", "foundry"):
         from gguf import quants
         from gguf.constants import GGMLQuantizationType
     kind = GGMLQuantizationType[file_type.upper()]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.weights import GgufFile
 
@@ -48,8 +48,8 @@ class PromptTokenizer:
     Raises
     ------
     TmmuError
-        INVALID_WEIGHTS where the file has no vocabulary, one of another kind, or a damaged one, or where the package
-        tokenizers is missing.
+        INVALID_WEIGHTS where the file has no vocabulary, one of another kind, or a damaged one; MISSING_PACKAGE where
+        the package tokenizers is not installed.
 
     Notes
     -----
@@ -67,7 +67,7 @@ class PromptTokenizer:
             file.refuse("it is no array of texts", "tokenizer.ggml.tokens", INSTEAD)
         self.pieces: list[str] = pieces
         self._kinds = self._numbers("token_type", NORMAL)
-        with needed("tokenizers", "tokenising a prompt", "INVALID_WEIGHTS", "foundry"):
+        with require_import("tokenizers", "tokenising a prompt", "foundry"):
             import tokenizers
         is_spm = model == "llama"
         pre = "" if is_spm else self._pre()

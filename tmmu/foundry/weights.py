@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 
 WeightType = Literal["F32", "F16", "Q8_0", "Q4_0"]
 Value = bool | int | float | str | list[str] | NDArray[Any]
@@ -148,8 +148,8 @@ def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
     Raises
     ------
     TmmuError
-        INVALID_WEIGHTS for whatever is wrong with the file, with the tensor or key; INVALID_WEIGHTS where the package
-        gguf is missing.
+        INVALID_WEIGHTS for whatever is wrong with the file, with the tensor or key; MISSING_PACKAGE where the package
+        gguf is not installed.
 
     Notes
     -----
@@ -253,7 +253,7 @@ def _positive(file: GgufFile, name: str, default: float | None) -> float:
 def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
     """Map a GGUF file of any architecture, with its metadata and tensors; as `open_llama`. spec: FD5.1 to FD5.3"""
     name = os.fspath(path)
-    with needed("gguf", "reading a GGUF file", "INVALID_WEIGHTS", "foundry"):
+    with require_import("gguf", "reading a GGUF file", "foundry"):
         from gguf.constants import GGMLQuantizationType
     data = _mapped(name)
     reader = _Reader(name, data)

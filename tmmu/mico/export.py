@@ -19,7 +19,7 @@ from typing import Any
 import onnx
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 
 OPSET = 19
 """The version of the ai.onnx operators that is asked for: the first whose DequantizeLinear onnx can evaluate."""
@@ -32,7 +32,7 @@ def is_module(model: object) -> bool:
 
 def run(module: Any, inputs: Sequence[Any]) -> Any:
     """The module's result on `inputs`, without gradients."""
-    with needed("torch", "running an nn.Module"):
+    with require_import("torch", "running an nn.Module"):
         import torch
     with torch.no_grad():
         return module(*inputs)
@@ -43,7 +43,7 @@ def exported(module: Any, inputs: Sequence[Any]) -> onnx.ModelProto:
 
     Raises INVALID_IR with torch's reason where it does not export the module. O(nodes + weights), and a run of it.
     """
-    with needed("torch", "exporting an nn.Module"):
+    with require_import("torch", "exporting an nn.Module"):
         import torch
     names = list(inspect.signature(module.forward).parameters)[: len(inputs)]
     data: Any = io.BytesIO()  # this exporter takes a stream, though its types do not say so

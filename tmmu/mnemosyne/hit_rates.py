@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.mnemosyne.replacement import LAMBDA, SemanticReplacement
 
 NEVER = 1 << 62
@@ -40,7 +40,7 @@ def hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> d
 
     A process that has loaded libCacheSim 0.3.5 can no longer export a module of torch 2.15 to ONNX.
     """
-    with needed("libcachesim", "comparing page replacement", "INVALID_SETTING", "caches"):
+    with require_import("libcachesim", "comparing page replacement", "caches"):
         from libcachesim import ARC, LFU, LRU, Belady, Request
 
     following = [NEVER] * len(trace)

@@ -12,11 +12,13 @@ import os
 import stat
 from typing import Any, NoReturn
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import, require_package
 from tmmu.mnemosyne.failures import InvalidKey
 
 BYTES = 32
 TAG = 16
+SEALING = "a sealed log"
+"""What needs the package that seals."""
 
 
 class _Secret:
@@ -35,11 +37,15 @@ class _Secret:
 
 
 class MasterKey(_Secret):
-    """256 bits from which all other keys are derived. Compares equal only to itself; `is_same` compares the bits."""
+    """256 bits from which all other keys are derived. Compares equal only to itself; `is_same` compares the bits.
+
+    Every way to create or read one first raises MISSING_PACKAGE if the package that seals is not installed.
+    """
 
     __slots__ = ()
 
     def __init__(self, secret: bytes) -> None:
+        require_package("cryptography", SEALING, "mnemosyne")
         if not isinstance(secret, bytes) or len(secret) != BYTES:
             raise InvalidKey("expected 32 bytes", None, "make one with MasterKey.create")
         super().__init__(secret)
@@ -49,6 +55,7 @@ class MasterKey(_Secret):
         """Create a key from the system's random numbers in a new file, readable only by its owner, and sync the
         file.
         """
+        require_package("cryptography", SEALING, "mnemosyne")
         secret, name = os.urandom(BYTES), os.fspath(path)
         try:
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -68,6 +75,7 @@ class MasterKey(_Secret):
 
         Raises `InvalidKey` if users other than the owner have access to it.
         """
+        require_package("cryptography", SEALING, "mnemosyne")
         name = os.fspath(path)
         try:
             descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe or device could block
@@ -105,7 +113,7 @@ class SegmentKey(_Secret):
     __slots__ = ("_cipher",)
 
     def __init__(self, secret: bytes) -> None:
-        with needed("cryptography", "a sealed log", "INVALID_KEY", "mnemosyne"):
+        with require_import("cryptography", SEALING, "mnemosyne"):
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         super().__init__(b"")
         self._cipher: Any = AESGCM(secret)
@@ -125,7 +133,7 @@ class SegmentKey(_Secret):
 
 
 def _derive(secret: bytes, salt: bytes, use: bytes) -> bytes:
-    with needed("cryptography", "a sealed log", "INVALID_KEY", "mnemosyne"):
+    with require_import("cryptography", SEALING, "mnemosyne"):
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     return HKDF(SHA256(), BYTES, salt, use).derive(secret)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import require_package
 from tmmu.mnemosyne import delta
 from tmmu.mnemosyne.address_space import PAGE, TILE
 from tmmu.mnemosyne.keys import MasterKey
@@ -71,8 +72,11 @@ class Measurement:
 def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
     """Measure levels of memory, page faults, reads and vectors. Files are created in `folder` and removed.
 
-    Raises INVALID_SETTING without a C compiler, and if the folder's pages cannot be dropped from memory.
+    Raises MISSING_PACKAGE without the package that seals vectors and INVALID_SETTING without a C compiler, both before
+    anything is written; INVALID_SETTING if the folder's pages cannot be dropped from memory.
     """
+    require_package("cryptography", "measuring sealed vectors", "mnemosyne")
+    find_compiler()
     sizes = sizes or MeasurementSizes()
     with tempfile.TemporaryDirectory(prefix="tmmu-measure-", dir=folder) as name:
         file = Path(name) / "vectors"
@@ -92,18 +96,24 @@ def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
     return Measurement(lines, speed)
 
 
-def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterator[Measured]:
-    """Measure a load from each level of memory: half the size of each cache, and four times the largest for DRAM.
-
-    `caches` are names and bytes, the fastest first. The default is those of /sys, or the document's if /sys lists none.
-    """
-    caches = caches or data_caches() or [(name, size) for name, (size, _) in LEVELS.items() if size]
+def find_compiler() -> str:
+    """Return the path of the C compiler, that of CC if it is set. Raises INVALID_SETTING without one."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise TmmuError(
             "INVALID_SETTING", "measuring levels of memory needs a C compiler, and cc was not found",
             fix="install gcc or clang, or name the compiler in CC", operator="Mnemosyne.tau", setting="CC",
         )  # fmt: skip
+    return compiler
+
+
+def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterator[Measured]:
+    """Measure a load from each level of memory: half the size of each cache, and four times the largest for DRAM.
+
+    `caches` are names and bytes, the fastest first. The default is those of /sys, or the document's if /sys lists none.
+    """
+    caches = caches or data_caches() or [(name, size) for name, (size, _) in LEVELS.items() if size]
+    compiler = find_compiler()
     program = folder / "pointer_chase"
     done = subprocess.run(
         [compiler, "-O2", "-std=c99", "-o", str(program), str(CHASE)], capture_output=True, text=True, check=False

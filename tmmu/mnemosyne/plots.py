@@ -7,15 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import, require_package
 from tmmu.mnemosyne.latency import LEVELS, TARGETS
 from tmmu.mnemosyne.measured import Measured
+
+
+def check_picture(path: Path) -> None:
+    """Raise INVALID_SETTING for a file other than SVG, PNG or PDF, and MISSING_PACKAGE without matplotlib."""
+    if path.suffix not in (".svg", ".png", ".pdf"):
+        raise TmmuError(
+            "INVALID_SETTING", f"cannot write a picture as {path.suffix or 'a file without suffix'}", file=str(path),
+            fix="name a file that ends with .svg, .png or .pdf", setting="plot",
+        )  # fmt: skip
+    require_package("matplotlib", "a picture", "report")
 
 
 def plot_latencies(lines: Sequence[Measured], path: Path) -> None:
     """Plot P50 and P99 of each line as bars over logarithmic nanoseconds, with the document's figures.
 
-    Raises INVALID_SETTING without matplotlib, and for a file other than SVG, PNG or PDF.
+    Raises as `check_picture`.
     """
     figure, axes = _figure(path)
     names = [line.name for line in lines]
@@ -55,13 +65,9 @@ def plot_hit_rates(traces: Mapping[str, Mapping[str, Mapping[int, float]]], path
 
 
 def _figure(path: Path, pictures: int = 1) -> tuple[Any, Any]:
-    """Create a figure and its axes. Raises INVALID_SETTING for a kind of file that is not supported."""
-    if path.suffix not in (".svg", ".png", ".pdf"):
-        raise TmmuError(
-            "INVALID_SETTING", f"cannot write a picture as {path.suffix or 'a file without suffix'}", file=str(path),
-            fix="name a file that ends with .svg, .png or .pdf", setting="plot",
-        )  # fmt: skip
-    with needed("matplotlib", "a picture", "INVALID_SETTING", "report"):
+    """Create a figure and its axes. Raises as `check_picture`."""
+    check_picture(path)
+    with require_import("matplotlib", "a picture", "report"):
         from matplotlib.figure import Figure
     figure = Figure(figsize=(8 if pictures == 1 else 5 * pictures, 4.5), layout="constrained")
     return figure, figure.subplots(1, pictures)

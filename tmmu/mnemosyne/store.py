@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tmmu.core.extras import require_package
 from tmmu.mnemosyne.failures import InvalidLog, InvalidVectors
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.mapped_file import mapped_file
@@ -136,8 +137,11 @@ class VectorStore:
 
         Raises the errors of `SealedLog.open`; `InvalidVectors` if the layout differs from the store's, if a mode does
         not accept the vectors, if the number of ids differs from that of vectors, and for a store that has vectors if
-        `append` is False; TMMU_ALLOCATION_FAILURE if it cannot be written. Then the store is unchanged.
+        `append` is False; MISSING_PACKAGE if the vectors are to be compressed and zstandard is not installed;
+        TMMU_ALLOCATION_FAILURE if it cannot be written. Then the store is unchanged.
         """
+        if options.compress:
+            require_package("zstandard", "--zstd", "mnemosyne")
         blocks = _Blocks(self.path, None)
         with self._open(self.key, blocks) as log:
             there = blocks.found()

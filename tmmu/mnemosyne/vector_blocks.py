@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.mnemosyne import delta
 from tmmu.mnemosyne.failures import InvalidLog, InvalidVectors
 
@@ -197,14 +197,14 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _compress(content: bytes) -> bytes:
-    with needed("zstandard", "--zstd", "INVALID_VECTORS", "mnemosyne"):
+    with require_import("zstandard", "--zstd", "mnemosyne"):
         import zstandard
     return bytes(zstandard.ZstdCompressor(LEVEL).compress(content))
 
 
 def _decompress(content: memoryview, size: int) -> bytes:
     """Decompress `size` bytes. Raises ValueError if it has another size."""
-    with needed("zstandard", "a store that was written with --zstd", "INVALID_LOG", "mnemosyne"):
+    with require_import("zstandard", "a store that was written with --zstd", "mnemosyne"):
         import zstandard
     try:
         if zstandard.frame_content_size(content) != size:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.core.output import size
 from tmmu.report.arena_map import ArenaMap
 
-with needed("matplotlib", "a map as an image", code="INVALID_SETTING", extra="report"):
+with require_import("matplotlib", "a map as an image", "report"):
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.collections import PolyCollection

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 from tmmu.core.output import counted, size
 from tmmu.report.arena_map import ArenaMap
 from tmmu.report.notebook import arena_table
 
-with needed("bokeh", "a map as a page", code="INVALID_SETTING", extra="report"):
+with require_import("bokeh", "a map as a page", "report"):
     from bokeh.embed import file_html
     from bokeh.layouts import column, row
     from bokeh.models import (

@@ -13,6 +13,7 @@ from functools import cached_property
 from operator import index
 from typing import Any
 
+from proofs.proving.solvers.process import SOLVERS, require_solvers
 from proofs.readers.plans import formats as plan_formats
 from proofs.verify import judge as verify_plan
 from proofs.verify import picture
@@ -378,21 +379,24 @@ def verify(
     ------
     TmmuError
         INVALID_PLAN or INVALID_IR if a file is no plan or no model; INVALID_BINDING if what is given here is not what
-        the plan was made with; INVALID_SETTING for an option that is not known.
+        the plan was made with; INVALID_SETTING for an unknown option,
+        MISSING_PACKAGE for a solver that is not installed.
 
     Notes
     -----
     The cost of `verify-plan`: O(n log n) rows for n tensors and accesses, most of it the solver's.
     """
-    found = plan if isinstance(plan, MemoryPlan) else load(plan)
     wanted = (require,) if isinstance(require, str) else tuple(require)
     _check_options(wanted, options)
+    solvers = tuple(SOLVERS) if options.solver == "both" else (options.solver,)
+    require_solvers(solvers, f"solver={options.solver!r}")
+    found = plan if isinstance(plan, MemoryPlan) else load(plan)
     asked = Options(
         bindings=Bindings(donated=tuple(donate), trust_shapes=trust_shapes, stated=dict(shapes or {})),
         require=wanted, mode=mode, fixed=dict(options.fixed),
         arenas=None if options.arenas is None else configuration_file.load(os.fspath(options.arenas)),
         solving=Solving(
-            solvers=("z3", "cvc5") if options.solver == "both" else (options.solver,),
+            solvers=solvers,
             timeout=options.timeout, workers=options.workers,
         ),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tmmu.core import kind
+from tmmu.core.extras import require_package
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings, Model
 from tmmu.planner import Planned, PlanOptions, plan_memory
 from tmmu.planner.modes import chosen, has_backward, prepare
@@ -66,8 +67,11 @@ def task(
     """What there is to plan of a model, which is a file or a valid graph in execution order.
 
     `divided` is whether ranks get parts of it. Raises `TmmuError`: INVALID_IR, INVALID_BINDING, INVALID_IR_SHAPES,
-    MODE_VIOLATION or ARENA_TOO_SMALL. O(n log n) for n nodes and tensors, and what onnx's inference takes.
+    MODE_VIOLATION, ARENA_TOO_SMALL or, before the model is read, MISSING_PACKAGE. O(n log n) for n nodes and tensors,
+    and what onnx's inference takes.
     """
+    if options.layout == "hashed":
+        require_package("blake3", "the layout hashed", "hashed")
     is_ir = isinstance(model, Model) or kind.is_ir(model)
     loaded, resolved = (model, None) if isinstance(model, Model) else load_resolved(model, bindings)
     check_sizes(resolved)

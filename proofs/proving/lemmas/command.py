@@ -14,9 +14,10 @@ from proofs.proving.lemmas.engine import checked, proving
 from proofs.proving.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
 from proofs.proving.solvers import smtinterpol
 from proofs.proving.solvers.option import solver_option, timeout_option
-from proofs.tools import java, maven
+from proofs.tools import maven
 from tmmu.core import flags
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import MissingPackage
 from tmmu.core.flags import Folder, gathered
 from tmmu.core.output import counted, json_text, print_lines, print_text
 from tmmu.core.progress import progress
@@ -125,7 +126,7 @@ def _with_proofs(reports: Iterator[LemmaReport], folder: Path, timeout_s: float)
     """Yield the reports, each with the result for its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
     try:
         tool = smtinterpol.find()
-    except (java.JavaMissing, maven.Unfetchable) as error:
+    except (MissingPackage, maven.Unfetchable) as error:
         raise click.BadParameter(str(error), param_hint="--proofs") from error
     known = families.by_name()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from proofs.proving.solvers.process import SOLVERS
+from proofs.proving.solvers.process import SOLVERS, require_solvers
 
 
 def timeout_option(default: int) -> Callable[[Any], Any]:
@@ -19,10 +19,15 @@ def timeout_option(default: int) -> Callable[[Any], Any]:
 
 
 def solver_option(text: str) -> Callable[[Any], Any]:
-    """Return the option `--solver z3|cvc5|both`, which gives a command the names of the `solvers`. spec: C1.1, V4.10"""
+    """Return the option `--solver z3|cvc5|both`, which gives a command the names of the `solvers`.
+
+    A solver that is not installed is refused as the command line is read. spec: C1.1, V4.10, R5.4
+    """
 
     def named(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
-        return tuple(SOLVERS) if given == "both" else (given,)
+        names = tuple(SOLVERS) if given == "both" else (given,)
+        require_solvers(names, f"--solver {given}")
+        return names
 
     return click.option(
         "--solver", "solvers", type=click.Choice([*SOLVERS, "both"]), callback=named, default="z3", show_default=True,

@@ -19,12 +19,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
 from proofs.proving.smt.unfold import Scope
 from proofs.proving.solvers import END, Answer
 from proofs.proving.solvers.child import RESET, read_frame, write_frame
+from tmmu.core.extras import require_package
 
 CHILD = Path(__file__).with_name("child.py")
 START_S = 60.0
@@ -189,7 +191,17 @@ class CVC5(SolverProcess):
 
 
 SOLVERS: dict[str, type[SolverProcess]] = {"z3": Z3, "cvc5": CVC5}
-"""Every solver by its name."""
+"""Every solver by its name, which is that of its package too."""
+
+EXTRAS = {"cvc5": "second"}
+"""The extras of solvers that are not installed with this package."""
+
+
+def require_solvers(names: Iterable[str], doing: str) -> None:
+    """Raise MISSING_PACKAGE for a solver that is not installed. spec: R5.4"""
+    for name in names:
+        if name in EXTRAS:
+            require_package(name, doing, EXTRAS[name])
 
 
 def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:

@@ -104,5 +104,5 @@ class SMTInterpol(NamedTuple):
 
 
 def find() -> SMTInterpol:
-    """Return the solver, after fetching it if it is not kept. Raises `java.JavaMissing` or `maven.Unfetchable`."""
+    """Return the solver, after fetching it if it is not kept. Raises `MissingPackage` or `maven.Unfetchable`."""
     return SMTInterpol(java.find(), maven.archive(ARTIFACT))

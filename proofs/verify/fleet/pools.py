@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from proofs.verify.fleet.worker import Judged, Task, begin, work
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import needed
+from tmmu.core.extras import require_import
 
 ABSENT_S = 60.0
 """A cluster without a worker is waited for so long."""
@@ -46,10 +46,10 @@ class Pool(Protocol):
 
 
 class Processes:
-    """Processes of this machine. Raises TmmuError where loky is not there."""
+    """Processes of this machine. Raises MISSING_PACKAGE where loky is not installed."""
 
     def __init__(self, size: int) -> None:
-        with needed("loky", "--jobs", "INVALID_SETTING", "fleet"):
+        with require_import("loky", "judging in processes", "fleet"):
             import_module("loky")
         self.size = size
         self._executor: Any = None
@@ -101,11 +101,11 @@ class Processes:
 class Cluster:
     """Workers of the Dask cluster at an address, on machines that see the files under the same names.
 
-    Raises TmmuError where Dask is not there or the cluster cannot be reached.
+    Raises MISSING_PACKAGE where Dask is not installed, INVALID_SETTING where the cluster cannot be reached.
     """
 
     def __init__(self, address: str) -> None:
-        with needed("distributed", "--cluster", "INVALID_SETTING", "cluster"):
+        with require_import("distributed", "--cluster", "cluster"):
             from distributed import Client
         try:
             self._client = Client(address, timeout="10s", set_as_default=False)

@@ -44,9 +44,17 @@ def versions() -> str:
             total.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
     program = installed.program()
     kernel = "" if program is None else installed.of_file(program)
-    used = [f"{name} {metadata.version(name)}" for name in PACKAGES]
+    used = [f"{name} {_version(name)}" for name in PACKAGES]
     total.update("\n".join([installed.digest(), kernel, platform.python_version(), *used]).encode())
     return total.hexdigest()
+
+
+def _version(package: str) -> str:
+    """The version of an installed package; of the second solver, which may be absent, that it is."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def content_of(path: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.extras import install
+from tmmu.core.extras import require_package
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow
@@ -27,8 +27,8 @@ TOKEN_BYTES = 64
 def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     """Place each storage at the address of its slot; arenas that do not reuse bytes in sequence. O(slots log slots).
 
-    Raises INVALID_BINDING without a token of at least 64 bytes or without the package blake3, ALLOCATION_OVERFLOW for a
-    slot that would end beyond 2^64, and ADDRESS_COLLISION for two slots that have a byte in common.
+    Raises INVALID_BINDING without a token of at least 64 bytes, MISSING_PACKAGE without blake3, ALLOCATION_OVERFLOW for
+    a slot that would end beyond 2^64, and ADDRESS_COLLISION for two slots that have a byte in common.
     """
     token = checked(problem.address_token)
     sums = by_slots.prefix_sums(slots, len(problem.arenas))
@@ -57,15 +57,7 @@ def checked(token: bytes | None) -> bytes:
             fix=f"give a file of at least {TOKEN_BYTES} random bytes with --address-token FILE",
             binding="address_token",
         )
-    try:
-        import blake3  # noqa: F401  # its presence is checked before anything is hashed
-    except ImportError as error:
-        raise TmmuError(
-            "INVALID_BINDING",
-            "the layout hashed needs the package blake3",
-            fix=install("hashed"),
-            binding="layout",
-        ) from error
+    require_package("blake3", "the layout hashed", "hashed")
     return token
 
 

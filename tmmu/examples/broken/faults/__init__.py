@@ -41,6 +41,7 @@ NOT_PRINTED = {
     "INVALID_RECORD": "of traces, journals, ledgers and checkpoints",
     "CONTRACT_VIOLATION": "of runs",
     "INVALID_SETTING": "of sessions",
+    "MISSING_PACKAGE": "of commands whose packages are not installed",
     "INVALID_WEIGHTS": "of sessions",
     "USE_AFTER_FREE": "of sessions",
     "OUT_OF_MEMORY": "of sessions",
