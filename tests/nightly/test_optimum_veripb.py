@@ -98,7 +98,7 @@ def test_proofs_that_are_cut_or_changed_or_of_another_formula_are_refused(tmp_pa
         stated, proof = tmp_path / f"{seed}.opb", tmp_path / f"{seed}.pbp"
         stated.write_text("".join(f"{line}\n" for line in lower.opb()))
         proof.write_text(text)
-        assert veripb.check(stated, proof, 60.0).proved
+        assert veripb.check(stated.read_bytes(), proof, 60.0).proved
         kept.append((stated, text))
     wrong_proof = tmp_path / "wrong.pbp"
     for k, (stated, text) in enumerate(kept):
@@ -114,4 +114,4 @@ def test_proofs_that_are_cut_or_changed_or_of_another_formula_are_refused(tmp_pa
             "",
         ):
             wrong_proof.write_text(wrong)
-            assert not veripb.check(stated, wrong_proof, 60.0).proved, (stated, wrong[:80])
+            assert not veripb.check(stated.read_bytes(), wrong_proof, 60.0).proved, (stated, wrong[:80])

@@ -1,6 +1,6 @@
 """A lower placement as a formula: it has a solution just where brute force has one, and what is written is a proof.
 
-spec: V5.6, V5.7, V5.8
+spec: V5.6, V5.7, V5.8, V5.10
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proofs.definition.violations import Discharge, discharged
 from proofs.proving import obligations
 from proofs.proving.obligations import Outcome
 from proofs.proving.optimum import formula as formula_module
-from proofs.proving.optimum import veripb
+from proofs.proving.optimum import statements, veripb
 from proofs.proving.optimum.formula import LiveStorage, LowerPlacement, lower_placement, spans_of
 from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
@@ -216,7 +216,15 @@ test "$1" = --opb && test -f "$2" && test -f "$3" || exit 9
     [
         (f'echo "{veripb.UNSATISFIABLE}"', "proved", "VeriPB 3.0.2 has checked"),
         ('echo "s VERIFIED NO CONCLUSION"', "not proved", "s VERIFIED NO CONCLUSION"),
-        (f'echo "{veripb.UNSATISFIABLE}"; exit 1', "not proved", "does not accept"),
+        (f'echo "{veripb.UNSATISFIABLE}"; exit 1', "not proved", "exit code 1"),
+        (f'echo "{veripb.UNSATISFIABLE}"; echo "Warning: unchecked"', "not proved", "Warning: unchecked"),
+        (f'echo "Warning: first"; echo "{veripb.UNSATISFIABLE}"', "not proved", "Warning: first"),
+        (f'echo "{veripb.UNSATISFIABLE}"; echo "Warning: unchecked" >&2', "not proved", "Warning: unchecked"),
+        (f'echo "{veripb.UNSATISFIABLE} "', "not proved", "s VERIFIED UNSATISFIABLE "),
+        (f'echo " {veripb.UNSATISFIABLE}"', "not proved", " s VERIFIED UNSATISFIABLE"),
+        (f'echo "{veripb.UNSATISFIABLE}"; echo "{veripb.UNSATISFIABLE}"', "not proved", "does not accept"),
+        (f'echo; echo "{veripb.UNSATISFIABLE}"', "not proved", "does not accept"),
+        ("true", "not proved", "no answer"),
         (f'echo "{veripb.UNSATISFIABLE}"; echo "s NOT VERIFIED"', "not proved", "s NOT VERIFIED"),
         ('echo "line 3 is wrong" >&2; exit 1', "not proved", "line 3 is wrong"),
         ("sleep 5", "not proved", "did not end within 0.5 s"),
@@ -258,10 +266,108 @@ def test_a_proof_that_is_there_is_checked_as_it_is(tmp_path: Path, monkeypatch: 
     assert lower is not None
     assert formula.splitlines() == list(lower.opb())
     assert proves(lower, text)
-    stated.write_text("* of another plan\n")
-    proof.write_text("pseudo-Boolean proof version 3.0\n")
-    found = verify(path, options)
-    assert found.claims["buffers"]["footprint_is_optimal"] == "not proved"
-    assert (found.verdict, stated.read_text()) == ("PROVED", formula)
-    assert any(f"remove {proof} to have a proof searched for" in note for note in found.notes)
-    assert proof.read_text() == "pseudo-Boolean proof version 3.0\n"
+    other = text.replace("rup  >= 1 ;", "rup >= 2 ;")
+    for wrong, reason in ((other, "does not accept"), (HEAD, "does not end"), (None, "cannot be read")):
+        stated.write_text("* of another plan\n")
+        proof.unlink()
+        proof.mkdir() if wrong is None else proof.write_text(wrong)
+        found = verify(path, options)
+        assert found.claims["buffers"]["footprint_is_optimal"] == "not proved"
+        assert (found.verdict, stated.read_text()) == ("PROVED", formula)
+        assert any(reason in note and f"remove {proof} to have a proof searched for" in note for note in found.notes)
+        assert proof.is_dir() if wrong is None else proof.read_text() == wrong
+
+
+def test_veripb_is_given_the_very_bytes_that_were_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that is exchanged while it is looked at is not the one that is checked. spec: V5.10"""
+    checker = f'grep -q "^rup >= 1;" "$3" && ! grep -q "^a " "$3" && echo "{veripb.UNSATISFIABLE}"'
+    (tmp_path / "veripb").write_text(CHECKER.format(checker))
+    (tmp_path / "veripb").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    proof, right = tmp_path / "p.pbp", f"{HEAD}rup >= 1;\n{END}"
+    proof.write_text(right)
+    look = statements.find_objection
+
+    def exchange(text: bytes) -> str | None:
+        proof.write_text(f"{HEAD}a >= 1;\n{END}")
+        return look(text)
+
+    monkeypatch.setattr(statements, "find_objection", exchange)
+    assert veripb.check(b"", proof, 5.0) == (True, f"VeriPB 3.0.2 has checked {proof}")
+    assert veripb.check(b"", proof, 5.0).reason.startswith(
+        f"{proof} is no proof that counts: statement 1 is of the rule 'a'"
+    )
+
+
+def test_a_proof_as_it_is_found_has_no_objection() -> None:
+    lower = lower_placement(RAGGED, set(), 27)
+    assert lower is not None
+    assert (text := refute(lower)) is not None
+    assert statements.find_objection(text.encode()) is None
+
+
+HEAD, END = "pseudo-Boolean proof version 3.0\n", "output NONE;\nconclusion UNSAT : -1;\nend pseudo-Boolean proof;\n"
+WITHIN = """red 1 x1 >= 1 : x1 -> 1 : subproof
+  proofgoal #1 % the goal a
+    {}
+  qed #1 : -1;
+  proofgoal 2 rup >= 1; qed;
+qed red;
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", "f 2;", "@one rup 1 x1 >= 1 : 1 2 ~; pol 1 @one +;\n", "% a >= 1;\nrup>=1;", "del id 1 2; deld 3; delc 1;",
+        "core id 1; setlvl 3; wiplvl 3; ia 1 x1 >= 0 : 1; e 1 x1 >= 1; i 1 x1 >= 0; is_deleted 1 x1 >= 1;",
+        WITHIN.format("pol -1 -2 + ;"), "pbc 1 x1 >= 1 : subproof rup >= 1; qed pbc : -1;",
+        "rup\n1 x1\t1 ~a_1 >= 1;", "rup 1 x1 >= 1; % \xff anything",
+    ],
+)  # fmt: skip
+def test_a_proof_of_known_rules_is_for_veripb_to_check(body: str) -> None:
+    for newline in ("\n", "\r\n"):
+        assert statements.find_objection(f"{HEAD}{body}\n{END}".replace("\n", newline).encode("latin-1")) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a >= 1;", "rup 1 x1 >= 1; a >= 1;", "@one a >= 1;", "rup 1 x1 >= 1;a>=1;", "% ;\na >= 1;", "a% \n>= 1;",
+        WITHIN.format("a >= 1;"), WITHIN.format("@one a >= 1;"), WITHIN.replace("rup", "a"),
+        "pbc 1 x1 >= 1 : subproof a >= 1; qed;", "pbc 1 x1 >= 1 : subproof % \na >= 1; qed;",
+        "pbc 1 subproof >= 1 : subproof a >= 1; qed;", "proofgoal #1 @one a >= 1;", "proofgoal #1 proofgoal #2 a >= 1;",
+        "def_order a vars left u1; end; end;", "load_order simple x1;", "dom 1 x1 >= 1 : x1 -> 0;", "sol x1;",
+        "solx x1;", "soli x1;", "obji 3;", "obju new 1 x1;", "strengthening_to_core on;", "scope leq a >= 1; end;",
+        "fail;", "start_time t;", "rules_of_later_versions 1;", ";", "@one;", "1 rup >= 1;", "subproof rup >= 1;",
+        "u >= 1;", "p 1 2 +;", "end pseudo-Boolean proof;", "output NONE;",
+    ],
+)  # fmt: skip
+def test_a_proof_with_a_rule_that_assumes_or_is_not_known_does_not_count(body: str) -> None:
+    """Wherever it is: in a subproof, behind a label, a comment or no space. spec: V5.10"""
+    objection = statements.find_objection(f"{HEAD}{body}\n{END}".encode())
+    assert objection is not None
+    assert "is of the rule" in objection
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{HEAD}rup >= 1;", "does not end"),
+        (HEAD, "does not end"),
+        (f"{HEAD}{END}rup >= 1;", "does not end"),
+        (f"{HEAD}{END}x", "does not end"),
+        (HEAD + END.replace("UNSAT", "SAT"), "does not end"),
+        (HEAD + END.replace("NONE", "DERIVABLE FILE"), "does not end"),
+        (HEAD + END.replace("NONE", "NONE a"), "does not end"),
+        (HEAD + END.replace("-1", "-1 a"), "does not end"),
+        ("", "does not begin"),
+        (HEAD.replace("3.0", "2.0") + END, "does not begin"),
+        (HEAD.replace("3.0", "3.1") + END, "does not begin"),
+        (HEAD.strip(), "does not begin"),
+        (f"% {HEAD}{END}", "does not begin"),
+        (f"{HEAD}rup 1 x\u00e4 >= 1;{END}", "not ASCII"),
+    ],
+)
+def test_a_proof_that_does_not_begin_or_end_as_a_refutation_does_not_count(text: str, reason: str) -> None:
+    assert reason in (statements.find_objection(text.encode()) or "")

@@ -1,20 +1,30 @@
-"""Ask VeriPB whether a proof shows that the formula of a lower placement has no solution. spec: V5.7, V5.8"""
+"""Ask VeriPB whether a proof shows that the formula of a lower placement has no solution.
+
+VeriPB gets copies of the formula and of the bytes of the proof that were looked at here. Its answer counts only if it
+prints nothing but what it prints of a proof, to the letter. spec: V5.7, V5.8, V5.10
+"""
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from proofs.proving.optimum import formula, refutation
+from proofs.proving.optimum import formula, refutation, statements
 from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
 from tmmu.core.output import one_line
 from tmmu.plans.allocation import Placement
 
 UNSATISFIABLE = "s VERIFIED UNSATISFIABLE"
 """The one answer that counts."""
+EXPECTED = re.compile(rf"Running VeriPB version (\S+)\n{UNSATISFIABLE}\n")
+"""All that VeriPB prints of a proof: a warning, or any other line, is none."""
+PROOF_BYTES = 1 << 28
+"""The most bytes of a proof that is given."""
 ERROR_BYTES = 300
 """The length to which an error of VeriPB is shortened."""
 
@@ -40,42 +50,54 @@ def no_lower_placement(placement: Placement, arena: int, footprint: int, folder:
         return Optimality(False, f"the formula for {len(spans)} storages is too large: {most}")
     stated, proof = folder / f"optimum-{arena}.opb", folder / f"optimum-{arena}.pbp"
     folder.mkdir(parents=True, exist_ok=True)
-    canonical.write_atomically(str(stated), "".join(f"{line}\n" for line in lower.opb()).encode())
+    opb = "".join(f"{line}\n" for line in lower.opb()).encode()
+    canonical.write_atomically(str(stated), opb)
     given = proof.exists()
     if not given:
         found = refutation.refute(lower)
         if found is None:
             return Optimality(False, f"no proof that it is optimal was found in {refutation.CONFLICTS} conflicts")
         canonical.write_atomically(str(proof), found.encode())
-    checked = check(stated, proof, timeout_s)
+    checked = check(opb, proof, timeout_s)
     if checked.proved or not given:
         return checked
     return Optimality(False, f"{checked.reason}; remove {proof} to have a proof searched for")
 
 
-def check(stated: Path, proof: Path, timeout_s: float) -> Optimality:
-    """Return VeriPB's answer about a formula and a proof."""
+def check(opb: bytes, proof: Path, timeout_s: float) -> Optimality:
+    """Return VeriPB's answer about a formula and the proof in a file."""
+    try:
+        text = canonical.read_bounded(proof, PROOF_BYTES)
+    except (OSError, TmmuError) as error:
+        return Optimality(False, f"the proof cannot be read: {one_line(str(error))}")
+    if (objection := statements.find_objection(text)) is not None:
+        return Optimality(False, f"{proof} is no proof that counts: {objection}")
     program = shutil.which("veripb")
     if program is None:
         return Optimality(False, f"VeriPB is not installed (cargo install veripb), so {proof} is unchecked")
-    try:
-        done = subprocess.run(
-            [program, "--opb", os.fspath(stated), os.fspath(proof)],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return Optimality(False, f"VeriPB did not end within {timeout_s:g} s")
-    except OSError as error:
-        return Optimality(False, f"VeriPB cannot be started: {error.strerror}")
-    lines = done.stdout.decode(errors="replace").splitlines()
-    answers = [line for line in lines if line.startswith("s ")]
-    if done.returncode == 0 and answers == [UNSATISFIABLE]:
-        return Optimality(True, f"{_version(lines)} has checked {proof}")
-    printed = (done.stderr.decode(errors="replace").strip() or "; ".join(answers) or "no answer")[:ERROR_BYTES]
-    return Optimality(False, f"VeriPB does not accept {proof}: {one_line(printed)}")
+    with tempfile.TemporaryDirectory(prefix="tmmu-veripb-") as folder:
+        copies = Path(folder, "formula.opb"), Path(folder, "proof.pbp")
+        for copy, content in zip(copies, (opb, text), strict=True):
+            copy.write_bytes(content)
+        try:
+            done = subprocess.run(
+                [program, "--opb", *map(str, copies)],
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Optimality(False, f"VeriPB did not end within {timeout_s:g} s")
+        except OSError as error:
+            return Optimality(False, f"VeriPB cannot be started: {error.strerror}")
+    printed, errors = (data.decode(errors="replace") for data in (done.stdout, done.stderr))
+    expected = EXPECTED.fullmatch(printed)
+    if done.returncode == 0 and expected is not None and not errors:
+        return Optimality(True, f"VeriPB {expected[1]} has checked {proof}")
+    return Optimality(False, f"VeriPB does not accept {proof}: {_refusal(printed, errors, done.returncode)}")
 
 
-def _version(lines: list[str]) -> str:
-    """Return the name and version that VeriPB prints first."""
-    head, _, version = (lines[0] if lines else "").partition(" version ")
-    return f"VeriPB {version}" if head == "Running VeriPB" and version else "VeriPB"
+def _refusal(printed: str, errors: str, code: int) -> str:
+    """Return what VeriPB prints beyond what it prints of a proof, else how it ended."""
+    others = [line for line in printed.splitlines() if not line.startswith("Running VeriPB") and line != UNSATISFIABLE]
+    return one_line(
+        (errors.strip() or "; ".join(others) or (f"exit code {code}" if code else "no answer"))[:ERROR_BYTES]
+    )

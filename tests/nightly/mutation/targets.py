@@ -155,7 +155,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **_modules("proofs/verify/fleet", f"{UNIT}fleet.py"),
     "proofs/verify/sources.py": (f"{UNIT}fleet.py", *VERIFY),
     "proofs/verify/forked.py": (f"{UNIT}forked.py", *VERIFY),
-    **{f"proofs/proving/optimum/{name}.py": (f"{UNIT}optimum.py",) for name in ("formula", "refutation", "veripb")},
+    **{
+        f"proofs/proving/optimum/{name}.py": (f"{UNIT}optimum.py",)
+        for name in ("formula", "refutation", "statements", "veripb")
+    },
     "proofs/definition/violations.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
