@@ -5,6 +5,7 @@ spec: V6.3
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -34,7 +35,7 @@ echo "$PWD ocamlfind $*" >> {log}
 echo "noise of ocamlfind"
 case $1 in
   query) exit {without_zarith};;
-  ocamlopt) [ -f checker.ml ] && [ -f main.ml ] && touch kernel;;
+  ocamlopt) [ -f checker.ml ] && [ -f main.ml ] && touch kernel && chmod 755 kernel;;
 esac
 """
 CLOSED = "Closed under the global context"
@@ -103,16 +104,51 @@ def test_who_builds_at_the_same_time_does_no_harm(
         whole.mkdir()
         (whole / "mine").touch()
         installed.folder().mkdir()
-        (installed.folder() / other).touch()
+        (installed.folder() / "kernel").touch(0o755)
+        built = installed.KernelBuild(installed.digest(), installed.of_file(installed.folder() / "kernel"), "0" * 64)
+        (installed.folder() / "kernel.json").write_text(json.dumps(built._asdict()))
 
     monkeypatch.setattr(install, "build", build)
-    other = installed.PROGRAM
     assert install.main() == 0
-    assert files(installed.folder()) == {"kernel"}
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "more"))
-    other = "half"
+    assert files(installed.folder()) == {"kernel", "kernel.json"}
+
+
+def test_a_folder_that_cannot_be_replaced_is_an_error(
+    tools: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process puts half a folder in the place, just as this one is to be renamed."""
+    tools()
+    rename = os.rename
+
+    def meets(source: str | Path, target: str | Path) -> None:
+        if Path(target) == installed.folder():
+            Path(target).mkdir(exist_ok=True)
+            (Path(target) / "half").touch()
+        rename(source, target)
+
+    monkeypatch.setattr(install.os, "rename", meets)
     with pytest.raises(OSError, match="not empty"):
         install.main()
+
+
+@pytest.mark.parametrize("damage", ["changed", "not recorded", "not executable"])
+def test_a_damaged_program_is_built_again(tools: Callable[..., None], damage: str, tmp_path: Path) -> None:
+    """And what was in its folder is gone. spec: V6.11"""
+    tools()
+    assert install.main() == 0
+    whole = installed.folder()
+    right = files(whole)
+    os.chmod(whole / "kernel", 0o644 if damage == "not executable" else 0o755)
+    if damage == "changed":
+        (whole / "kernel").write_text("tampered")
+    if damage == "not recorded":
+        (whole / "kernel.json").unlink()
+    (whole / "left").touch()
+    (tmp_path / "log").unlink()
+    assert install.main() == 0
+    assert (files(whole), installed.refusal()) == (right, None)
+    assert (tmp_path / "log").exists()
+    assert list(whole.parent.iterdir()) == [whole]
 
 
 # What is missing.

@@ -1,6 +1,6 @@
 """What can be said of the kernel where it is not built: where it would be, how it is built, and what is left out.
 
-spec: V6.2, V6.3, V6.4
+spec: V6.2, V6.3, V6.4, V6.10, V6.11
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from proofs.proving.kernel.memory import VERSION
 from proofs.proving.kernel.program import PARTS, KernelAnswer, ask_words
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
+from proofs.verify import entry as verifier
 from proofs.verify.command import command
 from proofs.verify.judge import judge
 from proofs.verify.options import Options, ProofFolders
@@ -45,6 +46,12 @@ DIGEST = bytes(range(32))
 NO_WORDS = np.empty(0, np.uint64)
 
 
+def record(program: Path) -> None:
+    """Record of a program what `install` records as it builds one."""
+    built = installed.KernelBuild(installed.digest(), installed.of_file(program), "ab" * 32)
+    (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
+
+
 def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +64,7 @@ def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
     assert (installed.program(), installed.theory()) == (None, None)
     (theory / "Theorems.vo").touch()
     program.chmod(0o755)
+    record(program)
     assert (installed.program(), installed.theory()) == (program, theory)
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -95,8 +103,48 @@ def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
     own = installed.folder() / installed.PROGRAM
     own.parent.mkdir(parents=True)
     own.touch(0o755)
+    record(own)
     assert installed.program() == own  # what was built here comes first
     assert "built here" in installed.description()
+
+
+@pytest.mark.parametrize("damage", ["bytes", "record", "no record", "package"])
+def test_a_program_that_is_not_what_is_recorded_counts_as_not_installed_and_the_verdict_says_why(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At each use: the program was in use before. The one of the package does not take its place. spec: V6.11"""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    packaged = installed.folder().parent / "of the package"
+    monkeypatch.setattr(installed, "PACKAGED", packaged)
+    for where in (packaged, installed.folder()):
+        where.mkdir(parents=True)
+        record(playing(where, "exit 3"))
+    program = (packaged if damage == "package" else installed.folder()) / installed.PROGRAM
+    if damage == "package":
+        (installed.folder() / installed.PROGRAM).unlink()
+    assert (installed.program(), installed.refusal()) == (program, None)
+    plan = plan_memory(text_model("node relu Relu x -> y")).plan
+    context = context_of(plan, permitted(plan, None, NOBODY))
+    assert kernel_answer(context, DIGEST, 60)["answer"] == "no_answer"
+    if damage == "record":
+        (program.parent / installed.STATED).write_text("{}")
+    elif damage == "no record":
+        (program.parent / installed.STATED).unlink()
+    else:
+        with program.open("a") as script:
+            script.write("# tampered\n")
+    assert installed.program() is None
+    answer = kernel_answer(context, DIGEST, 60)
+    how = "install the package again" if damage == "package" else "run make kernel or tmmu kernel install"
+    why = f"{program} is not the program that kernel.json beside it records: {how}"
+    assert (answer["answer"], answer["reason"]) == ("not installed", f"not installed: {why}")
+    assert run(["kernel", "status"]) == 1
+    assert capsys.readouterr().out == f"kernel: not used, as {why}\n"
+    file.save(plan, tmp_path / "p.plan.cbor")
+    assert verifier.run([str(tmp_path / "p.plan.cbor"), "--require", "kernel"]) == 3
+    said = capsys.readouterr().out
+    assert f"kernel (not installed: {why})" in said
+    assert "required but missing: kernel" in said
 
 
 def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +206,7 @@ def test_a_second_run_does_nothing(
     monkeypatch.setattr(install, "build", lambda _: pytest.fail("it was built again"))
     installed.folder().mkdir(parents=True)
     (installed.folder() / installed.PROGRAM).touch(0o755)
+    record(installed.folder() / installed.PROGRAM)
     assert install.main() == 0
     assert "is installed in" in capsys.readouterr().out
 

@@ -1,6 +1,6 @@
 """Ask the installed kernel about a plan, and put its answer into the fields of the JSON output.
 
-spec: V6.1, V6.2, V6.7
+spec: V6.1, V6.2, V6.7, V6.11
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
     """Return the kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
 
     `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`. `reason` is given for rejected, no_answer
-    and not asked. `sources` is the digest of the theory. `fewest_slots` and `least_footprint` name the arenas for which
-    the kernel has shown that no fewer slots, and no fewer bytes, suffice. A plan with a claim that the kernel cannot
-    show is rejected.
+    and not asked, and if a program is there and refused. `sources` is the digest of the theory. `fewest_slots` and
+    `least_footprint` name the arenas for which the kernel has shown that no fewer slots, and no fewer bytes, suffice. A
+    plan with a claim that the kernel cannot show is rejected.
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
     path, placement, claims = installed.program(), context.placement, context.claims
     if path is None:
-        return found
+        refused = installed.refusal()
+        return found if refused is None else {**found, "reason": f"{NOT_INSTALLED}: {refused}"}
     try:
         if isinstance(context, Context):
             answer = program.ask(path, context, digest, timeout_s)

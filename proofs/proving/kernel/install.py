@@ -1,9 +1,10 @@
 """Compile the theory, extract the program, compile it, and install both: `make kernel` and `tmmu kernel install`.
 
-If that is done already, it returns at once. Debian's Coq and OCaml are installed from the system's packages if that is
-permitted (root, and apt); otherwise the command that installs them is printed. Everything is built in a new folder and
-then renamed, so that the installed files are always whole. Only the standard library is imported: `python3 -m
-proofs.proving.kernel.install` runs before anything else is installed. spec: V6.3
+If that is done already, it returns at once; a damaged program is built again. Debian's Coq and OCaml are installed from
+the system's packages if that is permitted (root, and apt); otherwise the command that installs them is printed.
+Everything is built in a new folder and then renamed, so that the installed files are always whole. Only the standard
+library is imported: `python3 -m proofs.proving.kernel.install` runs before anything else is installed. spec: V6.3,
+V6.11
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from proofs.proving.kernel.installed import (
     digest,
     folder,
     of_file,
+    stated,
 )
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
@@ -39,7 +41,7 @@ CLOSED = "Closed under the global context"
 def main() -> int:
     """Install the kernel of these sources. Return 0 if it is installed afterwards."""
     target = folder()
-    if (target / PROGRAM).exists():
+    if _is_whole(target):
         print(f"the kernel is installed in {target}")
         return 0
     if not _tools():
@@ -50,12 +52,19 @@ def main() -> int:
         whole = Path(name) / "whole"
         build(whole)
         try:
+            if target.exists() and not _is_whole(target):
+                os.rename(target, Path(name) / "damaged")
             os.rename(whole, target)
         except OSError:
-            if not (target / PROGRAM).exists():  # otherwise another process has installed the same kernel
+            if not _is_whole(target):  # otherwise another process has installed the same kernel
                 raise
     print(f"the kernel is installed in {target} ({time.monotonic() - start:.0f} s)")
     return 0
+
+
+def _is_whole(target: Path) -> bool:
+    """Return whether a folder has a program that can be run and has the recorded digest."""
+    return os.access(target / PROGRAM, os.X_OK) and stated(target) is not None
 
 
 def _tools() -> bool:
@@ -89,10 +98,10 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
     theory.mkdir(parents=True)
     for name in ORDER:
         shutil.copy(sources / f"{name}.v", theory)
-    stated = "".join(compile_file(theory, name) for name in ORDER)
-    (whole / "assumptions.txt").write_text(stated)
-    if CLOSED not in stated or re.search(r"^Ax", stated, re.MULTILINE):
-        raise SystemExit(f"the theorem rests on assumptions:\n{stated}")
+    printed = "".join(compile_file(theory, name) for name in ORDER)
+    (whole / "assumptions.txt").write_text(printed)
+    if CLOSED not in printed or re.search(r"^Ax", printed, re.MULTILINE):
+        raise SystemExit(f"the theorem rests on assumptions:\n{printed}")
     with tempfile.TemporaryDirectory(dir=whole) as name:
         work = Path(name)
         for file in ("Extract.v", "main.ml"):

@@ -1,8 +1,9 @@
 """Find the kernel of this package: in a user's folder, named by the digest of its sources, or in the package itself.
 
 Wheels have it in the package. A program or theory built from other sources is in another folder, so that a stale one is
-never used. The program in a package states the digests of its sources and of itself. Only the standard library is
-imported: `make kernel` runs this before anything is installed. spec: V6.3, V6.10
+never used. Beside a program a file records the digests of its sources and of itself. They are compared at each use, so
+that a damaged program is not used. Only the standard library is imported: `make kernel` runs this before anything is
+installed. spec: V6.3, V6.10, V6.11
 """
 
 from __future__ import annotations
@@ -52,12 +53,27 @@ def folder(sources: Path = SOURCES) -> Path:
 
 
 def program() -> Path | None:
-    """Return the program of this package, if there is one. A program that was built here precedes the package's own."""
-    path = folder() / PROGRAM
-    if os.access(path, os.X_OK):
-        return path
-    packaged = PACKAGED / PROGRAM
-    return packaged if os.access(packaged, os.X_OK) and stated(PACKAGED) is not None else None
+    """Return the program of this package, if there is one. A program that was built here precedes the package's own.
+
+    A program that differs from its record is not used, and no other in its place: `refusal` states why.
+    """
+    path = _present()
+    return path if path is not None and stated(path.parent) is not None else None
+
+
+def refusal() -> str | None:
+    """Return why the existing program is not used, and what to do; None if it is used, or there is none."""
+    path = _present()
+    if path is None or stated(path.parent) is not None:
+        return None
+    again = "install the package again" if path.parent == PACKAGED else "run make kernel or tmmu kernel install"
+    return f"{path} is not the program that {STATED} beside it records: {again}"
+
+
+def _present() -> Path | None:
+    """Return the program that is used if it has the recorded digest."""
+    paths = (where / PROGRAM for where in (folder(), PACKAGED))
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
 def stated(where: Path) -> KernelBuild | None:
@@ -85,7 +101,8 @@ def description() -> str:
     """Return a line for users: which kernel this package has, and its origin."""
     path = program()
     if path is None:
-        return "kernel: not installed (tmmu kernel install)"
+        refused = refusal()
+        return f"kernel: not used, as {refused}" if refused else "kernel: not installed (tmmu kernel install)"
     of = stated(path.parent)
     whence = "of the package" if path.parent == PACKAGED else "built here"
     theorems = "" if of is None else f", Theorems.vo {of.theorems[:16]}"
