@@ -18,6 +18,7 @@ from proofs.proving.obligations.context import Context, StorageContext, context_
 from proofs.readers.sharing import Permissions, permitted
 from proofs.sharding.parts import false_parts, part_differences
 from proofs.sharding.stages import RankModel
+from tmmu.core.vocabulary import FixedByte
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import Stated, StatedBuffers
@@ -30,7 +31,7 @@ class Subject:
 
     `model` is what its rank must run, in `mode`; None where no model is given. `donated` are the names of the
     caller's tensors that the user gave up, whatever the plan states of it. `arenas` is the configuration that the user
-    gives, if any, `asked` the bytes at which tensors must begin.
+    gives, if any, `asked` where tensors must begin.
     """
 
     stated: Stated
@@ -38,7 +39,7 @@ class Subject:
     donated: frozenset[str] = frozenset()
     mode: str = "inference"
     arenas: Configuration | None = None
-    asked: Mapping[str, int] = field(default_factory=dict)
+    asked: Mapping[str, FixedByte] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -67,7 +68,7 @@ class BufferSubject:
 
     stated: StatedBuffers
     arenas: Configuration | None = None
-    asked: Mapping[str, int] = field(default_factory=dict)
+    asked: Mapping[str, FixedByte] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> PlacedStorages:
@@ -88,9 +89,10 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from part_differences(plan, subject.model)
     if subject.arenas is not None:
         yield from configuration.differences(plan, subject.run, subject.arenas)
-    yield from fixed.misplaced(plan, subject.asked, fixed.USER)
+    yield from fixed.misplaced(plan, fixed.find_arenas(plan, subject.asked, subject.arenas), fixed.USER)
     if plan.provenance is not None:
-        yield from fixed.misplaced(plan, plan.provenance.fixed, fixed.PROVENANCE)
+        stated: dict[str, fixed.PlacedByte] = {name: (None, at) for name, at in plan.provenance.fixed.items()}
+        yield from fixed.misplaced(plan, stated, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
     yield from structure.violations(plan, subject.run)
@@ -107,7 +109,7 @@ def buffer_violations(subject: BufferSubject) -> Iterator[Violation]:
     plan, run = subject.stated.plan, subject.run
     if subject.arenas is not None:
         yield from configuration.differences(plan, run, subject.arenas)
-    yield from fixed.misplaced(plan, subject.asked, fixed.USER)
+    yield from fixed.misplaced(plan, fixed.find_arenas(plan, subject.asked, subject.arenas), fixed.USER)
     yield from execute.stored(run)
     yield from execute.overlapping(run)
     yield from structure.kept_apart(run)

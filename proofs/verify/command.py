@@ -39,7 +39,7 @@ from tmmu.core.flags import (
 from tmmu.core.output import STANDARD, counted, one_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
-from tmmu.core.vocabulary import MODES
+from tmmu.core.vocabulary import MODES, FixedByte
 from tmmu.plans import configuration_file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
@@ -62,7 +62,7 @@ def _required(_context: object, _parameter: object, given: str) -> tuple[str, ..
     return required
 
 
-def _fixed(fix: dict[str, str]) -> dict[str, int]:
+def _fixed(fix: dict[str, str]) -> dict[str, FixedByte]:
     """Return the bytes of --fix."""
     return offsets(fix)
 
@@ -147,7 +147,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     callback=_configuration,
     help="The arena configuration (TOML, as for tmmu plan) that each plan must have; else the plan's is assumed.",
 )
-@bound("--fix", "The byte of its arena at which a tensor must begin; in hexadecimal with 0x.")
+@bound("--fix", flags.FIX)
 @click.option(
     "--mode",
     type=click.Choice(MODES),

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proofs.definition.checker.fixed import find_arenas
 from proofs.readers import donation
 from tmmu.core.bindings import ranges_text as written
 from tmmu.core.columns import Names
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import Bindings, FixedByte
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -72,8 +73,8 @@ class Options:
     """What is run of the model, for a plan whose provenance does not say it."""
     arenas: Configuration | None = None
     """The arena configuration that plans must have."""
-    fixed: Mapping[str, int] = field(default_factory=dict)
-    """The bytes of their arenas at which tensors must begin, whatever a plan states of it."""
+    fixed: Mapping[str, FixedByte] = field(default_factory=dict)
+    """Where tensors must begin, whatever a plan states of it."""
     capacity: int | None = None
     """The bytes of the memory, of formats that state none."""
     solving: Solving = field(default_factory=Solving)
@@ -98,6 +99,7 @@ def check_agreement(plan: Plan, options: Options) -> None:
             near = did_you_mean(name, sorted(donation.callers(plan)), "tmmu show lists its tensors with --tensors")
             raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name; {near}")
         _check_fixed(plan.allocation.tensors.name, options.fixed)
+    _check_arenas(plan, options)
     if origin is None:
         return
     others = origin.bindings.stated
@@ -138,12 +140,21 @@ def check_buffers(plan: BufferPlan, options: Options) -> None:
         if given:
             raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
     _check_fixed(plan.buffers.name, options.fixed)
+    _check_arenas(plan, options)
 
 
-def _check_fixed(names: Names, fixed: Mapping[str, int]) -> None:
+def _check_fixed(names: Names, fixed: Mapping[str, FixedByte]) -> None:
     if missing := fixed.keys() - set(names) if fixed else set():
         near = did_you_mean(name := min(missing), names, "tmmu show lists its tensors with --tensors")
         raise Disagreement(f"--fix {name}: the plan has no tensor of this name; {near}")
+
+
+def _check_arenas(plan: Plan | BufferPlan, options: Options) -> None:
+    """Check that each byte of --fix is of an existing arena, which is named if several may hold the tensor."""
+    try:
+        find_arenas(plan, options.fixed, options.arenas)
+    except ValueError as error:
+        raise Disagreement(f"--fix {error}") from None
 
 
 def ranges_text(plan: Plan) -> dict[str, str]:

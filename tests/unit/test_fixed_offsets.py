@@ -1,11 +1,12 @@
 """Tensors that must begin at a byte of their arena: in every plan they do, or it is refused with the reason.
 
-spec: A10.1 to A10.7, A7.2, A8.5, A8.9, A8.11, X3.4
+spec: A10.1 to A10.8, A7.2, A8.5, A8.9, A8.11, X3.4
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from tests.support.buffers import hard, least, model_of, right
 from tests.support.effort import share
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Model, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, FixedByte, Model, Role, Rule
 from tmmu.examples.broken.editing import counted, edit
 from tmmu.ir import columns, text, text_writer, validate
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
@@ -29,6 +30,7 @@ from tmmu.planner.layouts.search import Effort, Search, spend
 from tmmu.planner.problem import Fixed, of_plan
 from tmmu.planner.replan import replan
 from tmmu.plans import file, provenance
+from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers
 from tmmu.plans.sections import Plan
 
@@ -113,7 +115,9 @@ def at(made: Plan) -> dict[str, int]:
     return dict(zip(made.allocation.tensors.name, made.allocation.addresses().tolist(), strict=True))
 
 
-def found_wrong(made: Plan, model: Model | None = None, asked: dict[str, int] | None = None) -> tuple[str, str] | None:
+def found_wrong(
+    made: Plan, model: Model | None = None, asked: Mapping[str, FixedByte] | None = None
+) -> tuple[str, str] | None:
     """The obligation and the field of the first thing that is wrong with a plan."""
     against = None if model is None else RankModel(read_ir(model), {})
     found = next(violations(Subject(file.decode(file.encode(made)), against, asked=asked or {})), None)
@@ -145,7 +149,18 @@ def test_buffers_of_which_only_lifetimes_are_known_may_be_fixed_by_the_user() ->
     assert isinstance(stated, StatedBuffers)
     assert list(buffer_violations(BufferSubject(stated, asked={"q": 60}))) == []
     (found,) = buffer_violations(BufferSubject(stated, asked={"p": 0, "q": 64}))
-    assert found.text == "--fix asks for 'q' at byte 64; it is at 60 of arena 'm'"
+    assert found.text == "--fix asks for 'q' at byte 64 of arena 'm'; it is at 60 of arena 'm'"
+    assert (found.stated, found.recomputed) == ("m:60", "m:64")
+    two = file.read_any(
+        b"tmmu-plan-text 1\narena m 100\narena o 100\nbuffer p 60 m 0 live 0 3\nbuffer q 40 o 0 live 2 4\n",
+        "b.plan.txt",
+    )
+    assert isinstance(two, StatedBuffers)
+    assert list(buffer_violations(BufferSubject(two, asked={"q": ("o", 0)}))) == []
+    (found,) = buffer_violations(BufferSubject(two, asked={"q": ("m", 0)}))
+    assert found.text == "--fix asks for 'q' at byte 0 of arena 'm'; it is at 0 of arena 'o'"
+    with pytest.raises(Disagreement, match=r"--fix q=0: m, o may hold it; name one, as in q=m:0"):
+        check_buffers(two.plan, Options(fixed={"q": 0}))
     with pytest.raises(Disagreement, match="--fix r"):
         check_buffers(stated.plan, Options(fixed={"r": 0}))
 
@@ -284,9 +299,99 @@ def test_the_effort_that_a_plan_with_fixed_offsets_records_gives_it_again() -> N
 def test_a_fixed_tensor_lies_in_the_first_arena_that_it_may_use() -> None:
     both = (ArenaConfiguration("near", (Role.INPUT, Role.ACTIVATION), 256), ArenaConfiguration("far", (Role.SCRATCH,)))
     policy = ArenaPolicy((), (Rule(("near", "far"), names=("*",)),))
-    made = plan_memory(text_model(*CHAIN), both, replace(PACKED, fixed={"b": 0}), policy=policy).plan
+    model = text_model("tensor b u8 64 at 0", *CHAIN)
+    made = plan_memory(model, both, PACKED, policy=policy).plan
     assert [made.allocation.arenas[a].name for a in made.allocation.storages.arena.tolist()].count("near") == 3
-    assert at(made)["b"] == 0
+    assert (at(made)["b"], home(made, "b")) == (0, "near")
+
+
+NEAR_OR_FAR = (ArenaConfiguration("near", (Role.INPUT, Role.ACTIVATION)), ArenaConfiguration("far", (Role.SCRATCH,)))
+ANY = ArenaPolicy((), (Rule(("near", "far"), names=("*",)),))
+
+
+def home(made: Plan, name: str) -> str:
+    """The arena of a tensor."""
+    row = list(made.allocation.tensors.name).index(name)
+    return made.allocation.arenas[made.allocation.storages.arena[made.allocation.tensors.storage[row]]].name
+
+
+def test_an_arena_is_named_where_several_may_hold_the_tensor() -> None:
+    """The byte alone would be met in any of them. spec: A10.8"""
+    model = text_model(*CHAIN)
+    for arena in ("near", "far"):
+        made = plan_memory(model, NEAR_OR_FAR, replace(PACKED, fixed={"b": (arena, 256)}), policy=ANY).plan
+        assert (home(made, "b"), at(made)["b"], made.origin.fixed) == (arena, 256, {"b": 256})
+        assert found_wrong(made, asked={"b": (arena, 256)}) is None
+        check_agreement(made, Options(fixed={"b": (arena, 256)}))
+        other = "near" if arena == "far" else "far"
+        assert found_wrong(made, asked={"b": (other, 256)}) == ("offsets_are_fixed", "--fix")
+        with pytest.raises(Disagreement, match=r"--fix b=256: near, far may hold it; name one, as in b=near:256"):
+            check_agreement(made, Options(fixed={"b": 256}))
+    with pytest.raises(
+        TmmuError, match=r"'b': byte 256 is requested without an arena; it may be in near, far; name one, as in"
+    ):
+        plan_memory(model, NEAR_OR_FAR, replace(PACKED, fixed={"b": 256}), policy=ANY)
+
+
+def test_a_byte_alone_is_one_of_the_arena_that_the_role_decides() -> None:
+    """By the configuration that is given, else the plan's: a plan that has the tensor elsewhere is refuted."""
+    made = plan(
+        text_model("tensor v u8 64 view a 0", "node a MatMul x -> a", "node v Flatten a -> v", "node y Add v x -> y")
+    )
+    y = at(made)["y"]
+    for name in ("y", "v"):
+        byte = at(made)[name]
+        assert found_wrong(made, asked={name: byte}) is None
+        assert found_wrong(made, asked={name: ("activations", byte)}) is None
+        assert found_wrong(made, asked={name: ("gradients", byte)}) == ("offsets_are_fixed", "--fix")
+    row = list(made.allocation.tensors.name).index("y")
+    storages = made.allocation.storages
+    arena = storages.arena.copy()
+    arena[made.allocation.tensors.storage[row]] = 3
+    moved = replace(made, allocation=replace(made.allocation, storages=replace(storages, arena=arena)))
+    assert (home(moved, "y"), at(moved)["y"]) == ("gradients", y)
+    texts = [found.text for found in violations(Subject(file.decode(file.encode(moved)), asked={"y": y}))]
+    assert f"--fix asks for 'y' at byte {y} of arena 'activations'; it is at {y} of arena 'gradients'" in texts
+    unclaimed = Plan(made.allocation)
+    with pytest.raises(Disagreement, match=rf"--fix y={y}: parameters, optimizer, activations, gradients may hold it"):
+        check_agreement(unclaimed, Options(fixed={"y": y}))
+    given = Configuration(DEFAULT, ArenaPolicy())
+    check_agreement(unclaimed, Options(fixed={"y": y}, arenas=given))
+    elsewhere = Configuration(DEFAULT, ArenaPolicy((), (Rule(("gradients",), names=("y",)),)))
+    subject = Subject(file.decode(file.encode(unclaimed)), arenas=elsewhere, asked={"y": y})
+    texts = [found.text for found in violations(subject)]
+    assert f"--fix asks for 'y' at byte {y} of arena 'gradients'; it is at {y} of arena 'activations'" in texts
+    with pytest.raises(Disagreement, match=r"--fix y=activation:0: .* no arena 'activation'; did you mean act"):
+        check_agreement(made, Options(fixed={"y": ("activation", 0)}))
+
+
+def test_an_arena_that_may_not_hold_the_tensor_is_refused_with_those_that_may() -> None:
+    model = text_model(*CHAIN, "alias g a y")
+    for fixed, what in (
+        (
+            {"x": ("gradients", 0)},
+            "'x': the arena 'gradients' is requested; it may be in activations; name activations",
+        ),
+        ({"x": ("act", 0)}, "'x': the arena 'act' is requested; it may be in activations"),
+    ):
+        with pytest.raises(TmmuError, match=f"{what}.*INVALID_BINDING"):
+            plan(model, replace(PACKED, fixed=fixed))
+    apart = {"a": ("near", 0), "y": ("far", 0)}
+    with pytest.raises(TmmuError, match=r"'y': the arena 'far' is requested; it shares bytes .* fixed in near"):
+        plan_memory(model, NEAR_OR_FAR, replace(PACKED, fixed=apart), policy=ANY)
+    one = {"a": ("far", 0), "y": 0}
+    assert home(plan_memory(model, NEAR_OR_FAR, replace(PACKED, fixed=one), policy=ANY).plan, "y") == "far"
+
+
+def test_a_result_is_in_place_only_where_both_are_fixed_in_one_arena() -> None:
+    """spec: A10.2"""
+    model = text_model("node a MatMul x -> a", "node y Relu a -> y inplace y a")
+    for home_of_y, granted in (("near", True), ("far", False)):
+        fixed = {"a": ("near", 0), "y": (home_of_y, 0)}
+        found = plan_memory(model, NEAR_OR_FAR, replace(PACKED, fixed=fixed), policy=ANY)
+        assert (found.refused == []) == granted
+        assert (home(found.plan, "a"), home(found.plan, "y")) == ("near", home_of_y)
+        assert found_wrong(found.plan, asked=fixed) is None
 
 
 def test_a_plan_that_is_made_again_has_the_same_fixed_offsets() -> None:
@@ -296,6 +401,9 @@ def test_a_plan_that_is_made_again_has_the_same_fixed_offsets() -> None:
     new, record = replan(made, again, {"n": 128})
     assert record is not None
     assert (at(new)["y"], new.origin.fixed) == (1024, {"y": 1024})
+    options = replace(PACKED, fixed={"y": ("far", 1024)}, replan_policy="REPLAN_AT_SAFEPOINT")
+    new, _ = replan(plan_memory(model, NEAR_OR_FAR, options, policy=ANY).plan, again, {"n": 128})
+    assert (home(new, "y"), at(new)["y"]) == ("far", 1024)
 
 
 def test_files_and_texts_of_models_hold_fixed_offsets_and_refuse_wrong_ones() -> None:

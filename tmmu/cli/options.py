@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.cli.units import memory
-from tmmu.core.flags import Decorator, Output, bindings_of, bound, existing, gathered, offsets, sizes
+from tmmu.core.flags import FIX, Decorator, Output, bindings_of, bound, existing, gathered, offsets, sizes
 from tmmu.core.vocabulary import (
     ANYWHERE,
     EFFORT_END,
@@ -229,7 +229,7 @@ planning = gathered(
         help="With --layout packed, search for lower footprints: N looks, a thousand million are some seconds with the "
         "extra fast. Ctrl-C keeps the best so far.",
     ),
-    bound("--fix", "The byte of its arena at which a tensor must begin; in hexadecimal with 0x."),
+    bound("--fix", FIX),
 )
 """What `plan_memory` is asked for, as `PlanOptions`."""
 

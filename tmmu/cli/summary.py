@@ -16,6 +16,7 @@ from tmmu.core.vocabulary import Shares
 from tmmu.planner.aliasing import Refused
 from tmmu.plans import metrics
 from tmmu.plans.columns import SHARES
+from tmmu.plans.places import fixed_places
 from tmmu.plans.sections import BOUNDS, Plan
 
 
@@ -33,8 +34,9 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  stated sizes: {listed([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
     if plan.bindings.trust_shapes:
         yield "  trusted: the shapes that the model file states"
-    if plan.provenance is not None and plan.origin.fixed:
-        yield f"  fixed: {listed([f'{name} at {at}' for name, at in plan.origin.fixed.items()])}"
+    if fixed := fixed_places(plan):
+        places = [f"{name}={f'{at[0]}:{at[1]}' if isinstance(at, tuple) else at}" for name, at in fixed.items()]
+        yield f"  fixed: {listed(places)}"
     for arena in metrics.arenas(plan):
         if arena["tensors"]:
             yield _arena(arena)

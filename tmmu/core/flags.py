@@ -17,7 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
-from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
+from tmmu.core.vocabulary import UINT64_END, Bindings, FixedByte, SteppedDim
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
@@ -239,23 +239,33 @@ def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     return {name: int(value) for name, value in pairs.items()}
 
 
-def offsets(pairs: dict[str, str]) -> dict[str, int]:
-    """Parse the values of --fix as bytes.
+FIX = (
+    "The offset at which a tensor must begin in the arena for its role, in hexadecimal with 0x; or with the arena, as "
+    "in y=activations:0x400."
+)
+"""The help text of --fix."""
 
-    >>> offsets({"x": "256", "y": "0x100"})
-    {'x': 256, 'y': 256}
+
+def offsets(pairs: dict[str, str]) -> dict[str, FixedByte]:
+    """Parse the values of --fix as offsets, each with the arena that is named before it, if any.
+
+    >>> offsets({"x": "256", "y": "activations:0x100"})
+    {'x': 256, 'y': ('activations', 256)}
     """
-    found = {}
+    found: dict[str, FixedByte] = {}
     for name, value in pairs.items():
-        digits = value[2:] if value.startswith("0x") else value
+        arena, colon, text = value.rpartition(":")
+        digits = text[2:] if text.startswith("0x") else text
         try:
-            if not digits.isalnum() or len(digits) > 20:
+            if not digits.isalnum() or not digits.isascii() or len(digits) > 20:
                 raise ValueError
-            found[name] = int(digits, 16 if value.startswith("0x") else 10)
+            byte = int(digits, 16 if text.startswith("0x") else 10)
         except ValueError:
-            found[name] = UINT64_END
-        if not digits.isascii() or found[name] >= UINT64_END:
-            raise click.BadParameter(f"{name}={value}: expected a byte of an arena, got {value!r}", param_hint="--fix")
+            byte = UINT64_END
+        if byte >= UINT64_END or (colon and not arena):
+            what = f"{name}={value}: expected a byte of an arena as 0x400 or ARENA:0x400, got {value!r}"
+            raise click.BadParameter(what, param_hint="--fix")
+        found[name] = (arena, byte) if colon else byte
     return found
 
 

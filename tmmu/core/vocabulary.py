@@ -295,6 +295,10 @@ class Rule(NamedTuple):
     devices: tuple[str, ...] = ()
 
 
+FixedByte = int | tuple[str, int]
+"""The offset at which a tensor must begin: a byte of the arena for its role, or the name of an arena and a byte."""
+
+
 class ArenaPolicy(NamedTuple):
     """The devices, and the rules for the arenas that a tensor may use; without a match, its role decides (M3)."""
 

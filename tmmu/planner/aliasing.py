@@ -21,7 +21,7 @@ from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Node
 from tmmu.ir.program import ModelProgram, defining_body
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import permitted
-from tmmu.planner.fixed import with_fixed
+from tmmu.planner.fixed import RequestedPlace, with_fixed
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.problem import AllocationProblem, Choices, conflicts_of
 
@@ -104,11 +104,11 @@ def form(
     mode: str,
     in_place: bool = True,
     policy: ArenaPolicy = ANYWHERE,
-    fixed: Mapping[int, int] | None = None,
+    fixed: Mapping[int, RequestedPlace] | None = None,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
-    `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the bytes at which they
+    `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the places at which they
     must begin. Raises INVALID_IR for an alias group that spans arenas, and for two tensors that must not alias but do;
     also the errors of `with_fixed`.
     """
@@ -165,7 +165,7 @@ def _decide_hints(
     shares: list[Shares],
     of: list[int],
     in_place: bool,
-    fixed: Mapping[int, int],
+    fixed: Mapping[int, RequestedPlace],
 ) -> tuple[Sequence[int], list[Refused]]:
     """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
 
@@ -232,7 +232,7 @@ def _decide_hints(
                 reason = "the operand's bytes are not aligned for the result"
             elif conflicts.between(x, o):
                 reason = "the two must not alias"
-            elif (x in staying or o in staying) and (operand not in fixed or fixed[operand] != fixed.get(result)):
+            elif (x in staying or o in staying) and not (operand in fixed and fixed[operand].agrees(fixed.get(result))):
                 reason = "one of the two has a fixed offset, and the other does not have the same"
             else:
                 classes.union(x, o)

@@ -1,9 +1,9 @@
 """Fixed offsets: the bytes where tensors must begin in their arenas, because a device or another program relies on it.
 
-A model declares them for its tensors (`at N`), or the user with --fix. Here they become offsets of storages.
-Contradictions are refused before a placement is searched for: two tensors that share bytes with different fixed
-offsets, an offset that is not aligned or ends beyond its arena, two storages that are live at one step and overlap.
-spec: A10.1, A10.2, A10.3
+A model declares them for its tensors (`at N`), or the user with --fix. The user may name the arena, and has to if
+several may hold the tensor. Here they become offsets of storages. Contradictions are refused before a placement is
+searched for: two tensors that share bytes with different fixed offsets, an offset that is not aligned or ends beyond
+its arena, two storages that are live at one step and overlap. spec: A10.1, A10.2, A10.3, A10.8
 """
 
 from __future__ import annotations
@@ -11,38 +11,59 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import did_you_mean
-from tmmu.core.vocabulary import UINT64_END, Tensor
+from tmmu.core.vocabulary import UINT64_END, FixedByte, Tensor
 from tmmu.planner.layouts.boxes import boxes_of
-from tmmu.planner.problem import AllocationProblem, Fixed
+from tmmu.planner.problem import AllocationProblem, Choices, Fixed
 from tmmu.plans.sections import Plan
 
 HOW = "fix one of them elsewhere, or none"
 ABSENT, LISTED = "no tensor has this name", "tmmu show lists them with --tensors"
 
 
-def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, int], *, partly: bool) -> dict[int, int]:
-    """Return the byte at which each fixed tensor begins, by the model or by the user. O(tensors).
+class RequestedPlace(NamedTuple):
+    """The offset at which a tensor must begin, its arena if one is named, and whether the user requests it."""
+
+    byte: int
+    arena: str | None = None
+    by_user: bool = False
+
+    def agrees(self, other: RequestedPlace | None) -> bool:
+        """Return whether tensors with these two places can begin at one byte of one arena."""
+        return (
+            other is not None
+            and self.byte == other.byte
+            and (self.arena == other.arena or None in (self.arena, other.arena))
+        )
+
+
+def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, FixedByte], *, partly: bool) -> dict[int, RequestedPlace]:
+    """Return the place at which each fixed tensor begins, by the model or by the user. O(tensors).
 
     `partly` states that the model may lack tensors that the user names. Raises INVALID_BINDING for a missing tensor
     otherwise, and for one that the model fixes elsewhere.
     """
-    found = {t: tensor.fixed_offset for t, tensor in enumerate(tensors) if tensor.fixed_offset is not None}
+    found = {
+        t: RequestedPlace(tensor.fixed_offset) for t, tensor in enumerate(tensors) if tensor.fixed_offset is not None
+    }
     rows = {tensor.name: t for t, tensor in enumerate(tensors)} if asked else {}
-    for name, at in asked.items():
+    for name, place in asked.items():
         if name not in rows:
             if partly:
                 continue
             raise _bad(name, ABSENT, did_you_mean(name, sorted(rows), LISTED))
-        if not 0 <= at < UINT64_END or found.setdefault(rows[name], at) != at:
-            stated = found.get(rows[name], at)
+        arena, at = place if isinstance(place, tuple) else (None, place)
+        if not 0 <= at < UINT64_END or found.get(rows[name], RequestedPlace(at)).byte != at:
+            stated = found.get(rows[name], RequestedPlace(at)).byte
             raise _bad(name, f"byte {at} is requested, the model fixes it at {stated}", "state one offset for it")
+        found[rows[name]] = RequestedPlace(at, arena, by_user=True)
     return found
 
 
-def check_found(asked: Mapping[str, int], plans: Iterable[Plan]) -> None:
+def check_found(asked: Mapping[str, FixedByte], plans: Iterable[Plan]) -> None:
     """Raise INVALID_BINDING for a tensor that the user fixes and that none of the plans of a model has."""
     if asked:
         found = {name for plan in plans for name in plan.origin.fixed}
@@ -55,29 +76,49 @@ def with_fixed(
     tensors: Sequence[Tensor],
     storage: Sequence[int],
     window: Sequence[int],
-    fixed: Mapping[int, int],
+    fixed: Mapping[int, RequestedPlace],
 ) -> AllocationProblem:
-    """Return the problem with the offsets of storages that follow from those of tensors, each in its first arena.
+    """Return the problem with the offsets of storages that follow from those of tensors, each in one of its arenas.
 
-    O(fixed x log fixed), plus the number of arenas. Raises as `check`, and INVALID_BINDING for two tensors of one
-    storage.
+    The arena is the one that is named, else the first that may hold the storage. If the user requests the offset and
+    several arenas may hold the storage, one has to be named. O(fixed x log fixed), plus the number of arenas. Raises as
+    `check`, and INVALID_BINDING for two tensors of one storage and for an arena that may not hold it.
     """
     if not fixed:
         return problem
     found: dict[int, Fixed] = {}
     choices = list(problem.choices)
-    for t, at in sorted(fixed.items()):
-        k, name = storage[t], tensors[t].name
+    for t, place in sorted(fixed.items()):
+        k, name, at = storage[t], tensors[t].name, place.byte
         if at < window[t]:
             raise _bad(name, f"byte {at} is requested, but it begins at byte {window[t]} of its storage", HOW)
         one = found.setdefault(k, Fixed(at - window[t], name))
         if one.offset != at - window[t]:
             what = f"byte {at} is requested, but it shares bytes with {one.tensor!r}, which puts it at "
             raise _bad(name, what + str(one.offset + window[t]), HOW)
+        if place.arena is not None:
+            choices[k] = _named(problem, k, name, place.arena, choices[k])
+    for t, place in sorted(fixed.items()):
+        k = storage[t]
+        if place.by_user and len(choices[k]) > 1:
+            several = [problem.arenas[a].name for a in choices[k]]
+            what = f"byte {place.byte} is requested without an arena; it may be in {', '.join(several)}"
+            raise _bad(tensors[t].name, what, f"name one, as in --fix {tensors[t].name}={several[0]}:{place.byte}")
+    for k in found:
         choices[k] = choices[k][:1]
     made = replace(problem, choices=choices, fixed=found)
     check(made)
     return made
+
+
+def _named(problem: AllocationProblem, storage: int, name: str, arena: str, choices: Choices) -> Choices:
+    """Return the one choice of a storage whose arena is named. Raises INVALID_BINDING if it is not one of `choices`."""
+    names = [problem.arenas[a].name for a in choices]
+    if arena in names:
+        return (choices[names.index(arena)],)
+    may = "it may be in" if choices == problem.choices[storage] else "it shares bytes with a tensor that is fixed in"
+    what = f"the arena {arena!r} is requested; {may} {', '.join(names)}"
+    raise _bad(name, what, f"name {' or '.join(names)}, or allow another arena with --arenas")
 
 
 def check(problem: AllocationProblem) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
+from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, FixedByte, Model, Phase
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class PlanOptions:
     replan_policy
         The reaction to a shape outside the envelope, if the model has one: a word of `REPLAN_POLICIES`.
     fixed
-        The bytes of their arenas at which tensors must begin, in addition to those that the model states.
+        The offsets at which tensors must begin, in addition to those that the model states: a byte, or the name of an
+        arena and a byte. The arena must be named if several may hold the tensor.
     """
 
     mode: str = "inference"
@@ -52,7 +53,7 @@ class PlanOptions:
     is_stage: bool = False
     replan_policy: str = "ABORT"
     effort: int | None = None
-    fixed: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, FixedByte] = field(default_factory=dict)
 
 
 DEFAULT_OPTIONS = PlanOptions()

@@ -111,7 +111,7 @@ def plan_memory(
         dtypes, tensors = _tensors(run, live, alias, written, mode)
         ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
         sizes = envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy)
-        fixed_at = {run.tensors[t].name: at for t, at in sorted(staying.items())}
+        fixed_at = {run.tensors[t].name: place.byte for t, place in sorted(staying.items())}
         del run, live, alias, written  # free their memory before addresses take as much
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
         layout, found = allocate(

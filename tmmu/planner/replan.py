@@ -18,6 +18,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import REPLAN_POLICIES, UINT64_END, Bindings, Model
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import plan_memory
+from tmmu.plans.places import fixed_places
 from tmmu.plans.replan import ReplanRecord, envelope
 from tmmu.plans.sections import Plan, configured
 
@@ -143,7 +144,7 @@ def replan(
         address_token,
         replan_policy=chosen.value,
         effort=origin.effort,
-        fixed=origin.fixed,
+        fixed=fixed_places(plan),
     )
     made = plan_memory(model, configured(plan), options, policy=plan.configuration.policy).plan
     return made, ReplanRecord.between(plan, made, t, why(beyond), shape)

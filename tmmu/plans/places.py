@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tmmu.core.columns import U32, U64, Names
+from tmmu.core.vocabulary import FixedByte
 from tmmu.plans.sections import BufferPlan, Plan
 
 
@@ -39,3 +40,17 @@ def places(plan: Plan | BufferPlan, *, of_storages: bool = False) -> TensorPlace
     return TensorPlaces(
         name, storages.arena[row], storages.offset[row], storages.bytes[row], storages.birth[row], storages.death[row]
     )
+
+
+def fixed_places(plan: Plan) -> dict[str, FixedByte]:
+    """Return the bytes at which tensors are fixed by the plan's provenance, each with the arena that has the tensor.
+
+    A name that the plan does not have is without an arena. O(tensors).
+    """
+    if plan.provenance is None or not plan.provenance.fixed:
+        return {}
+    asked, (names, arenas) = plan.provenance.fixed, places(plan)[:2]
+    homes = {
+        name: plan.placement.arenas[a].name for name, a in zip(names, arenas.tolist(), strict=True) if name in asked
+    }
+    return {name: (homes[name], byte) if name in homes else byte for name, byte in asked.items()}

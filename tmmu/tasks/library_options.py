@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tmmu.core.vocabulary import FixedByte
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerOptions:
@@ -21,7 +23,8 @@ class PlannerOptions:
         How addresses follow, which execution order is planned, how long lower placements are searched for, and the
         layout to use if the first does not fit, as the options of `tmmu plan` of these names.
     fixed
-        The byte of its arena at which each of these tensors must begin, as --fix.
+        The byte of its arena at which each of these tensors must begin, or the name of an arena and a byte of it, as
+        --fix.
     arenas
         The file of an arena configuration (TOML).
     preset, budget
@@ -38,7 +41,7 @@ class PlannerOptions:
     order: str = "given"
     effort: int | None = None
     fallback: str | None = None
-    fixed: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, FixedByte] = field(default_factory=dict)
     arenas: str | os.PathLike[str] | None = None
     preset: str | None = None
     budget: int | None = None
@@ -60,7 +63,8 @@ class VerifierOptions:
     workers
         Solver processes.
     fixed
-        The byte of its arena at which each of these tensors must begin, as --fix.
+        The byte of its arena at which each of these tensors must begin, or the name of an arena and a byte of it, as
+        --fix.
     arenas
         The file of the arena configuration (TOML) that the plan must have; else the plan's is assumed.
     """
@@ -68,5 +72,5 @@ class VerifierOptions:
     solver: str = "z3"
     timeout: float = 600.0
     workers: int = 2
-    fixed: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, FixedByte] = field(default_factory=dict)
     arenas: str | os.PathLike[str] | None = None
