@@ -115,3 +115,47 @@ def test_proofs_that_are_cut_or_changed_or_of_another_formula_are_refused(tmp_pa
         ):
             wrong_proof.write_text(wrong)
             assert not veripb.check(stated.read_bytes(), wrong_proof, 60.0).proved, (stated, wrong[:80])
+
+
+OPB = b"* #variable= 2 #constraint= 2\n1 x1 1 x2 >= 2 ;\n1 ~x1 1 ~x2 >= 2 ;\n"
+HEAD, END = "pseudo-Boolean proof version 3.0\n", "output NONE;\nconclusion UNSAT : -1;\nend pseudo-Boolean proof;\n"
+GOAL = "red 1 yy >= 1 : yy -> {} : subproof\nproofgoal #1 {} >= 1; qed #1 : -1;\nqed red;\nrup >= 1;"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "rup >= 1;", "pbc >= 1 : subproof rup >= 1; qed pbc : -1;", "red 1 yy >= 1 : yy -> 1;\nrup >= 1;",
+        GOAL.format(1, "rup"), "@sum pol 1 2 + ;\ndel id @sum;\nrup >= 1;",
+        "setlvl 2;\nrup 1 x1 >= 1;\nwiplvl 2;\nrup >= 1;",
+        "i 1 x1 >= 0;\nia 1 x1 >= 1 : 1;\ncore id -1;\ne 1 x1 1 x2 >= 2;\nis_deleted 1 x1 1 x2 >= 1;\nrup >= 1;",
+    ],
+)  # fmt: skip
+def test_a_proof_of_the_rules_that_are_known_is_accepted(body: str, tmp_path: Path) -> None:
+    """Each of these rules is one of VeriPB's, in the form that is known here. spec: V5.10"""
+    (tmp_path / "p.pbp").write_text(f"{HEAD}{body}\n{END}")
+    checked = veripb.check(OPB, tmp_path / "p.pbp", 60.0)
+    assert checked == (True, f"VeriPB {VERSION} has checked {tmp_path / 'p.pbp'}")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("a >= 1;", "'a'"), ("@one a >= 1;", "'a'"), ("% ;\na >= 1;", "'a'"), ("rup 1 x1 >= 1;a >= 1;", "'a'"),
+        ("pbc >= 1 : subproof a >= 1; qed pbc : -1;", "'a'"), (GOAL.format(0, "a"), "'a'"),
+        ("red 1 x1 >= 1;\nrup >= 1;", "Warning: A witness must be specified"),
+    ],
+)  # fmt: skip
+def test_a_proof_that_assumes_and_one_with_a_warning_are_refused_although_veripb_ends_with_0(
+    body: str, reason: str, tmp_path: Path
+) -> None:
+    """spec: V5.10"""
+    stated, proof = tmp_path / "f.opb", tmp_path / "p.pbp"
+    stated.write_bytes(OPB)
+    proof.write_text(f"{HEAD}{body}\n{END}")
+    done = subprocess.run(["veripb", "--opb", stated, proof], capture_output=True, text=True, check=False)
+    assert (done.returncode, veripb.UNSATISFIABLE in done.stdout.splitlines()) == (0, True)
+    assert "Warning: " in done.stdout
+    checked = veripb.check(OPB, proof, 60.0)
+    assert not checked.proved
+    assert reason in checked.reason

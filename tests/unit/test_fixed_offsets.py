@@ -210,7 +210,7 @@ def test_two_tensors_that_share_bytes_and_are_fixed_apart_are_refused_with_both_
     shown = text_model(
         "tensor v u8 32 view a 16", "node a MatMul x -> a", "node v my::Cut a -> v", "node y Add a v -> y"
     )
-    with pytest.raises(TmmuError, match=r"'v': byte 0 is asked for, and it begins at byte 16 of what it shows"):
+    with pytest.raises(TmmuError, match=r"'v': byte 0 is requested, but it begins at byte 16 of its storage"):
         plan(shown, replace(PACKED, fixed={"v": 0}))
 
 
