@@ -4,12 +4,13 @@
     b:a = Relu a
     !a = Update a x
 
-A step is "results = op operands"; the result `b:a` lies in the storage of `a`, `b@4:a` at its byte 4, `!a` is mutated;
-`f = enter/Loop a` and `r = leave/Loop d` enclose a body. Every storage has a slot of its own, one behind the other, and
-lives from its first to its last access, so that what is wrong with a plan stands in its lines.
+A step is "results = op operands"; a semicolon ends a line as well. The result `b:a` is in the storage of `a`, `b@4:a`
+at its byte 4, `!a` is mutated; `f = enter/Loop a` and `r = leave/Loop d` enclose a body. Every storage has a slot of
+its own, one behind the other, and lives from its first to its last access, so that what is wrong with a plan is in its
+lines.
 
-A text plan (`spec/text-plan.md`) does not state these: it has no slots, its lifetimes are worked out, and tensors of
-one storage share it for a stated reason. Here a tensor lies where it is put, and what permits that is given apart.
+A text plan (`spec/text-plan.md`) states neither slots nor lifetimes, and tensors of one storage share it for a stated
+reason. Here a tensor may be anywhere, and the sharing that it states is given apart.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 
-from proofs.readers.sharing import Permissions
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE, index_of
-from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.sections import Plan, Usage
 
 CALLER = {"input": Role.INPUT, "param": Role.PARAMETER, "state": Role.OPTIMIZER}
+ITERATE = ("Loop", "Scan")
 
 
 Lives = Mapping[str, tuple[int, int]]
@@ -32,59 +33,73 @@ Lives = Mapping[str, tuple[int, int]]
 
 
 class Written:
-    """A plan from a few lines of text, with every storage in a slot of its own and the lifetimes that follow from it.
+    """A plan from a few lines of text. Each storage has its own slot, and lifetimes follow from the steps.
 
-    A step is "results = op operands"; a result may be written "c:a" to lie in the storage of `a`, "c@4" at byte 4
-    of it, "!c" where it is mutated. `given` names what the caller writes, with its role; `outputs` what it reads.
+    Parameters
+    ----------
+    text
+        The steps. An operator is `Relu`, or `my::Cut` of the domain `my`.
+    given
+        The tensors that the caller writes, with their roles; by default all that are read and not written, as inputs.
+    outputs
+        The tensors that the caller reads after the last step.
+    views, in_place
+        The sharing that the plan states: "v:a" for a view of `a`, or a result in place of it.
+    donated
+        The tensors that the user donates. A plan does not state them.
+    size, sizes
+        The bytes of a tensor, and of those that have others.
     """
 
-    def __init__(self, text: str, *, given: dict[str, str], outputs: str = "", size: int = 8, **sizes: int) -> None:
-        self.row = {name: row for row, name in enumerate(given)}
-        self.home = {name: name for name in given}
+    def __init__(
+        self, text: str, *, given: Mapping[str, str] | None = None, outputs: str = "", views: str = "",
+        in_place: str = "", donated: str = "", size: int = 8, **sizes: int,
+    ) -> None:  # fmt: skip
+        lines = [line.split("=") for line in map(str.strip, text.replace(";", "\n").splitlines()) if line]
+        written = {name for name, *_ in (_result(word) for left, _ in lines for word in left.split())}
+        read = [name for _, right in lines for name in right.split()[1:]]
+        self.given = dict.fromkeys((n for n in read if n not in written), "input") if given is None else dict(given)
+        self.row = {name: row for row, name in enumerate(self.given)}
+        self.home = {name: name for name in self.given}
         self.window: dict[str, int] = {}
         self.writer: dict[str, int] = {}
         self.ops: list[tuple[str, str]] = []
-        self.lists: dict[str, list[tuple[int, ...]]] = {"reads": [], "writes": [], "mutates": []}
         self.parts: list[str] = []
-        self.size = {name: sizes.get(name, size) for name in given}
-        for number, line in enumerate(filter(None, map(str.strip, text.splitlines()))):
-            left, right = line.split("=")
-            part, _, right = right.strip().partition("/") if "/" in right else ("whole", "", right.strip())
-            op, *operands = right.split()
-            self.parts.append(part)
-            self.ops.append(("", op))
+        self.lists: dict[str, list[tuple[int, ...]]] = {"writes": [], "mutates": [], "reads": []}
+        for number, (left, right) in enumerate(lines):
+            part, bracket, rest = right.strip().partition("/")
+            domain, _, op = (rest if bracket else part).split()[0].rpartition("::")
+            self.parts.append(part if bracket else "whole")
+            self.ops.append((domain, op))
             wrote, changed = [], []
             for word in left.split():
-                name, _, home = word.lstrip("!").partition(":")
-                name, _, window = name.partition("@")
+                name, window, home = _result(word)
                 if name not in self.row:
                     self.row[name] = len(self.row)
                     self.home[name] = self.home[home] if home else name
-                    self.window[name] = int(window or 0)
+                    self.window[name] = window
                     self.writer[name] = number
-                    self.size[name] = sizes.get(name, size)
                 wrote.append(self.row[name])
                 if word.startswith("!"):
                     changed.append(self.row[name])
             self.lists["writes"].append(tuple(wrote))
             self.lists["mutates"].append(tuple(changed))
-            self.lists["reads"].append(tuple(self.row[name] for name in operands))
-        self.given, self.outputs, self.names = given, outputs.split(), list(self.row)
+        self.lists["reads"] = [tuple(self.row[name] for name in right.split()[1:]) for _, right in lines]
+        self.size = {name: sizes.get(name, size) for name in self.row}
+        self.outputs, self.names, self.donated = outputs.split(), list(self.row), frozenset(donated.split())
+        self.shares = {
+            name: (kind, self.row[of])
+            for kind, words in ((Shares.VIEW, views), (Shares.IN_PLACE, in_place))
+            for name, _, of in (word.partition(":") for word in words.split())
+        }
 
     def plan(self, lives: Lives | None = None) -> Plan:
         """The plan; `lives` are lifetimes other than those that follow from the accesses."""
         steps = len(self.ops)
-        last = max(0, steps - 1)
-        birth = {name: self.writer.get(name, 0) for name in self.names}
-        death = dict(birth)
-        for which in ("reads", "writes"):
-            for step, listed in enumerate(self.lists[which]):
-                for tensor in listed:
-                    death[self.names[tensor]] = max(death[self.names[tensor]], step)
-        for name in self.names:
-            if name in self.outputs or self.given.get(name) in ("param", "state"):
-                death[name] = last
-            birth[name], death[name] = (lives or {}).get(name, (birth[name], death[name]))
+        bodies, body_of, node_of = self._bodies()
+        birth, death = self._lifetimes(bodies)
+        for name, life in (lives or {}).items():
+            birth[name], death[name] = life
         count, rows = index_of([self.home[name] for name in self.names])
         size = [0] * len(count)
         first, final = [10**9] * len(count), [0] * len(count)
@@ -101,31 +116,67 @@ class Written:
                 name, self.size[name], birth[name], death[name], rows[k],
                 CALLER.get(self.given.get(name, ""), Role.ACTIVATION),
                 (self.given.get(name) == "input") * IS_INPUT + (name in self.outputs) * (IS_OUTPUT + IS_RETURNED),
-                self.window.get(name, 0), self.writer.get(name, NONE),
+                self.window.get(name, 0), self.writer.get(name, NONE), "uint8", 1,
+                *self.shares.get(name, (Shares.NONE, NONE)),
             )
             for k, name in enumerate(self.names)
         ]  # fmt: skip
         lists = zip(self.lists["reads"], self.lists["writes"], self.lists["mutates"], strict=True)
         made = tables(
             tensors, [StorageRow(*row) for row in zip(size, first, final, at, strict=True)],
-            [StepRow(f"n{n}", self.ops[n], *row, NodePart(self.parts[n])) for n, row in enumerate(lists)],
-            _bodies(self.parts),
+            [StepRow(f"n{node_of[n]}", self.ops[n], *row, NodePart(self.parts[n]), body_of[n])
+             for n, row in enumerate(lists)],
+            bodies,
         )  # fmt: skip
         slots = own_slots([max(1, z) for z in size], 16)
         arena = ArenaConfiguration("arena", tuple(Role), alignment=16)
         return assembled((arena,), (usage,), slots, model="written", **made | {"dtypes": ("uint8",)})
 
-    def sharing(self, views: str = "", in_place: str = "") -> Permissions:
-        """Permissions: "v:base+4" is a view at byte 4, "result:operand" a result in place."""
-        result = Permissions()
-        for word in views.split():
-            name, _, base = word.partition(":")
-            base, _, offset = base.partition("+")
-            result.views[self.row[name]] = self.row[base], int(offset or 0)
-        for word in in_place.split():
-            name, _, operand = word.partition(":")
-            result.in_place[self.row[name]] = self.row[operand]
-        return result
+    def _bodies(self) -> tuple[list[BodyRow], list[int], list[int]]:
+        """Return the main graph with a body for each enter and leave, and the body and first step of node of each step.
+
+        An enter that no step leaves has no body.
+        """
+        bodies, body_of, node_of = [BodyRow()], [0] * len(self.ops), list(range(len(self.ops)))
+        brackets: dict[int, int] = {}
+        opened: list[int] = []
+        for step, part in enumerate(self.parts):
+            if part == "enter":
+                opened.append(step)
+            elif part == "leave" and opened:
+                brackets[opened.pop()] = step
+        for enter, leave in sorted(brackets.items()):
+            node_of[leave] = enter
+            name, iterates = f"n{enter}/body", self.ops[enter][1] in ITERATE
+            inner = range(enter + 1, leave)
+            bodies.append(BodyRow(name, body_of[enter], enter, leave, iterates))
+            for step in inner:
+                body_of[step] = len(bodies) - 1
+        return bodies, body_of, node_of
+
+    def _lifetimes(self, bodies: list[BodyRow]) -> tuple[dict[str, int], dict[str, int]]:
+        """Return births and deaths: of all accesses, and of those that the next iteration of a loop may make (T8)."""
+        birth = {name: self.writer.get(name, 0) for name in self.names}
+        death = dict(birth)
+        reads, writes = ([[self.names[t] for t in step] for step in self.lists[which]] for which in ("reads", "writes"))
+        for lists in (reads, writes):
+            for step, listed in enumerate(lists):
+                death |= {name: max(death[name], step) for name in listed}
+        for _, _, enter, leave, iterates, _ in bodies:
+            if iterates:
+                inside = {name for step in range(enter + 1, leave) for name in reads[step]}
+                again = {name for name in inside if self.writer.get(name, 0) <= enter} | {*reads[enter], *writes[enter]}
+                death |= {name: max(death[name], leave) for name in again}
+                birth |= dict.fromkeys((name for name in writes[leave] if name not in reads[leave]), enter)
+        kept = [name for name in self.names if name in self.outputs or self.given.get(name) in ("param", "state")]
+        return birth, death | dict.fromkeys(kept, max(0, len(self.ops) - 1))
+
+
+def _result(word: str) -> tuple[str, int, str]:
+    """Split a result into its name, its byte in a storage, and the tensor that has this storage."""
+    name, _, home = word.lstrip("!").partition(":")
+    name, _, window = name.partition("@")
+    return name, int(window or 0), home
 
 
 def running(first: list[int], final: list[int], amount: list[int], steps: int) -> list[int]:
@@ -135,15 +186,3 @@ def running(first: list[int], final: list[int], amount: list[int], steps: int) -
         change[b] += x
         change[d + 1] -= x
     return list(accumulate(change))[:-1]
-
-
-def _bodies(parts: list[str]) -> list[BodyRow]:
-    """The main graph, and a body for each enter and leave that enclose it."""
-    opened: list[int] = []
-    bodies = [BodyRow()]
-    for step, part in enumerate(parts):
-        if part == "enter":
-            opened.append(step)
-        elif part == "leave" and opened:
-            bodies.append(BodyRow(f"body{len(bodies)}", 0, opened.pop(), step))
-    return bodies

@@ -22,6 +22,7 @@ from proofs.readers.sharing import permitted
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
+from tests.support import wrong_models, wrong_plans
 from tests.support.objections import objections
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
@@ -208,9 +209,12 @@ def wrong_lines(page: str, root: Path) -> list[str]:
 
 
 def exists(root: Path, test: str) -> bool:
+    """Whether there is such a test; of one that goes through a table, the row is named in brackets."""
     path, _, name = test.partition("::")
+    name, _, row = name.partition("[")
     file = root / path
-    return file.is_file() and f"def {name}(" in file.read_text()
+    is_row = not row or row.removesuffix("]") in map(str, (*wrong_plans.TABLE, *wrong_models.TABLE))
+    return file.is_file() and f"def {name}(" in file.read_text() and is_row
 
 
 def test_every_finding_names_a_test_that_exists() -> None:
@@ -240,6 +244,7 @@ def test_a_finding_without_a_test_is_noticed() -> None:
     for bad in (
         good.replace("1.", "2."),
         good.replace("::test_a", "::test_no"),
+        good.replace("noticed`", "noticed[no such row]`"),
         good.replace(here, "tests/none.py"),
         "1. It is so.",
     ):

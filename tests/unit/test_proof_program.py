@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import Program, loops, program
+from proofs.definition.checker.program import Program, exact, loops, program
 from proofs.readers.sharing import Permissions, permitted
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
@@ -29,6 +29,17 @@ def seen(model: Model, mode: str = "inference", donated: str = "") -> Program:
 
 def named(run: Program, rows: tuple[int, ...] | list[int]) -> str:
     return " ".join(run.tensors[row].name for row in rows)
+
+
+def test_columns_hold_sums_of_two_exactly() -> None:
+    large = 1 << 62
+    kinds = {
+        tuple(v): exact(v).dtype.kind for v in ([large - 1], [large], [-large], [-large - 1], [large, 0], [1 << 64])
+    }
+    assert "".join(kinds.values()) == "iOiOOO"
+    assert all(exact(values).tolist() == list(values) for values in kinds)
+    assert (exact([large - 1]) + exact([large - 1])).tolist() == [2 * large - 2]
+    assert (exact([-large]) + exact([-large])).tolist() == [-2 * large]
 
 
 def test_rows_become_plain_tuples() -> None:

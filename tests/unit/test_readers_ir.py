@@ -1,23 +1,20 @@
-"""Models of our own form read by the checker: steps, scopes and declared sharing, and every model that is none."""
+"""Models of our own form read by the checker: steps, scopes and declared sharing. What it refuses is in
+`test_wrong_models.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import onnx
 import pytest
 
 from proofs.readers.models.ir import read_ir, size_of
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
-from tests.support.onnx_files import model_of
 from tests.support.reader_plans import lines
 from tests.support.text_models import text_model
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, NodePart, Phase, Role, Tensor, View
+from tmmu.core.vocabulary import Bindings, Body, Model, NodePart, Phase, Role, Tensor
 
 
 def refused(model: Model) -> str:
@@ -256,145 +253,6 @@ def test_views_in_what_the_caller_writes_are_the_models() -> None:
     assert read_ir(model).views == {"p": ("flat", 48), "q": ("p", 8)}
 
 
-def edit(**changes: Callable[[Model], Any]) -> Callable[[], Model]:
-    """The model of one loop with fields replaced."""
-    model = text_model(*LOOPING)
-    return lambda: replace(model, **{name: change(model) for name, change in changes.items()})
-
-
-def tensors(row: int, **entries: Any) -> Callable[[], Model]:
-    return edit(tensors=lambda m: (*m.tensors[:row], replace(m.tensors[row], **entries), *m.tensors[row + 1 :]))
-
-
-def nodes(row: int, **entries: Any) -> Callable[[], Model]:
-    return edit(nodes=lambda m: (*m.nodes[:row], replace(m.nodes[row], **entries), *m.nodes[row + 1 :]))
-
-
-def bodies(row: int, **entries: Any) -> Callable[[], Model]:
-    return edit(bodies=lambda m: (*m.bodies[:row], replace(m.bodies[row], **entries), *m.bodies[row + 1 :]))
-
-
-@pytest.mark.parametrize(
-    ("model", "what"),
-    [
-        (edit(bodies=lambda m: ()), "body 0 is not the main graph"),
-        (bodies(0, owner=0), "body 0 is not the main graph"),
-        (nodes(0, reads=(99,)), "mul: the node names a tensor or body that does not exist"),
-        (nodes(0, writes=(-1,)), "mul: the node names"),
-        (nodes(0, mutates=(99,)), "mul: the node names"),
-        (nodes(0, in_place=((0, 99),)), "mul: the node names"),
-        (nodes(0, body=2), "mul: the node names"),
-        (bodies(1, inputs=(99,)), "body 1: the body names a tensor"),
-        (bodies(0, outputs=(-1,)), "body 0: the body names a tensor"),
-        (bodies(1, owner=9), "body 1: the owner of the body does not exist"),
-        (bodies(1, owner=-1), "body 1: the owner of the body does not exist"),
-        (tensors(1, view=View(99, 0, 64)), "the base of the view does not exist"),
-        (edit(must_not_alias=lambda m: ((0, 99),)), "must_not_alias names a tensor that does not exist"),
-        (nodes(0, name="last"), "last: the name of a node is empty or used twice"),
-        (nodes(0, name=""), "the name of a node is empty or used twice"),
-        (edit(bodies=lambda m: (*m.bodies, m.bodies[1])), "loop1/body: the name of a body is empty or used twice"),
-        (tensors(1, name="x"), "x: two tensors would have this name"),
-        (tensors(1, name="loop1/body/r.copy0"), "loop1/body/r.copy0: two tensors would have this name"),
-        (tensors(1, dtype="string"), "the element type 'string' is unknown"),
-        (tensors(1, bytes=-1), "must be positive"),
-        (tensors(1, alignment=0), "must be positive"),
-        (tensors(1, view=View(0, 0, 32)), "the view is not within its base 'x'"),
-        (tensors(1, view=View(0, 1, 64)), "the view is not within its base 'x'"),
-        (tensors(1, view=View(0, -1, 64)), "the view is not within its base 'x'"),
-        (tensors(0, view=View(1, 0, 64)), "x: the caller cannot write it as a view of 'a'"),
-    ],
-)
-def test_tables_that_do_not_fit_together_are_refused(model: Callable[[], Model], what: str) -> None:
-    assert what in refused(model())
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        (("node relu Relu a -> y", "node neg Neg x -> a"), "relu: tensor 'a' is read before it is written"),
-        (("node relu Relu y -> y",), "relu: tensor 'y' is read before it is written"),
-        (("node relu Relu z -> y",), "relu: tensor 'z' is read but nothing writes it"),
-        (("node relu Relu x -> z",), "the model's outputs: tensor 'y' is read but nothing writes it"),
-        (("node relu Relu x -> y", "node neg Neg x -> y"), "neg: tensor 'y' is written twice"),
-        (("node neg Neg p -> y", "node relu Relu p -> x"), "relu: tensor 'x' is written twice"),
-        (("node relu Relu x -> y z changes z",), "relu: tensor 'z' is read but nothing writes it"),
-        (("node relu Relu x -> a changes a", "node neg Neg x -> a y"), "relu: tensor 'a' is read before it is written"),
-        (
-            ("begin if If x -> y", "arm then f -> f", "  node neg Neg x -> f", "end if"),
-            "neg: tensor 'f' is written twice",
-        ),
-        (
-            ("begin if If x -> y", "arm then -> z", "  node neg Neg x -> a", "end if"),
-            "if: tensor 'z' is read but nothing writes it",
-        ),
-        (
-            ("begin if If x -> y", "arm then -> a", "  node neg Neg x -> a", "end if", "node abs Abs a -> z"),
-            "abs: tensor 'a' is read outside its body",
-        ),
-        (
-            ("begin if If x -> a", "arm then -> a", "  node neg Neg x -> b", "end if", "node abs Abs a -> y"),
-            "if: tensor 'a' is read before",
-        ),
-        (
-            (
-                "begin if If x -> y",
-                "arm then -> a",
-                "  node neg Neg x -> a",
-                "arm else -> b",
-                "  node abs Abs a -> b",
-                "end if",
-            ),
-            "abs: tensor 'a' is read outside its body",
-        ),
-        (
-            (
-                "begin if If x -> y",
-                "arm then -> a",
-                "  node neg Neg x -> a",
-                "arm else -> a",
-                "  node abs Abs x -> b",
-                "end if",
-            ),
-            "if: tensor 'a' is read outside its body",
-        ),
-    ],
-)
-def test_reads_and_writes_that_do_not_fit_are_refused(text: tuple[str, ...], what: str) -> None:
-    """spec: I1.4, I1.9"""
-    assert what in refused(text_model(*text, parameters="p"))
-
-
-def test_a_tensor_that_nobody_writes_is_refused() -> None:
-    """spec: I1.4"""
-    model = text_model("node relu Relu x -> y")
-    lost = Tensor("lost", (1,), "int8", Role.ACTIVATION, 1)
-    assert "lost: nothing writes the tensor" in refused(replace(model, tensors=(*model.tensors, lost)))
-
-
-def test_a_node_that_mutates_what_it_does_not_write_is_refused() -> None:
-    model = text_model("node relu Relu x -> y changes x")
-    assert "relu: " in refused(model)
-
-
-def test_an_output_that_is_listed_twice_is_refused() -> None:
-    model = text_model("node relu Relu x -> y")
-    twice = replace(model, bodies=(replace(model.bodies[0], outputs=(1, 1)),))
-    assert "y: the output is listed 2 times" in refused(twice)
-
-
-def test_views_in_a_circle_are_refused() -> None:
-    model = text_model(
-        "node mul Mul p q r -> y", "tensor p u8 64 view q 0", "tensor q u8 64 view r 0", "tensor r u8 64 view q 0",
-        parameters="p q r",
-    )  # fmt: skip
-    assert "the view shows itself" in refused(model)
-
-
-def test_scratch_with_the_name_of_a_tensor_is_refused() -> None:
-    model = text_model("node mul Mul x -> mul.scratch0 y scratch 1")
-    assert "mul.scratch0: " in refused(model)
-
-
 def test_the_bodies_of_a_node_run_in_turn_however_the_nodes_are_listed() -> None:
     """spec: T8.10"""
     two = text_model(
@@ -419,8 +277,3 @@ def test_a_body_that_no_step_enters_is_refused() -> None:
     bodies = (*model.bodies, Body(1, "more", (), ()))
     circle = replace(model, nodes=(replace(owner, body=2), inner, last), bodies=bodies)
     assert "if: " in refused(circle)
-
-
-def written(text: str, tmp_path: Path) -> Path:
-    onnx.save(model_of(text), tmp_path / "m.onnx")
-    return tmp_path / "m.onnx"

@@ -11,13 +11,15 @@ from pathlib import Path
 
 UNIT, PROPERTIES, COMMANDS = "tests/unit/test_", "tests/property/test_", "tests/integration/test_"
 CORPUS = "tests/corpus/test_broken_corpus.py"
+PLANS, MODELS = f"{UNIT}wrong_plans.py", f"{UNIT}wrong_models.py"
 NAIVE = (
-    f"{UNIT}checker.py", f"{UNIT}mutations.py", f"{PROPERTIES}brute_force.py", f"{PROPERTIES}corruptions.py", CORPUS,
+    PLANS, f"{UNIT}checker.py", f"{UNIT}mutations.py", f"{PROPERTIES}brute_force.py", f"{PROPERTIES}corruptions.py",
+    CORPUS,
 )  # fmt: skip
 EXCLUSIVE = (f"{UNIT}exclusive_arms.py", f"{PROPERTIES}exclusive_arms.py")
-STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", *EXCLUSIVE, CORPUS)
+STRUCTURE = (PLANS, *EXCLUSIVE, CORPUS)
 ROWS = (
-    "tests/corpus/test_kept_rows.py", f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py",
+    "tests/corpus/test_kept_rows.py", PLANS, f"{UNIT}sharing_rows.py", f"{UNIT}obligations_rows.py",
     f"{COMMANDS}obligations_agree.py", CORPUS,
 )  # fmt: skip
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
@@ -28,7 +30,7 @@ VERIFY = (
 ARENAS = (
     f"{COMMANDS}arenas_commands.py",
     f"{PROPERTIES}arenas.py",
-    f"{UNIT}structure.py",
+    PLANS,
     f"{UNIT}planner_arenas.py",
 )
 ENVELOPE = (f"{UNIT}envelope_verify.py", f"{PROPERTIES}envelopes.py")
@@ -36,7 +38,7 @@ PROGRAM = "tests/integration/kernel/test_program.py"
 OF_KERNEL = (PROGRAM, "tests/integration/kernel/test_differential.py", "tests/integration/kernel/test_verify.py")
 KERNEL = (f"{UNIT}kernel_words.py", f"{UNIT}kernel.py")
 READERS = (
-    f"{UNIT}readers_ir.py", f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
+    f"{UNIT}readers_ir.py", MODELS, f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
     f"{UNIT}readers_operators.py", f"{PROPERTIES}model_files.py",
 )  # fmt: skip
 TRAINING = (f"{COMMANDS}training_verify.py", f"{UNIT}training_modes.py")
@@ -100,7 +102,7 @@ SHAPES = (
 )  # fmt: skip
 TRACED = (f"{UNIT}traced_conversion.py", f"{UNIT}traced_windows.py")
 PACKING = (f"{UNIT}packing_search.py", f"{UNIT}fixed_offsets.py", *LAYOUTS)
-IR = tuple(f"{UNIT}ir_{name}.py" for name in ("columns", "files", "order", "program", "text", "validate"))
+IR = (*(f"{UNIT}ir_{name}.py" for name in ("columns", "files", "order", "program", "text")), MODELS)
 
 
 def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
@@ -111,7 +113,7 @@ def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/definition/checker/execute.py": (
-        f"{UNIT}checker.py", f"{PROPERTIES}plain_steps.py", f"{UNIT}checker_arms.py", f"{UNIT}verdict.py", *NAIVE,
+        PLANS, f"{PROPERTIES}plain_steps.py", f"{UNIT}checker_arms.py", f"{UNIT}verdict.py", *NAIVE,
     ),
     "proofs/definition/checker/structure.py": STRUCTURE,
     "proofs/definition/checker/memory.py": (f"{UNIT}memory.py", *NAIVE),
@@ -119,9 +121,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/definition/checker/{name}.py": (f"{UNIT}checker_arms.py", *EXCLUSIVE, *NAIVE)
        for name in ("states", "visits")},
     "proofs/definition/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
-    "proofs/definition/checker/sharing.py": (f"{UNIT}stated_sharing.py", CORPUS, f"{COMMANDS}every_field.py"),
+    "proofs/definition/checker/sharing.py": (PLANS, CORPUS, f"{COMMANDS}every_field.py"),
     "proofs/definition/checker/claims.py": (
-        f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", f"{UNIT}structure.py", CORPUS,
+        f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", PLANS, CORPUS,
     ),
     "proofs/readers/donation.py": (*VERIFY, f"{COMMANDS}sharding_commands.py"),
     "proofs/readers/patterns.py": (*ARENAS, f"{COMMANDS}sharding_commands.py"),
@@ -380,8 +382,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/vocabulary.py": (f"{UNIT}plan_file.py", f"{UNIT}every_failure_code.py"),
     "tmmu/core/dims/text.py": (f"{UNIT}ir_text.py", *SIZES),
     **{f"tmmu/ir/{name}.py": (f"{UNIT}ir_{name}.py", *IR)
-       for name in ("columns", "files", "order", "program", "text", "validate")},
-    "tmmu/ir/text_writer.py": IR,
+       for name in ("columns", "files", "order", "program", "text")},
+    **dict.fromkeys(("tmmu/ir/text_writer.py", "tmmu/ir/validate.py"), (MODELS, *IR)),
     **{f"tmmu/plans/{name}.py": (f"{UNIT}plan_text.py", f"{PROPERTIES}plan_text.py", f"{UNIT}exclusive_arms.py")
        for name in ("building", "lifetimes", "places", "text", "text_writer", "reading")},
     "tmmu/plans/pools.py": (f"{UNIT}memory_pools.py",),

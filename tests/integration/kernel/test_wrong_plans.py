@@ -1,0 +1,17 @@
+"""The kernel's program on every row of the table of wrong plans. spec: V6.1, V6.6, V6.7"""
+
+from __future__ import annotations
+
+import pytest
+
+from proofs.proving.kernel.answer import kernel_answer
+from tests.support.wrong_plans import TABLE
+from tests.support.wrong_plans.answers import context
+from tests.support.wrong_plans.row import Row
+
+
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_it_rejects_what_is_wrong_unless_the_row_says_why_not(row: Row) -> None:
+    """A right plan it accepts, unless the row says why not."""
+    rejects = bool(row.places) != bool(row.kernel)
+    assert kernel_answer(context(row), bytes(32), 60)["answer"] == ("rejected" if rejects else "accepted")
