@@ -105,6 +105,12 @@ def test_views_that_show_each_other_show_nothing() -> None:
     assert "sharing_is_sound" in violated(two, Permissions(views={0: (0, 0)}))  # alone in its storage
 
 
+def test_a_view_is_made_after_its_base() -> None:
+    """No reader permits one that the same step makes."""
+    made = Written("a v:a = Split x; y = MatMul a v")
+    assert violated(made, Permissions(views={made.row["v"]: (made.row["a"], 0)})) == {"sharing_is_sound"}
+
+
 def test_the_writes_that_a_step_lists_as_mutations_are_those_and_no_others() -> None:
     made = Written("a = MatMul x; b = MatMul a; !a = Update a; y = MatMul a b")
     assert seen(made).changes.tolist() == [False, False, True, False]

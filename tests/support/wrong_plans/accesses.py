@@ -36,9 +36,10 @@ LIFETIMES_COVER_ACCESSES = group(
     wrong("the caller's is born later", "= Wait; = Wait x", "x @0", tensor("x", birth=1)),
     wrong("an earlier step is stated to write it", CHAIN, "b @0 / b @1", tensor("b", writer=0)),
     wrong("a later step is stated to write it", CHAIN, "a @1", tensor("a", writer=1)),
-    wrong("and it is born later", "a = MatMul x; = Wait; = Wait a", "a @0; a @1", tensor("a", writer=1, birth=1)),
+    wrong("a later step is stated to write it, at its birth", "a = MatMul x; = Wait; = Wait a", "a @0; a @1",
+          tensor("a", writer=1, birth=1)),
     wrong("two steps write it", Written("a = MatMul x; a = MatMul x", outputs="a"), "sharing: a @1 / a @1"),
-    wrong("and the second is stated to", Written("a = MatMul x; a = MatMul x", outputs="a"),
+    wrong("two steps write it, and the second is stated to", Written("a = MatMul x; a = MatMul x", outputs="a"),
           "sharing: a @1; a @1 / a @0", tensor("a", writer=1)),
     # Mutations.
     wrong("a mutation that is not read", "a = MatMul x; !a = Update x; y = MatMul a", "a @1",
@@ -70,7 +71,8 @@ LIFETIMES_COVER_ACCESSES = group(
 
 WRITERS_HAVE_ROLES = group(
     Obligation.LIFETIMES_COVER_ACCESSES,
-    wrong("nor is it stated to", CHAIN, "x / x @0", tensor("x", role=ACTIVATION, flags=0)),
+    wrong("no step writes an activation, and none is stated to", CHAIN, "x / x @0",
+          tensor("x", role=ACTIVATION, flags=0)),
     wrong("an activation that is flagged as an input", CHAIN, "x / x @0", tensor("x", role=ACTIVATION)),
     wrong("a step writes an input", CHAIN, "a @0", tensor("a", role=INPUT)),
     wrong("a step writes what is flagged as an input", CHAIN, "a @0", tensor("a", flags=IS_INPUT)),

@@ -137,17 +137,17 @@ VALUES_STAY_INSIDE = group(
           listed("reads", 3, "o", "loop1.scratch0", "matmul.scratch0")),
     # A body copies a value that it hands on and did not make.
     right("copies of both values", SWAP),
-    right("and scratch behind them", COPIES_AND_SCRATCH),
-    wrong("the first without a copy", SWAP, "lifetimes: loop1/body/j.copy0 @2; j @2",
+    right("copies, and scratch behind them", COPIES_AND_SCRATCH),
+    wrong("the first value is handed on without a copy", SWAP, "lifetimes: loop1/body/j.copy0 @2; j @2",
           listed("reads", 2, "j", "i", COPY_I), listed("writes", 2, COPY_I, "y", "z")),
-    wrong("the last without a copy", SWAP, "lifetimes: loop1/body/i.copy1 @2; i @2",
+    wrong("the last value is handed on without a copy", SWAP, "lifetimes: loop1/body/i.copy1 @2; i @2",
           listed("reads", 2, "j", COPY_J, "i"), listed("writes", 2, COPY_J, "y", "z")),
-    wrong("a captured value without a copy", SWAP,
+    wrong("a captured value is handed on without a copy", SWAP,
           "lifetimes: a @2; sharing: a i @2; lifetimes: loop1/body/j.copy0 @2; a @2 / lifetimes: a @2",
           listed("reads", 2, "a", "i", COPY_I), listed("writes", 2, COPY_I, "y", "z")),
-    wrong("the caller's without a copy", SWAP, "lifetimes: loop1/body/j.copy0 @2; x @2",
+    wrong("a tensor of the caller is handed on without a copy", SWAP, "lifetimes: loop1/body/j.copy0 @2; x @2",
           listed("reads", 2, "x", "i", COPY_I), listed("writes", 2, COPY_I, "y", "z")),
-    wrong("with a copy of something else", SWAP, "lifetimes: loop1/body/j.copy0 @1; j @2",
+    wrong("a value is handed on with a copy of another", SWAP, "lifetimes: loop1/body/j.copy0 @1; j @2",
           listed("reads", 2, "j", "i", COPY_I), listed("writes", 2, COPY_I, COPY_J, "y", "z")),
 )  # fmt: skip
 

@@ -124,7 +124,7 @@ SLOTS_FIT = group(
     wrong("two storages in one slot of an arena that does not reuse", KEPT,
           "x b; overlap: x b; slots[2].bytes 64 for 1 / overlap: x a; x a", storage("b", slot=1, offset=128),
           uncounted),
-    wrong("three of them", KEPT,
+    wrong("three storages in one slot of an arena that does not reuse", KEPT,
           "x b; overlap: x b; overlap: b y; slots[2].bytes 64 for 1; slots[4].bytes 64 for 1 / overlap: x a; x a",
           storage("b", slot=1, offset=128), storage("y", slot=1, offset=128), uncounted),
     wrong("as few as can be are claimed, and fewer would do", APART, "minimal true for false / b @0",
