@@ -47,9 +47,8 @@ class WrongModel:
 
 def of(model: Model, fields: Mapping[str, Mapping[str, Any]]) -> Model:
     """Change fields of the tensors and nodes that have these names."""
-    tensors, nodes = (
-        tuple(replace(row, **fields.get(row.name, {})) for row in rows) for rows in (model.tensors, model.nodes)
-    )
+    tensors = tuple(replace(tensor, **fields.get(tensor.name, {})) for tensor in model.tensors)
+    nodes = tuple(replace(node, **fields.get(node.name, {})) for node in model.nodes)
     return replace(model, tensors=tensors, nodes=nodes)
 
 

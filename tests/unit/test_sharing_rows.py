@@ -67,8 +67,8 @@ def test_many_slices_of_many_storages_are_asked_about_in_batches(monkeypatch: py
     monkeypatch.setattr(sharing_is_sound, "BATCH", 3)
     storages = "\n".join(f"s{i} = MatMul x\nt{i}@8:s{i} = MatMul s{i}" for i in range(8))
     assert violated(Written(storages)) == set()
-    for wrong in ("s1", "s7"):
-        assert violated(Written(storages, **{wrong: 9})) == {"sharing_is_sound"}
+    for wrong in (Written(storages, s1=9), Written(storages, s7=9)):
+        assert violated(wrong) == {"sharing_is_sound"}
 
 
 def test_too_many_overlaps_in_part_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

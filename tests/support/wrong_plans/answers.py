@@ -44,8 +44,11 @@ def places_found(row: Row) -> list[str]:
 def places_refuted(row: Row, solver: Z3) -> dict[Obligation, str]:
     """Return the place of the first false row of each obligation, and check that the solver leaves none open."""
     about = context(row)
-    asked = MODULES if isinstance(about, Context) else OF_STORAGES
-    results = discharge([module.rows(about) for module in asked.values()], [solver], 60)  # type: ignore[attr-defined]
+    if isinstance(about, Context):
+        asked = {name: plan_rows.rows(about) for name, plan_rows in MODULES.items()}
+    else:
+        asked = {name: storage_rows.rows(about) for name, storage_rows in OF_STORAGES.items()}
+    results = discharge(list(asked.values()), [solver], 60)
     assert [result.failure for result in results if result.failure] == []
     refuted = {o: result.refuted for o, result in zip(asked, results, strict=True) if result.refuted is not None}
     named = naming(about.placement)

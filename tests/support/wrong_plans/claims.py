@@ -50,8 +50,10 @@ def layout(name: str) -> Change:
 
 def with_idle_slot(plan: Plan) -> Plan:
     """Add a slot of 64 bytes that holds no storage."""
-    slots = zip((plan.slots.arena, plan.slots.bytes, plan.slots.alignment), (0, 64, 16), strict=True)
-    return amended(plan, slots=Slots(*(np.append(old, old.dtype.type(new)) for old, new in slots), of=plan.slots.of))
+    rows = {"arena": 0, "bytes": 64, "alignment": 16}
+    columns = {name: getattr(plan.slots, name) for name in rows}
+    more: dict[str, Any] = {name: np.append(column, column.dtype.type(rows[name])) for name, column in columns.items()}
+    return amended(plan, slots=Slots(**more, of=plan.slots.of))
 
 
 def uncounted(plan: Plan) -> Plan:

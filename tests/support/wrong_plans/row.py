@@ -51,6 +51,8 @@ class Row:
         each obligation. Without a slash, rows of the same obligations are false, and they name the same tensors.
     kernel
         Why the kernel's program accepts a wrong plan, or rejects a right one; empty if it does not.
+    obligation
+        The obligation of the row's group, which enters it.
     """
 
     name: str
