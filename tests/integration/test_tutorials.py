@@ -11,7 +11,8 @@ import pytest
 from tests.support.tutorials import HERE, PAGES, ROOT, commands, fences, objections
 
 CHECKOUT = ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py",
-            "tests/unit/test_operator_tables.py")  # fmt: skip
+            "tests/unit/test_operator_tables.py", "tests/support/__init__.py",
+            "tests/support/operator_rows.py")  # fmt: skip
 """What the page on operators needs of a checkout, beside the packages."""
 
 

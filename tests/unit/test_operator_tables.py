@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ OPERANDS = ("a", "b", "c")
 TABLES = (verifier.OPERATORS, planner.OPERATORS, simulator.OPERATORS, reading.OPERATORS)
 KNOWN = sorted({op for table in TABLES for domain, op in table if not domain})
 GRADIENTS = [f"{op}Grad" for op in KNOWN]
-MADE_UP = "SoftClip"
+MADE_UP = "MadeUp"
 """An operator that ai.onnx does not have."""
 
 WITH_BODIES = [
@@ -60,19 +61,23 @@ def test_every_operator_has_a_row_on_each_side() -> None:
 def test_a_missing_row_is_said_by_the_file_that_lacks_it() -> None:
     """Of a made-up operator, whichever side has it alone, and of one whose row is taken away."""
     known, planned, simulated = verifier.OPERATORS, planner.OPERATORS, simulator.OPERATORS
-    assert missing_rows(with_row(known, KnownOperator(MADE_UP, in_place=(0,))), planned, simulated) == [
+
+    def said(*tables: Any) -> list[str]:
+        return [each for each in missing_rows(*tables) if each.startswith((MADE_UP, "Reshape"))]
+
+    assert said(with_row(known, KnownOperator(MADE_UP, in_place=(0,))), planned, simulated) == [
         f"{MADE_UP} has a row in proofs/readers/operators/elementwise.py and none in tmmu/operators/elementwise.py",
         f"{MADE_UP} has a row in proofs/readers/operators/elementwise.py and none in tmmu/simulator/operators.py",
     ]
-    assert missing_rows(known, with_row(planned, PlannedOperator(MADE_UP, view=True)), simulated) == [
+    assert said(known, with_row(planned, PlannedOperator(MADE_UP, view=True)), simulated) == [
         f"{MADE_UP} has a row in tmmu/operators/elementwise.py and none in proofs/readers/operators/elementwise.py",
     ]
-    assert missing_rows(known, planned, with_row(simulated, SimulatedOperator(MADE_UP, bytewise=(0,)))) == [
+    assert said(known, planned, with_row(simulated, SimulatedOperator(MADE_UP, bytewise=(0,)))) == [
         f"{MADE_UP} has a row in tmmu/simulator/operators.py and none in proofs/readers/operators/elementwise.py",
         f"{MADE_UP} has a row in tmmu/simulator/operators.py and none in tmmu/operators/elementwise.py",
     ]
     without = {key: row for key, row in planned.items() if key != ("", "Reshape")}
-    assert missing_rows(known, without, simulated) == [
+    assert said(known, without, simulated) == [
         "Reshape has a row in proofs/readers/operators/movement.py and none in tmmu/operators/movement.py"
     ]
 
