@@ -181,11 +181,15 @@ def test_a_model_in_memory_is_judged_as_its_file_is(tmp_path: Path, monkeypatch:
 def test_a_model_in_memory_that_is_none_is_refused_as_its_file_is(tmp_path: Path) -> None:
     """What the verifier is given in memory it reads as strictly as a file, and names as one. spec: I1.1"""
     model, stated = layer().model(), file.decode(tmmu.plan(layer()).encoded())
-    false = replace(model, tensors=(replace(model.tensors[0], bytes=4), *model.tensors[1:]))
     backwards = replace(model, nodes=model.nodes[::-1])
-    with pytest.raises(tmmu.TmmuError, match=r"layer\.ir\.cbor") as caught:
-        judge_against("p.cbor", stated, false, Options())
-    assert caught.value.code_id == "INVALID_IR_SHAPES"
+    for code, false in (
+        ("INVALID_IR_SHAPES", replace(model, tensors=(replace(model.tensors[0], bytes=4), *model.tensors[1:]))),
+        ("INVALID_IR", replace(model, nodes=(replace(model.nodes[0], reads=(0, 99)), *model.nodes[1:]))),
+        ("INVALID_IR", replace(model, nodes=(replace(model.nodes[0], reads=(0, -1)), *model.nodes[1:]))),
+    ):
+        with pytest.raises(tmmu.TmmuError, match=r"layer\.ir\.cbor") as caught:
+            judge_against("p.cbor", stated, false, Options())
+        assert caught.value.code_id == code
     assert judge_against("p.cbor", stated, backwards, Options()).verdict == "PROVED"
 
 
