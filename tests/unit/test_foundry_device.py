@@ -112,7 +112,7 @@ def test_a_buffer_that_cannot_be_had_leaves_the_device_as_it_was() -> None:
     device = CpuDevice(limit=100)
     held = device.new_buffer(60, PRIVATE, "held")
     for size in (41, 1 << 40, 1 << 80):
-        with pytest.raises(OutOfMemory, match="the 40 that are left") as caught:
+        with pytest.raises(OutOfMemory, match="the 40 bytes that are left") as caught:
             device.new_buffer(size, PRIVATE, "more")
         assert (caught.value.place, caught.value.diagnostics["requested"]) == ("more", size)
     with pytest.raises(ValueError, match="-1 bytes for 'none'"):
@@ -123,7 +123,7 @@ def test_a_buffer_that_cannot_be_had_leaves_the_device_as_it_was() -> None:
     assert (device.buffers_made, device.live_bytes, device.peak_bytes) == (2, 40, 100)
     system = CpuDevice()
     for size in (1 << 62, 1 << 63, 1 << 80):
-        with pytest.raises(OutOfMemory, match="cannot be had"):
+        with pytest.raises(OutOfMemory, match="cannot be allocated"):
             system.new_buffer(size, PRIVATE, "more")
     assert (system.buffers_made, system.live_bytes, system.peak_bytes) == (0, 0, 0)
 
@@ -240,7 +240,7 @@ def test_what_commands_raise_is_raised_once_with_a_note_for_each_other(device: C
     last = device.submit(lambda: seen.append(1))
     with pytest.raises(RuntimeError, match="a") as caught:
         device.wait(last)
-    assert caught.value.__notes__ == [f"Command {first + 1} failed as well: RuntimeError('b')"]
+    assert caught.value.__notes__ == [f"Command {first + 1} also failed: RuntimeError('b')"]
     assert seen == [1]
     device.wait(first)
     device.wait()

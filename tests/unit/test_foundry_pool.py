@@ -107,7 +107,11 @@ def test_a_request_that_cannot_be_had_leaves_the_pool_as_it_was() -> None:
     pool = MemoryPool(device, initial=1024, limit=1 << 20, label="p")
     first = pool.allocate((1000,), np.uint8)
     before = pool.statistics
-    for size, why in ((3000, "more than the 1976 that are left"), (1 << 20, "leaves 1047552"), (1 << 90, "leaves")):
+    for size, why in (
+        (3000, "more than the 1976 bytes that are left"),
+        (1 << 20, "leaves 1047552"),
+        (1 << 90, "leaves"),
+    ):
         with pytest.raises(OutOfMemory, match=why) as caught:
             pool.allocate((size,), np.uint8)
         assert caught.value.place == "p"
@@ -122,13 +126,13 @@ def test_a_request_that_cannot_be_had_leaves_the_pool_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("shape", "dtype", "says"),
     [
-        ((-1,), "f4", r"shape \(-1,\): dimensions are integers, 0 or more"),
+        ((-1,), "f4", r"shape \(-1,\): expected integer dimensions from 0"),
         ((2, -3), "f4", "dimensions"),
         ((1.5,), "f4", "dimensions"),
         (("a",), "f4", "dimensions"),
-        (7, "f4", "shape 7: dimensions"),
+        (7, "f4", "shape 7: expected integer dimensions"),
         ((1,), "f5", "element type 'f5'"),
-        ((1,), "O", "element type 'O': it is not one of NumPy's numbers"),
+        ((1,), "O", "element type 'O': expected a number type of NumPy"),
         ((1,), "U3", "element type"),
         ((1,), "V0", "element type"),
         ((1,), [("a", "f4")], "element type"),

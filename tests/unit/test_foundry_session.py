@@ -345,7 +345,7 @@ def test_a_suspended_generation_does_not_go_on_in_another_text() -> None:
         assert text[len(prompt) :] == expected[:taken]
         other = session.generate([7], 5)
         first = next(other)
-        with pytest.raises(TmmuError, match="while this was suspended"):
+        with pytest.raises(TmmuError, match="while this iterator was suspended"):
             list(going)
         assert [first, *other] == PlainLlama(open_llama(file_of()), capacity=512).greedy([*text, 7], 5)
         session.clear()
@@ -353,7 +353,7 @@ def test_a_suspended_generation_does_not_go_on_in_another_text() -> None:
         rows = session.passes([5] * 70)
         next(rows)
         session.clear()
-        with pytest.raises(TmmuError, match="while this was suspended"):
+        with pytest.raises(TmmuError, match="while this iterator was suspended"):
             next(rows)
         session.close()
 

@@ -1,7 +1,8 @@
-"""A model on a device: a mapped GGUF file, whose weights are brought to private memory when they are first asked for.
+"""A model on a device: a mapped GGUF file, whose weights are copied to private memory when they are first needed.
 
-The host writes a part of a weight into one Shared staging buffer, and the device copies it to the weight's own Private
-buffer (F7); the next part is written when that copy has ended. Blocks stay as the file has them. spec: FD6.3, FD5.1
+The host writes a part of a weight into one Shared staging buffer, and the device copies it to the Private buffer of
+that weight (F7). The host writes the next part when that copy has ended. Blocks keep the encoding of the file.
+spec: FD6.3, FD5.1
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from tmmu.foundry.weights import Weight, open_llama
 from tmmu.runtime.events import EventLog
 
 STAGING_BYTES = 4 << 20
-"""The staging buffer has so many bytes, or as many as the largest weight if that is smaller."""
+"""The largest size of the staging buffer; it is smaller if the largest weight is."""
 
 
 class CompiledModel:
-    """A model that sessions run.
+    """A GGUF model on a device, which sessions run.
 
     Parameters
     ----------
     path
         A GGUF file of the architecture `llama`; it is mapped, and must not be shortened while the model is open.
     device, kernels
-        Where it runs. The device may be shared with other models.
+        The device that runs the model, and its kernels. Other models may share the device.
 
     Raises
     ------
     TmmuError
-        INVALID_WEIGHTS where the file cannot be run.
+        INVALID_WEIGHTS if the file cannot be run.
     """
 
     def __init__(self, path: str | os.PathLike[str], device: Device, kernels: DeviceKernels) -> None:
@@ -44,27 +45,27 @@ class CompiledModel:
 
     @property
     def weights(self) -> list[str]:
-        """The weights of a pass in the order in which it uses them."""
+        """The names of the weights of a pass, in the order of their first use."""
         return list(dict.fromkeys(w for o in operations(self.shape, self.file.output.name) for w in o.weights))
 
     @property
     def materialized(self) -> int:
-        """Bytes of the weights that are on the device."""
+        """The bytes of all weights that are on the device."""
         return sum(weight.region.size for weight in self._weights.values())
 
     def materialize(self, events: EventLog | None = None, session: int = 0) -> dict[str, DeviceWeight]:
-        """All weights of a pass on the device: those that were, and the others staged now. All or none.
+        """Return all weights of a pass on the device, by name; stage the missing ones first, all or none of them.
 
-        Raises OUT_OF_MEMORY where a buffer cannot be had; those of this call are given back then. O(bytes) the first
-        time, O(1) later. spec: FD6.3, FD9.5
+        Raises OUT_OF_MEMORY if a buffer cannot be allocated; the buffers of this call are then released. O(bytes) the
+        first time, O(1) later. spec: FD6.3, FD9.5
         """
         with self._lock:
             wanted = {name: self.file.tensors[name] for name in self.weights if name not in self._weights}
             if wanted:
-                self._weights |= self._staged(wanted, events, session)
+                self._weights |= self._stage(wanted, events, session)
             return dict(self._weights)
 
-    def _staged(self, wanted: dict[str, Weight], events: EventLog | None, session: int) -> dict[str, DeviceWeight]:
+    def _stage(self, wanted: dict[str, Weight], events: EventLog | None, session: int) -> dict[str, DeviceWeight]:
         device, made = self.device, {}
         largest = max(weight.blocks.nbytes for weight in wanted.values())
         staging: Buffer | None = None
@@ -95,7 +96,7 @@ class CompiledModel:
         return made
 
     def close(self) -> None:
-        """Give the weights back; a session of the model must not be used afterwards."""
+        """Release the weights. A session of the model must not be used afterwards."""
         with self._lock:
             for weight in self._weights.values():
                 weight.region.buffer.release()
@@ -103,7 +104,7 @@ class CompiledModel:
 
 
 def _observer(events: EventLog, session: int, weight: str, number: int) -> Observer:
-    """What logs the copy of a weight."""
+    """Return an observer that logs when the copy of a weight is submitted and when it has ended."""
 
     def observe(what: str, command: int) -> None:
         if what == "submitted":

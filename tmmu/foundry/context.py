@@ -1,8 +1,8 @@
-"""How many tokens a session may have, and the memory that caches of keys and values share.
+"""How many tokens a session may have, and the memory that the caches of keys and values share.
 
-A context is at most what the model, the user and the budget allow; where the budget allows less, it is clamped, and a
-warning says by how much. Capacities are multiples of 128 tokens: rounded up from what is wanted, down against the
-budget, which the steady state therefore never exceeds. spec: FD3.1 to FD3.8
+The model, the user and the budget bound a context. If the budget allows fewer tokens than the others, the context is
+clamped, and a warning states by how much. Capacities are multiples of 128 tokens: a request is rounded up, and the
+budget is rounded down, so the steady state never exceeds the budget. spec: FD3.1 to FD3.8
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tmmu.foundry.environment import KV_MEMORY_BUDGET_MB, MAX_CONTEXT_LEN, MIB, 
 from tmmu.foundry.failures import InvalidSetting, OutOfMemory
 
 BLOCK = 128
-"""Capacities are multiples of so many tokens."""
+"""Capacities are multiples of this number of tokens."""
 INITIAL = 2048
-"""The tokens that a cache has room for at first, and the maximum where nothing states one."""
+"""The tokens that a cache has room for at first, and the maximum if nothing states one."""
 ELEMENT = 2
 """Bytes of an element of the cache and of the tables of positions (F16)."""
 
@@ -29,7 +29,7 @@ logger = logging.getLogger("tmmu.foundry")
 
 
 def rounded_up(tokens: int) -> int:
-    """The multiple of 128 at or above, at least 128.
+    """Return the least multiple of 128 that is at least `tokens` and at least 128.
 
     >>> [rounded_up(tokens) for tokens in (0, 100, 128, 129, 3000)]
     [128, 128, 128, 256, 3072]
@@ -38,7 +38,7 @@ def rounded_up(tokens: int) -> int:
 
 
 def rounded_down(tokens: int) -> int:
-    """The multiple of 128 at or below.
+    """Return the largest multiple of 128 that is at most `tokens`.
 
     >>> [rounded_down(tokens) for tokens in (127, 200, 4681)]
     [0, 128, 4608]
@@ -48,7 +48,9 @@ def rounded_down(tokens: int) -> int:
 
 @dataclass(frozen=True)
 class KvShape:
-    """What a cache of keys and values holds for each token. ValueError for sizes that do not fit.
+    """The shape of a cache of keys and values, for each token. Raises ValueError if the sizes are inconsistent.
+
+    The compact layout stores the heads that keys and values have; the expanded layout repeats them for all query heads.
 
     Compact keeps the heads that keys and values have; expanded repeats them for all heads of queries.
 
@@ -74,26 +76,26 @@ class KvShape:
 
     @property
     def cache_heads(self) -> int:
-        """Rows of a buffer of the cache."""
+        """The heads that a buffer of the cache stores."""
         return self.kv_heads if self.layout == "compact" else self.heads
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a token in the row of one head."""
+        """The bytes of one token in one head."""
         return self.head_dim * ELEMENT
 
     @property
     def bytes_per_token(self) -> int:
-        """Keys and values of all layers and heads."""
+        """The bytes of one token in the keys and values of all layers and heads."""
         return 2 * self.layers * self.cache_heads * self.row_bytes
 
     def rope_bytes(self, capacity: int) -> int:
-        """Bytes of one of the two tables of positions (cos, sin), which no budget counts."""
+        """Return the bytes of one of the two tables of positions (cos, sin), which no budget counts."""
         return capacity * (self.head_dim // 2) * ELEMENT
 
 
 class Clamp(NamedTuple):
-    """That a context became shorter: what was asked for, what there is, both in tokens, and why."""
+    """A context that became shorter: the tokens that were asked for, the tokens that it has, and the reason."""
 
     asked: int
     given: int
@@ -102,11 +104,12 @@ class Clamp(NamedTuple):
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """The context of a session. All in tokens but for `budget` and `bytes_per_token`.
+    """The context of a session. All fields are in tokens, except `budget` and `bytes_per_token`.
 
-    `model_maximum` is 0 and `requested` none where nothing states them. `maximum` is what is asked for: the least of
-    what model, request and hard cap state. `limit` is the largest capacity that the cache may grow to, `allocated` the
-    one that it begins with. `source` is what states the budget. `strict` is for the `KvBudget` as well.
+    `model_maximum` is 0 and `requested` is None if nothing states them. `maximum` is the least of the maxima that the
+    model, the request and the hard cap state. `limit` is the largest capacity that the cache may grow to, `allocated`
+    the capacity that it begins with. `source` names the setting that states the budget. `strict` is for the `KvBudget`
+    too.
     """
 
     model_maximum: int
@@ -122,12 +125,12 @@ class ContextConfig:
 
     @property
     def usable(self) -> int:
-        """The longest sequence: the least of maximum and limit."""
+        """The longest sequence: the smaller of `maximum` and `limit`."""
         return min(self.maximum, self.limit)
 
     @property
     def budget_tokens(self) -> int:
-        """How many tokens the budget holds, before they are rounded down."""
+        """The tokens that the budget holds, before rounding down."""
         return self.budget // self.bytes_per_token
 
     @classmethod
@@ -143,29 +146,29 @@ class ContextConfig:
         initial: int = INITIAL,
         strict: bool = False,
     ) -> ContextConfig:
-        """The context that model, request, settings and budget allow. Each clamp is logged as a warning.
+        """Compute the context that model, request, settings and budget allow; log each clamp as a warning.
 
         Parameters
         ----------
         bytes_per_token
-            Of `KvShape`.
+            The value of `KvShape.bytes_per_token`.
         working_set
-            The device's recommended working set in bytes, half of which is the budget where none is stated.
+            The recommended working set of the device in bytes; half of it is the budget if none is stated.
         model_maximum, requested
-            In tokens; 0 and none: not stated. Where nothing is stated, the maximum is 2048.
+            In tokens; 0 and None mean "not stated". If nothing is stated, the maximum is 2048.
         budget
-            Bytes, in place of the variable's.
+            In bytes; it replaces the budget of the environment variable.
         initial
-            Tokens to begin with.
+            The tokens to begin with.
         strict
-            Whether old and new buffers of a growth must fit into the budget together. The limit is then the capacity
-            that can be reached however the cache grows: a block more than half of the budget, rounded down, or the
-            capacity that it begins with.
+            Whether the old and the new buffers of a growth must fit into the budget together. The limit is then the
+            capacity that the cache can reach in any sequence of growths: half of the budget plus a block, rounded down,
+            or the capacity that it begins with.
 
         Raises
         ------
         InvalidSetting
-            A number is not positive, or the budget holds less than 128 tokens.
+            A number is not positive, or the budget holds fewer than 128 tokens.
 
         >>> config = ContextConfig.of(524288, 0, model_maximum=4096, budget=100 << 20)
         >>> config.budget_tokens, config.usable
@@ -213,45 +216,46 @@ _numbers = itertools.count(1)
 
 
 class KvBudget:
-    """Bytes that the caches of several sessions share. Thread safe; every call is O(1).
+    """The bytes that the caches of several sessions share. Every call is safe in any thread and takes O(1).
 
-    `reserved` are those of the caches that stand, and of those that growing caches are about to have: never more
-    than `total`. `transient` are those of old buffers beside new ones until they are given back. `peak` is the most
-    that `reserved` and `transient` were together: at most twice `total`, and in strict mode at most `total`.
+    `reserved` counts the bytes of the caches that exist, and the new bytes of growing caches: never more than `total`.
+    `transient` counts old buffers that exist beside new ones until they are released. `peak` is the most that
+    `reserved` and `transient` were together: at most twice `total`, and in strict mode at most `total`.
 
     Parameters
     ----------
     total
-        Bytes.
+        The size of the budget in bytes.
     strict
-        Whether `transient` counts against `total` as well.
+        Whether `transient` counts against `total` too.
     """
 
     def __init__(self, total: int, strict: bool = False) -> None:
         self.total, self.strict = total, strict
         self.number = next(_numbers)
-        """Which budget of the process it is, for logs."""
+        """The number of the budget in this process, for logs."""
         self.reserved = self.transient = self.peak = 0
         self.lock = threading.RLock()
-        """Held while what was reserved is logged, so that the log has the real order."""
+        """Held while a reservation is made and logged, so that the log has the real order."""
 
     @property
     def held(self) -> int:
-        """Bytes of all buffers, old ones too."""
+        """The bytes of all buffers, old ones included."""
         return self.reserved + self.transient
 
     def reserve(self, old: int, least: int, most: int, unit: int, label: str) -> int:
-        """Bytes for the buffers that a cache is to have beside the `old` bytes that it has.
+        """Reserve bytes for the new buffers of a cache that has `old` bytes, and return the number of bytes.
 
-        Returns as many units as there is room for, up to `most`. `OutOfMemory` if they are less than `least`; then
-        nothing changed. `settle` ends the growth, `cancel` takes it back.
+        The result is a multiple of `unit`, as large as the budget permits, from `least` to `most`. Raises `OutOfMemory`
+        if there is room for fewer than `least` bytes; then nothing has changed. `settle` ends the growth, `cancel`
+        reverts it.
         """
         with self.lock:
             room = self.total - (self.held if self.strict else self.reserved - old)
             new = min(most, room // unit * unit)
             if new < least:
                 raise OutOfMemory(
-                    f"{least} bytes are more than the {max(room, 0)} that the budget of {self.total} has left for them",
+                    f"{least} bytes are more than the {max(room, 0)} bytes that are left of the budget of {self.total}",
                     label, least, f"raise {KV_MEMORY_BUDGET_MB}, ask for a shorter context, or close a session",
                 )  # fmt: skip
             self.reserved += new - old
@@ -260,17 +264,17 @@ class KvBudget:
             return new
 
     def settle(self, old: int) -> None:
-        """The old buffers of a growth are given back."""
+        """Count the `old` bytes of a growth as released: its new buffers replace them."""
         with self.lock:
             self.transient -= old
 
     def cancel(self, old: int, new: int) -> None:
-        """A growth has failed, and its new buffers are given back."""
+        """Revert a reservation: the growth failed, and its new buffers are released."""
         with self.lock:
             self.reserved -= new - old
             self.transient -= old
 
     def free(self, size: int) -> None:
-        """A cache is closed."""
+        """Count `size` reserved bytes as released: a cache was closed."""
         with self.lock:
             self.reserved -= size

@@ -1,7 +1,7 @@
 """The CPU as a device: mapped memory, and a thread that executes commands in order.
 
-Private memory is protected by the interface alone: the host has no way to it but through commands. A CUDA or Metal
-device would be a file like this one. spec: FD1.1 to FD1.7
+Only the interface protects Private memory: the host can reach it through commands only. A CUDA or Metal device would be
+a file like this one. spec: FD1.1 to FD1.7
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ LESS = "ask for a shorter context, close a session, or raise the device's limit"
 
 
 class CpuBuffer(Buffer):
-    """An anonymous mapping. Its pages go back to the system with the last array that views them."""
+    """A buffer in an anonymous mapping.
+
+    The system reclaims its pages when the last array that views them is collected.
+    """
 
     def __init__(self, device: CpuDevice, size: int, mode: StorageMode, label: str, forced_by: str) -> None:
         super().__init__(device, size, mode, label, forced_by)
@@ -33,7 +36,7 @@ class CpuBuffer(Buffer):
 
     @property
     def address(self) -> int:
-        """The virtual address of the first byte, a multiple of the page size."""
+        """The virtual address of the first byte, a multiple of the page size. Raises `UseAfterFree` after release."""
         self.check()
         return self._address
 
@@ -41,7 +44,7 @@ class CpuBuffer(Buffer):
         return self._bytes
 
     def device_bytes(self) -> Bytes:
-        """All bytes, for commands alone. `UseAfterFree` after release."""
+        """Return all bytes; only commands may use them. Raises `UseAfterFree` after release."""
         self.check()
         return self._bytes
 
@@ -49,7 +52,7 @@ class CpuBuffer(Buffer):
         device = self.device
         assert isinstance(device, CpuDevice)
         if device.is_executing:
-            raise InUse("a command cannot wait for itself", self.label, "release it on the host")
+            raise InUse("a command cannot wait for its own end", self.label, "release it on the host")
         device.ended()
         with device.lock:
             if not self.is_released:
@@ -64,7 +67,7 @@ class CpuDevice(Device):
     Parameters
     ----------
     limit
-        The most bytes that its buffers may have together; none: what the system gives.
+        The most bytes that its buffers may have together; None leaves the limit to the system.
     """
 
     name = "cpu"
@@ -84,39 +87,39 @@ class CpuDevice(Device):
         return recommended_working_set()
 
     def new_buffer(self, size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
-        """See `Device.new_buffer`. O(1); the system zeroes pages when they are touched first."""
+        """Allocate a buffer: see `Device.new_buffer`. O(1); the system zeroes pages at their first access."""
         if size < 0:
             raise ValueError(f"{size} bytes for {label!r}; a size is 0 or more")
         size = operator.index(size)
         with self.lock:
             if self.limit is not None and self.live_bytes + size > self.limit:
                 left = self.limit - self.live_bytes
-                raise OutOfMemory(f"{size} bytes are more than the {left} that are left", label, size, LESS)
+                raise OutOfMemory(f"{size} bytes are more than the {left} bytes that are left", label, size, LESS)
             try:
                 buffer = CpuBuffer(self, size, mode, label, forced_by)
             except (OSError, OverflowError, ValueError) as error:
-                raise OutOfMemory(f"{size} bytes cannot be had ({error})", label, size, LESS) from error
+                raise OutOfMemory(f"{size} bytes cannot be allocated ({error})", label, size, LESS) from error
             self.buffers_made += 1
             self.account(size)
         return buffer
 
     def account(self, size: int) -> None:
-        """So many more bytes are live. Its caller has the lock."""
+        """Count `size` more live bytes (fewer, if it is negative). The caller holds the lock."""
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
     @property
     def submitted(self) -> int:
-        """See `Device.submitted`."""
+        """The number of the last command submitted: see `Device.submitted`."""
         return self._submitted
 
     @property
     def completed(self) -> int:
-        """See `Device.completed`."""
+        """The number of the last command that has ended: see `Device.completed`."""
         return self._completed
 
     def submit(self, command: Command, observer: Observer | None = None) -> int:
-        """See `Device.submit`. O(1). RuntimeError once the device is closed."""
+        """Submit a command: see `Device.submit`. O(1). Raises RuntimeError if the device is closed."""
         with self.lock:
             if self._is_closing:
                 raise RuntimeError("the device is closed")
@@ -133,11 +136,11 @@ class CpuDevice(Device):
 
     @property
     def is_executing(self) -> bool:
-        """See `Device.is_executing`."""
+        """Whether the calling thread executes commands: see `Device.is_executing`."""
         return threading.current_thread() is self._thread
 
     def wait(self, number: int | None = None) -> None:
-        """See `Device.wait`. A command that waits does not wait for itself."""
+        """Wait for commands to end: see `Device.wait`. Inside of a command it returns at once."""
         if self.is_executing:
             return
         until = self.ended(number)
@@ -152,15 +155,15 @@ class CpuDevice(Device):
             ]
             failures = [self._failures.pop(at)[1] for at in due]
         for at, failure in list(zip(due, failures, strict=True))[1:]:
-            failures[0].add_note(f"Command {at} failed as well: {failure!r}")
+            failures[0].add_note(f"Command {at} also failed: {failure!r}")
         if failures:
             try:
                 raise failures[0]
             finally:
-                del failures  # or the failure would refer to itself by this frame, and keep what its command held
+                del failures  # else this frame, which the failure refers to, would keep the objects of its command
 
     def ended(self, number: int | None = None) -> int:
-        """Wait in the same way, and leave what a command raised to the next `wait`. Returns the number."""
+        """Wait as `wait` does, but leave the failures of commands to the next `wait`; return the number waited for."""
         with self.lock:
             until = self._submitted if number is None else number
             if until > self._submitted:
@@ -182,7 +185,7 @@ class CpuDevice(Device):
                 command()
             except BaseException as error:
                 failure = error
-            del command  # what it refers to is free before it counts as completed
+            del command  # the objects that it refers to are free before it counts as completed
             with self.lock:
                 self._completed += 1
                 try:
@@ -193,10 +196,10 @@ class CpuDevice(Device):
                 if failure is not None:
                     self._failures[self._completed] = submitter, failure
                 self.lock.notify_all()
-            del failure, submitter, observer  # nor does this frame keep what the failed one held
+            del failure, submitter, observer  # this frame must not keep the objects of the failed command
 
     def close(self) -> None:
-        """See `Device.close`."""
+        """End the queue: see `Device.close`."""
         with self.lock:
             self._is_closing = True
             self.lock.notify_all()
@@ -204,7 +207,7 @@ class CpuDevice(Device):
             self._thread.join()
 
     def blit(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> Command:
-        """See `Device.blit`. O(size) when it is executed."""
+        """Build the command that copies a region: see `Device.blit`. O(size) when it is executed."""
         read = self.view(source, start, np.uint8, (size,))
         written = self.view(target, at, np.uint8, (size,))
 
@@ -216,10 +219,12 @@ class CpuDevice(Device):
         return copy
 
     def view(self, buffer: Buffer, offset: int, dtype: Any, shape: tuple[int, ...]) -> Any:
-        """A NumPy array of the region."""
+        """Return a region of a buffer as a NumPy array. Raises ValueError if the region is outside of the buffer."""
         assert isinstance(buffer, CpuBuffer)
         kind = np.dtype(dtype)
         size = int(np.prod(shape, dtype=object)) * kind.itemsize
         if offset < 0 or any(dim < 0 for dim in shape) or offset + size > buffer.size:
-            raise ValueError(f"bytes {offset} to {offset + size} of {buffer.label!r}, which has {buffer.size}")
+            raise ValueError(
+                f"bytes {offset} to {offset + size} are outside of {buffer.label!r}, which has {buffer.size} bytes"
+            )
         return buffer.device_bytes()[offset : offset + size].view(kind).reshape(shape)

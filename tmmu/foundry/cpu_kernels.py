@@ -1,12 +1,13 @@
 """The operations of a forward pass on the CPU, in NumPy: every result is written to memory that was planned.
 
-Activations are read as float32, sums are float32, results are rounded once to the activations' type. A weight is
-decompressed a tile of rows at a time, and each row of the batch is multiplied with the tile by a call of its own.
-Attention goes over whole blocks of 128 positions, because the cache is zero beyond what is written and its scores there
-are minus infinity: so the shapes of all calls follow from a row's position alone.
+Activations are read as float32, sums are float32, and each result is rounded once to the type of the activations. A
+kernel decompresses a tile of rows of a weight at a time, and multiplies each row of the batch with the tile by a
+separate call. Attention reads whole blocks of 128 positions: the cache is zero beyond the positions that were written,
+and their scores are minus infinity. Therefore the shapes of all calls follow from the position of a row.
 
-Constants are arrays of no dimension, because NumPy makes an array of a Python number at each call; and other operands
-are not broadcast in arithmetic, nor of a shape that is not contiguous but for its last axis, because it takes buffers.
+Two rules keep NumPy from allocating. Constants are arrays of no dimension, because NumPy makes an array of a Python
+number at each call. Arithmetic does not broadcast other operands, and each operand is contiguous except in its last
+axis, because NumPy would allocate buffers.
 spec: FD6.4 to FD6.7
 """
 
@@ -27,10 +28,10 @@ from tmmu.foundry.kernels import BufferRegion, DeviceKernels, Kernel, LayerCache
 from tmmu.foundry.weights import LlamaShape
 
 TILE = 256
-"""Rows of a weight that are decompressed at a time."""
+"""The rows of a weight that are decompressed at a time."""
 
 LOGIT_ROWS = 8
-"""Rows of logits that are computed in private memory before they are copied to the output."""
+"""The rows of logits that are computed in private memory before they are copied to the output."""
 
 ZERO, ONE = np.array(0, np.float32), np.array(1, np.float32)
 MINUS_INFINITY = np.array(-np.inf, np.float32)
@@ -40,13 +41,16 @@ Array = NDArray[Any]
 
 
 class ScratchParts:
-    """Consecutive parts of an operation's scratch, each at a multiple of 64 bytes; without memory it only measures."""
+    """Consecutive parts of the scratch of an operation, each at a multiple of 64 bytes.
+
+    Without memory, it only measures.
+    """
 
     def __init__(self, content: NDArray[np.uint8] | None = None) -> None:
         self.content, self.used = content, 0
 
     def take(self, kind: Any, *shape: int) -> Array:
-        """The next part, as an array; one that cannot be written, where there is no memory."""
+        """Return the next part as an array; without memory, the array is read-only."""
         size = math.prod(shape) * np.dtype(kind).itemsize
         first, self.used = self.used, self.used + size + -size % 64
         if self.content is None:
@@ -56,44 +60,44 @@ class ScratchParts:
 
 
 class Views:
-    """The memory of an operation as arrays."""
+    """The memory of an operation, as arrays."""
 
     def __init__(self, device: Device, bound: OperationMemory, size: PassSize) -> None:
         self.device, self.bound, self.dtype = device, bound, np.dtype(size.dtype)
 
     def of(self, region: BufferRegion, kind: Any, *shape: int) -> Array:
-        """A region as an array of that shape; -1 is whatever is left."""
+        """Return a region as an array of a type and a shape; one dimension may be -1, for the rest."""
         flat: Array = self.device.view(region.buffer, region.offset, np.uint8, (region.size,))
         shaped: Array = flat.view(kind).reshape(shape)
         return shaped
 
     def read(self, number: int, *shape: int) -> Array:
-        """An operand, of the activations' type."""
+        """Return an operand, in the type of the activations."""
         return self.of(self.bound.reads[number], self.dtype, *shape)
 
     def written(self, *shape: int) -> Array:
-        """The result, of the activations' type."""
+        """Return the result, in the type of the activations."""
         return self.of(self.bound.writes[0], self.dtype, *shape)
 
     def blocks(self, number: int = 0) -> NDArray[np.uint8]:
-        """A weight's rows as bytes."""
+        """Return the rows of a weight as bytes, uint8 [rows, bytes of a row]."""
         weight = self.bound.weights[number]
         return self.of(weight.region, np.uint8, weight.rows, -1)
 
     def cache(self) -> LayerCache:
-        """The cache of the operation's layer."""
+        """Return the cache of the layer of the operation."""
         assert self.bound.cache is not None
         return self.bound.cache
 
 
 class CpuOperation:
-    """One operation. It takes its scratch when it is made, its other memory when it is bound, and then is a kernel."""
+    """An operation. It takes its scratch when it is made, its other memory from `bind`, and then is a kernel."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         raise NotImplementedError
 
     def bind(self, views: Views) -> None:
-        """Take the memory."""
+        """Take the operands, results, weights and cache of the operation."""
         raise NotImplementedError
 
     def __call__(self, batch: PassBatch) -> None:
@@ -102,7 +106,7 @@ class CpuOperation:
 
 
 class Product:
-    """Rows of float32 times a weight, transposed."""
+    """The product of rows of float32 with a transposed weight."""
 
     def __init__(self, scratch: ScratchParts, weight: Matrix) -> None:
         self.type, self.rows, self.columns = weight.type, weight.rows, weight.columns
@@ -114,7 +118,7 @@ class Product:
         self.sums: Floats = scratch.take(np.float32, self.height)
 
     def bind(self, blocks: NDArray[np.uint8]) -> None:
-        """Take the weight's rows."""
+        """Take the rows of the weight."""
         self.blocks: Array = blocks.view(np.float32) if self.is_stored_so else blocks
 
     def multiply(self, operands: Floats, results: Array, count: int) -> None:
@@ -132,7 +136,7 @@ class Product:
 
 
 class Embed(CpuOperation):
-    """The row of each token of the embedding."""
+    """Look up the row of the embedding for each token."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.weight = weights[0]
@@ -153,7 +157,7 @@ class Embed(CpuOperation):
 
 
 class RmsNorm(CpuOperation):
-    """A row over the root of the mean of its squares, times the weight."""
+    """Divide each row by the root of the mean of its squares, and multiply it with the weight."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.weight = weights[0]
@@ -187,7 +191,7 @@ class RmsNorm(CpuOperation):
 
 
 class Project(CpuOperation):
-    """Rows times a weight, transposed."""
+    """Multiply rows with a transposed weight."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.product = Product(scratch, weights[0])
@@ -206,7 +210,7 @@ class Project(CpuOperation):
 
 
 class Rope(CpuOperation):
-    """Adjacent pairs of each head, turned by the angle of the row's position."""
+    """Rotate adjacent pairs of each head by the angle of the position of the row."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.pairs, self.rows = shape.head_dim // 2, size.rows
@@ -245,10 +249,10 @@ class Rope(CpuOperation):
 
 
 class Attention(CpuOperation):
-    """Store keys and values of the batch in the cache; then each row attends to the positions up to its own.
+    """Store keys and values of the batch in the cache; then let each row attend to the positions up to its own.
 
-    A head of queries reads the head of keys that it shares. In the expanded layout the cache has each of these heads
-    as often as it is shared; every product is that of one block of one head with one row, in both layouts.
+    A query head reads the key head that it shares. In the expanded layout the cache repeats a key head for each query
+    head that shares it. In both layouts every product multiplies one block of one head with one row.
     """
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
@@ -318,7 +322,7 @@ class Attention(CpuOperation):
 
 
 class Add(CpuOperation):
-    """The sum of two rows. The result may lie where the first operand does."""
+    """Add two rows. The result may have the address of the first operand."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.width = shape.d_model
@@ -339,7 +343,7 @@ class Add(CpuOperation):
 
 
 class SwiGlu(CpuOperation):
-    """gate / (1 + exp(-gate)) * up."""
+    """Compute gate / (1 + exp(-gate)) * up."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.width = shape.d_ff
@@ -366,7 +370,7 @@ class SwiGlu(CpuOperation):
 
 
 class Logits(CpuOperation):
-    """The last rows times the output matrix: some rows at a time in scratch, which is private, then to the output."""
+    """Multiply the last rows with the output matrix, in private scratch; then copy the products to the output."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.product = Product(scratch, weights[0])
@@ -396,19 +400,22 @@ OPERATIONS: dict[str, type[CpuOperation]] = {
 
 
 class CpuKernels(DeviceKernels):
-    """The operations of a forward pass on a device whose views are NumPy arrays."""
+    """The operations of a forward pass, for a device whose views are NumPy arrays."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
 
     def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
-        """See `DeviceKernels.workspace`: what the operation takes when it is made without memory."""
+        """Return the bytes of scratch of an operation: see `DeviceKernels.workspace`.
+
+        It measures by making the operation.
+        """
         scratch = ScratchParts()
         OPERATIONS[operation.kind](scratch, weights, shape, size)
         return scratch.used
 
     def bind(self, operation: Operation, bound: OperationMemory, shape: LlamaShape, size: PassSize) -> Kernel:
-        """See `DeviceKernels.bind`."""
+        """Return the kernel of an operation on its memory: see `DeviceKernels.bind`."""
         views = Views(self.device, bound, size)
         memory = None if bound.scratch is None else views.of(bound.scratch, np.uint8, -1)
         made = OPERATIONS[operation.kind](ScratchParts(memory), bound.weights, shape, size)

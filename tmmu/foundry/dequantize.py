@@ -1,9 +1,9 @@
-"""Rows of a weight as float32, written into memory that the caller has: nothing is allocated.
+"""Rows of a weight as float32, written into memory of the caller: nothing is allocated.
 
-The results are those of `gguf.quants.dequantize` bit for bit. A kernel calls this for a tile of rows at a time, so that
-a compressed weight is never in memory whole as floats. Constants are arrays of no dimension, because NumPy makes an
-array of a Python number at each call, and scales are spread over their blocks first, because its loops over a broadcast
-operand take buffers. Measured on one core of a server: 0.1 ns an element of F32, 0.5 of F16 and Q8_0, 0.8 of Q4_0.
+The results are those of `gguf.quants.dequantize` bit for bit. A kernel calls this for a tile of rows at a time, so a
+compressed weight is never in memory as floats as a whole. Constants are arrays of no dimension, because NumPy makes an
+array of a Python number at each call. Scales are first spread over their blocks, because a NumPy loop over a broadcast
+operand allocates buffers. Measured on one core of a server: 0.1 ns an element of F32, 0.5 of F16 and Q8_0, 0.8 of Q4_0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _SCALE, _FINITE = np.array(2.0**112, np.float32), 65536.0
 _NIBBLE, _FOUR, _EIGHT = np.array(15, np.uint8), np.array(4, np.uint8), np.array(8, np.int8)
 
 BLOCK_SCRATCH = 4 + 128
-"""Bytes of scratch for a block: its scale, and either its 16 bytes thrice or its scale for each element."""
+"""The bytes of scratch for a block: its scale, and three copies of its 16 bytes or its scale for each element."""
 
 
 def scratch_bytes(weight_type: WeightType, rows: int, columns: int) -> int:
-    """How many bytes `dequantize` needs beside its result.
+    """Return the bytes of scratch that `dequantize` needs in addition to its result.
 
     >>> scratch_bytes("F32", 256, 288), scratch_bytes("Q8_0", 256, 288), scratch_bytes("Q4_0", 256, 288)
     (4, 304128, 304128)
@@ -53,14 +53,14 @@ def dequantize(
         if weight_type == "Q8_0":
             np.copyto(result, stored[:, 2:].view(np.int8))
         else:
-            _nibbles(stored[:, 2:], result.reshape(count, 2, 16), scratch[4 * count : 52 * count])
+            _write_nibbles(stored[:, 2:], result.reshape(count, 2, 16), scratch[4 * count : 52 * count])
         spread = scratch[4 * count : BLOCK_SCRATCH * count].view(np.float32).reshape(count, 32)
         np.copyto(spread, scales)
         np.multiply(result, spread, out=result)
 
 
-def _nibbles(stored: NDArray[np.uint8], result: NDArray[np.float32], scratch: NDArray[np.uint8]) -> None:
-    """Elements - 8 of each block's 16 bytes, the lower halves first."""
+def _write_nibbles(stored: NDArray[np.uint8], result: NDArray[np.float32], scratch: NDArray[np.uint8]) -> None:
+    """Write the elements minus 8 of the 16 bytes of each block to `result`, the lower halves first."""
     count = len(stored)
     packed, low, high = scratch.reshape(3, count, 16)
     np.copyto(packed, stored)
@@ -72,10 +72,11 @@ def _nibbles(stored: NDArray[np.uint8], result: NDArray[np.float32], scratch: ND
 
 
 def widen(halves: NDArray[np.float16], out: NDArray[np.float32], scratch: NDArray[np.uint8]) -> None:
-    """Float16 as float32, exactly, four times as fast as NumPy's conversion; `scratch` has 4 bytes, aligned to 4.
+    """Convert float16 to float32 exactly, four times as fast as NumPy does; `scratch` has 4 bytes, aligned to 4.
 
-    The 15 bits below the sign are moved to where float32 has its exponent, and 2^112 corrects for the two biases, for
-    subnormal numbers too. Infinities and NaN become 2^16 and above, which is noticed: NumPy converts such a tile.
+    The 15 bits below the sign are moved to the position of the float32 exponent; a factor of 2^112 corrects for the two
+    biases, for subnormal numbers too. Infinities and NaN become 2^16 or more; if there are any, NumPy converts the
+    tile.
     """
     bits = out.view(np.int32)
     np.copyto(bits, halves.view(np.int16))

@@ -1,6 +1,6 @@
-"""Drafts for speculative decoding: what followed the last tokens where they stood before, in the text so far.
+"""Drafts for speculative decoding: the tokens that followed the last n-gram at its previous place in the text.
 
-The tables have a fixed size, so that a draft costs neither time nor memory that grows with the text. spec: FD6.8
+The tables have a fixed size, so neither the time nor the memory of a draft grows with the text. spec: FD6.8
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from array import array
 from collections.abc import Sequence
 
 LENGTHS = (3, 2)
-"""The n-grams that are looked up, the longest first."""
+"""The lengths of the n-grams that are looked up, the longest first."""
 
 
 class Drafts:
-    """The last place of each n-gram of a text of at most `context` tokens; a place that another n-gram took is lost."""
+    """The last place of each n-gram of a text of at most `context` tokens; another n-gram may overwrite a place."""
 
     def __init__(self, context: int) -> None:
         self.mask = (1 << max(8, (2 * context).bit_length())) - 1
@@ -21,7 +21,7 @@ class Drafts:
 
     @staticmethod
     def size(context: int) -> int:
-        """Bytes of the tables, in the memory of the host."""
+        """Return the bytes of the tables, in the memory of the host."""
         return 8 * len(LENGTHS) * (1 << max(8, (2 * context).bit_length()))
 
     def _place(self, text: Sequence[int], end: int, n: int) -> int:
@@ -31,13 +31,13 @@ class Drafts:
         return (key ^ key >> 15) & self.mask
 
     def record(self, text: Sequence[int], end: int) -> None:
-        """The token `text[end]` is about to follow: remember `end` for the n-grams before it. O(1)."""
+        """Remember `end` for the n-grams before it: the token `text[end]` is about to follow them. O(1)."""
         for n in LENGTHS:
             if end >= n:
                 self.tables[n][self._place(text, end, n)] = end
 
     def proposed(self, text: Sequence[int], end: int, most: int) -> range:
-        """The places in `text` of a draft of what follows `text[:end]`, at most `most` tokens. O(1)."""
+        """Return the places in `text` of a draft of at most `most` tokens that may follow `text[:end]`. O(1)."""
         for n in LENGTHS:
             if end >= n:
                 at = self.tables[n][self._place(text, end, n)]
@@ -46,6 +46,6 @@ class Drafts:
         return range(0)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all n-grams."""
         for n in LENGTHS:
             self.tables[n] = array("q", bytes(8 * (self.mask + 1)))

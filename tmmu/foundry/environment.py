@@ -1,4 +1,4 @@
-"""The variables of the environment, one table, and what they are set to. spec: FD7.1 to FD7.4"""
+"""The table of the environment variables, and the settings that an environment states. spec: FD7.1 to FD7.4"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.storage import STORAGE_MODES
 
 OFF = frozenset({"", "0", "false", "no", "off"})
-"""What a Boolean variable is off by, in any case and with white space around it; any other text is on."""
+"""The texts that turn a Boolean variable off, in any case and with white space around them; any other text is on."""
 
 MIB = 1 << 20
 LARGEST = 2**31 - 1
@@ -19,7 +19,7 @@ LARGEST = 2**31 - 1
 
 
 class Variable(NamedTuple):
-    """A variable: the document's default and description, its `Settings` field, and its range (none: a Boolean)."""
+    """A variable: its default and description in the document, `Settings` field, and range (None: a Boolean)."""
 
     name: str
     default: str
@@ -28,12 +28,12 @@ class Variable(NamedTuple):
     range: tuple[int, int] | None
 
     def parse(self, text: str) -> int | bool | None:
-        """What a value means; None for a number that is empty, which is as if it were unset.
+        """Return the value that a text states; None for an empty number, which counts as unset.
 
         Raises
         ------
         InvalidSetting
-            The value is no decimal number, or not in the range.
+            The value is not a decimal number, or it is out of range.
         """
         text = text.strip()
         if self.range is None:
@@ -42,7 +42,7 @@ class Variable(NamedTuple):
             return None
         low, high = self.range
         if not re.fullmatch(r"[0-9]{1,30}", text):
-            what = f"{text!r} is no decimal number"
+            what = f"{text!r} is not a decimal number"
         elif not low <= int(text) <= high:
             what = f"{int(text)} is not in {low} to {high}"
         else:
@@ -50,7 +50,7 @@ class Variable(NamedTuple):
         raise InvalidSetting(what, self.name, f"set it to a number in {low} to {high}, or unset it")
 
     def range_text(self) -> str:
-        """The range as a person reads it."""
+        """Return the range as text for a person."""
         return "0, false, no, off; else on" if self.range is None else f"{self.range[0]} to {self.range[1]}"
 
 
@@ -73,14 +73,14 @@ VARIABLES = (
         (1, 256),
     ),
 )  # fmt: skip
-"""The document's six rows (section 5), which a test compares with its text. The budget is in MiB."""
+"""The six rows of the document (section 5); a test compares them with its text. The budget is in MiB."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the variables are set to; the fields' defaults are the document's.
+    """The values of the variables; the defaults of the fields are those of the document.
 
-    `max_context` none is the model's own maximum, `kv_budget_mib` (MiB) none is Auto.
+    `max_context` None stands for the maximum of the model, `kv_budget_mib` None (in MiB) for Auto.
     """
 
     max_context: int | None = None
@@ -92,7 +92,9 @@ class Settings:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Settings:
-        """The settings of an environment, such as `os.environ`. `InvalidSetting` names the variable.
+        """Parse the settings of an environment, such as `os.environ`.
+
+        Raises `InvalidSetting`, which names the variable.
 
         >>> Settings.of({"METALLIC_KV_CACHE_SHARED": "off", "METALLIC_PREFILL_CHUNK_SIZE": "16"}).prefill_chunk_size
         16
@@ -102,13 +104,13 @@ class Settings:
 
     @property
     def forced(self) -> dict[str, bool]:
-        """For each variable that forces Shared, whether it is on, for `storage_mode`."""
+        """Whether each variable that forces Shared is on, by name, for `storage_mode`."""
         forcing = {row.forced_by for row in STORAGE_MODES.values()}
         return {v.name: getattr(self, v.field) for v in VARIABLES if v.name in forcing}
 
 
 class Setting(NamedTuple):
-    """A row of `tmmu session env`: a variable, the document's columns, its range, and the value that holds now."""
+    """A row of `tmmu session env`: a variable, the columns of the document, its range, and its value now."""
 
     name: str
     default: str
@@ -118,7 +120,7 @@ class Setting(NamedTuple):
 
 
 def table(environment: Mapping[str, str]) -> list[Setting]:
-    """The six variables with what they are set to. `InvalidSetting` names a variable that is set wrongly.
+    """Return the six variables with their values. Raises `InvalidSetting`, which names a variable with a wrong value.
 
     >>> [row.value for row in table({"METALLIC_KV_MEMORY_BUDGET_MB": "512"})]
     ['Model Default', '512', '0', '0', '32', '64']

@@ -1,4 +1,4 @@
-"""The failures of the document as exceptions of their own, each with its code (`spec/errors.md`)."""
+"""The failures of the document as exception classes, each with its code (`spec/errors.md`)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from tmmu.core.errors import TmmuError
 
 
 class UseAfterFree(TmmuError):
-    """Memory is accessed after it was given back: a tensor of an earlier generation, a released buffer."""
+    """An access to memory after its release: a tensor of an earlier generation, or a released buffer."""
 
     def __init__(self, what: str, label: str, fix: str) -> None:
         super().__init__("USE_AFTER_FREE", what, place=label, fix=fix, operator="Foundry", label=label)
 
 
 class OutOfMemory(TmmuError):
-    """Bytes or room cannot be had; whatever was asked for it is as it was before."""
+    """Bytes or room that cannot be allocated; the object that was asked for them is unchanged."""
 
     def __init__(self, what: str, label: str, requested: int, fix: str) -> None:
         super().__init__("OUT_OF_MEMORY", what, place=label, fix=fix, operator="Foundry", requested=requested)
 
 
 class PrivateAccess(TmmuError):
-    """The host asks for bytes that are the device's own."""
+    """A request of the host for bytes that only the device may access."""
 
     def __init__(self, label: str, forced_by: str = "") -> None:
         fix = f"copy it to a Shared buffer{f', or set {forced_by}=1' if forced_by else ''}"
@@ -30,14 +30,14 @@ class PrivateAccess(TmmuError):
 
 
 class InUse(TmmuError):
-    """Views are exported, or commands are submitted that work on the memory."""
+    """A release of memory while views of it are exported, or while submitted commands use it."""
 
     def __init__(self, what: str, label: str, fix: str) -> None:
         super().__init__("IN_USE", what, place=label, fix=fix, operator="Foundry", label=label)
 
 
 class InvalidSetting(TmmuError):
-    """A variable or option that is no number, out of range, or for which nothing is left."""
+    """A variable or an option that is not a number, is out of range, or leaves nothing."""
 
     def __init__(self, what: str, setting: str, fix: str) -> None:
         super().__init__("INVALID_SETTING", what, place=setting, fix=fix, operator="Foundry", setting=setting)

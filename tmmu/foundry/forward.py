@@ -1,9 +1,9 @@
-"""The forward pass of a Llama as a model that can be planned: which tensors there are, and which operation uses which.
+"""The forward pass of a Llama as a model that can be planned: its tensors, and the operations that use them.
 
-One pass takes up to `rows` tokens at consecutive positions. Its tensors hold a row for each token, of elements of the
-activations' type; what an operation needs for itself (a tile of decompressed weights, sums in float32, the scores of
-attention) is its scratch. All of these are planned, so that what is not needed at the same time shares memory. Weights
-and the KV cache are buffers of their own, which live as long as the session: they are no part of the plan.
+One pass takes up to `rows` tokens at consecutive positions. Its tensors hold a row for each token, with elements of the
+type of the activations. Memory that an operation needs for itself (a tile of decompressed weights, sums in float32, the
+scores of attention) is its scratch. All of these are planned, so tensors that are not needed at the same time share
+memory. Weights and the KV cache are separate buffers, which live as long as the session and are not part of the plan.
 
 The logits are computed in private scratch and copied to the output, which is Shared (F7).
 spec: FD6.1, FD6.2
@@ -29,14 +29,14 @@ ARENAS = (
 """Private intermediates, Shared inputs (token ids), Shared outputs (logits)."""
 
 POLICY = ArenaPolicy(rules=(Rule(("outputs",), names=("output",)),))
-"""The output lies in an arena of its own, whatever its role."""
+"""The output has a separate arena, whatever its role."""
 
 
 class Operation(NamedTuple):
     """One step of a pass.
 
-    `reads` and `writes` name tensors of the plan, `weights` tensors of the file; `layer` is the decoder layer, 0 where
-    there is none.
+    `reads` and `writes` name tensors of the plan, `weights` tensors of the file; `layer` is the decoder layer, 0 if the
+    operation belongs to none.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class PassSize:
-    """How large one pass may be.
+    """The limits of one pass.
 
     Attributes
     ----------
@@ -70,39 +70,39 @@ class PassSize:
 
     @property
     def element(self) -> int:
-        """Bytes of an element."""
+        """The bytes of an element of the activations."""
         return 2 if self.dtype == "float16" else 4
 
 
 class Matrix(Protocol):
-    """A weight, of which the type and the size are known; `rows` are those of the result, `columns` of the operand."""
+    """A weight with a known type and size; the result has `rows` elements a row, the operand has `columns`."""
 
     @property
     def type(self) -> WeightType:
-        """How its elements are stored."""
+        """The encoding of its elements."""
         ...
 
     @property
     def rows(self) -> int:
-        """Elements of a row of the result."""
+        """The elements of a row of the result."""
         ...
 
     @property
     def columns(self) -> int:
-        """Elements of a row of the operand."""
+        """The elements of a row of the operand."""
         ...
 
 
 class Workspaces(Protocol):
-    """What a device says of its kernels' scratch."""
+    """The source of the scratch sizes: a device with its kernels."""
 
     def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
-        """The bytes that the operation needs for itself on this device."""
+        """Return the bytes that the operation needs for itself on this device."""
         ...
 
 
 def widths(shape: LlamaShape) -> dict[str, int]:
-    """The elements of a row of each kind of tensor, by the part of its name after the layer."""
+    """Return the elements of a row of each kind of tensor, by the part of its name after the layer."""
     query, shared = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     return {
         "hidden": shape.d_model, "attention_norm": shape.d_model, "q": query, "k": shared, "v": shared, "q_rot": query,
@@ -113,7 +113,7 @@ def widths(shape: LlamaShape) -> dict[str, int]:
 
 
 def operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
-    """The operations of a pass in order; `output` names the matrix of the logits in the file. O(layers)."""
+    """Yield the operations of a pass in order; `output` names the matrix of the logits in the file. O(layers)."""
     hidden = "hidden"
     yield Operation("embed", "Embed", ("ids",), (hidden,), ("token_embd.weight",))
     for i in range(shape.n_layers):
@@ -148,10 +148,10 @@ def operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
 def forward_model(
     shape: LlamaShape, size: PassSize, output: str, weights: Mapping[str, Matrix], device: Workspaces
 ) -> Model:
-    """The pass as a model of the project's IR, with every size stated; `weights` are those of the file, by name.
+    """Build the pass as a model of the IR, with every size stated; `weights` are those of the file, by name.
 
-    The operators are of the domain `foundry`, of which neither planner nor verifier assumes anything, but for `Add`,
-    whose result may take the place of its first operand (T3). O(layers).
+    The operators have the domain `foundry`, about which neither planner nor verifier assumes anything. The exception is
+    `Add`, whose result may take the bytes of its first operand (T3). O(layers).
     """
     wide = widths(shape)
     tensors = [Tensor("ids", (size.rows,), "uint32", Role.INPUT, 4 * size.rows, ALIGNMENT)]
@@ -183,12 +183,12 @@ def forward_model(
 
 
 def scratch_name(operation: Operation) -> str:
-    """The tensor of the plan that holds an operation's scratch."""
+    """Return the name of the tensor of the plan that holds the scratch of an operation."""
     return f"{operation.name}.scratch0"
 
 
 def document_buffers(shape: LlamaShape, rows: int, capacity: int) -> dict[str, int]:
-    """The elements of the 24 buffers that the document's `initialize_session` makes, each for itself.
+    """Return the elements of each of the 24 buffers that `initialize_session` of the document makes, by name.
 
     `rows` is the prefill chunk, `capacity` that of the cache in tokens. spec: FD6.9
     """

@@ -1,4 +1,4 @@
-"""The static execution graph of a session: its buffers, made once as a plan has them, and the operations on them.
+"""The static execution graph of a session: its buffers, made once as a plan places them, and the operations on them.
 
 A pass costs commands and no memory. When the cache of keys and values has grown, the operations that use it are bound
 again. spec: FD6.1 to FD6.4, FD6.10, FD6.12, FD9.5, FD9.7
@@ -28,12 +28,12 @@ from tmmu.runtime.events import EventLog
 ARENA_TYPES = {
     "intermediates": TensorType.INTERMEDIATES, "inputs": TensorType.STAGING, "outputs": TensorType.OUTPUTS,
 }  # fmt: skip
-"""Which kind of tensors each arena of a session's plan holds."""
+"""The kind of tensors that each arena of the plan of a session holds."""
 
 
 @dataclass(frozen=True)
 class CacheSetup:
-    """What the cache of a session is made from: what it holds for each token, for how many, and in whose bytes."""
+    """The sizes of the cache of a session: its shape for each token, its limits in tokens, and its budget of bytes."""
 
     shape: KvShape
     context: ContextConfig
@@ -41,37 +41,37 @@ class CacheSetup:
 
 
 class ExecutionGraph:
-    """The memory of one session, and what computes a pass in it.
+    """The memory of one session, and the kernels that compute a pass in it.
 
     Parameters
     ----------
     model
-        Whose weights and kernels.
+        The source of the weights and the kernels.
     forward, plan
         The model of a pass, and a plan of it that was proved.
     size
-        How large a pass may be.
+        The limits of a pass.
     cache, settings
-        What the cache is made from, and the environment's variables.
+        The sizes from which the cache is made, and the variables of the environment.
     number, events
-        The session's number in the event log, and the log.
+        The number of the session in the event log, and the log.
 
     Attributes
     ----------
     buffers
         The buffers that live as long as the session, by name.
     cache
-        Keys and values.
+        The keys and values.
     ids, text
         The token ids of a pass, and those of the whole text: Shared memory.
     output
-        The logits of the last pass, [rows, vocab], in Shared memory; the next pass changes them.
+        The logits of the last pass, [rows, vocab], in Shared memory; the next pass overwrites them.
 
     Raises
     ------
     TmmuError
-        INVALID_PLAN for a plan of another pass, OUT_OF_MEMORY where a buffer cannot be had; those that were made are
-        given back then.
+        INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY if a buffer cannot be allocated. The buffers that were
+        made are then released.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ExecutionGraph:
             self.events(event, session=self.number, **fields)
 
     def _provision(self, plan: Plan, sizes: dict[str, int], setup: CacheSetup, settings: Settings) -> None:
-        """Make every buffer, then bring the weights, or give back what was made."""
+        """Make every buffer, then stage the weights; release what was made if a step fails."""
         device = self.model.device
         names = [*sizes, "text", "cache"]
         self._log("session open", buffers=names)
@@ -147,10 +147,10 @@ class ExecutionGraph:
         self.text = self.buffers["text"].contents().view(np.uint32).data
         self._operations = list(operations(model.shape, model.file.output.name))
         self._regions = of
-        self._kernels = [self._bound(k) for k in range(len(self._operations))]
+        self._kernels = [self._bind_kernel(k) for k in range(len(self._operations))]
         self._epoch = self.cache.epoch
 
-    def _bound(self, number: int) -> Kernel:
+    def _bind_kernel(self, number: int) -> Kernel:
         operation, of = self._operations[number], self._regions
         cache = None
         if operation.kind in USES_CACHE:
@@ -169,35 +169,36 @@ class ExecutionGraph:
         )
         return self.model.kernels.bind(operation, bound, self.model.shape, self.size)
 
-    def _pass(self) -> None:
-        """The command of a pass: every operation but the logits, in order."""
-        with np.errstate(all="ignore"):  # what is not finite in the logits is an error of its own
+    def _compute_pass(self) -> None:
+        """Run every operation of a pass except the logits, in order. This is a command."""
+        with np.errstate(all="ignore"):  # logits that are not finite are a separate error
             for number in range(len(self._kernels) - 1):
                 self._kernels[number](self._batch)
 
-    def _logits(self) -> None:
-        """The command that computes logits in private memory and copies them to the output."""
+    def _compute_logits(self) -> None:
+        """Compute logits in private memory and copy them to the output. This is a command."""
         with np.errstate(all="ignore"):
             self._kernels[-1](self._batch)
 
     def run(self, rows: int, outputs: int) -> None:
-        """One pass over `rows` tokens, which stand in `ids`, after those in the cache; logits of the last `outputs`.
+        """Run one pass over the first `rows` tokens of `ids`; compute the logits of the last `outputs` of them.
 
-        Raises what growing the cache raises, and what a command does; the cache is as it was then.
+        The tokens follow those in the cache. Raises the exceptions of growing the cache and of commands; the cache is
+        then unchanged.
         """
         device, batch, cache = self.model.device, self._batch, self.cache
         cache.ensure(cache.written + rows)
         if cache.epoch != self._epoch:
             for number, operation in enumerate(self._operations):
                 if operation.kind in USES_CACHE:
-                    self._kernels[number] = self._bound(number)
+                    self._kernels[number] = self._bind_kernel(number)
             self._epoch = cache.epoch
         batch.rows, batch.first, batch.outputs = rows, cache.written, outputs
         self.passes += 1
         is_logged = self.events is not None
-        device.wait(device.submit(self._pass, self._observe_pass if is_logged else None))
+        device.wait(device.submit(self._compute_pass, self._observe_pass if is_logged else None))
         if outputs:
-            device.wait(device.submit(self._logits, self._observe_logits if is_logged else None))
+            device.wait(device.submit(self._compute_logits, self._observe_logits if is_logged else None))
         cache.advance(rows)
 
     def _observe_pass(self, what: str, number: int) -> None:
@@ -216,11 +217,11 @@ class ExecutionGraph:
 
     @property
     def kernels(self) -> list[tuple[Operation, Kernel]]:
-        """Each operation of a pass with what computes it."""
+        """Each operation of a pass with its kernel."""
         return list(zip(self._operations, self._kernels, strict=True))
 
     def close(self) -> None:
-        """Give all memory back, when what was submitted has ended."""
+        """Release all memory, once all submitted commands have ended."""
         self.model.device.wait()
         self._kernels, self._regions = [], {}
         self.cache.close()
@@ -230,7 +231,11 @@ class ExecutionGraph:
 
 
 def arena_sizes(plan: Plan, forward: Model) -> dict[str, int]:
-    """The bytes of each arena of a session's plan. INVALID_PLAN where it is not a plan of this pass. O(tensors)."""
+    """Return the bytes of each arena of a session's plan. O(tensors).
+
+    Raises INVALID_PLAN if it is not a plan of this pass: a tensor is missing or has another size, or an arena is
+    missing.
+    """
     allocation = plan.allocation
     t, s = allocation.tensors, allocation.storages
     stated = dict(zip(t.name.list(), t.bytes.tolist(), strict=True))
@@ -246,5 +251,5 @@ def arena_sizes(plan: Plan, forward: Model) -> dict[str, int]:
 
 
 def arena_mode(name: str, forced: Mapping[str, bool]) -> StorageMode:
-    """The storage mode of an arena of a session."""
+    """Return the storage mode of an arena of a session."""
     return storage_mode(ARENA_TYPES[name], forced)

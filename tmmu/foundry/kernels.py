@@ -1,8 +1,8 @@
-"""What a device computes for a forward pass: an operation of `forward`, bound once to the memory that it works on.
+"""The kernels of a forward pass: an operation of `forward`, bound once to the memory that it works on.
 
 A kernel is bound when the session is made (and again when the cache has grown), and called with the batch of each pass.
-Whatever the batch, each row is computed by itself, by the same calls on the same shapes: so neither the size of a
-chunk nor that of a batch changes a bit of the logits (F5). spec: FD6.5, FD6.6
+In every batch, a kernel computes each row separately, by the same calls on the same shapes. Therefore neither the size
+of a chunk nor that of a batch changes a bit of the logits (F5). spec: FD6.5, FD6.6
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tmmu.foundry.weights import LlamaShape, WeightType
 
 @dataclass(slots=True)
 class PassBatch:
-    """What one pass is about: `rows` tokens, the first of them at position `first`; logits of the last `outputs`."""
+    """The batch of one pass: `rows` tokens from position `first` on, and the logits of the last `outputs` tokens."""
 
     rows: int = 0
     first: int = 0
@@ -27,11 +27,11 @@ class PassBatch:
 
 
 Kernel = Callable[[PassBatch], None]
-"""Compute one operation of a pass. It is called by the device's queue, makes no array data, and returns nothing."""
+"""A function that computes one operation of a pass. Commands of the device call it; it allocates no array data."""
 
 
 class BufferRegion(NamedTuple):
-    """`size` bytes of a buffer from `offset` on."""
+    """The region of `size` bytes of a buffer from byte `offset` on."""
 
     buffer: Buffer
     offset: int
@@ -77,8 +77,8 @@ class DeviceKernels(ABC):
 
     @abstractmethod
     def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
-        """The bytes of scratch that the operation needs, 0 for none."""
+        """Return the bytes of scratch that the operation needs, 0 for none."""
 
     @abstractmethod
     def bind(self, operation: Operation, bound: OperationMemory, shape: LlamaShape, size: PassSize) -> Kernel:
-        """The kernel of an operation on its memory."""
+        """Return the kernel of an operation on its memory."""

@@ -1,10 +1,10 @@
 """The cache of keys and values of a session, which grows, and the tables of positions that grow with it.
 
-A buffer of keys and one of values a layer, each F16 [cache_heads, capacity, head_dim]. A larger capacity moves every
-head but the first, so growing copies head by head into new buffers; where anything of it fails, all is as it was. Old
-buffers are given back when the commands that were submitted before have ended, such as attention over them.
+Each layer has a buffer of keys and one of values, both F16 [cache_heads, capacity, head_dim]. A larger capacity moves
+every head but the first, so growing copies head by head into new buffers. If a step fails, the cache is unchanged. Old
+buffers are released when the commands that were submitted before have ended, such as attention over them.
 
-With an event log, each action writes a line after it, with what it left. spec: FD4.1 to FD4.12, FD9.3
+With an event log, each action writes a line after it, with the resulting state. spec: FD4.1 to FD4.12, FD9.3
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tmmu.runtime.events import EventLog
 Half = NDArray[np.float16]
 
 CHUNK = 1024
-"""Positions of the tables that pass through the staging buffer at once."""
+"""The positions of the tables that pass through the staging buffer at a time."""
 
 
 def rope_rows(first: int, count: int, head_dim: int, base: float) -> tuple[Half, Half]:
-    """Cosine and sine of the angles of `count` positions from `first`, both [count, head_dim/2].
+    """Return cosine and sine of the angles of `count` positions from `first`, both [count, head_dim/2].
 
-    The angle of pair i at a position is position / base^(2i/head_dim). All is computed in float32 and rounded to F16
-    at the end, so that a row has the same bits whichever rows are computed with it.
+    The angle of pair i at a position is position / base^(2i/head_dim). All is computed in float32 and rounded to F16 at
+    the end, so the bits of a row do not depend on the rows that are computed with it.
 
     >>> cos, sin = rope_rows(1, 1, 4, 10000.0)
     >>> cos.tolist(), sin.tolist()
@@ -48,7 +48,7 @@ def rope_rows(first: int, count: int, head_dim: int, base: float) -> tuple[Half,
 
 
 def growth_bytes(shape: KvShape, capacity: int) -> int:
-    """What growing from a capacity takes beside the new buffers: the old ones, and the staging buffer of the tables."""
+    """Return the bytes that growing needs in addition to the new buffers: old buffers, and staging of the tables."""
     return capacity * shape.bytes_per_token + 2 * shape.rope_bytes(capacity) + 2 * CHUNK * shape.rope_bytes(1)
 
 
@@ -66,41 +66,41 @@ class CacheBuffers:
 
     @property
     def size(self) -> int:
-        """Bytes of all."""
+        """The bytes of all buffers."""
         return sum(buffer.size for buffer in self)
 
 
 class KvCache:
-    """Keys and values of the tokens of one session. One thread writes and grows it; any may `read`.
+    """The keys and values of the tokens of one session. One thread writes and grows it; any thread may `read`.
 
     Parameters
     ----------
     device, shape
-        Where the buffers are made, and what they hold.
+        The device that makes the buffers, and the shape of the cache.
     context
-        How many tokens there is room for at first (`allocated`), and at most (`usable`).
+        The tokens that there is room for at first (`allocated`), and at most (`usable`).
     budget
-        What the keys and values of all sessions may have together. The tables of positions are not counted.
+        The bytes that the keys and values of all sessions share. The tables of positions do not count.
     rope_base
-        Of the rotation of positions.
+        The base of the rotation of positions.
     settings
-        Whether keys and values are Shared.
+        They state whether keys and values are Shared.
     session, events
-        Where to log what happens, and under which number.
+        The number of the session in the event log, and the log.
 
     Attributes
     ----------
     written
-        Tokens that are in the cache.
+        The tokens that are in the cache.
     epoch
-        Grows by one when the buffers are others, to which commands are then bound anew.
+        Increases by one when the buffers are replaced; commands must then be bound again.
     peak_bytes
         The most bytes that it had at one time: old and new buffers, and the staging buffer of the tables.
 
     Raises
     ------
     OutOfMemory
-        The budget or the device has not enough for what it is to begin with.
+        The budget or the device has too few bytes for the first buffers.
     """
 
     def __init__(
@@ -136,20 +136,20 @@ class KvCache:
 
     @property
     def capacity(self) -> int:
-        """Tokens that there is room for, a multiple of 128."""
+        """The tokens that there is room for, a multiple of 128."""
         return self._buffers.capacity
 
     @property
     def size(self) -> int:
-        """Bytes of keys and values, which the budget counts."""
+        """The bytes of keys and values, which the budget counts."""
         return self.capacity * self.shape.bytes_per_token
 
     def keys(self, layer: int) -> Buffer:
-        """The keys of a layer, F16 [cache_heads, capacity, head_dim]."""
+        """Return the keys of a layer, F16 [cache_heads, capacity, head_dim]."""
         return self._buffers.keys[layer]
 
     def values(self, layer: int) -> Buffer:
-        """The values of a layer, F16 [cache_heads, capacity, head_dim]."""
+        """Return the values of a layer, F16 [cache_heads, capacity, head_dim]."""
         return self._buffers.values[layer]
 
     @property
@@ -163,12 +163,12 @@ class KvCache:
         return self._buffers.tables[1]
 
     def ensure(self, required: int) -> None:
-        """See to it that there is room for `required` tokens in all. O(1) where there is, else all is copied once.
+        """Ensure that there is room for `required` tokens in total. O(1) if there is, else one copy of the cache.
 
         Raises
         ------
         OutOfMemory
-            More than the maximum, or budget or device have not enough. The cache is as it was.
+            More than the maximum, or the budget or the device has too few bytes. The cache is unchanged.
         UseAfterFree
             The cache is closed.
         """
@@ -185,40 +185,40 @@ class KvCache:
                 self._grow(required)
 
     def advance(self, count: int) -> None:
-        """The commands submitted since the last call read the cache and write `count` tokens behind those written.
+        """Count `count` more tokens as written, by commands submitted since the last call, which also read the cache.
 
-        ValueError if there is no room for them: `ensure` first.
+        Raises ValueError if there is no room for them; call `ensure` first.
         """
         with self._growing:
             self._check()
             if not 0 <= count <= min(self.capacity, self.maximum) - self.written:
-                raise ValueError(f"{count} tokens behind {self.written}, with room for {self.capacity}")
+                raise ValueError(f"{count} tokens after {self.written} do not fit into a capacity of {self.capacity}")
             with self._state:
                 if self.events is not None:
-                    self.device.submit(partial(self._passed, self._passes + 1))
+                    self.device.submit(partial(self._log_passed, self._passes + 1))
                     self._log_pass(count)
                 self.written += count
 
     def truncate(self, length: int) -> None:
-        """Take back what was written behind `length` tokens, such as a draft that was rejected. O(1)."""
+        """Remove the tokens after the first `length`, such as a draft that was rejected. O(1)."""
         with self._growing:
             self._check()
             if not 0 <= length <= self.written:
-                raise ValueError(f"{length} tokens of {self.written}")
+                raise ValueError(f"cannot truncate {self.written} tokens to {length}")
             with self._state:
                 if length < self.written:
                     self._log("cache truncate", length=length)
                 self.written = length
 
     def clear(self) -> None:
-        """Take back all tokens. The capacity stays."""
+        """Remove all tokens. The capacity stays."""
         self.truncate(0)
 
     def read(self, layer: int) -> tuple[Half, Half]:
-        """Copies of the keys and values of a layer, [cache_heads, written, head_dim], from any thread.
+        """Return copies of the keys and values of a layer, [cache_heads, written, head_dim]; any thread may call it.
 
-        They are as the commands that were submitted before leave them. Made while the cache grows, they are read of
-        the old buffers, which therefore stay until then.
+        The copies contain the results of all commands that were submitted before. During a growth, they are made from
+        the old buffers, which therefore exist until the copies are complete.
         """
         failures: list[BaseException] = []
         with ExitStack() as done, self._state:
@@ -227,7 +227,7 @@ class KvCache:
             sources = (held.keys[layer], held.values[layer])
             target = self.device.new_buffer(2 * sources[0].size, StorageMode.SHARED, f"{self.label}: read")
             done.callback(target.release)
-            passed = partial(self._passed, self._passes + 1)
+            passed = partial(self._log_passed, self._passes + 1)
             parts = [self.device.blit(s, 0, target, n * s.size, s.size) for n, s in enumerate(sources)]
             number = self._submit(parts, failures, passed, passed)
             self._log_pass(0)
@@ -239,14 +239,14 @@ class KvCache:
         return both[0], both[1]
 
     def close(self) -> None:
-        """Give all back. A second call does nothing."""
+        """Release all buffers. A second call does nothing."""
         with self._growing:
             with self._state:
                 old, self._buffers = self._buffers, CacheBuffers()
                 was_closed, self._is_closed = self._is_closed, True
             if not was_closed:
                 with ExitStack() as last:
-                    last.callback(self._freed, old.capacity * self.shape.bytes_per_token)
+                    last.callback(self._free_bytes, old.capacity * self.shape.bytes_per_token)
                     for buffer in old:
                         last.callback(buffer.release)
 
@@ -255,7 +255,7 @@ class KvCache:
             raise UseAfterFree("the cache is closed", self.label, "keep the session open")
 
     def _grow(self, required: int) -> None:
-        """Exchange the buffers for larger ones with the same content, or leave all as it was."""
+        """Replace the buffers by larger ones with the same content; if a step fails, the cache is unchanged."""
         old, token = self._buffers, self.shape.bytes_per_token
         least = rounded_up(required)
         most = min(max(2 * old.capacity, least), rounded_up(self.maximum))
@@ -269,12 +269,12 @@ class KvCache:
                 except OutOfMemory:
                     self._log("cache refuse", reserved=self.budget.reserved, transient=self.budget.transient)
                     raise
-                undo.callback(self._cancelled, old.capacity * token, size)
+                undo.callback(self._cancel_growth, old.capacity * token, size)
                 self._log(
                     "cache grow", capacity=size // token, reserved=self.budget.reserved,
                     transient=self.budget.transient,
                 )  # fmt: skip
-            new = self._made(size // token, undo)
+            new = self._make_buffers(size // token, undo)
             self._fill(old, new)
             with self._state:
                 undo.pop_all()
@@ -283,11 +283,11 @@ class KvCache:
                 self._log("cache switch", capacity=new.capacity)
         with ExitStack() as last:
             if old.capacity:
-                last.callback(self._settled, old.capacity * token)
+                last.callback(self._settle_growth, old.capacity * token)
             for buffer in old:
                 last.callback(buffer.release)
 
-    def _made(self, capacity: int, undo: ExitStack) -> CacheBuffers:
+    def _make_buffers(self, capacity: int, undo: ExitStack) -> CacheBuffers:
         def made(size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
             buffer = self.device.new_buffer(size, mode, f"{self.label}: {label}", forced_by)
             undo.callback(buffer.release)
@@ -303,7 +303,7 @@ class KvCache:
         return CacheBuffers(capacity, keys, values, tables)
 
     def _fill(self, old: CacheBuffers, new: CacheBuffers) -> None:
-        """Copy what is written, head by head because the stride is another, and complete the tables."""
+        """Copy the written tokens, head by head because the stride differs, and complete the tables."""
         failures: list[BaseException] = []
         token = self.shape.row_bytes
         pairs = list(zip((*old.keys, *old.values), (*new.keys, *new.values), strict=False))  # none at first
@@ -311,7 +311,7 @@ class KvCache:
             source, target = head * old.capacity, head * new.capacity
             parts = [self.device.blit(a, source * token, b, target * token, self.written * token) for a, b in pairs]
             with self._state:  # neither a read nor the end of the copy comes between it and its line
-                self._submit(parts, failures, partial(self._copied, head), partial(self._broken, head))
+                self._submit(parts, failures, partial(self._log_copied, head), partial(self._log_broken, head))
                 self._log("cache blit", head=head, start=source, at=target, count=self.written)
         parts = [self.device.blit(a, 0, b, 0, a.size) for a, b in zip(old.tables, new.tables, strict=False)]
         self._submit(parts, failures)
@@ -339,7 +339,7 @@ class KvCache:
         done: Command | None = None,
         failed: Command | None = None,
     ) -> int:
-        """Submit commands as one. What they raise goes to `failures`, and not to the next wait for the device."""
+        """Submit commands as one. Their exceptions go to `failures`, not to the next wait for the device."""
 
         def execute() -> None:
             then = done
@@ -359,27 +359,27 @@ class KvCache:
         if failures:
             raise failures[0]
 
-    def _copied(self, head: int) -> None:
+    def _log_copied(self, head: int) -> None:
         with self._state:
             self._log("cache copied", head=head)
 
-    def _broken(self, head: int) -> None:
+    def _log_broken(self, head: int) -> None:
         with self._state:
             self._log("cache broken", head=head)
 
-    def _cancelled(self, old: int, new: int) -> None:
+    def _cancel_growth(self, old: int, new: int) -> None:
         with self.budget.lock:
             self.budget.cancel(old, new)
             self._log(
                 "cache fail", capacity=self.capacity, reserved=self.budget.reserved, transient=self.budget.transient
             )
 
-    def _settled(self, old: int) -> None:
+    def _settle_growth(self, old: int) -> None:
         with self.budget.lock:
             self.budget.settle(old)
             self._log("cache give back", reserved=self.budget.reserved, transient=self.budget.transient)
 
-    def _freed(self, size: int) -> None:
+    def _free_bytes(self, size: int) -> None:
         with self.budget.lock:
             self.budget.free(size)
             self._log("cache close", reserved=self.budget.reserved, transient=self.budget.transient)
@@ -388,7 +388,7 @@ class KvCache:
         self._passes += 1
         self._log("cache pass", number=self._passes, first=self.written, count=count, capacity=self.capacity)
 
-    def _passed(self, number: int) -> None:
+    def _log_passed(self, number: int) -> None:
         with self._state:
             self._log("cache passed", number=number)
 

@@ -1,4 +1,4 @@
-"""Leases of a pool's memory with an end that is stated. spec: FD2.7"""
+"""Leases of the memory of a pool with an explicit end. spec: FD2.7"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tmmu.foundry.failures import InUse, UseAfterFree
 
 
 class Lease:
-    """A lease with an end that is stated: `release`, or the end of a `with`.
+    """A lease with an explicit end: `release`, or the end of a `with`.
 
-    `array` is the exported array. What is derived from it must be gone by then: NumPy has no way to take it back.
+    `array` is the exported array. All arrays that derive from it must be gone at the end: NumPy cannot revoke them.
     """
 
     def __init__(self, array: Any, label: str) -> None:
@@ -22,13 +22,13 @@ class Lease:
 
     @property
     def array(self) -> Any:
-        """The array. `UseAfterFree` after `release`."""
+        """The array. Raises `UseAfterFree` after `release`."""
         if self._array is None:
             raise UseAfterFree("the lease was released", self._label, "export the tensor again")
         return self._array
 
     def release(self) -> None:
-        """End the lease. `InUse` while arrays that derive from it are held; it ends with the last of them then."""
+        """End the lease. Raises `InUse` if arrays that derive from it are held; the last of them then ends it."""
         self._array = None
         if self._base() is not None:
             raise InUse("arrays of the lease are held elsewhere", self._label, "delete them, or copy what is needed")

@@ -1,13 +1,13 @@
-"""The dynamic memory pool: a bump allocator over growing chunks, emptied as a whole by raising its generation.
+"""The dynamic memory pool: a bump allocator over growing chunks, emptied as a whole by increasing its generation.
 
-A request takes the first chunk with room (of at most 16), else opens the next, half as large again as the last. A
-reset makes all bytes free at once and all tensors stale. It takes place only while nothing accesses the pool: no array
-of it is held, and no command that was submitted on one of its tensors is left to be executed. So an access that found
-its tensor current keeps to bytes that are its tensor's until it ends, and a later one is refused.
+A request takes the first chunk with room (of at most 16); if none has room, the pool opens the next chunk, 3/2 of the
+size of the last one. A reset frees all bytes at once and makes all tensors stale. It takes place only while nothing
+accesses the pool: no array of it is held, and no submitted command on one of its tensors is pending. Therefore, an
+access that found its tensor current uses only bytes of its tensor until it ends, and a later access is refused.
 
-One lock guards it all, and is held for no longer than it takes to count. Leases may end while a thread is inside of
-it, even that very thread (arrays are collected at any moment): their numbers go to a queue, which are worked off
-under the lock, before and after what it is held for. spec: FD2.1 to FD2.12
+One lock guards the pool, and is held only while counts change. A lease may end while a thread holds the lock, even in
+that very thread, because arrays are collected at any moment. The numbers of ended leases go to a queue, which is
+processed under the lock, before and after its other uses. spec: FD2.1 to FD2.12
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INITIAL = 256 << 20
 LIMIT = 5 << 30
 MOST_CHUNKS = 16
 POLL = 0.05
-"""Seconds after which a reset that waits looks again for leases that ended while the lock was held."""
+"""The seconds after which a waiting reset looks again for leases that ended while the lock was held."""
 
 MORE = "reset the pool, or give it a larger limit"
 
@@ -49,10 +49,11 @@ class _Chunk:
 
 
 class PoolStatistics(NamedTuple):
-    """Counts of one moment; bytes are rounded to the alignment where `requested` does not say otherwise.
+    """Counts at one moment. All counts of bytes are rounded to the alignment, except `requested`.
 
-    `allocated`, `requested`, `leases` and `commands` are of now, `capacity` of all chunks; `allocations`, `resets`,
-    `refused` (accesses of stale tensors), `lacked` (requests without room) and `in_use` (resets refused) of ever.
+    `allocated`, `requested`, `leases` and `commands` are current, and `capacity` is that of all chunks. `allocations`,
+    `resets`, `refused` (accesses of stale tensors), `lacked` (requests without room) and `in_use` (resets refused)
+    count since the pool was made.
     """
 
     generation: int
@@ -71,7 +72,7 @@ class PoolStatistics(NamedTuple):
 
     @property
     def fragmentation(self) -> int:
-        """Bytes that rounding has given out and no tensor asked for."""
+        """The bytes that rounding added to the requests."""
         return self.allocated - self.requested
 
 
@@ -81,19 +82,19 @@ class MemoryPool:
     Parameters
     ----------
     device
-        Whose buffers the chunks are.
+        The device that makes the chunks.
     initial, limit
-        Bytes of the first chunk, and of all together; rounded up and down to the alignment.
+        The bytes of the first chunk and of all chunks together; they are rounded up and down to the alignment.
     mode
-        Of the chunks. Arrays are exported of Shared ones alone.
+        The storage mode of the chunks. Only Shared chunks export arrays to the host.
     label
-        How messages and logs name it; a log needs one of its own for each pool.
+        The name of the pool in messages and logs; each pool of a log needs a different one.
     forced_by
         The variable that would have made it Shared, for the message.
     generation_bits
-        The width of a generation. The last one cannot be reset: none comes again, so that no tensor does.
+        The width of a generation. The last generation cannot be reset, so that no generation occurs twice.
     events
-        A log of what happens, which `check-models --follow` takes through `tla/foundry/PoolGenerations.tla`.
+        A log of events, which `check-models --follow` checks against `tla/foundry/PoolGenerations.tla`.
     """
 
     def __init__(
@@ -109,9 +110,12 @@ class MemoryPool:
         events: EventLog | None = None,
     ) -> None:
         if initial < 1 or limit < 0 or generation_bits < 1:
-            raise ValueError(f"a pool of {initial} of {limit} bytes, with generations of {generation_bits} bits")
+            raise ValueError(
+                f"expected positive sizes, got a pool of {initial} of {limit} bytes, with "
+                f"generations of {generation_bits} bits"
+            )
         self.device, self.mode, self.label, self.forced_by = device, mode, label, forced_by
-        self.initial, self.limit = _rounded(operator.index(initial)), limit // ALIGNMENT * ALIGNMENT
+        self.initial, self.limit = _round_up(operator.index(initial)), limit // ALIGNMENT * ALIGNMENT
         self.last_generation = (1 << generation_bits) - 1
         self._events = events
         self._lock = threading.Condition(threading.Lock())
@@ -127,12 +131,12 @@ class MemoryPool:
 
     @property
     def generation(self) -> int:
-        """How often it was reset."""
+        """The number of resets so far."""
         return self._generation
 
     @property
     def statistics(self) -> PoolStatistics:
-        """What it has given out and refused."""
+        """The counts of allocations and refusals."""
         with self._exclusive():
             return PoolStatistics(
                 self._generation, len(self._chunks), self._capacity, self._allocated, self._requested, self._peak,
@@ -141,16 +145,16 @@ class MemoryPool:
             )  # fmt: skip
 
     def allocate(self, shape: Sequence[int], dtype: Any) -> PooledTensor:
-        """A tensor of this generation, its bytes as others left them. O(1), but for a new chunk.
+        """Allocate a tensor of this generation; its bytes keep earlier contents. O(1), except for a new chunk.
 
-        `OutOfMemory` where no chunk has room and none can be opened; the pool is as it was. ValueError for a shape or
-        an element type that is none. A tensor without elements takes no byte.
+        Raises `OutOfMemory` if no chunk has room and none can be opened; the pool is then unchanged. Raises ValueError
+        for an invalid shape or element type. A tensor without elements takes no byte.
         """
         dims, kind = described(shape, dtype)
         size = kind.itemsize
         for dim in dims:
             size *= dim
-        rounded = _rounded(size)
+        rounded = _round_up(size)
         with self._exclusive():
             self._check_open()
             at = next((n for n, chunk in enumerate(self._chunks) if chunk.size - chunk.used >= rounded), None)
@@ -178,10 +182,11 @@ class MemoryPool:
         reads: Sequence[PooledTensor] = (),
         writes: Sequence[PooledTensor] = (),
     ) -> int:
-        """Submit a command to the device, and hold the generation until it has ended. Returns its number.
+        """Submit a command to the device, and keep the generation until it has ended; return its number.
 
-        It is called with an array for each tensor that it reads, which cannot be written, and then for each that it
-        writes. One that it keeps is a lease. `UseAfterFree` if any of them is stale; then nothing is submitted.
+        The command is called with a read-only array for each tensor of `reads`, and then with an array for each of
+        `writes`. An array that it keeps is a lease. Raises `UseAfterFree` if a tensor is stale; then nothing is
+        submitted.
         """
 
         def execute() -> None:
@@ -191,7 +196,7 @@ class MemoryPool:
                 arrays += [self.export(tensor) for tensor in writes]
                 command(*arrays)
             except BaseException as error:
-                _forget(error)
+                _clear_frames(error)
                 raise
             finally:
                 arrays.clear()
@@ -199,7 +204,7 @@ class MemoryPool:
         return self.hold(execute, reads, writes)
 
     def hold(self, command: Command, reads: Sequence[PooledTensor] = (), writes: Sequence[PooledTensor] = ()) -> int:
-        """The same for a command that needs no arrays, such as a blit."""
+        """Submit a command that needs no arrays, such as a blit; otherwise as `submit`."""
 
         read, written = ([tensor.number for tensor in group] for group in (reads, writes))
 
@@ -216,21 +221,21 @@ class MemoryPool:
 
         with self._exclusive():
             for tensor in (*reads, *writes):
-                self._check(tensor)
+                self._check_tensor(tensor)
             number = self.device.submit(execute)  # it cannot end before the lock is free
             self._commands += 1
             self._log("pool submit", reads=read, writes=written, commands=self._commands)
             return number
 
     def reset(self, *, wait: bool = True, timeout: float | None = None) -> None:
-        """Make all bytes free and all tensors stale. Chunks stay open.
+        """Free all bytes and make all tensors stale. Chunks stay open.
 
-        While arrays of the pool are held or commands on its tensors are left to be executed, it waits, up to `timeout`
-        seconds if one is given. Meanwhile all others go on: what they allocate is of the old generation, and what they
-        lease or submit is waited for as well. `InUse` after that time, at once if it must not `wait`, or cannot because
-        a command calls it; `OutOfMemory` in the last generation. The pool is as it was then.
+        While arrays of the pool are held or commands on its tensors are pending, it waits, up to `timeout` seconds if
+        given. Other threads continue: their allocations belong to the old generation, and the reset also waits for
+        their leases and commands. Raises `InUse` after that time, or at once if `wait` is false or a command calls it.
+        Raises `OutOfMemory` in the last generation. The pool is then unchanged.
         """
-        with self._settled(wait, timeout) as user:
+        with self._exclusive_when_idle(wait, timeout) as user:
             self._generation += 1
             self._requested = 0
             for chunk in self._chunks:
@@ -238,8 +243,11 @@ class MemoryPool:
             self._log("pool reset", user=user, generation=self._generation)
 
     def close(self, *, wait: bool = True, timeout: float | None = None) -> None:
-        """Give all chunks back, when `reset` could empty them. Every later access is refused. Idempotent."""
-        with self._settled(wait, timeout, is_closing=True):
+        """Release all chunks, when `reset` could empty them.
+
+        Every later access is refused. A second call does nothing.
+        """
+        with self._exclusive_when_idle(wait, timeout, is_closing=True):
             if not self._is_closed:
                 self._log("pool closed", generation=self._generation, allocations=self._allocations)
             self._is_closed = True
@@ -248,33 +256,36 @@ class MemoryPool:
         for chunk in chunks:
             chunk.buffer.release()
 
-    # What tensors ask of their pool.
+    # The operations that tensors call.
 
     def is_current(self, tensor: PooledTensor) -> bool:
-        """Is the tensor of this generation?"""
+        """Return whether the tensor is of this generation."""
         return tensor.generation == self._generation and not self._is_closed
 
     @contextmanager
     def access(self, tensor: PooledTensor) -> Iterator[None]:
-        """What is done inside is done in the tensor's generation. `UseAfterFree` if that has passed."""
+        """Keep the generation of the tensor while the block runs. Raises `UseAfterFree` if the tensor is stale."""
         with self._exclusive():
-            self._check(tensor)
+            self._check_tensor(tensor)
             yield
 
     def export(self, tensor: PooledTensor, is_read_only: bool = False) -> Any:
-        """An array of a tensor's bytes, as a lease. `PrivateAccess` on the host where the pool is Private."""
+        """Return an array of the bytes of a tensor, as a lease.
+
+        Raises `PrivateAccess` on the host if the pool is Private.
+        """
         with self._exclusive():
-            self._check(tensor)
+            self._check_tensor(tensor)
             if self.mode is StorageMode.PRIVATE and not self.device.is_executing:
                 raise PrivateAccess(tensor.label, self.forced_by)
             buffer = self._chunks[tensor.chunk].buffer
             array = self.device.view(buffer, tensor.offset, tensor.dtype, tensor.shape)
-            array = leased(array, partial(self._lease_ended, tensor.number), is_read_only)
+            array = leased(array, partial(self._end_lease, tensor.number), is_read_only)
             self._leases[tensor.number] = self._leases.get(tensor.number, 0) + 1
             self._log("pool lease", tensor=tensor.number, leases=self._leases[tensor.number])
             return array
 
-    # Under the lock, but for what takes it.
+    # The callers of the following functions hold the lock, except for those that take it.
 
     @property
     def _capacity(self) -> int:
@@ -313,7 +324,7 @@ class MemoryPool:
         if self._is_closed:
             raise UseAfterFree("the pool was closed", self.label, "make another")
 
-    def _check(self, tensor: PooledTensor) -> None:
+    def _check_tensor(self, tensor: PooledTensor) -> None:
         if tensor.pool is not self:
             raise ValueError(f"{tensor.label} is not of {self.label}")
         self._check_open()
@@ -324,8 +335,8 @@ class MemoryPool:
             raise UseAfterFree(what, tensor.label, "allocate it again after each reset")
 
     @contextmanager
-    def _settled(self, wait: bool, timeout: float | None, is_closing: bool = False) -> Iterator[int]:
-        """Ask for the pool to be emptied: what is done inside is done while nothing accesses it."""
+    def _exclusive_when_idle(self, wait: bool, timeout: float | None, is_closing: bool = False) -> Iterator[int]:
+        """Wait until nothing accesses the pool, and run the block under the lock; yield the number of the thread."""
         until, is_searched = inf if timeout is None else monotonic() + timeout, False
         with self._exclusive():
             user = self._users.setdefault(threading.get_ident(), len(self._users) + 1)
@@ -335,7 +346,7 @@ class MemoryPool:
                 self._check_open()
                 if not is_closing:
                     self._check_generation(user)
-                held = self._held()
+                held = self._describe_accesses()
                 if not held:
                     break
                 left = until - monotonic()
@@ -344,7 +355,7 @@ class MemoryPool:
                     self._log("pool in use", user=user, in_use=self._in_use)
                     raise InUse(held, self.label, "delete the arrays and wait for the device, or let the reset wait")
                 if not self._lock.wait(min(POLL, left)) and not is_searched:
-                    gc.collect()  # an array in a cycle of references is not held any more
+                    gc.collect()  # this frees arrays in reference cycles, which nothing holds any more
                     is_searched = True
                 self._collect()
             yield user
@@ -355,14 +366,14 @@ class MemoryPool:
             what = f"generation {self._generation} is the last, and none may come again"
             raise OutOfMemory(what, self.label, 0, "close the pool and make another")
 
-    def _held(self) -> str:
-        """What accesses the pool, for a message; "" for nothing."""
+    def _describe_accesses(self) -> str:
+        """Describe the accesses to the pool, for a message; "" if there are none."""
         leases = sum(self._leases.values())
         return f"{leases} leases and {self._commands} commands hold it" if leases or self._commands else ""
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """The lock. Leases that have ended are counted before, and those that end meanwhile after."""
+        """Hold the lock. Count the leases that ended before, and afterwards those that ended meanwhile."""
         try:
             with self._lock:
                 self._collect()
@@ -370,13 +381,13 @@ class MemoryPool:
         finally:
             self._count_ended()
 
-    def _lease_ended(self, number: int) -> None:
-        """Called wherever an array is collected, perhaps in a thread that has the lock: it waits for nothing."""
+    def _end_lease(self, number: int) -> None:
+        """Record that a lease ended. A collection of arrays calls it in any thread, so it never waits for the lock."""
         self._ended.append(number)
         self._count_ended()
 
     def _count_ended(self) -> None:
-        """Count what has ended, unless a thread has the lock: that one looks again after it."""
+        """Count ended leases, unless a thread holds the lock: that thread looks again after its release."""
         while self._ended and self._lock.acquire(blocking=False):
             try:
                 self._collect()
@@ -397,12 +408,12 @@ class MemoryPool:
             self._events(event, pool=self.label, **fields)
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _forget(error: BaseException | None) -> None:
-    """Let the frames of a failed command hold its arrays no longer; the traceback keeps its lines."""
+def _clear_frames(error: BaseException | None) -> None:
+    """Clear the frames of a failed command, so that they hold its arrays no longer; the traceback keeps its lines."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

@@ -1,8 +1,8 @@
-"""A tensor of a memory pool: where it lies, of which generation it is, and every way to its bytes.
+"""A tensor of a memory pool: its position, its generation, and all ways to its bytes.
 
-Each access first compares the tensor's generation with the pool's, under the pool's lock, and holds the pool in its
-generation until it has ended: what was compared cannot change in between. A stale tensor is refused, always and from
-any thread. Views inherit the generation. spec: FD2.5 to FD2.8
+Each access first compares the generations of tensor and pool, under the lock of the pool, and keeps the pool in its
+generation until the access has ended: the generation cannot change in between. Every access to a stale tensor is
+refused, in any thread. Views inherit the generation. spec: FD2.5 to FD2.8
 """
 
 from __future__ import annotations
@@ -22,46 +22,49 @@ from tmmu.foundry.storage import StorageMode
 
 
 class TensorPool(Protocol):
-    """What a tensor asks of its pool (`pool.MemoryPool`), each with its generation compared first."""
+    """The operations of a pool that a tensor uses (`pool.MemoryPool`); each compares the generations first."""
 
     device: Device
     label: str
 
     def is_current(self, tensor: PooledTensor) -> bool:
-        """Is the tensor of this generation?"""
+        """Return whether the tensor is of this generation."""
 
     def access(self, tensor: PooledTensor) -> AbstractContextManager[None]:
-        """What is done inside is done in the tensor's generation."""
+        """Keep the generation of the tensor while the block runs."""
 
     def export(self, tensor: PooledTensor) -> Any:
-        """An array of the tensor's bytes, as a lease."""
+        """Return an array of the bytes of the tensor, as a lease."""
 
     def hold(self, command: Command, reads: Sequence[PooledTensor] = (), writes: Sequence[PooledTensor] = ()) -> int:
-        """Submit a command that holds the generation until it has ended."""
+        """Submit a command that keeps the generation until it has ended; return its number."""
 
 
 def described(shape: Sequence[int], dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """A shape and an element type of numbers. ValueError for any other; sizes are exact, so that none overflows."""
+    """Return a shape as exact integers, which cannot overflow, and an element type of numbers.
+
+    Raises ValueError for any other shape or element type.
+    """
     try:
         dims = tuple(operator.index(dim) for dim in shape)
     except TypeError:
         dims = (-1,)
     if any(dim < 0 for dim in dims):
-        raise ValueError(f"shape {shape!r}: dimensions are integers, 0 or more")
+        raise ValueError(f"shape {shape!r}: expected integer dimensions from 0")
     try:
         kind = np.dtype(dtype)
     except TypeError:
         kind = np.dtype(object)
     if kind.kind not in "biufc":
-        raise ValueError(f"element type {dtype!r}: it is not one of NumPy's numbers")
+        raise ValueError(f"element type {dtype!r}: expected a number type of NumPy")
     return dims, kind
 
 
 class PooledTensor:
-    """A dense tensor in a chunk of a pool. Made by `MemoryPool.allocate`, and by slicing and reshaping another.
+    """A dense tensor in a chunk of a pool. `MemoryPool.allocate` makes it, or slicing or reshaping another tensor.
 
-    `number` is that of the allocation, from 1; `chunk` is numbered from 0, `offset` is the byte of the chunk where the
-    tensor begins, `size` its bytes. These may be read of a stale tensor as well; its bytes may not.
+    `number` is the number of the allocation, from 1; `chunk` is counted from 0, `offset` is the first byte of the
+    tensor in the chunk, `size` its bytes. These may be read from a stale tensor too; its bytes may not.
     """
 
     __slots__ = ("_buffer", "chunk", "dtype", "generation", "number", "offset", "pool", "shape")
@@ -75,17 +78,17 @@ class PooledTensor:
 
     @property
     def size(self) -> int:
-        """Bytes, not rounded."""
+        """The bytes of its elements, not rounded."""
         return prod(self.shape) * self.dtype.itemsize
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """The name of the tensor in messages."""
         return f"{self.pool.label}: tensor {self.number}"
 
     @property
     def is_current(self) -> bool:
-        """Is it of the pool's generation now? Another thread may reset the pool right after."""
+        """Whether it is of the current generation of the pool. Another thread may reset the pool right after."""
         return self.pool.is_current(self)
 
     def __repr__(self) -> str:
@@ -93,12 +96,15 @@ class PooledTensor:
 
     @property
     def address(self) -> int:
-        """Where its first byte lies on the device. `UseAfterFree` of a stale tensor, as of every access below."""
+        """The address of its first byte on the device. As every access below, it raises `UseAfterFree` if stale."""
         with self.pool.access(self):
             return self._buffer.address + self.offset
 
     def __getitem__(self, key: int | slice | tuple[int | slice, ...]) -> PooledTensor:
-        """The view of integers, then at most one slice of step 1: what is contiguous. IndexError or ValueError else."""
+        """Return the contiguous view by integers, then at most one slice of step 1.
+
+        Raises IndexError for a position outside of the tensor, ValueError for a view that is not contiguous.
+        """
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(self.shape):
             raise IndexError(f"{len(keys)} indices of a tensor of {len(self.shape)} dimensions")
@@ -119,7 +125,7 @@ class PooledTensor:
         return self._view(offset, tuple(kept))
 
     def reshape(self, *shape: int) -> PooledTensor:
-        """The view of the same elements in another shape. ValueError where it has another number of them."""
+        """Return the view of the same elements in another shape. Raises ValueError if it has another number of them."""
         dims, _ = described(shape, self.dtype)
         if prod(dims) != prod(self.shape):
             raise ValueError(f"{list(self.shape)} cannot be reshaped to {list(dims)}")
@@ -132,10 +138,12 @@ class PooledTensor:
             )
 
     def upload(self, array: Any) -> None:
-        """Copy an array of this shape and element type here: into a Shared staging buffer, then by a blit. Waits.
+        """Copy an array of this shape and type into the tensor: into Shared staging, then by a blit.
 
-        What was submitted before is executed before, and what it raised in this thread may be raised here. `InUse`
-        from within a command. O(size).
+        Waits for it. O(size).
+
+        Commands submitted before are executed before, and their exceptions in this thread may be raised here. Raises
+        `InUse` inside of a command.
         """
         source = np.asarray(array)
         if source.shape != self.shape or source.dtype != self.dtype:
@@ -146,21 +154,24 @@ class PooledTensor:
             self.pool.device.wait(self.pool.hold(blit, writes=(self,)))
 
     def download(self) -> Any:
-        """A copy of its elements for the host, as they are after what was submitted before. Otherwise as `upload`."""
+        """Return a copy of its elements, after all commands that were submitted before.
+
+        Waits and raises as `upload`.
+        """
         with self._staging() as staging:
             blit = self.pool.device.blit(self._buffer, self.offset, staging, 0, self.size)
             self.pool.device.wait(self.pool.hold(blit, reads=(self,)))
             return staging.contents().view(self.dtype).reshape(self.shape).copy()
 
     def export(self) -> Any:
-        """Its own bytes as a NumPy array, a lease that ends when the last array derived from it is collected.
+        """Return its own bytes as a NumPy array, a lease that ends when the last array derived from it is collected.
 
-        Commands that work on the tensor are not waited for. `PrivateAccess` on the host where the pool is Private.
+        It does not wait for commands on the tensor. Raises `PrivateAccess` on the host if the pool is Private.
         """
         return self.pool.export(self)
 
     def lease(self) -> Lease:
-        """The same, as a lease that can be released, or used with `with`."""
+        """Return the same array as a lease that can be released, or used with `with`."""
         return Lease(self.export(), self.label)
 
     @contextmanager

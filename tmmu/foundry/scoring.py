@@ -1,7 +1,8 @@
-"""Log-probabilities of a text: a dynamic operation, whose shapes follow from the text, in the memory pool.
+"""Log-probabilities of a text: a dynamic operation in the memory pool, because its shapes follow from the text.
 
-Each pass of the session gives some rows of logits. They go to a tensor of the pool, the device computes the
-log-probabilities of the tokens that follow, these come back, and the pool is reset before the next pass. spec: FD6.13
+Each pass of the session returns some rows of logits. They are uploaded to a tensor of the pool, and the device computes
+the log-probabilities of the tokens that follow. These are downloaded, and the pool is reset before the next pass.
+spec: FD6.13
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from tmmu.foundry.session import ModelSession
 
 
 def log_probabilities(session: ModelSession, tokens: Sequence[int], pool: MemoryPool) -> Iterator[float]:
-    """Of each token but the first, given those before it: natural logarithms, computed in float32.
+    """Yield the log-probability of each token but the first, given those before it: natural, computed in float32.
 
-    Takes the tokens into the session's cache, as `ModelSession.prefill`, and raises as that does. The pool is reset
-    after each pass: it holds nothing else.
+    Takes the tokens into the cache of the session, and raises, as `ModelSession.prefill` does. The pool must hold
+    nothing else: it is reset after each pass.
     """
     first = 0
     for logits in session.passes(tokens):

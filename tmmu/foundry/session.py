@@ -1,8 +1,8 @@
 """A session: a text that a language model continues, in memory that is made once, from a plan that was proved.
 
-`ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` has the plan proved by the
-caller's function before the first byte is asked for, and makes the execution graph (`graph`) by it. From then on a
-token costs commands and no memory: only the cache grows, with the text. spec: FD6.1 to FD6.15, FD9.5, FD9.7
+`ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` calls the function that
+proves the plan before it allocates the first byte, and makes the execution graph (`graph`) from the plan. From then on,
+a token costs commands and no memory; only the cache grows, with the text. spec: FD6.1 to FD6.15, FD9.5, FD9.7
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
 Prove = Callable[[Plan, Model], None]
-"""Return if the plan is proved against the model, raise otherwise."""
+"""A function that returns if it proved the plan against the model, and raises otherwise."""
 
 
 @dataclass
 class Counts:
-    """What a session has done: passes, rows in them, tokens drafted and how many of these were accepted."""
+    """The work of a session: its passes, the rows in them, and the tokens that were drafted and accepted."""
 
     passes: int = 0
     rows: int = 0
@@ -43,28 +43,28 @@ class Counts:
 
 
 class ModelSession:
-    """A sequence of tokens and the memory in which it is continued.
+    """A sequence of tokens, and the memory in which it is continued.
 
     Parameters
     ----------
     model
-        What runs.
+        The model that the session runs.
     context
-        How long the sequence may become.
+        The limits on the length of the sequence.
     settings
-        The environment's variables.
+        The variables of the environment.
     layout, dtype
         The layout of the cache, and the type of the activations ("float16" or "float32").
     budget
-        What the caches of several sessions share; none: this session's own.
+        The bytes that the caches of several sessions share; None: a separate budget for this session.
     number
-        Its number in the event log.
+        The number of the session in the event log.
     events
         A log of each action, for the models of `tla/foundry`.
 
     Notes
     -----
-    A session is used by one thread at a time; sessions of one model and device may run in threads of their own.
+    Only one thread uses a session at a time; sessions of one model and device may run in different threads.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class ModelSession:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether all buffers are made and it can run."""
+        """Whether all buffers are made, so that it can run."""
         return self._graph is not None
 
     @property
     def graph(self) -> ExecutionGraph:
-        """Its memory. `UseAfterFree` before it is initialized and after it is closed."""
+        """The memory of the session. Raises `UseAfterFree` before it is initialized and after it is closed."""
         if self._graph is None:
             state = "closed" if self.is_closed else "not initialized"
             raise UseAfterFree(f"it is {state}", f"session {self.number}", "call initialize_session first")
@@ -109,12 +109,12 @@ class ModelSession:
 
     @property
     def cache(self) -> KvCache:
-        """Its keys and values."""
+        """The keys and values of the session."""
         return self.graph.cache
 
     @property
     def length(self) -> int:
-        """Tokens whose keys and values are in the cache."""
+        """The tokens whose keys and values are in the cache."""
         return self.cache.written
 
     @property
@@ -124,11 +124,11 @@ class ModelSession:
 
     @property
     def output(self) -> np.ndarray[Any, Any]:
-        """The logits of the last pass, [rows, vocab], in Shared memory; the next pass changes them."""
+        """The logits of the last pass, [rows, vocab], in Shared memory; the next pass overwrites them."""
         return self.graph.output
 
     def provision(self, plan: Plan) -> None:
-        """Make its memory as a plan of `forward` has it, which was proved: see `initialize_session`."""
+        """Make the memory of the session from a plan of `forward` that was proved: see `initialize_session`."""
         self._graph = ExecutionGraph(
             self.model, self.forward, plan, size=self.size,
             cache=CacheSetup(self.kv_shape, self.context, self.budget), settings=self.settings, number=self.number,
@@ -145,33 +145,36 @@ class ModelSession:
         if self.events is not None:
             self.events(event, session=self.number, **fields)
 
-    def _sampled(self, row: int, banned: int | None) -> int:
-        """The greedy token of a row of the output; of equal logits the first."""
+    def _sample(self, row: int, banned: int | None) -> int:
+        """Return the greedy token of a row of the output; of equal logits the first.
+
+        Raises CONTRACT_VIOLATION if its logit is not finite.
+        """
         logits = self.graph.output[row]
         if banned is not None:
             logits[banned] = -np.inf
         np.argmax(logits, out=self._best)
         token = int(self._best)
         if not -np.inf < logits[token] < np.inf:
-            raise self._not_finite()
+            raise self._make_not_finite()
         if self.events is not None:
             self._log("sampled", step=self.graph.passes, token=token)
         return token
 
-    def _violation(self, what: str, fix: str) -> TmmuError:
+    def _make_violation(self, what: str, fix: str) -> TmmuError:
         place = f"session {self.number}"
         return TmmuError(
             "CONTRACT_VIOLATION", what, place=place, fix=fix, operator="Foundry", failure_operator="Foundry"
         )
 
-    def _not_finite(self) -> TmmuError:
+    def _make_not_finite(self) -> TmmuError:
         fix = "run it with --activations f32" if self.size.dtype == "float16" else "check the file's weights"
-        return self._violation(f"the logits at position {self.length} are not finite", fix)
+        return self._make_violation(f"the logits at position {self.length} are not finite", fix)
 
     def _check_room(self, length: int) -> None:
         if length > self.context.usable:
             what = f"{length} tokens do not fit into a context of {self.context.usable}"
-            raise self._violation(what, "ask for a longer context, or for fewer tokens")
+            raise self._make_violation(what, "ask for a longer context, or for fewer tokens")
 
     def _check_tokens(self, tokens: Iterable[int], place: str) -> None:
         vocabulary = self.model.shape.vocab
@@ -181,33 +184,34 @@ class ModelSession:
                 raise TmmuError("INVALID_BINDING", what, place=place, fix="give tokens of the model", binding="")
 
     def _append(self, token: int) -> None:
-        """One more token of the text, whose keys and values are not in the cache yet."""
+        """Append one token to the text; its keys and values are not in the cache yet."""
         self.drafts.record(self.graph.text, self._end)
         self.graph.text[self._end] = token
         self._end += 1
 
-    def _begun(self) -> int:
-        """Something is asked of the session, and what was asked before and is suspended may not go on."""
+    def _begin(self) -> int:
+        """Begin a use of the session, after which suspended earlier ones must not continue; return its number."""
         self._turn += 1
         self._drop_unchecked()
         return self._turn
 
     def _drop_unchecked(self) -> None:
-        """Take back what is in the cache behind the text: drafts that were rejected, or not checked."""
+        """Remove from the cache all tokens after the text: drafts that were rejected, or not checked."""
         if self.cache.written > self._end:
             self.cache.truncate(self._end)
 
     def _check_turn(self, turn: int) -> None:
         if turn != self._turn:
             fix = "end one generation before the next begins, or open a second session"
-            raise self._violation("the session was used while this was suspended", fix)
+            raise self._make_violation("the session was used for something else while this iterator was suspended", fix)
 
-    def _taken(self, tokens: Sequence[int], most: int, every: bool) -> Iterator[int]:
-        """Append tokens to the text and run what is not in the cache, `most` at a time; yields the rows of each pass.
+    def _take(self, tokens: Sequence[int], most: int, every: bool) -> Iterator[int]:
+        """Append tokens to the text and run all that are not in the cache; yield the rows of each pass, at most `most`.
 
-        Logits are computed of every row, or of the last one of all. Where something fails, the text is as it was.
+        If `every` is true, the logits of every row are computed, else those of the last row. After a failure, the text
+        is unchanged.
         """
-        turn = self._begun()
+        turn = self._begin()
         before, end = self.cache.written, self._end
         self._check_tokens(tokens, "the prompt")
         if not len(tokens) and before == end:
@@ -236,34 +240,34 @@ class ModelSession:
             raise
 
     def prefill(self, tokens: Sequence[int]) -> None:
-        """Take tokens into the cache, a chunk at a time; the output then has the logits of the last one, in row 0.
+        """Take tokens into the cache, a chunk at a time; row 0 of the output then has the logits of the last token.
 
-        Raises INVALID_BINDING for a token that the vocabulary does not have and for none at all, CONTRACT_VIOLATION
-        where they do not fit into the context, OUT_OF_MEMORY where the cache cannot grow; nothing is taken then.
+        Raises INVALID_BINDING for no tokens and for a token that is not in the vocabulary, CONTRACT_VIOLATION if they
+        do not fit into the context, and OUT_OF_MEMORY if the cache cannot grow; the session is then unchanged.
         """
-        for _ in self._taken(tokens, self.settings.prefill_chunk_size, every=False):
+        for _ in self._take(tokens, self.settings.prefill_chunk_size, every=False):
             pass
 
     def passes(self, tokens: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
-        """Take tokens into the cache; yields the logits after each of a pass, [rows, vocab], for every pass.
+        """Take tokens into the cache, and yield the logits after each token, [rows, vocab], for every pass.
 
-        They are a view of the output, which the next pass changes. Otherwise as `prefill`, and CONTRACT_VIOLATION for
-        logits that are not finite.
+        They are a view of the output, which the next pass overwrites. Raises as `prefill` does, and CONTRACT_VIOLATION
+        for logits that are not finite.
         """
-        for rows in self._taken(tokens, self.size.output_rows, every=True):
+        for rows in self._take(tokens, self.size.output_rows, every=True):
             logits = self.graph.output[:rows]
             if not np.isfinite(logits).all():
-                raise self._not_finite()
+                raise self._make_not_finite()
             yield logits
 
     def generate(
         self, prompt: Sequence[int], count: int, *, stop: int | None = None, banned: int | None = None
     ) -> Iterator[int]:
-        """Continue the text greedily: yields `count` tokens, or up to and with `stop`; `banned` is never chosen.
+        """Continue the text greedily: yield `count` tokens, or up to and including `stop`; `banned` is never chosen.
 
-        What n-grams of the text propose is checked in one pass with the last token, up to the decode batch; the
-        tokens are those of a greedy run, because each row's logits are the same bits in every batch. Raises as
-        `prefill` does, and CONTRACT_VIOLATION where the context is full, or the session was used for something else
+        N-grams of the text propose a draft, which one pass checks together with the last token, up to the decode batch.
+        The tokens are those of a greedy run, because the logits of a row have the same bits in every batch. Raises as
+        `prefill` does, and CONTRACT_VIOLATION if the context is full, or if the session was used for something else
         since the last token. spec: FD6.8, FD6.15
         """
         if banned is not None:
@@ -272,7 +276,7 @@ class ModelSession:
         turn = self._turn
         if count < 1:
             return
-        token = self._sampled(0, banned)
+        token = self._sample(0, banned)
         made = 0
         while True:
             self._check_room(self._end + 1)
@@ -290,7 +294,7 @@ class ModelSession:
             self._run(1 + len(draft), 1 + len(draft))
             self.counts.drafted += len(draft)
             try:
-                token = self._sampled(0, banned)
+                token = self._sample(0, banned)
                 for row, at in enumerate(draft, 1):
                     if token != self.graph.text[at]:
                         break
@@ -301,20 +305,20 @@ class ModelSession:
                     self._check_turn(turn)
                     if token == stop:
                         return
-                    token = self._sampled(row, banned)
+                    token = self._sample(row, banned)
             finally:
                 if turn == self._turn and self.is_initialized:
                     self._drop_unchecked()
 
     def clear(self) -> None:
-        """Forget the text; the memory stays."""
-        self._begun()
+        """Remove the text; the memory stays."""
+        self._begin()
         self.cache.clear()
         self._end = 0
         self.drafts.clear()
 
     def close(self) -> None:
-        """Give all memory of the session back, when what was submitted has ended. A second call does nothing."""
+        """Release all memory of the session, once all submitted commands have ended. A second call does nothing."""
         if self._graph is not None:
             self._turn += 1
             graph, self._graph = self._graph, None
@@ -323,7 +327,7 @@ class ModelSession:
 
 
 def initialize_session(session: ModelSession, plan: Plan, prove: Prove) -> ModelSession:
-    """Make all buffers of a session as `plan` has them; a session that has them is left as it is.
+    """Make all buffers of a session from `plan`; if it has them already, do nothing. Return the session.
 
     Parameters
     ----------
@@ -337,8 +341,9 @@ def initialize_session(session: ModelSession, plan: Plan, prove: Prove) -> Model
     Raises
     ------
     TmmuError
-        What `prove` raises; INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY where a buffer cannot be had: then
-        those that were made are given back, and the call may be repeated. `UseAfterFree` for a closed session.
+        The exceptions of `prove`; INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY if a buffer cannot be
+        allocated: then the buffers that were made are released, and the call may be repeated. `UseAfterFree` for a
+        closed session.
 
     Notes
     -----

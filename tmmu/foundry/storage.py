@@ -1,4 +1,4 @@
-"""Storage modes: who may access the bytes of a buffer, and which mode each kind of tensor has. spec: FD1.1 to FD1.3"""
+"""Storage modes: who may access the bytes of a buffer, and the mode of each kind of tensor. spec: FD1.1 to FD1.3"""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class StorageMode(Enum):
-    """Private memory is the device's own; Shared memory is also the host's."""
+    """Private memory is only for the device; the host may access Shared memory too."""
 
     PRIVATE = "Private"
     SHARED = "Shared"
 
 
 class TensorType(Enum):
-    """The kinds of tensors of the document's section 4."""
+    """The kinds of tensors of section 4 of the document."""
 
     WEIGHTS = "Weights"
     KV_CACHE = "KV Cache"
@@ -25,7 +25,7 @@ class TensorType(Enum):
 
 
 class ModeRow(NamedTuple):
-    """A row of the table: the mode, the variable that forces Shared ("" for none), and why."""
+    """A row of the table: the mode, the variable that forces Shared ("" for none), and the reason."""
 
     mode: StorageMode
     forced_by: str
@@ -43,11 +43,11 @@ STORAGE_MODES: dict[TensorType, ModeRow] = {
     TensorType.STAGING: ModeRow(StorageMode.SHARED, "", "Written by CPU (Token IDs), read by GPU."),
     TensorType.OUTPUTS: ModeRow(StorageMode.SHARED, "", "Written by GPU (Logits), read by CPU (Sampling)."),
 }
-"""The document's five rows, which a test compares with its text."""
+"""The five rows of the document; a test compares them with its text."""
 
 
 def storage_mode(kind: TensorType, forced: Mapping[str, bool]) -> StorageMode:
-    """The mode of a kind of tensors; `forced` has the Boolean variables that are on.
+    """Return the mode of a kind of tensors; `forced` maps the Boolean variables to whether they are on.
 
     >>> storage_mode(TensorType.KV_CACHE, {}).value, storage_mode(TensorType.STAGING, {}).value
     ('Private', 'Shared')

@@ -1,14 +1,14 @@
 """GGUF files of the architecture `llama`: hyperparameters, and every tensor as bytes of the mapped file.
 
-A file is untrusted. Each length, count and offset is compared with the file's size before anything is made of it, each
-tensor with the shape that the architecture requires, and what would change the computation and is not implemented
-(scaled RoPE, experts, biases, other quantisations) is refused by name; every refusal is INVALID_WEIGHTS. Nothing of a
-tensor is read here: `Weight.blocks` is a view of the mapping, whose pages the system loads when a kernel or a copy
-first reads them. The reader of the package `gguf` serves as the oracle of the tests: it makes a NumPy array for each
-element of the vocabulary, and follows lengths past the end of the file.
+A file is untrusted. Each length, count and offset is compared with the size of the file before it is used, and each
+tensor with the shape that the architecture requires. Features that would change the computation and are not implemented
+(scaled RoPE, experts, biases, other quantisations) are refused by name; every refusal is INVALID_WEIGHTS. No content of
+a tensor is read here: `Weight.blocks` is a view of the mapping, whose pages the system loads when a kernel or a copy
+first reads them. The reader of the package `gguf` is not used, except as the oracle of the tests: it makes a NumPy
+array for each element of the vocabulary, and follows lengths past the end of the file.
 
-The weights of wq and wk are stored permuted: GGUF's `llama` rotates adjacent pairs of a head, elements 2i and 2i + 1,
-where the checkpoints that were converted rotate i and i + head_dim / 2.
+The weights of wq and wk are stored permuted: the `llama` of GGUF rotates adjacent pairs of a head, elements 2i and 2i +
+1; the original checkpoints rotate i and i + head_dim / 2.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ WeightType = Literal["F32", "F16", "Q8_0", "Q4_0"]
 Value = bool | int | float | str | list[str] | NDArray[Any]
 
 BLOCKS: dict[WeightType, tuple[int, int]] = {"F32": (1, 4), "F16": (1, 2), "Q8_0": (32, 34), "Q4_0": (32, 18)}
-"""Elements and bytes of a block: a scale of float16 before 32 int8, or before 16 bytes with two elements each."""
+"""The elements and bytes of a block: a scale of float16 before 32 int8, or before 16 bytes with two elements each."""
 
 HEADER_LIMIT = 1 << 28
-"""Metadata and table of tensors may take this many bytes; those of real files take some ten million."""
+"""The limit on the bytes of metadata and table of tensors; those of real files take some ten million."""
 
 COUNT_LIMIT = 1 << 16
-"""A file may have this many metadata keys, and this many tensors."""
+"""The limit on the metadata keys, and on the tensors, of a file."""
 
 VERSIONS = (2, 3)
-"""Versions of the format with 64-bit lengths, little-endian."""
+"""The versions of the format with 64-bit lengths, little-endian."""
 
 TYPES = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d",
 }  # fmt: skip
-"""Scalar metadata types of the format as `struct` and NumPy both read them."""
+"""The scalar metadata types of the format, as format characters of both `struct` and NumPy."""
 
 STRING, ARRAY = 8, 9
 
@@ -56,20 +56,20 @@ READ = {
     "attention.head_count_kv", "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon",
     "rope.dimension_count", "rope.freq_base",
 }  # fmt: skip
-"""Keys under `llama.` of which the hyperparameters are made."""
+"""The keys under `llama.` from which the hyperparameters are read."""
 
 NEUTRAL: dict[str, tuple[Value, ...]] = {
     "rope.scaling.type": ("none", ""), "rope.scaling.factor": (0.0, 1.0), "rope.scale_linear": (1.0,),
     "expert_count": (0,), "expert_used_count": (0,), "attention.causal": (True,),
 }  # fmt: skip
-"""Keys under `llama.` that are accepted with these values only, which change nothing."""
+"""The keys under `llama.` that are accepted with these values only, which have no effect."""
 
 REQUANTISE = "write the file as F32, F16, Q8_0 or Q4_0, as with llama-quantize --pure"
 
 
 @dataclass(frozen=True)
 class LlamaShape:
-    """Hyperparameters of a decoder-only Llama; `head_dim · n_heads` need not be `d_model`."""
+    """The hyperparameters of a decoder-only Llama; `head_dim · n_heads` need not be `d_model`."""
 
     vocab: int
     d_model: int
@@ -83,9 +83,10 @@ class LlamaShape:
     rms_eps: float
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """The tensors that a file must have, with rows and columns, in the order of a forward pass; norms are one row.
+        """Yield the tensors that a file must have, with rows and columns, in the order of a forward pass.
 
-        `output.weight` is not among them: where it is absent, the logits are products with the embedding.
+        Norms have one row. `output.weight` is not required: if it is absent, the logits are products with the
+        embedding.
         """
         d, q, kv, ff = self.d_model, self.n_heads * self.head_dim, self.n_kv_heads * self.head_dim, self.d_ff
         yield "token_embd.weight", (self.vocab, d)
@@ -111,31 +112,31 @@ class Weight:
 
 @dataclass(frozen=True)
 class GgufFile:
-    """A mapped GGUF file: metadata by key, tensors by name. The mapping lasts as long as a view of it does."""
+    """A mapped GGUF file: metadata by key, tensors by name. The mapping exists while any view of it does."""
 
     path: str
     metadata: Mapping[str, Value]
     tensors: Mapping[str, Weight]
 
     def refuse(self, what: str, place: str | None = None, fix: str | None = None) -> NoReturn:
-        """INVALID_WEIGHTS with the file named."""
+        """Raise INVALID_WEIGHTS with the path of the file."""
         raise invalid(self.path, what, place, fix)
 
 
 @dataclass(frozen=True)
 class LlamaFile(GgufFile):
-    """A GGUF file of which every tensor of the architecture `llama` is there, with its shape. spec: FD5.1"""
+    """A GGUF file that has every tensor of the architecture `llama`, with its shape. spec: FD5.1"""
 
     shape: LlamaShape
 
     @property
     def output(self) -> Weight:
-        """The matrix of the logits, [vocab, d_model]: the embedding's where the file has none of its own."""
+        """The matrix of the logits, [vocab, d_model]: `output.weight`, or the embedding if the file has none."""
         return self.tensors.get("output.weight") or self.tensors["token_embd.weight"]
 
 
 def invalid(path: str, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
-    """INVALID_WEIGHTS with file, place and fix."""
+    """Make the error INVALID_WEIGHTS with file, place and fix."""
     return TmmuError(
         "INVALID_WEIGHTS", what, file=path, place=place, fix=fix or "convert or download the file again",
         operator="foundry.weights",
@@ -148,8 +149,8 @@ def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
     Raises
     ------
     TmmuError
-        INVALID_WEIGHTS for whatever is wrong with the file, with the tensor or key; MISSING_PACKAGE where the package
-        gguf is not installed.
+        INVALID_WEIGHTS for each defect of the file, with the tensor or key; MISSING_PACKAGE if the package gguf is
+        not installed.
 
     Notes
     -----
@@ -157,7 +158,7 @@ def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
     system ends a process that reads beyond the end. spec: FD5.1 to FD5.5
     """
     file = open_gguf(path)
-    shape = _llama_shape(file)
+    shape = _read_shape(file)
     names = {"output.weight"} & file.tensors.keys()
     for name, (rows, columns) in shape.tensors():
         if name not in file.tensors:
@@ -168,7 +169,7 @@ def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
         _check_shape(file, "output.weight", shape.vocab, shape.d_model)
     if other := sorted(file.tensors.keys() - names):
         file.refuse(
-            "the tensor is none that the architecture llama has here", other[0], "use a model without biases, experts "
+            "the tensor is not part of the architecture llama", other[0], "use a model without biases, experts "
             "and scaled RoPE",
         )  # fmt: skip
     return LlamaFile(file.path, file.metadata, file.tensors, shape)
@@ -177,15 +178,17 @@ def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
 def _check_shape(file: GgufFile, name: str, rows: int, columns: int) -> None:
     found = file.tensors[name]
     if (found.rows, found.columns) != (rows, columns):
-        file.refuse(f"{found.rows} rows of {found.columns}, where the hyperparameters give {rows} of {columns}", name)
+        file.refuse(
+            f"expected {rows} rows of {columns} from the hyperparameters, got {found.rows} of {found.columns}", name
+        )
 
 
-def _llama_shape(file: GgufFile) -> LlamaShape:
-    """The hyperparameters, each in range and all consistent; what is not implemented is refused."""
+def _read_shape(file: GgufFile) -> LlamaShape:
+    """Read the hyperparameters; refuse those out of range, inconsistent or not implemented."""
     architecture = file.metadata.get("general.architecture")
     if architecture != "llama":
         file.refuse(
-            f"the architecture is {architecture!r}, and llama is the one that is implemented", "general.architecture",
+            f"expected the architecture llama, got {architecture!r}", "general.architecture",
             "use a model of the architecture llama",
         )  # fmt: skip
     for key, value in file.metadata.items():
@@ -198,27 +201,27 @@ def _llama_shape(file: GgufFile) -> LlamaShape:
     embedding = file.tensors.get("token_embd.weight")
     if embedding is None:
         file.refuse("the tensor is not in the file", "token_embd.weight")
-    heads = _integer(file, "attention.head_count")
-    d_model = _integer(file, "embedding_length")
+    heads = _read_integer(file, "attention.head_count")
+    d_model = _read_integer(file, "embedding_length")
     if "llama.attention.key_length" not in file.metadata and d_model % heads:
         file.refuse(f"{heads} heads do not divide {d_model}", "llama.attention.head_count")
-    head_dim = _integer(file, "attention.key_length", d_model // heads)
+    head_dim = _read_integer(file, "attention.key_length", d_model // heads)
     shape = LlamaShape(
         vocab=embedding.rows,
         d_model=d_model,
-        n_layers=_integer(file, "block_count"),
+        n_layers=_read_integer(file, "block_count"),
         n_heads=heads,
-        n_kv_heads=_integer(file, "attention.head_count_kv", heads),
+        n_kv_heads=_read_integer(file, "attention.head_count_kv", heads),
         head_dim=head_dim,
-        d_ff=_integer(file, "feed_forward_length"),
-        context_length=_integer(file, "context_length"),
-        rope_base=_positive(file, "rope.freq_base", 10000.0),
-        rms_eps=_positive(file, "attention.layer_norm_rms_epsilon", None),
+        d_ff=_read_integer(file, "feed_forward_length"),
+        context_length=_read_integer(file, "context_length"),
+        rope_base=_read_positive(file, "rope.freq_base", 10000.0),
+        rms_eps=_read_positive(file, "attention.layer_norm_rms_epsilon", None),
     )
     for key, found, expected in (
-        ("attention.value_length", _integer(file, "attention.value_length", head_dim), head_dim),
-        ("rope.dimension_count", _integer(file, "rope.dimension_count", head_dim), head_dim),
-        ("vocab_size", _integer(file, "vocab_size", shape.vocab), shape.vocab),
+        ("attention.value_length", _read_integer(file, "attention.value_length", head_dim), head_dim),
+        ("rope.dimension_count", _read_integer(file, "rope.dimension_count", head_dim), head_dim),
+        ("vocab_size", _read_integer(file, "vocab_size", shape.vocab), shape.vocab),
         ("attention.head_count_kv", heads % shape.n_kv_heads, 0),
         ("attention.key_length", head_dim % 2, 0),
     ):
@@ -228,8 +231,8 @@ def _llama_shape(file: GgufFile) -> LlamaShape:
     return shape
 
 
-def _integer(file: GgufFile, name: str, default: int | None = None) -> int:
-    """An integer of [1, 2^31) under `llama.`; a default holds where the key is absent."""
+def _read_integer(file: GgufFile, name: str, default: int | None = None) -> int:
+    """Read an integer of [1, 2^31) under `llama.`; the default holds if the key is absent."""
     key = f"llama.{name}"
     value = file.metadata.get(key, default)
     if value is None:
@@ -239,8 +242,8 @@ def _integer(file: GgufFile, name: str, default: int | None = None) -> int:
     return value
 
 
-def _positive(file: GgufFile, name: str, default: float | None) -> float:
-    """A finite number above 0 under `llama.`; a default holds where the key is absent."""
+def _read_positive(file: GgufFile, name: str, default: float | None) -> float:
+    """Read a finite number above 0 under `llama.`; the default holds if the key is absent."""
     key = f"llama.{name}"
     value = file.metadata.get(key, default)
     if value is None:
@@ -255,13 +258,14 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
     name = os.fspath(path)
     with require_import("gguf", "reading a GGUF file", "foundry"):
         from gguf.constants import GGMLQuantizationType
-    data = _mapped(name)
+    data = _map_file(name)
     reader = _Reader(name, data)
     if reader.raw(4, "the header") != b"GGUF":
         raise invalid(name, "it does not begin with GGUF", fix="give a GGUF file")
     (version,) = reader.numbers("<I", "the header")
     if version not in VERSIONS:
-        raise invalid(name, f"version {version} of the format, or big-endian", "the header",
+        raise invalid(name, "expected version 2 or 3 of the format, little-endian, "
+            f"got version {version}", "the header",
                       "convert it to version 3, little-endian")  # fmt: skip
     tensor_count, key_count = reader.numbers("<QQ", "the header")
     for what, count in (("tensors", tensor_count), ("metadata keys", key_count)):
@@ -290,13 +294,13 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
         kind = weight_type
         elements, size = BLOCKS[kind]
         if not 1 <= len(dims) <= 2 or not all(dims):
-            raise invalid(name, f"the dimensions are {list(dims)}; one or two are needed, none of them 0", title)
+            raise invalid(name, f"expected one or two dimensions, none of them 0, got {list(dims)}", title)
         columns, rows = dims[0], dims[1] if len(dims) == 2 else 1
         if columns % elements:
-            raise invalid(name, f"{columns} columns are no multiple of the {elements} in a block of {kind}", title)
+            raise invalid(name, f"{columns} columns are not a multiple of the {elements} in a block of {kind}", title)
         length = columns // elements * size
         if offset % alignment:
-            raise invalid(name, f"the offset {offset} is no multiple of the alignment {alignment}", title)
+            raise invalid(name, f"the offset {offset} is not a multiple of the alignment {alignment}", title)
         if start + offset + rows * length > len(data):
             raise invalid(
                 name, f"bytes {start + offset} to {start + offset + rows * length} of a file of {len(data)}: it is cut "
@@ -311,14 +315,15 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
     return GgufFile(name, metadata, tensors)
 
 
-def _mapped(path: str) -> mmap.mmap:
-    """The file, mapped for reading; refused where it is empty or no regular file."""
+def _map_file(path: str) -> mmap.mmap:
+    """Map the file for reading. Raises INVALID_WEIGHTS if it is empty or not a regular file."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-                what = "it is no regular file" if status.st_size or not stat.S_ISREG(status.st_mode) else "it is empty"
+                is_empty_file = stat.S_ISREG(status.st_mode) and status.st_size == 0
+                what = "it is empty" if is_empty_file else "it is not a regular file"
                 raise invalid(path, what, fix="give a GGUF file")
             return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
         finally:
@@ -328,19 +333,19 @@ def _mapped(path: str) -> mmap.mmap:
 
 
 class _Reader:
-    """The header from its begin on; every piece is compared with what is left of the file."""
+    """The header, read from its begin; every length is compared with the rest of the file."""
 
     def __init__(self, path: str, data: mmap.mmap) -> None:
         self.path, self.data, self.position = path, data, 0
         self.end = min(len(data), HEADER_LIMIT)
 
     def raw(self, count: int, place: str) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         begin = self.skip(count, place)
         return self.data[begin : self.position]
 
     def skip(self, count: int, place: str) -> int:
-        """Where the next bytes begin; they are passed over."""
+        """Skip the next bytes, and return their position."""
         begin = self.position
         if count > self.end - begin:
             what = "the file is cut off" if self.end == len(self.data) else f"a header above {HEADER_LIMIT} bytes"
@@ -349,11 +354,11 @@ class _Reader:
         return begin
 
     def numbers(self, form: str, place: str) -> tuple[int, ...]:
-        """The next numbers."""
+        """Return the next numbers."""
         return struct.unpack(form, self.raw(struct.calcsize(form), place))
 
     def string(self, place: str) -> str:
-        """The next string."""
+        """Return the next string."""
         (length,) = self.numbers("<Q", place)
         try:
             return str(self.raw(length, place), "utf-8")
@@ -361,7 +366,7 @@ class _Reader:
             raise invalid(self.path, "the text is not UTF-8", place) from error
 
     def value(self, key: str) -> Value:
-        """The next value of metadata, after its type."""
+        """Return the next value of metadata, after its type."""
         (kind,) = self.numbers("<I", key)
         if kind == STRING:
             return self.string(key)
@@ -381,7 +386,7 @@ class _Reader:
         return [self.string(key) for _ in range(count)]
 
     def entry(self, k: int) -> tuple[str, tuple[int, ...], int, int]:
-        """The next row of the table of tensors: name, dimensions, type, offset."""
+        """Return the next row of the table of tensors: name, dimensions, type, offset."""
         name = self.string(f"tensor {k}")
         (count,) = self.numbers("<I", name)
         if count > 4:
