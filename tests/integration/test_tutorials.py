@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tutorials import HERE, PAGES, ROOT, commands, fences, objections
+from tmmu.core import progress
 
 CHECKOUT = ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py",
             "tests/unit/test_operator_tables.py", "tests/support/__init__.py",
@@ -21,6 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in; the kernel counts as not installed."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # which a tutorial's own pytest does not need
+    monkeypatch.setattr(progress, "INTERVAL_S", 3600.0)  # no line of progress on a slow machine
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
