@@ -17,7 +17,7 @@ from proofs.definition.checker.program import Program, RunStep, program
 from proofs.readers.sharing import Permissions
 from tests.support.objections import objections
 from tests.support.written import Written
-from tests.support.wrong_plans.row import Change, arena, into, storage, tensor
+from tests.support.wrong_plans.row import Change, arena, into, listed, storage, tensor
 from tmmu.plans.sections import Plan
 
 CHAIN = Written("a = MatMul x; y = MatMul a")
@@ -46,6 +46,31 @@ def run(written: Written, *changes: Change, permissions: Permissions | None = No
 def test_the_alignment_that_is_named_is_the_one_that_is_wrong(change: Change, text: str) -> None:
     """Another one may well divide the address."""
     assert next(violations(run(CHAIN, change))).text == text
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (tensor("y", writer=0), "y is stated to be written by step 0; step 1 writes it"),
+        (listed("writes", 1), "y is stated to be written by step 1; no step writes it"),
+    ],
+)
+def test_the_step_that_writes_is_named_beside_the_stated_one(change: Change, text: str) -> None:
+    assert text in [violation.text for violation in objections(change(CHAIN.plan()), None)]
+
+
+@pytest.mark.parametrize(
+    ("in_place", "text"),
+    [
+        ("b:a", "b is stated to be in place of a, but its operation, its operands or the caller do not permit that"),
+        ("b:x", "b is stated to be in place of x, but step 1 (n1), which writes it, does not read x"),
+        ("c:b", "c is stated to be in place of b, but it is at other bytes"),
+    ],
+)
+def test_the_reason_why_stated_sharing_is_false_is_named(in_place: str, text: str) -> None:
+    """spec: V1.15"""
+    plan = Written("a = MatMul x; b:a = MatMul a; c = Relu b", in_place=in_place).plan()
+    assert text in [violation.text for violation in objections(plan, None)]
 
 
 @pytest.mark.parametrize(("operands", "results", "pairs"), [(4, 4, 16), (5, 5, 13), (3, 8, 16), (30, 30, 88)])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from proofs.readers.models.ir import read_ir
-from tests.support.wrong_models import NO_FILE, RIGHT, TABLE, UNORDERED, Accepted, WrongModel
+from tests.support.wrong_models import NO_FILE, RIGHT, TABLE, UNORDERED, Accepted, Answer, WrongModel
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
@@ -28,22 +28,24 @@ def refusal(of: Callable[[Model], object], model: Model) -> TmmuError | None:
 
 
 def named(error: TmmuError | None) -> str:
-    """The code, unless it is INVALID_IR, and the place; "" where nothing is refused."""
-    if error is None:
-        return ""
-    return f"{error.code_id} {error.place}".removeprefix("INVALID_IR ")
+    """Return the place of a refusal, behind the code unless that is INVALID_IR."""
+    return "accepted" if error is None else f"{error.code_id} {error.place}".removeprefix("INVALID_IR ")
+
+
+def expected(answer: Answer) -> str:
+    return "accepted" if isinstance(answer, Accepted) else answer
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.planner is not NO_FILE], ids=str)
 def test_the_planner_names_what_cannot_be_planned(row: WrongModel) -> None:
     error = refusal(validate, row.model)
-    assert named(error) == ("" if isinstance(row.planner, Accepted) else row.planner)
+    assert named(error) == expected(row.planner)
     assert error is None or (error.fix and error.operator == "UML_OS.Model.AnalyzeLiveness_v1")
 
 
 @pytest.mark.parametrize("row", TABLE, ids=str)
 def test_the_verifier_names_what_it_cannot_read(row: WrongModel) -> None:
-    assert named(refusal(read_ir, row.model)) == ("" if isinstance(row.verifier, Accepted) else row.verifier)
+    assert named(refusal(read_ir, row.model)) == expected(row.verifier)
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.planner is NO_FILE], ids=str)
@@ -61,6 +63,15 @@ def test_what_only_the_order_is_wrong_with_is_put_in_order_or_is_a_circle(row: W
 @pytest.mark.parametrize("model", RIGHT.values(), ids=RIGHT)
 def test_right_models_are_accepted_by_both(model: Model) -> None:
     assert (refusal(validate, model), refusal(read_ir, model)) == (None, None)
+
+
+def test_a_result_that_is_listed_twice_is_not_called_one_of_two_nodes() -> None:
+    """Both have the same code and place."""
+    model = {row.name: row.model for row in TABLE}
+    twice, again = (refusal(validate, model[name]) for name in ("a result listed twice", "a result of two nodes"))
+    assert twice is not None
+    assert again is not None
+    assert ("twice" in twice.what, "twice" in again.what) == (True, False)
 
 
 def test_rows_have_names_of_their_own_and_something_is_refused_in_each() -> None:

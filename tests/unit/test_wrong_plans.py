@@ -11,7 +11,6 @@ spec: P2.3, P2.4, P2.5, C1.5
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -20,10 +19,11 @@ from proofs.definition.violations import Obligation
 from proofs.proving.obligations import MODULES, PRELUDE
 from proofs.proving.solvers.process import Z3
 from proofs.verify.judge import judge
-from proofs.verify.options import DEFAULTS
+from proofs.verify.options import Options
 from tests.support.wrong_plans import TABLE
 from tests.support.wrong_plans.answers import found, places_found, places_refuted
 from tests.support.wrong_plans.row import Row, prefix
+from tmmu.core.vocabulary import Bindings
 from tmmu.plans import file
 
 SOLVER = Z3(PRELUDE)
@@ -69,7 +69,8 @@ def test_rows_of_the_same_obligations_are_false(row: Row) -> None:
 @pytest.mark.parametrize("row", WRONG, ids=str)
 def test_verify_plan_refutes_its_file_with_the_first_violation_as_the_witness(row: Row) -> None:
     """It is a plan: what is wrong with it is not for the gate to find. spec: V4.4"""
-    verdict = judge("row", file.decode(file.encode(row.plan())), replace(DEFAULTS, donated=row.donated))
+    options = Options(bindings=Bindings(donated=tuple(row.donated)))
+    verdict = judge("row", file.decode(file.encode(row.plan())), options)
     first, *_ = violations = found(row)
     assert verdict.witness is not None
     assert (verdict.verdict, verdict.exit) == ("REFUTED", 1)
