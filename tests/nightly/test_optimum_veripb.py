@@ -1,6 +1,6 @@
 """VeriPB itself on windows of twenty storages: it accepts the proofs that are found, and no others.
 
-VeriPB is taken from the path, or built by cargo (two minutes), kept beside the other tools. spec: V5.7, V5.8
+VeriPB is taken from the path, or built by cargo (two minutes), kept beside the other tools. spec: V5.7, V5.8, V5.10
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Which statements a proof for VeriPB may have: only those of rules that VeriPB checks, so that nothing is assumed.
+"""Check the statements of a proof for VeriPB: each must be of a rule that VeriPB checks, so that nothing is assumed.
 
-VeriPB has a rule `a` that adds a constraint without a proof, and ends such a proof with a warning and the exit code 0.
-So the text of a proof is looked at before it is checked. The rules that are known here are those of refutations; a
-proof with any other is not accepted, whatever VeriPB makes of it.
+VeriPB has a rule `a` that adds a constraint without a proof. It ends with a warning and the exit code 0 then. So the
+text of a proof is looked at before VeriPB checks it. The rules that are known here are those of refutations; a proof
+with any other rule is not accepted, whatever VeriPB answers.
 
-A proof of VeriPB's version 3.0 is a first line and statements that end with `;`. A statement is the name of a rule,
-behind a label or not, and its arguments. Further statements begin in it after `subproof`, and after `proofgoal` and
-what that names. Comments go from `%` to the end of the line. spec: V5.10
+A proof of VeriPB's version 3.0 has a first line, and statements that end with `;`. A statement has the name of a rule,
+with or without a label before it, and arguments. Further statements begin in it after `subproof`, and after `proofgoal`
+and the name of the goal. Comments extend from `%` to the end of the line. spec: V5.10
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _HEADER = re.compile(rb"pseudo-Boolean proof version +3\.0[ \t]*(?:\r\n|\r|\n)")
 _COMMENT = re.compile(rb"%[^\r\n]*")
 _TOKEN = re.compile(r"[@$A-Za-z_][A-Za-z0-9_\[\]{}^-]*|#\d+|[-+]?\d+|\S")
 _END = tuple(map(re.compile, ("output NONE", r"conclusion UNSAT(?: : \S+)?", "end pseudo-Boolean proof")))
-"""The last three statements, with a space between tokens. Nothing else may be concluded, and nothing put out."""
+"""The last three statements, with a space between tokens. No other conclusion and no output is accepted."""
 
 
 def find_objection(proof: bytes) -> str | None:
-    """Return why a proof is no refutation that VeriPB checks step by step; None if nothing speaks against it.
+    """Return why a proof is not a refutation that VeriPB checks step by step; None without an objection.
 
-    Whether its steps are right is for VeriPB to say. O(bytes).
+    VeriPB decides whether its steps are right. O(bytes).
 
     >>> head, end = b"pseudo-Boolean proof version 3.0\\n", b"output NONE; conclusion UNSAT; end pseudo-Boolean proof;"
     >>> find_objection(head + b"rup >= 1;" + end)
@@ -56,7 +56,7 @@ def find_objection(proof: bytes) -> str | None:
 
 
 def _rules(statement: list[str]) -> Iterator[str]:
-    """The names of the rules that begin in a statement; what stands where a name must be, if it is none."""
+    """Yield the names of the rules that begin in a statement, or the token in the place of a name."""
     at = 0
     while True:
         at += at < len(statement) and statement[at].startswith("@")
