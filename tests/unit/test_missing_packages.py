@@ -23,6 +23,8 @@ from tmmu.cli import entry as tmmu
 from tmmu.core import extras
 from tmmu.core.extras import MissingPackage, install_command, is_installed, require_import, require_package
 from tmmu.core.process import code_of
+from tmmu.tasks.library import plan, verify
+from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
@@ -118,6 +120,19 @@ def test_a_command_names_what_is_missing_before_it_does_anything(
     assert err.count("\n") == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} <= {"cache"}
+
+
+@pytest.mark.parametrize("solver", ["cvc5", "both"])
+def test_the_library_reads_no_file_for_a_solver_or_layout_that_is_not_installed(
+    solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cvc5", "blake3"):
+        monkeypatch.setitem(sys.modules, name, None)
+    nowhere = tmp_path / "nowhere"
+    with pytest.raises(MissingPackage, match=f"solver='{solver}' needs the package cvc5"):
+        verify(nowhere, options=VerifierOptions(solver=solver))
+    with pytest.raises(MissingPackage, match="the layout hashed needs the package blake3"):
+        plan(nowhere, options=PlannerOptions(layout="hashed", address_token=bytes(64)))
 
 
 def test_a_package_is_there_if_it_can_be_found_and_is_not_imported_for_that(
