@@ -1,7 +1,4 @@
-"""The three tables of operators side by side: in which file a row is, and in which file one is missing.
-
-Each table is asked by itself; what is here belongs to none of them.
-"""
+"""Compare the three tables of operators: find files that lack a row, and operators with different answers."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ Key = tuple[str, str]
 
 VERIFIER, PLANNER, SIMULATOR = "proofs/readers/operators", "tmmu/operators", "tmmu/simulator/operators.py"
 ELSEWHERE = "elementwise"
-"""The family in which a row is to be looked for if no table has one."""
+"""The family of an operator that no table has."""
 
 
 def _families(modules: Iterable[ModuleType]) -> dict[Key, str]:
-    """The name of the file in which each row is."""
+    """Return the name of the file of each row."""
     return {(row.domain, row.op): Path(str(module.__file__)).stem for module in modules for row in module.ROWS}
 
 
@@ -34,7 +31,7 @@ IN_FAMILY: Mapping[Key, str] = {**_families(planned.FAMILIES), **_families(known
 
 
 def file_of(folder: str, key: Key) -> str:
-    """The file of a side in which the row of an operator is, or belongs: one of the same name on both sides."""
+    """Return the file of a side for the row of an operator. Files of one family have one name on both sides."""
     return folder if folder.endswith(".py") else f"{folder}/{IN_FAMILY.get(key, ELSEWHERE)}.py"
 
 
@@ -43,13 +40,13 @@ def missing_rows(
     planner: Mapping[Key, PlannedOperator],
     simulator: Mapping[Key, SimulatedOperator],
 ) -> list[str]:
-    """Which file lacks a row that another has: a sentence for each, that names both files and the operator.
+    """Return a sentence for each row that one table has and another lacks, with both files and the operator.
 
-    A verifier's row that says no more than sizes asks for no other. An operator that may run its bodies again needs no
-    row, and of another domain than ai.onnx none but one that branches: there a model declares what is shared.
+    A row of the verifier with sizes only needs no counterpart, nor does an operator that may run its bodies again.
+    Outside of ai.onnx only operators that branch need rows on each side: models declare the sharing of all others.
     """
     has: dict[str, set[Key]] = {
-        VERIFIER: {key for key, row in verifier.items() if row.says_more_than_sizes and _is_shared(key, row)},
+        VERIFIER: {key for key, row in verifier.items() if row.permits_anything and _is_shared(key, row)},
         PLANNER: {key for key, row in planner.items() if not key[0] or row.branches},
         SIMULATOR: {key for key, row in simulator.items() if _means_sharing(row)},
     }
@@ -58,16 +55,16 @@ def missing_rows(
         PLANNER: has[VERIFIER] | has[SIMULATOR],
         SIMULATOR: {key for key, row in verifier.items() if _is_shared(key, row) and _shares(row)},
     }
-    said = []
+    found = []
     for side, keys in needs.items():
         for key in sorted(keys - has[side]):
             there = next(other for other in (VERIFIER, PLANNER, SIMULATOR) if key in has[other])
-            said.append(f"{key[1]} has a row in {file_of(there, key)} and none in {file_of(side, key)}")
-    return said
+            found.append(f"{key[1]} has a row in {file_of(there, key)} and none in {file_of(side, key)}")
+    return found
 
 
 def _is_shared(key: Key, row: KnownOperator) -> bool:
-    """Whether planner and simulator ask about the operator: collectives are written by the planner itself."""
+    """Check whether planner and simulator look up the operator. The planner writes collectives without a row."""
     return not key[0] or (row.bodies is not None and row.bodies.branches)
 
 
@@ -84,17 +81,17 @@ def _means_sharing(row: SimulatedOperator) -> bool:
 def differing(
     operators: Iterable[str], one: Callable[[str], object], other: Callable[[str], object]
 ) -> dict[str, tuple[object, object]]:
-    """The operators of which two tables differ, each with both answers."""
+    """Return the operators with different answers in two tables, each with both answers."""
     return {op: (one(op), other(op)) for op in operators if one(op) != other(op)}
 
 
 def rule_of(rules: Mapping[tuple[str, str, int], Rule], domain: str, op: str, since: int | None) -> Rule:
-    """The rule for the sizes of an operator; an AssertionError names the file that has none of this version."""
+    """Return the rule for the sizes of an operator. An AssertionError names the file without one for the version."""
     found = rules.get((domain, op, since or 0))
     assert found is not None, f"{file_of(VERIFIER, (domain, op))} has no rule for the sizes of {op} of version {since}"
     return found
 
 
 def with_row(table: Mapping[Key, Any], row: Any) -> dict[Key, Any]:
-    """A table with one row more, or another one."""
+    """Return a table with a row added or replaced."""
     return {**table, (row.domain, row.op): row}

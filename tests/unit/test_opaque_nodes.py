@@ -49,10 +49,10 @@ OLDEST = 7
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 TABLES = {
-    "verifier": {op for (domain, op), row in verifier.OPERATORS.items() if not domain and row.says_more_than_sizes},
+    "verifier": {op for (domain, op), row in verifier.OPERATORS.items() if not domain and row.permits_anything},
     "planner": {op for domain, op in planner.OPERATORS if not domain},
 }
-"""Every operator of ai.onnx of which a row says something that holds for some of its nodes alone."""
+"""The operators of ai.onnx with a row that may not hold for all of their nodes."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Three tables of operators that share nothing, asked about every operator that any of them knows.
+"""Three tables of operators that share nothing, compared on every operator that any of them has.
 
 The planner's table decides what is planned, the verifier's what is believed, the simulator's what a run computes. They
-are written apart, so that a mistake in one is seen; each difference is declared with its reason.
+are written apart, so that a mistake in one is seen. Each difference is declared with its reason.
 """
 
 from __future__ import annotations
@@ -52,44 +52,44 @@ IN_PLACE: dict[str, str] = {
 
 
 def test_every_operator_has_a_row_on_each_side() -> None:
-    """Also one of which a single table knows; what is said names the file that lacks it."""
+    """The message names the file that lacks a row."""
     found = missing_rows(verifier.OPERATORS, planner.OPERATORS, simulator.OPERATORS)
     assert not found, "\n".join(found)
     assert len(KNOWN) > 180
 
 
-def test_a_missing_row_is_said_by_the_file_that_lacks_it() -> None:
-    """Of a made-up operator, whichever side has it alone, and of one whose row is taken away."""
+def test_the_file_that_lacks_a_row_is_named() -> None:
+    """For a made-up operator in one table, whichever it is, and for an operator whose row is removed."""
     known, planned, simulated = verifier.OPERATORS, planner.OPERATORS, simulator.OPERATORS
 
-    def said(*tables: Any) -> list[str]:
+    def missing(*tables: Any) -> list[str]:
         return [each for each in missing_rows(*tables) if each.startswith((MADE_UP, "Reshape"))]
 
-    assert said(with_row(known, KnownOperator(MADE_UP, in_place=(0,))), planned, simulated) == [
+    assert missing(with_row(known, KnownOperator(MADE_UP, in_place=(0,))), planned, simulated) == [
         f"{MADE_UP} has a row in proofs/readers/operators/elementwise.py and none in tmmu/operators/elementwise.py",
         f"{MADE_UP} has a row in proofs/readers/operators/elementwise.py and none in tmmu/simulator/operators.py",
     ]
-    assert said(known, with_row(planned, PlannedOperator(MADE_UP, view=True)), simulated) == [
+    assert missing(known, with_row(planned, PlannedOperator(MADE_UP, view=True)), simulated) == [
         f"{MADE_UP} has a row in tmmu/operators/elementwise.py and none in proofs/readers/operators/elementwise.py",
     ]
-    assert said(known, planned, with_row(simulated, SimulatedOperator(MADE_UP, bytewise=(0,)))) == [
+    assert missing(known, planned, with_row(simulated, SimulatedOperator(MADE_UP, bytewise=(0,)))) == [
         f"{MADE_UP} has a row in tmmu/simulator/operators.py and none in proofs/readers/operators/elementwise.py",
         f"{MADE_UP} has a row in tmmu/simulator/operators.py and none in tmmu/operators/elementwise.py",
     ]
     without = {key: row for key, row in planned.items() if key != ("", "Reshape")}
-    assert said(known, without, simulated) == [
+    assert missing(known, without, simulated) == [
         "Reshape has a row in proofs/readers/operators/movement.py and none in tmmu/operators/movement.py"
     ]
 
 
-def test_a_version_without_a_rule_is_said_by_the_file_that_lacks_it() -> None:
-    said = "proofs/readers/operators/windows.py has no rule for the sizes of Conv of version 99"
-    with pytest.raises(AssertionError, match=re.escape(said)):
+def test_the_file_that_lacks_a_rule_for_a_version_is_named() -> None:
+    message = "proofs/readers/operators/windows.py has no rule for the sizes of Conv of version 99"
+    with pytest.raises(AssertionError, match=re.escape(message)):
         rule_of({}, "", "Conv", 99)
 
 
 def test_a_row_permits_nothing_that_it_does_not_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is what a gradient step may share taken from what the operator may. spec: V2.6"""
+    """A forward row gives the gradient step no permission. spec: V2.6"""
     step = Node("n", MADE_UP, (0,), (1,))
     for of_verifier, of_planner, of_simulator in (
         (KnownOperator(MADE_UP), PlannedOperator(MADE_UP), SimulatedOperator(MADE_UP)),
@@ -120,7 +120,7 @@ def test_a_row_permits_nothing_that_it_does_not_state(monkeypatch: pytest.Monkey
 
 
 def test_a_gradient_shares_what_its_own_row_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other way round: the forward operator gains nothing. spec: V2.6"""
+    """The forward operator gains nothing from it. spec: V2.6"""
     row = KnownOperator(MADE_UP, gradient=verifiers_row.Gradient(in_place=True))
     monkeypatch.setattr(verifier, "OPERATORS", with_row(verifier.OPERATORS, row))
     assert verifier.overwritable(verifier.GRADIENTS, f"{MADE_UP}Grad", "a") == ("a",)
@@ -137,7 +137,7 @@ def test_a_gradient_shares_what_its_own_row_states(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_an_operator_has_one_row(collect, row) -> None:  # type: ignore[no-untyped-def]
-    """A second one is refused as the table is made, also in another family."""
+    """A second row is refused when the table is made."""
     assert dict(collect((row,))) == {("", MADE_UP): row}
     other = type(row)(MADE_UP, "com.example")
     assert len(collect((row, other))) == 2
@@ -196,7 +196,7 @@ def test_gradients_that_show_the_gradient_of_the_result_are_the_same() -> None:
 
 
 def test_the_planners_side_offers_what_the_verifier_allows_but_where_declared() -> None:
-    """Of the same operands, also where one comes twice. spec: T3.2, T3.10"""
+    """For the same operands, also if one comes twice. spec: T3.2, T3.10"""
     for operands in (OPERANDS, ("a", "a", "b"), ("a", "b", "a"), ("a",)):
 
         def verified(op: str, given: tuple[str, ...] = operands) -> list[str]:

@@ -1,8 +1,8 @@
-"""The nodes of ai.onnx to which the rows of their operators do not apply.
+"""Find the nodes of ai.onnx that the row of their operator does not cover.
 
-A row goes by operator alone. It states for which versions it was written, and which attributes, optional inputs and
-optional outputs make no difference to it. A node that has anything else, or a value that does make a difference, is
-marked `opaque` and planned as an operator without a row. spec: T3.11
+A row is found by the operator's name. It lists the versions that it covers, and the attributes, optional inputs and
+optional outputs that make no difference to it. Any other node, and one with a value that makes a difference,
+is marked `opaque` and planned as an operator without a row. spec: T3.11
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tmmu.operators import OPERATORS, PlannedOperator, row_of
 
 
 def is_opaque(node: onnx.NodeProto, schema: defs.OpSchema | None) -> bool:
-    """Whether there is a row of a node's operator that does not apply to it; `schema` is that of the model's version.
+    """Check whether a node's operator has a row that does not hold for the node.
+
+    `schema` is the definition of the operator in the version that the model imports.
 
     >>> is_opaque(onnx.helper.make_node("Relu", ["x"], ["y"]), defs.get_schema("Relu", 21, ""))
     False
@@ -39,7 +41,7 @@ def is_opaque(node: onnx.NodeProto, schema: defs.OpSchema | None) -> bool:
 
 
 def _attributes(node: onnx.NodeProto, schema: defs.OpSchema, row: PlannedOperator) -> Iterator[str]:
-    """The attributes that have not a value with which the row applies; "" stands for one that is not of this kind."""
+    """Yield the attributes with a value that the row does not cover, and "" for an attribute of another kind."""
     for attribute in node.attribute:
         formal, kind = schema.attributes.get(attribute.name), onnx.AttributeProto.AttributeType.Name(attribute.type)
         if formal is None or formal.type != getattr(defs.OpSchema.AttrType, kind, None) or attribute.ref_attr_name:

@@ -115,7 +115,7 @@ def _same(one: Dim, other: Dim, *shapes: Shape) -> None:
 
 
 def reshape(facts: NodeFacts) -> list[Shape] | None:
-    """Reshape: 0 keeps a dimension, -1 stands for what is left."""
+    """Reshape: 0 keeps a dimension, and -1 takes the remaining elements."""
     target = facts.numbers(1, "shape")
     if target is None:
         return None
@@ -152,7 +152,7 @@ def flatten(facts: NodeFacts) -> list[Shape]:
 
 
 def squeeze(facts: NodeFacts) -> list[Shape] | None:
-    """Squeeze: without the listed dimensions; None where none are listed."""
+    """Squeeze: drop the listed dimensions; None if no axes are listed."""
     shape, axes = facts.shape(0), facts.numbers(1, "axes")
     if not axes:
         return None  # which dimensions are 1 may differ from shape to shape

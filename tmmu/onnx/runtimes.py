@@ -15,7 +15,7 @@ from tmmu.onnx.sizes import Size
 
 Found = list[Size | None]
 SizeRule = Callable[[NodeFacts], Found]
-"""The sizes of the outputs in order, None where the rule leaves one open."""
+"""The sizes of the outputs in order, with None for an output that the rule leaves open."""
 
 
 def _dtype(facts: NodeFacts, k: int) -> str:
@@ -28,7 +28,7 @@ def like(facts: NodeFacts) -> Found:
 
 
 def floats(facts: NodeFacts) -> Found:
-    """As large as the first operand, of floats."""
+    """The shape of the first operand, with floats."""
     return [(facts.shape(0), "float32")]
 
 
@@ -116,7 +116,7 @@ def both(facts: NodeFacts) -> Found:
 
 
 def attention(facts: NodeFacts) -> Found:
-    """As wide as the values, which are a third of the weights if nothing else is stated."""
+    """The width of the values, which are by default a third of the weights."""
     batch, length, _ = _rank(facts, 0, 3)
     sizes = facts.attribute("qkv_hidden_sizes", [])
     width = sizes[2] if len(sizes) == 3 else divided(_rank(facts, 1, 2)[1], 3)
@@ -124,7 +124,7 @@ def attention(facts: NodeFacts) -> Found:
 
 
 def attention_of_many(facts: NodeFacts) -> Found:
-    """As long as the queries and as wide as the values."""
+    """The length of the queries and the width of the values."""
     if not facts.has(2) or len(facts.shape(0)) != 3 or len(facts.shape(2)) != 3:
         return [None, None, None]
     batch, length, _ = facts.shape(0)

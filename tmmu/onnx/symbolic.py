@@ -1,7 +1,7 @@
-"""Arithmetic on numbers that are expressions over the dimensions of the envelope: what rows of operators name.
+"""Arithmetic on numbers that are expressions over the dimensions of the envelope, for the table of operators.
 
-What depends on a comparison that the envelope does not decide, or on a division whose sign it does not decide, has no
-result: it is `Undecided`. spec: R6.1, T10.3
+Rules raise `Undecided` if the result depends on a comparison, or on the sign of a division, that the envelope does not
+decide. spec: R6.1, T10.3
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tmmu.core.dims.operations import larger, quotient, smaller
 from tmmu.onnx.sizes import Array
 
 SymbolicRule = Callable[[onnx.NodeProto, Sequence[Array | None]], Array]
-"""The result of a node, from its operands as arrays of numbers and expressions; None for an absent one."""
+"""The result of a node from its operands, which are arrays of numbers and expressions, or None if absent."""
 
 
 class Undecided(Exception):
@@ -24,7 +24,7 @@ class Undecided(Exception):
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, object]:
-    """The values of a node's attributes by name."""
+    """Return the values of a node's attributes by name."""
     return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
@@ -62,7 +62,7 @@ def _absolute(a: Dim) -> Dim:
 
 
 def _over_elements(function: Callable[..., object]) -> SymbolicRule:
-    """Return the rule of an elementwise operator of two operands or more, which it takes one after the other."""
+    """Make the rule of an elementwise operator that takes two or more operands one after the other."""
     over = np.frompyfunc(function, 2, 1)
 
     def run(node: onnx.NodeProto, operands: Sequence[Array | None]) -> Array:
@@ -77,18 +77,18 @@ def _over_elements(function: Callable[..., object]) -> SymbolicRule:
 
 
 def _over_each(function: Callable[[Dim], object]) -> SymbolicRule:
-    """Return the rule of an elementwise operator of one operand."""
+    """Make the rule of an elementwise operator with one operand."""
     over = np.frompyfunc(function, 1, 1)
     return lambda node, operands: np.asarray(over(_given(operands)[0]), object)
 
 
 def _given(operands: Sequence[Array | None]) -> list[Array]:
-    """The operands that are there, as arrays of objects."""
+    """Return the operands that are present as arrays of objects."""
     return [operand.astype(object) for operand in operands if operand is not None]
 
 
 def cast(node: onnx.NodeProto, operands: Sequence[Array | None]) -> Array:
-    """Cast: to a truth value; any other type holds the same number or none, which is looked at afterwards."""
+    """Cast to a truth value, or keep the number. The caller checks that the type holds the number."""
     data = _given(operands)[0]
     if attributes(node).get("to") == onnx.TensorProto.BOOL:
         return np.asarray(np.frompyfunc(lambda a: not _equal(a, 0), 1, 1)(data), object)
@@ -112,7 +112,7 @@ compare_greater_or_equal = _over_elements(lambda a, b: not _less(a, b))
 
 
 def _over_axes(function: Callable[[Dim, Dim], Dim]) -> SymbolicRule:
-    """Return the rule of a reduction over the axes that are stated, or over all."""
+    """Make the rule of a reduction over the stated axes, or over all axes."""
     over = np.frompyfunc(function, 2, 1)
 
     def run(node: onnx.NodeProto, operands: Sequence[Array | None]) -> Array:

@@ -1,10 +1,11 @@
-"""What reading an ONNX file takes for granted of operators: one row for each, which both planner and verifier rest on.
+"""Facts about operators that reading an ONNX file needs. Planner and verifier share them on purpose.
 
-Nothing here permits bytes to be shared: a row says which operators are computed while shapes are worked out, and how
-dimensions follow where ONNX's own inference does not give them. The list of those that are computed is closed. They are
-those of which exporters make shapes: they pick, join and rearrange numbers, and calculate with them. Each gives one
-result for the same operands on every machine; floating-point sums and powers, which do not, are left out. Never a
-random operator, a Loop or a Scan, and nothing whose size is not known beforehand. spec: T10.1, T10.3, T10.4, T10.15
+No field of a row permits sharing of bytes. A row states whether an operator is computed while shapes are worked out,
+and how dimensions follow if ONNX's own inference does not give them. Only the operators with `folded` are computed:
+exporters use these to make shapes, because they pick, join and rearrange numbers and calculate with them. Each gives
+the same result for the same operands on every machine. Floating-point sums and powers do not and are left out. No
+random operator, Loop or Scan is computed, and no operator whose size is not known in advance.
+spec: T10.1, T10.3, T10.4, T10.15
 """
 
 from __future__ import annotations
@@ -27,35 +28,37 @@ ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
 
 @dataclass(frozen=True)
 class ReadOperator:
-    """One operator, in whatever version a model imports.
+    """One operator of the table of reading, in every version that a model may import.
 
     Attributes
     ----------
     op, domain
-        Its name, and its domain, which is empty for ai.onnx.
-    folded, integers_only
-        It may be computed while shapes are worked out; of integers only.
+        The name, and the domain, which is empty for ai.onnx.
+    folded
+        The operator may be computed while shapes are worked out.
+    integers_only
+        It is computed for integers only.
     by_shape
-        It needs no more of its operand than the shape.
+        Its result depends on the operand's shape only.
     counting
-        The shape of its result depends on the operand's values; it has at most rank times elements.
+        The shape of its result depends on the operand's values. The result has at most rank times elements numbers.
     moves
-        It moves numbers without looking at them: the operands whose numbers it moves.
+        The positions of the operands whose numbers it moves without looking at them.
     symbolic
-        Its result on numbers that are expressions over the dimensions of the envelope.
+        The rule for numbers that are expressions over the dimensions of the envelope.
     same_elements
-        It keeps every element, which inference does not check for all of these.
+        It keeps every element. Inference does not check that for all such operators.
     spelt_out
-        Inference takes an absent attribute for another value than the operator's definition does.
+        Inference takes another value for an absent attribute than the operator's definition does.
     shapes
-        The dimensions of its results if some of its operands' are expressions, and ONNX's inference does not carry
-        named dimensions through it.
+        The rule for the dimensions of the results, if dimensions of operands are expressions and ONNX's inference does
+        not carry names of dimensions through the operator.
     sizes
-        The sizes of results of which ONNX's inference gives none; its text has been the same in all versions.
+        The rule for the sizes that ONNX's inference does not give. Its text is the same in all versions.
     bodies
-        The attributes that hold the bodies of an operator whose bodies are understood.
+        The attributes with the bodies, if the bodies are understood.
     by_data
-        Its rule asks for no value, though the shape of what it gives depends on one.
+        The rule asks for no value, although the shape of the result depends on one.
     """
 
     op: str
@@ -76,7 +79,7 @@ class ReadOperator:
 
 
 def by_operator(rows: Iterable[ReadOperator]) -> Mapping[tuple[str, str], ReadOperator]:
-    """Return the rows by domain and operator. Raises ValueError for an operator with two rows."""
+    """Index rows by domain and operator. Raises ValueError if an operator has two rows."""
     found: dict[tuple[str, str], ReadOperator] = {}
     for row in rows:
         if (row.domain, row.op) in found:
@@ -210,5 +213,5 @@ _UNKNOWN = ReadOperator("")
 
 
 def row_of(domain: str, op: str) -> ReadOperator:
-    """Return the row of an operator of a domain as `domain_of` gives it; for one without, a row that says nothing."""
+    """Return the row of an operator, or an empty row if it has none. `domain_of` gives the domain."""
     return OPERATORS.get((domain, op), _UNKNOWN)

@@ -1,8 +1,8 @@
-"""What the planner's side knows of operators: which results share bytes with an operand, gradients, bodies, division.
+"""The planner's facts about operators: shared bytes, gradients, bodies, division among ranks, and costs.
 
-There is one row for each operator, in a file for each family; `row` says what a row holds. What has no row shares
-nothing, has a gradient that reads everything, is not divided, and may run its bodies more than once. The verifier and
-the simulator have tables of their own, and none is made of another. spec: T3.2, T3.3
+Each operator has one row, in a file for its family; `row` defines the fields. An operator without a row shares nothing,
+has a gradient that reads everything, is not divided, and may run its bodies more than once. The verifier and the
+simulator have other tables. The three tables share no code. spec: T3.2, T3.3
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNKNOWN = PlannedOperator("")
 
 
 def row_of(domain: str, op: str) -> PlannedOperator:
-    """Return the row of an operator; for one that has none, a row without any permission.
+    """Return the row of an operator, or a row without permissions if it has none.
 
     >>> row_of("", "Add").takes, row_of("com.example", "Add").takes
     ((0, 1), ())
@@ -50,7 +50,7 @@ def takeable(op: str, operands: Sequence[str]) -> list[str]:
 
 
 def draws(op: str) -> bool:
-    """Whether an operator of any domain draws random numbers, as its name says.
+    """Check by its name whether an operator of any domain draws random numbers.
 
     >>> draws("RandomNormalLike"), draws("Add")
     (True, False)

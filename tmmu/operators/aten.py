@@ -1,4 +1,4 @@
-"""Rows of operators of PyTorch: its schemas state what they share, so that here stands only what they cost."""
+"""Rows of operators of PyTorch. They state costs only: PyTorch's schemas state what the operators share."""
 
 from __future__ import annotations
 

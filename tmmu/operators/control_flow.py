@@ -1,4 +1,4 @@
-"""Rows of the operators that run one of their bodies. Those that run a body again need no row."""
+"""Rows of the operators that run one of their bodies. Operators that run a body again need no row."""
 
 from __future__ import annotations
 

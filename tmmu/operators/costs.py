@@ -1,6 +1,6 @@
-"""About how many operations a node takes, for choosing what is computed again: rules for what costs more than a write.
+"""Rules for the number of operations of a node, which decides what is computed again under a budget.
 
-A cost decides which of several right plans is made, and no plan depends on it otherwise.
+A cost chooses one of several right plans and has no other effect.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 
 Shape = tuple[int, ...]
 CostRule = Callable[[Sequence[Shape], Shape, int], int | None]
-"""The cost from the shapes of the operands, that of the first result, and the number of elements of all results.
+"""The cost from the shapes of the operands, the shape of the first result, and the number of elements of all results.
 
-None if the shapes do not fit the rule: then the elements count.
+None if the shapes do not fit the rule. Then the number of elements is the cost.
 """
 
 
 def product_over(position: int) -> CostRule:
-    """Return the rule of a product of matrices: a multiplication and an addition for each number that is summed up.
+    """Make the rule of a product of matrices: a multiplication and an addition for each summand.
 
-    `position` is that of the operand whose last dimension is summed over.
+    The last dimension of the operand at `position` is summed over.
     """
 
     def run(reads: Sequence[Shape], result: Shape, elements: int) -> int | None:
@@ -31,12 +31,12 @@ def product_over(position: int) -> CostRule:
 
 
 def of_gemm(reads: Sequence[Shape], result: Shape, elements: int) -> int | None:
-    """A product of matrices of which either may be transposed."""
+    """Return the cost of a product of two matrices, with either or both transposed."""
     return 2 * elements * (math.prod(reads[0]) // max(1, result[0])) if result else None
 
 
 def of_convolution(reads: Sequence[Shape], result: Shape, elements: int) -> int | None:
-    """A product with the weights of one output channel for each element."""
+    """Return the cost of a convolution: a product with the weights of one output channel for each element."""
     if len(reads) < 2 or not reads[1]:
         return None
     return 2 * elements * (math.prod(reads[1]) // max(1, reads[1][0]))

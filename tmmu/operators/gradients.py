@@ -1,9 +1,9 @@
-"""What the gradient of an operator reads and may share: from it the backward half of a graph is made.
+"""Rules for gradients. The backward half of a graph is made from them.
 
-A rule states which operands have a gradient, and for each of these which operands and results of the forward node its
-gradient is computed from. Reading less than a framework's kernel would make the plan wrong for that kernel, so where
-formulas differ the common one is taken, and an operator without a rule reads everything. What may be shared is stated
-by itself, and by default nothing is. spec: M2.5, M2.6, M2.7, V2.6
+A rule lists the operands that have a gradient and, for each of these, the operands and results of the forward node that
+its gradient is computed from. If a rule listed fewer tensors than a framework's kernel reads, the plan would be wrong
+for that kernel. So the common formula is taken if formulas differ, and an operator without a rule reads everything. A
+gradient shares bytes only if its rule permits it. spec: M2.5, M2.6, M2.7, V2.6
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Read(NamedTuple):
-    """Operands or results of the forward node that a gradient reads: one position, or it and all `onward`."""
+    """Operands or results of the forward node that a gradient reads: one position, or with `onward` all from there."""
 
     of_results: bool
     first: int
@@ -24,13 +24,19 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class GradientRule:
-    """The gradient of one operator; without anything, of no operand.
+    """The gradient of one operator.
 
-    `text` has `position:reads` for each operand with a gradient (`*`: every one that is not listed). Reads are `o` or
-    `r` for operand or result with a position, `+` for it and all after it. `in_place`: the first gradient may take the
-    bytes of the result's gradient where the shapes are equal; `passes`: the gradient of an operand that is not
-    broadcast is the result's, and shows its bytes; `reshapes`: the result has the operand's elements in their order,
-    so that its gradient is a Reshape back, which is a view.
+    Attributes
+    ----------
+    text
+        `position:reads` for each operand with a gradient. `*` is for every position that is not listed. Reads are
+        `o` for an operand or `r` for a result, followed by a position; `+` includes all positions after it.
+    in_place
+        The first gradient may take the bytes of the result's gradient if their shapes are equal.
+    passes
+        The gradient of an operand that is not broadcast equals the result's gradient and shows its bytes.
+    reshapes
+        The result has the operand's elements in the same order. Its gradient is a Reshape back, which is a view.
     """
 
     text: str = ""
@@ -40,14 +46,14 @@ class GradientRule:
     reshapes: bool = False
 
     def reads(self, position: int) -> tuple[Read, ...] | None:
-        """Return what the gradient of the operand at `position` reads, None if it has no gradient."""
+        """Return the reads of the gradient of the operand at `position`, or None if it has no gradient."""
         found = _parsed(self.text)
         return found.get(position, found.get(None))
 
 
 @cache
 def _parsed(text: str) -> Mapping[int | None, tuple[Read, ...]]:
-    """Return the reads by position; None stands for every position that is not listed."""
+    """Return the reads by position. The key None is for every position that is not listed."""
     found: dict[int | None, tuple[Read, ...]] = {}
     for word in text.split():
         position, _, reads = word.partition(":")
@@ -58,4 +64,4 @@ def _parsed(text: str) -> Mapping[int | None, tuple[Read, ...]]:
 
 
 EVERYTHING = GradientRule("*:o0+,r0+")
-"""The rule of an operator of which nothing is known."""
+"""The rule of an unknown operator."""

@@ -1,7 +1,7 @@
-"""Rows of the primitives of JAX: which compute element by element, and which keep their operand's bytes.
+"""Rows of the primitives of JAX that compute element by element or keep the bytes of their operand.
 
-A primitive that keeps them does so where operand and result are as large; `reshape` and `bitcast_convert_type` ask for
-more, which is looked at where an equation is read.
+A primitive with `view` keeps the bytes if operand and result have the same size. `reshape` and `bitcast_convert_type`
+have further conditions, which the reader of equations checks.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ SplitRule = Callable[[list[Shape], list[Shape]], Relation | None]
 
 
 def _of_one_result(rule: SplitRule) -> SplitRule:
-    """Return the rule for operations with one result: further ones are statistics, or places in operands."""
+    """Restrict a rule to operations with one result. Further results are statistics, or places in operands."""
     return lambda reads, writes: rule(reads, writes) if len(writes) == 1 else None
 
 
@@ -57,7 +57,7 @@ def _aligned(shape: Shape, like: Shape) -> Labels:
 
 
 def pointwise(reads: list[Shape], writes: list[Shape]) -> Relation:
-    """Each place of the result by itself; operands broadcast."""
+    """Divide every dimension of the result. Operands broadcast."""
     like = writes[0]
     out = tuple(tuple(range(len(like))) if s == like else (None,) * len(s) for s in writes)
     return Relation(tuple(_aligned(s, like) for s in reads), out, pointwise=True)
@@ -65,14 +65,14 @@ def pointwise(reads: list[Shape], writes: list[Shape]) -> Relation:
 
 @_of_one_result
 def expand(reads: list[Shape], writes: list[Shape]) -> Relation:
-    """Operand 0 broadcast; the others state a shape."""
+    """Divide as operand 0 broadcasts. The other operands state a shape."""
     shown = pointwise(reads[:1], writes)
     return replace(shown, reads=(*shown.reads, *((None,) * len(s) for s in reads[1:])))
 
 
 @_of_one_result
 def matmul(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Rows of the first, columns of the second, and a sum over what they have in common."""
+    """Divide rows of the first matrix, columns of the second, and the dimension that is summed over."""
     if len(reads) != 2 or min(map(len, reads)) < 2 or len(writes[0]) != max(map(len, reads)):
         return None
     a, b, y = reads[0], reads[1], writes[0]
@@ -150,7 +150,7 @@ def reshape(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 @_of_one_result
 def transpose(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """A dimension whose size is there once can only have moved to the place with that size."""
+    """Divide a dimension whose size occurs once: it can only have moved to the place with that size."""
     a, b = reads[0], writes[0]
     if sorted(a) != sorted(b) or len(reads) != 1:
         return None
@@ -170,13 +170,13 @@ def _alike(shapes: list[Shape]) -> Labels | None:
 
 @_of_one_result
 def concat(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Every dimension in which all operands and the result agree."""
+    """Divide every dimension that is equal in all operands and the result."""
     labels = _alike([*reads, *writes])
     return None if labels is None else Relation((labels,) * len(reads), (labels,))
 
 
 def split(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Every dimension in which the operand and all results agree."""
+    """Divide every dimension that is equal in the operand and all results."""
     labels = _alike([reads[0], *writes])
     rest = tuple((None,) * len(s) for s in reads[1:])
     return None if labels is None else Relation((labels, *rest), (labels,) * len(writes))
@@ -184,7 +184,7 @@ def split(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 @_of_one_result
 def gather(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """The dimensions of the indices in the place of the one that is picked from, if the shapes show which."""
+    """Replace the dimension that is picked from by those of the indices, if the shapes show which one it is."""
     if len(reads) != 2:
         return None
     data, at, y = reads[0], reads[1], writes[0]
@@ -208,7 +208,7 @@ def reduction(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 @_of_one_result
 def summed_reduction(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """A reduction that can be made in parts: what is summed over has a label as well."""
+    """Divide a sum also over the summed dimensions, because partial sums can be added."""
     found = reduction(reads, writes)
     if found is None:
         return None

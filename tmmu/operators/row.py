@@ -1,7 +1,7 @@
-"""What the planner's side knows of one operator: a row, in which a field that is left out permits nothing.
+"""A row of the planner's table of operators: its fields, whose defaults permit nothing.
 
-A row of ai.onnx goes by the operator's name. For which of its nodes it was written stands in the row too: a node that
-has anything else is marked `opaque` and planned as an operator without a row. spec: T3.11
+A row of ai.onnx is found by the operator's name and states which nodes it covers. Any other node is marked `opaque` and
+planned as an operator without a row. spec: T3.11
 """
 
 from __future__ import annotations
@@ -17,38 +17,43 @@ from tmmu.operators.relations import SplitRule
 
 @dataclass(frozen=True)
 class PlannedOperator:
-    """One operator.
+    """One operator of the planner's table.
 
     Attributes
     ----------
     op, domain
-        Its name, and its domain, which is empty for ai.onnx.
+        The name, and the domain, which is empty for ai.onnx.
     versions
-        The versions that the row is about.
+        The versions that the row was written for.
     harmless
-        The attributes, optional inputs and optional outputs that may have any value. A Dropout's `training_mode`
-        decides something, and is looked at where it does.
+        The attributes, optional inputs and optional outputs that may have any value. The `training_mode` of a Dropout
+        is among them: the importer looks at it before it makes a view.
     deciding
-        What does make a difference: the one value of an attribute with which the row applies, or None for never.
-    view, only_at_inference
-        Result 0 shows all bytes of operand 0 in another shape; or does so at inference.
+        The attributes, inputs and outputs that make a difference, each with the one value that the row covers, or None
+        if it covers no value.
+    view
+        Result 0 shows all bytes of operand 0 in another shape.
+    only_at_inference
+        The view exists at inference only.
     passes_on
-        Each result shows the operand at its own position.
-    takes, one_by_one
-        The positions of the operands that result 0 may take the bytes of: at each index it depends on such an operand
-        at that index alone, so that a kernel which reads an element before it writes it may write over an operand of
-        the same shape and element width. `one_by_one`: a kernel may go over the result once for each further operand,
-        which must not have been overwritten by then; nor may the first be, where it comes again.
+        Each result shows the operand at the same position.
+    takes
+        The positions of the operands whose bytes result 0 may take. At each index it depends on such an operand at that
+        index only. A kernel that reads an element before it writes it may therefore write over an operand of the same
+        shape and element width.
+    one_by_one
+        A kernel may go over the result once for each further operand, which must not have been overwritten by then. The
+        first operand must not come again.
     elementwise
-        The only result may take the bytes of any operand of its shape, in the same sense.
+        The operator has one result, which may take the bytes of any operand of its shape in the same way.
     split
-        The rule for what ranks can divide.
+        The rule for the dimensions that ranks can divide.
     gradient
-        What its gradient reads and may share; None: it reads everything and shares nothing.
+        The reads and permissions of the gradient. None: it reads everything and shares nothing.
     branches
-        It runs one of its bodies, once. Any other operator may run its bodies more than once (T8.13).
+        The operator runs one of its bodies, once. Any other operator may run its bodies more than once (T8.13).
     cost
-        About how many operations a node takes, where that is not the number of elements that it writes.
+        The number of operations of a node, if it is not the number of elements that the node writes.
     """
 
     op: str
@@ -73,7 +78,10 @@ Rows = tuple[PlannedOperator, ...]
 
 
 def collect(families: Iterable[Rows]) -> Mapping[tuple[str, str], PlannedOperator]:
-    """Return the rows of all families by domain and operator; ValueError where two rows are of one operator."""
+    """Index the rows of all families by domain and operator.
+
+    Raises ValueError if two rows are about one operator.
+    """
     table: dict[tuple[str, str], PlannedOperator] = {}
     for rows in families:
         for row in rows:

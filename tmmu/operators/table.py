@@ -1,4 +1,4 @@
-"""The planner's table of operators: the rows of all families, each in a file of its own."""
+"""The planner's table of operators: the rows of all families."""
 
 from __future__ import annotations
 

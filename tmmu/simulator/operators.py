@@ -1,10 +1,9 @@
 """The simulator's table of operators: which results are views of an operand, and which are elementwise.
 
-There is one row for each operator, in which a field that is left out says nothing. The sharing that a plan states is
-executed where it can be: a result stated as a view is not written where its operator is one, and one stated as in
-place is computed piece by piece over its operand. So these rows decide little about real kernels; for stand-in kernels
-they are the meaning of the operators. They are kept as wide as those of the verifier, so that what is proved never
-fails here for want of an entry. spec: SIM2.1, SIM2.2
+Each operator has one row. A run follows the plan's sharing where the operator allows it: a result stated as a view is
+not written if its operator is a view, and a result stated as in place is computed piece by piece over its operand. So
+the rows decide little for real kernels. For stand-in kernels they define the operators. They are as wide as the rows of
+the verifier, so that no proved plan fails here because a row is missing. spec: SIM2.1, SIM2.2
 """
 
 from __future__ import annotations
@@ -19,23 +18,28 @@ DOMAIN, ONNX = "tmmu.grad", ("", "ai.onnx")
 
 @dataclass(frozen=True)
 class SimulatedOperator:
-    """One operator.
+    """One operator of the simulator's table.
 
     Attributes
     ----------
     op, domain
-        Its name, and its domain, which is empty for ai.onnx.
+        The name, and the domain, which is empty for ai.onnx.
     shows
-        Result 0 has the elements of operand 0, in their order; of a Dropout at inference.
+        Result 0 has the elements of operand 0 in the same order. Of a Dropout this holds at inference.
     bytewise
-        The operands that result 0 depends on at the same element alone, if it is as large. Further operands are
-        settings of the whole. A kernel may fold further operands into the result, which then must not be the first.
-    gradient_shows, gradient_bytewise
-        The same of its gradient step: each result has the elements of operand 0, or result 0 depends on operand 0.
+        The positions of the operands that result 0 depends on at the same element only, if it has their size. Further
+        operands are settings of the whole. A kernel may fold further operands into the result, which then must not be
+        the first operand.
+    gradient_shows
+        Each result of the gradient step has the elements of operand 0.
+    gradient_bytewise
+        Result 0 of the gradient step depends on operand 0 at the same element only.
     draws
-        It draws numbers; without a seed of its own it gets that of its node's name.
-    branches, repeats
-        It runs one of its bodies, once; or is outside of the known domains and runs them again and again.
+        The operator draws numbers. If it has no seed, it gets the seed of its node's name.
+    branches
+        The operator runs one of its bodies, once.
+    repeats
+        The operator is outside of the known domains and runs its bodies again and again.
     """
 
     op: str
@@ -51,7 +55,7 @@ class SimulatedOperator:
 
 
 def by_name(rows: Iterable[SimulatedOperator]) -> Mapping[tuple[str, str], SimulatedOperator]:
-    """Return the rows by domain and operator. Raises ValueError where an operator has more than one."""
+    """Index rows by domain and operator. Raises ValueError if an operator has more than one row."""
     table: dict[tuple[str, str], SimulatedOperator] = {}
     for row in rows:
         if (row.domain, row.op) in table:
@@ -156,7 +160,7 @@ _UNKNOWN = SimulatedOperator("")
 
 
 def row_of(domain: str, op: str) -> SimulatedOperator:
-    """Return the row of an operator; one that says nothing for an operator without."""
+    """Return the row of an operator, or an empty row if it has none."""
     return OPERATORS.get(("" if domain in ONNX else domain, op), _UNKNOWN)
 
 

@@ -1,10 +1,10 @@
-"""Which nodes of ai.onnx the checker's rows are about: by version, attribute, optional operand and optional result.
+"""Find the nodes of ai.onnx that the row of their operator does not cover.
 
-What a row says of sharing, gradients, loops and bodies goes by an operator's name. It holds for the versions that the
-row lists and for any value of each name in it, apart from attributes with one value (`only`) and names that it does
-not cover (`never`). A node with anything else is *opaque*: an operator without a row, which neither views nor works in
-place, whose gradient reads everything and of which no loop is divided. Whether a Dropout trains is read from its
-operand where its row needs that, and so for any value. spec: V2.4
+The fields of a row for sharing, gradients, loops and bodies are found by the operator's name. They hold for the
+versions in the row and for any value of each name in it. Two fields are narrower: an attribute in `only` has one value,
+and a name in `never` must be absent. A node with anything else is *opaque*. It counts as an operator without a row,
+which neither views nor works in place, whose gradient reads everything, and whose loops are not divided. Whether a
+Dropout trains is read from its operand, so that its `training_mode` may have any value. spec: V2.4
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from proofs.readers.operators import KnownOperator, plain, row_of
 
 
 def is_opaque(node: NodeProto, opsets: Mapping[str, int]) -> bool:
-    """Whether a node is one that the row of its operator is not about. O(operands + attributes).
+    """Check whether the row of a node's operator does not hold for the node. O(operands + attributes).
 
-    `opsets` gives the version of each domain. Always false of an operator of which no row says more than sizes.
+    `opsets` gives the version of each domain. An operator whose row has sizes only has no opaque nodes.
     """
     own = row_of(node.domain, node.op_type)
-    if plain(node.domain) or not own.says_more_than_sizes:
+    if plain(node.domain) or not own.permits_anything:
         return False
     schema = _schema(node.op_type, opsets[""])
     if schema is None or schema.since_version not in own.versions or node.overload:

@@ -1,10 +1,12 @@
-"""What the verifier knows of operators: which show an operand's bytes, which may overwrite them, and what they make.
+"""The verifier's facts about operators: views, in-place operands, gradients, sizes, division and bodies.
 
-The rows are the checker's own, written from the operators' definitions and from nothing else: a planner has its own,
-and where the two differ the checker's decide. An operator without a row neither views nor works in place, its gradient
-reads everything, no loop of it is divided, its bodies may run again, and its sizes are assumed. Each family of
-operators has a file of rows; `row` says what a row holds, `sizes`, `loops` and `gradients` have the rules that rows
-name. Here are the questions that are asked of the rows.
+Each operator has one row. The rows are the checker's own and are written from the operators' definitions only. A
+planner has rows of another kind; if the two differ, the checker's decide. An operator without a row neither views nor
+works in place, its gradient reads everything, no loop of it is divided, its bodies may run again, and its sizes are
+assumed.
+
+This module answers questions from the rows. Each family of operators has a file of rows, `row` defines the fields of a
+row, and `sizes`, `loops` and `gradients` hold the rules that rows refer to.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|unif
 
 
 def row_of(domain: str, op: str) -> KnownOperator:
-    """Return the row of an operator, one that permits nothing if it has none.
+    """Return the row of an operator, or a row that permits nothing if it has none.
 
     >>> row_of("ai.onnx", "Where").in_place, row_of("com.example", "Where").in_place
     ((0, 1, 2), ())
@@ -46,7 +48,7 @@ def row_of(domain: str, op: str) -> KnownOperator:
 
 
 def _gradient(domain: str, op: str) -> Gradient | None:
-    """Return the gradient of which an operator is the step, None for any other operator and if no row states it."""
+    """Return the gradient that an operator computes, or None if it is not a gradient step or no row states it."""
     return row_of("", op.removesuffix("Grad")).gradient if domain == GRADIENTS and op.endswith("Grad") else None
 
 
@@ -95,9 +97,9 @@ def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Ope
 
 
 def derivative(op: str, position: int, results: int = 2) -> Uses | None:
-    """What the gradient of the operand at `position` is computed from; None where there is no gradient.
+    """Return the tensors that the gradient of an operand is computed from, or None if it has no gradient.
 
-    Everything for an operator without a row, and where a step of so few results lacks one that the formula contains.
+    An operator without a row uses everything. So does a step with fewer results than the formula contains.
 
     >>> derivative("Div", 0), derivative("Shape", 0)
     (Uses(operands=(1,), results=()), None)
@@ -107,7 +109,7 @@ def derivative(op: str, position: int, results: int = 2) -> Uses | None:
 
 
 def draws(op: str) -> bool:
-    """Whether an operator, of whatever domain, may give other values each time: by its name.
+    """Check by its name whether an operator of any domain may give other values each time.
 
     >>> draws("aten.rand_like"), draws("Relu")
     (True, False)
@@ -129,7 +131,7 @@ def iterates(domain: str, op: str, exclusive: bool = False) -> bool:
 
 
 def is_branch(domain: str, op: str) -> bool:
-    """Whether exactly one body of the operator runs at each visit (spec: X4.2)."""
+    """Check whether exactly one body of the operator runs at each visit (spec: X4.2)."""
     bodies = row_of(domain, op).bodies
     return bodies is not None and bodies.branches
 

@@ -1,4 +1,4 @@
-"""Rows of the operators of classical machine learning, ai.onnx.ml, of which only sizes are known."""
+"""Rows of the operators of classical machine learning, ai.onnx.ml. They state sizes only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the collectives over one axis of a mesh that may share bytes; all others write what they were not given."""
+"""Rows of the collectives that may share bytes. Every other collective writes bytes apart from its operands."""
 
 from __future__ import annotations
 

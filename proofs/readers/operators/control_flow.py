@@ -1,4 +1,4 @@
-"""Rows of the operators that run bodies: those of ai.onnx, and those of JAX, of which no sizes are asked."""
+"""Rows of the operators that run bodies, in ai.onnx and in JAX. No reader asks for the sizes of those of JAX."""
 
 from __future__ import annotations
 

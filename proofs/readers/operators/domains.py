@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 KNOWN_DOMAINS = frozenset({"", "ai.onnx"})
-"""The names of the domain of ONNX's own operators. Of any other, an operator is what the model declares, or nothing."""
+"""The names of the domain of ONNX's own operators."""
 
 GRADIENTS = "tmmu.grad"
 """The domain of the gradient operators of ai.onnx: operand 0 is the gradient of the forward result (spec: M2.4)."""
 
 COLLECTIVES = "tmmu.mesh/"
-"""What the domains of collectives begin with, one domain for each axis. An all-reduce sums element by element."""
+"""The prefix of the domains of collectives, one domain for each axis. An all-reduce sums element by element."""
 
 
 def known(domain: str) -> bool:

@@ -1,8 +1,9 @@
-"""What a gradient step is computed from, and which bytes it may share, by the checker's own reading of the formulas.
+"""Gradient steps: the operands and results that each one reads, and the bytes that it may share.
 
 For y = f(x0, x1, …) the gradient of an operand is a formula over the gradient of y and some of the operands and
-results. An operator whose row states no gradient has a step that reads everything and shares nothing. What a gradient
-step may share is stated for itself and follows from nothing that the operator may do.
+results. The formulas are the checker's own reading of the operators. If a row states no gradient, the gradient step
+reads everything and shares nothing. A gradient step may share bytes only if its own fields permit it, whatever the
+forward operator may share.
 spec: M2.5, M2.6, V2.6
 """
 
@@ -40,13 +41,22 @@ EVERYTHING = Uses(ALL, ALL)
 
 @dataclass(frozen=True)
 class Gradient:
-    """The gradient step of an operator. Without a formula for an operand there is no gradient of it.
+    """The gradient step of an operator.
 
-    `formulas` gives what the gradient of the operand at a position uses, `of_others` what that of every other operand
-    does. The permissions are `in_place`: result 0 may take the bytes of operand 0, the gradient of the forward result,
-    as by the chain rule its element is that of operand 0 times a factor (further results are written first: they read
-    operand 0 too); `passes`: every result that is as large as operand 0 shows it; `reshapes`: the forward result has
-    the operand's elements in their order, so that the step is a Reshape, which shows its operand.
+    Attributes
+    ----------
+    formulas, of_others
+        The formula for the gradient of the operand at each position, and for every other operand. An operand without a
+        formula has no gradient.
+    in_place
+        Result 0 may take the bytes of operand 0, which is the gradient of the forward result: by the chain rule each
+        element of result 0 is the element of operand 0 times a factor. Further results read operand 0 too and are
+        written first.
+    passes
+        Every result of the same size as operand 0 shows it.
+    reshapes
+        The forward result has the operand's elements in the same order. Its gradient step is a Reshape, which shows
+        its operand.
     """
 
     formulas: Mapping[int, Uses] = field(default_factory=dict)
@@ -57,9 +67,9 @@ class Gradient:
     reshapes: bool = False
 
     def uses(self, position: int, results: int) -> Uses | None:
-        """Return what the gradient of the operand at `position` is computed from, None if it has no gradient.
+        """Return the tensors that the gradient of the operand at `position` uses, or None if it has no gradient.
 
-        That is everything for a step of so few results that it lacks one of those in the formula.
+        A step that has fewer results than the formula contains uses everything.
         """
         found = self.formulas.get(position, self.of_others)
         if found is not None and isinstance(found.results, tuple) and any(k >= results for k in found.results):

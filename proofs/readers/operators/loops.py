@@ -36,11 +36,11 @@ class Loops:
 NOTHING = Loops()
 
 LoopRule = Callable[[Sequence[Shape], Sequence[Shape]], Loops]
-"""The loops of an operation, from the shapes of its operands and results, of which there is one at least of each."""
+"""The loops of an operation from the shapes of its operands and results. There is at least one of each."""
 
 
 def _of_one_result(rule: LoopRule) -> LoopRule:
-    """Return the rule that gives no loop of an operation with further results: these are statistics, or places."""
+    """Restrict a rule to operations with one result. Further results are statistics, or places in an operand."""
     return lambda ins, outs: rule(ins, outs) if len(outs) == 1 else NOTHING
 
 

@@ -1,4 +1,4 @@
-"""Rows of the operators that ONNX has on trial, of which only sizes are known."""
+"""Rows of the operators that ONNX has on trial. They state sizes only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the verifier knows of one operator: a row, in which a field that is left out permits nothing.
+"""A row of the verifier's table of operators: its fields, whose defaults permit nothing.
 
-A row is written from the operator's text. What it says beyond sizes holds for the versions that it lists and for the
-nodes that have nothing but what it names (spec: V2.4). What a gradient step may share is in the row's `gradient` and
+A row is written from the operator's text. Apart from sizes, it holds for the versions that it lists and for the nodes
+that have nothing except the names in it (spec: V2.4). The field `gradient` states what a gradient step may share, which
 follows from no other field (spec: V2.6).
 """
 
@@ -19,7 +19,7 @@ from proofs.readers.operators.sizes.call import Evaluation, Rule
 
 
 class ViewTime(Enum):
-    """When result 0 shows the whole of operand 0, so that no byte is written."""
+    """When result 0 shows the whole of operand 0, so that the step writes no byte."""
 
     ALWAYS = "always"
     AT_INFERENCE = "at inference"
@@ -27,9 +27,9 @@ class ViewTime(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class BodyRules:
-    """How an operator runs its bodies, and the rules for their sizes and for those of what is made of their results.
+    """The bodies of an operator: how often they run, and the rules for sizes.
 
-    `branches`: exactly one body runs, once, at each visit. Without it a body may run again.
+    `branches` states that exactly one body runs, once, at each visit. Otherwise a body may run again.
     """
 
     branches: bool = False
@@ -38,41 +38,47 @@ class BodyRules:
 
 @dataclass(frozen=True)
 class KnownOperator:
-    """One operator.
+    """One operator of the verifier's table.
 
     Attributes
     ----------
     op, domain
-        Its name, and its domain: empty for ai.onnx, `COLLECTIVES` for every axis.
-    versions, of_runtime
-        Those whose texts the row was written from. `of_runtime`: ONNX does not define it, and the runtime that does
-        has had one version.
+        The name, and the domain: empty for ai.onnx, `COLLECTIVES` for every axis.
+    versions
+        The versions whose texts the row was written from.
+    of_runtime
+        ONNX does not define the operator. The runtime that defines it has had one version.
     names
         The attributes, optional operands and optional results that a node may have, with any value.
-    only, never
-        Attributes of which the row is about one value, and optional operands and results without which it holds.
+    only
+        Attributes with one value each. The row covers no other value.
+    never
+        Optional operands and results that a node of the row does not have.
     flags
-        Attributes that are 0 or 1: the text gives no meaning to another number.
+        Attributes that are 0 or 1. The text gives no meaning to another number.
     size
-        The rule for the sizes of its results.
-    value, by_shape
-        How the elements of its results are worked out, and whether they are without those of its operand.
+        The rule for the sizes of the results.
+    value
+        The rule for the elements of the results.
+    by_shape
+        The elements of the results depend on the operand's shape only.
     view
         When result 0 shows the whole of operand 0.
-    in_place, folds
-        The positions of the operands whose bytes result 0 may take, given equal shapes and element widths (T3): the
-        element of the result at one index depends on such an operand at the same index and no other, so that a kernel
-        which reads each element before it writes it gives the same values. Thus none of MatMul, Gemm, Conv and pooling
-        (they read neighbours), of Softmax and normalizations (they read a whole row or batch), or of what moves
-        elements. No operand before these is optional, so that a position is the same with absent operands left out.
-        `folds`: a kernel may take the operands one after the other into the result, so that only the first is read in
-        time; not even that if it comes a second time.
+    in_place
+        The positions of the operands whose bytes result 0 may take, given equal shapes and element widths (T3). The
+        element of the result at an index depends on the operand's element at that index and on no other, so that a
+        kernel which reads each element before it writes it computes the same values. This rules out MatMul, Gemm, Conv
+        and pooling (they read neighbors), Softmax and normalizations (they read a row or the batch), and operators that
+        move elements. No optional operand comes before a listed one, so that absent operands change no position.
+    folds
+        A kernel may fold the operands into the result one after the other. Then only the first operand is read in time,
+        and not even that if it comes a second time.
     gradient
-        What its gradient step reads and may share; None if it is not known, so that the step reads everything.
+        The gradient step. None if it is not known; then the step reads everything and shares nothing.
     loops
         The rule for the dimensions that divide among ranks.
     bodies
-        How it runs its bodies.
+        The bodies that the operator runs.
     """
 
     op: str
@@ -95,18 +101,21 @@ class KnownOperator:
     bodies: BodyRules | None = None
 
     @property
-    def says_more_than_sizes(self) -> bool:
-        """Whether the row holds only for nodes of its versions and with what it names."""
+    def permits_anything(self) -> bool:
+        """Check whether the row has more fields than those for sizes, and so holds for some nodes only."""
         branches = self.bodies is not None and self.bodies.branches
-        said = (self.view, self.gradient, self.loops)
-        return branches or bool(self.in_place) or any(each is not None for each in said)
+        optional = (self.view, self.gradient, self.loops)
+        return branches or bool(self.in_place) or any(field is not None for field in optional)
 
 
 Rows = tuple[KnownOperator, ...]
 
 
 def merged(families: Iterable[Rows]) -> Mapping[tuple[str, str], KnownOperator]:
-    """Return all rows by domain and operator. Raises ValueError for an operator that has two."""
+    """Return all rows by domain and operator.
+
+    Raises ValueError if an operator has two rows.
+    """
     found: dict[tuple[str, str], KnownOperator] = {}
     for row in (row for family in families for row in family):
         if (row.domain, row.op) in found:

@@ -1,4 +1,4 @@
-"""Rows of the operators of onnxruntime, of which only sizes are known; each has had one version."""
+"""Rows of the operators of onnxruntime. They state sizes only, and each operator has had one version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The relation of each operation: from its operator's row, from what a spec states, or that of an optimizer step.
+"""Choose the relation of each operation, by the row of its operator, by the shard spec or as an optimizer step.
 
 spec: R7.9, R7.10, R7.11
 """

@@ -1,4 +1,4 @@
-"""What the gradient of a node reads and may share, by the row of its operator.
+"""Look up the gradient of a node, its reads and permissions, in the row of its operator.
 
 spec: M2.5, M2.6, M2.7
 """
@@ -14,12 +14,12 @@ DOMAIN = "tmmu.grad"
 
 
 def rule(node: Node) -> GradientRule:
-    """The rule of a node's operator; one without a rule, opaque or of another domain reads everything."""
+    """Return the rule of a node's operator. A node without one, opaque or of another domain reads everything."""
     return (row_of("", node.op).gradient if is_known(node) else None) or EVERYTHING
 
 
 def is_known(node: Node) -> bool:
-    """Whether the row of a node's operator applies to it, if there is one."""
+    """Check whether the row of a node's operator, if there is one, holds for the node."""
     return node.domain in ONNX and not node.opaque
 
 

@@ -1,4 +1,4 @@
-"""What one graph of a model file stores: each value once, each flag 0 or 1, by the checker's own reading.
+"""Check the stored tensors and the flags of a graph: each value is stated once, and each flag is 0 or 1.
 
 spec: T10.8, T10.10
 """

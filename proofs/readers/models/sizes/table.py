@@ -1,6 +1,6 @@
-"""The size rule of each operator, by domain, name and the version in which its text was last changed.
+"""The size rule of each operator, by domain, name and version: the one that last changed the operator's text.
 
-A version that no row names has no rule: its text was not read, and it may differ. spec: V3.7
+A version that no row lists has no rule: its text was not read, and it may differ. spec: V3.7
 """
 
 from __future__ import annotations

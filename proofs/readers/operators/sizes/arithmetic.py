@@ -96,7 +96,7 @@ Function = Callable[..., Any]
 def each(
     integers: Function | None = None, floats: Function | None = None, booleans: Function | None = None
 ) -> Evaluation:
-    """Return the evaluation of an elementwise operator; a type of elements without a function is not worked out."""
+    """Make the evaluation of an elementwise operator. Elements of a type without a function are not worked out."""
 
     def run(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
         cells = _all_cells(operands)
@@ -106,9 +106,10 @@ def each(
 
 
 def fold(integers: Function, floats: Function, ordered: bool = False) -> Evaluation:
-    """Return the evaluation of an operator that takes its operands one after the other.
+    """Make the evaluation of an operator that takes its operands one after the other.
 
-    `ordered`: the result of floats depends on the order; else no text says how NaN compares.
+    With `ordered` the result of more than two floats depends on their order. Otherwise it depends on how NaN compares,
+    which no text defines.
     """
 
     def run(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
@@ -137,7 +138,7 @@ def _function(
     floats: Function | None,
     booleans: Function | None,
 ) -> Any:
-    """Return the function for the type of operand 0, over arrays; `count` operands of integers are taken at a time."""
+    """Return the function over arrays for the type of operand 0. One of integers takes `count` operands."""
     kind = call.dtype(0)
     if kind in FLOATS:
         function: Any = floats
@@ -180,7 +181,7 @@ take_root = each(floats=np.sqrt)
 
 
 def take_remainder(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
-    """Mod: with the sign of the divisor, or of the dividend where `fmod` asks for it."""
+    """Return remainders with the sign of the divisor, or with `fmod` of the dividend."""
     if not call.attribute("fmod", 0):
         return _remainder(call, operands, results)
     cells = _all_cells(operands)
@@ -267,16 +268,16 @@ def count_up(call: Call, operands: Operands, results: list[TensorSize]) -> list[
 
 
 def reduce_by(function: Function, of_nothing: int | None = None, of_floats: Function | None = None) -> Evaluation:
-    """Return the evaluation of a reduction over axes.
+    """Make the evaluation of a reduction over axes.
 
     Parameters
     ----------
     function
-        Of two integers.
+        The function of two integers.
     of_nothing
-        The result over no elements, None where there is none.
+        The result over no elements, or None if it is not defined.
     of_floats
-        The function of two floats if the order makes no difference, else None.
+        The function of two floats if their order makes no difference, else None.
     """
 
     def run(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:

@@ -30,11 +30,11 @@ Handed = Sequence[Sequence[TensorSize]]
 
 
 class BodySizes(NamedTuple):
-    """The rules for the sizes of one operator with bodies.
+    """The rules for the sizes of an operator with bodies.
 
-    `formals` gives those of a body's formal inputs, from the node and the inputs that the body lists. `results` gives
-    those of the node's results from the sizes of what each body hands out and, of a Loop, from its condition before the
-    first iteration and after each, where these are known.
+    `formals` computes the sizes of a body's formal inputs from the node and the inputs that the body lists. `results`
+    computes the sizes of the node's results from those of each body's outputs. For a Loop it also takes the condition
+    before the first iteration and after each iteration, if they are known.
     """
 
     formals: Callable[[Call, Sequence[ValueInfoProto]], list[TensorSize]]
@@ -42,7 +42,7 @@ class BodySizes(NamedTuple):
 
 
 def _no_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize]:
-    """Return the formal inputs of a branch of an If: it has none."""
+    """Return no sizes: a branch of an If has no formal inputs."""
     return []
 
 
@@ -54,7 +54,7 @@ def _loop_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSi
 
 
 def _scan_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize]:
-    """Return the sizes that a Scan gives its body: the states, and of what it scans one slice each."""
+    """Return the sizes that a Scan gives its body: the states, and a slice of each scanned operand."""
     states, scanned, _ = _scan(call)
     axes = call.attribute("scan_input_axes", [0] * len(scanned))
     found = []
@@ -116,7 +116,7 @@ def _scan_results(call: Call, handed: Handed, begins: Value | None, goes_on: Val
 
 
 def _branch_results(call: Call, handed: Handed, begins: Value | None, goes_on: Value | None) -> list[TensorSize]:
-    """Return the results of an If, of which every branch must give the same sizes."""
+    """Return the sizes of the results of an If. All branches must agree on them."""
     found: list[TensorSize] = []
     for sizes in zip(*handed, strict=True):
         if len({size.dtype for size in sizes}) > 1:

@@ -106,7 +106,7 @@ def drawn(call: Call) -> list[TensorSize]:
 
 
 def fill(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
-    """Return the one element of a ConstantOfShape, 0 where it states none, for the whole result."""
+    """Fill the result of a ConstantOfShape with its one element, which is 0 by default."""
     tensor = call.attribute("value")
     one = of_numpy(np.zeros((), np.float32), "float32") if tensor is None else value_of(tensor)
     if one is None:

@@ -57,7 +57,7 @@ def join(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cell
 
 
 def cut(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
-    """Return the parts along an axis, each as long as its result."""
+    """Cut the operand along an axis. The lengths of the parts are those of the results."""
     data = cells_of(operands)
     axis = axis_of(call.attribute("axis", 0), data.ndim)
     ends = list(accumulate(whole(size.shape[axis]) for size in results))
