@@ -50,7 +50,7 @@ def fixed_places(plan: Plan) -> dict[str, FixedByte]:
     if plan.provenance is None or not plan.provenance.fixed:
         return {}
     asked, (names, arenas) = plan.provenance.fixed, places(plan)[:2]
-    homes = {
+    arena_of = {
         name: plan.placement.arenas[a].name for name, a in zip(names, arenas.tolist(), strict=True) if name in asked
     }
-    return {name: (homes[name], byte) if name in homes else byte for name, byte in asked.items()}
+    return {name: (arena_of[name], byte) if name in arena_of else byte for name, byte in asked.items()}
