@@ -219,12 +219,15 @@ def test_a_plan_with_a_false_hash_is_not_written(
 def test_no_flag_goes_around_the_check() -> None:
     """Whatever the flags, `plan` calls `check` before it writes, and writes what was checked."""
     source = (ROOT / "tmmu/cli/plan.py").read_text()
-    command = source[source.index("def plan(") : source.index("@dataclass")]
-    assert command.index("made = _planned(") < command.index("_written(made")
-    assert "if " not in command[command.index("made = _planned(") : command.index("_written(made")]
-    planned = source[source.index("def _planned(") : source.index("def _targets(")]
-    assert "if " not in planned[planned.index("for number, one in") : planned.index("asked.check(one)")]
-    assert (source.count("asked.check(one)"), source.count("file.save("), source.count("_written(")) == (1, 0, 2)
+    command = source[source.index("def plan(") : source.index("class PlannedModel")]
+    assert command.index("made = _plan_model(") < command.index("_written(made")
+    assert "if " not in command[command.index("made = _plan_model(") : command.index("_written(made")]
+    planned = source[source.index("def _plan_model(") : source.index("def _read(")]
+    assert "        if request.jobs is None:\n            _check_plans(found, doing)\n" in planned
+    assert "_written(made, target)\n                    if request.jobs is None\n" in command
+    checking = source[source.index("def _check_plans(") : source.index("def _targets(")]
+    assert "if " not in checking[checking.index("for number, one in") : checking.index("found.task.check(one)")]
+    assert (source.count("found.task.check(one)"), source.count("file.save("), source.count("_written(")) == (1, 0, 2)
     assert source.count("write_atomically(paths[-1], made.checked or file.encode(one))") == 1
     assert source.count("write_atomically(") == 1
     by_many = (ROOT / "tmmu/cli/rank_files.py").read_text()

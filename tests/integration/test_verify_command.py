@@ -185,7 +185,7 @@ def test_the_solvers_that_are_named_are_asked(
     asked: list[tuple[str, ...]] = []
 
     def judge(path: str, _: Stated, options: Options, *__: object) -> Verdict:
-        asked.append(options.solvers)
+        asked.append(options.solving.solvers)
         return Verdict(path, "ERROR", 4, "")
 
     monkeypatch.setattr(verify_plan, "judge", judge)
