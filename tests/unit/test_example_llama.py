@@ -75,7 +75,7 @@ def test_the_examples_have_the_shapes_of_their_names() -> None:
 
 
 def test_pieces_are_all_different_and_fill_the_vocabulary() -> None:
-    pieces = list(llama._vocabulary())
+    pieces = list(llama._iterate_vocabulary())
     assert len(set(pieces)) == len(pieces) >= 32000
     assert pieces.index("<0x00>") == llama.BYTES_FROM
     assert pieces.index("▁") == llama.PIECES_FROM

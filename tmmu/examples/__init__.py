@@ -1,8 +1,8 @@
-"""What `tmmu example` writes: real architectures, their weights if a seed is given, and the corpus of wrong plans.
+"""The examples that `tmmu example` writes: real architectures, their seeded weights, and the corpus of wrong plans.
 
 Models are ONNX files written by small builders, one module each, or training graphs of large models, traced once and
-stored compressed (`traced`); `broken/<kind>` is a plan that `verify-plan` must refute. Nothing here is loaded before
-it is asked for, as `onnx` takes its time.
+stored compressed (`traced`). `broken/<kind>` is a plan that `verify-plan` must refute. A module is imported when its
+example is first asked for, because importing `onnx` takes time.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MODELS = {
     "mico-vgg": "mico:vgg",
     "mico-resnet8": "mico:resnet8",
 }
-"""Every model by its name: the module here and the function that builds it."""
+"""The module here and the function that builds the model, by the name of the model."""
 
 LLAMAS = {"llama-15m": "LLAMA_15M", "llama-110m": "LLAMA_110M"}
-"""Language models as GGUF files, always with weights, by name: the shape in the module `llama`."""
+"""Language models as GGUF files, always with weights: the shape in the module `llama`, by name."""
 
 TEXTS = {
     "training-sgd": "training:SGD",
@@ -46,22 +46,24 @@ TEXTS = {
     "text-plan": "texts:PLAN",
     "text-model": "texts:MODEL",
 }
-"""Training steps with an optimizer (IR as text), shard specs (TOML), and a plan and a model by hand, by name: the
-module here and the text in it."""
+"""Training steps with an optimizer (IR as text), shard specs (TOML), and a plan and a model written by hand.
+
+The value is the module here and the text in it, by name.
+"""
 
 BROKEN = "broken/"
-"""What the names of wrong plans begin with."""
+"""The prefix of the names of wrong plans."""
 
 
 def names() -> list[str]:
-    """Every name that `write` takes: the models, traced graphs and texts, then the wrong plans in their order."""
+    """Return every name that `write` takes: models, traced graphs and texts, then the wrong plans in their order."""
     from tmmu.examples.broken import KINDS
 
     return [*MODELS, *LLAMAS, *traced.DIGESTS, *TEXTS, *(f"{BROKEN}{kind}" for kind in KINDS)]
 
 
 def model(name: str) -> onnx.ModelProto:
-    """The model of that name, built anew; KeyError for another name."""
+    """Build the model of that name. Raises KeyError for another name."""
     module, function = MODELS[name].split(":")
     loaded = importlib.import_module(f"tmmu.examples.{module}")
     built: onnx.ModelProto = getattr(loaded, function)()
@@ -69,30 +71,31 @@ def model(name: str) -> onnx.ModelProto:
 
 
 def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file_type: str | None = None) -> list[str]:
-    """Write an example and return the paths that were written.
+    """Write an example, and return the paths that were written.
 
     Parameters
     ----------
     name
         One of `names()`.
     path
-        Where the model or the plan goes. A wrong plan that takes a model to refute also writes it, beside the plan
-        and with the suffix `.onnx`; one that takes plans of other ranks writes these, as `.other0.cbor` and so on.
+        The file for the model or the plan. A wrong plan that needs a model to refute it also writes the model, beside
+        the plan and with the suffix `.onnx`; one that needs plans of other ranks writes these, as `.other0.cbor` and so
+        on.
     seed
-        Of an ONNX model: draw its weights from this integer below 2^64, as `tmmu.examples.weights` says. More than
-        1 MiB of them stand in the file `path`.data, which is written first. A Llama needs one.
+        For an ONNX model: draw its weights from this integer below 2^64, as `tmmu.examples.weights` defines. Weights of
+        more than 1 MiB are stored in the file `path`.data, which is written first. A Llama requires a seed.
     file_type
-        Of a Llama: how its matrices are stored, f32 (the default), f16, q8_0 or q4_0.
+        For a Llama: the encoding of its matrices, f32 (the default), f16, q8_0 or q4_0.
 
     Raises
     ------
     ValueError
-        For an unknown name, with the closest ones, for a plan whose path is that of its model, for a traced graph
-        whose path does not end in `.ir.cbor`, for a seed that is out of range, is given to what has no weights or is
-        missing for a Llama, and for a type that is none of a Llama's or is given to something else.
+        The name is unknown (the message lists the closest ones), or the path of a plan is that of its model, or the
+        path of a traced graph does not end in `.ir.cbor`; or the seed is out of range, is given to an example without
+        weights or is missing for a Llama; or the type is not one of a Llama's or is given to another example.
     TmmuError
-        INVALID_IR where a stored graph is damaged; MISSING_PACKAGE where the example needs gguf, which is not
-        installed; else where the file cannot be written, whole or not at all.
+        INVALID_IR if a stored graph is damaged; MISSING_PACKAGE if the example needs gguf, which is not installed;
+        another code if the file cannot be written, whole or not at all.
 
     Notes
     -----
@@ -100,13 +103,15 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
     """
     target = Path(path)
     if name in LLAMAS:
-        return _llama(name, target, seed, file_type)
+        return _write_llama(name, target, seed, file_type)
     if file_type is not None:
-        raise ValueError(f"{name} is no GGUF file, whose matrices have a type; leave it out")
+        raise ValueError(f"{name} is not a GGUF file, and only matrices of a GGUF file have a type; leave out the type")
     if name in MODELS:
-        return _model(model(name), target, seed)
+        return _write_model(model(name), target, seed)
     if seed is not None:
-        raise ValueError(f"{name} is no ONNX model and no GGUF file, and has no weights to draw; leave out the seed")
+        raise ValueError(
+            f"{name} is neither an ONNX model nor a GGUF file, and has no weights to draw; leave out the seed"
+        )
     if name in TEXTS:
         module, text = TEXTS[name].split(":")
         found: str = getattr(importlib.import_module(f"tmmu.examples.{module}"), text)
@@ -143,13 +148,13 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
 
 
 def _check_named(target: Path) -> None:
-    """ValueError where a second file would lie beside the standard output."""
+    """Raise ValueError if a second file would be written beside the standard output."""
     if str(target) == STANDARD:
         raise ValueError("it is more than one file; name one with -o FILE")
 
 
-def _llama(name: str, target: Path, seed: int | None, file_type: str | None) -> list[str]:
-    """Write a GGUF file, whose weights always lie in it."""
+def _write_llama(name: str, target: Path, seed: int | None, file_type: str | None) -> list[str]:
+    """Write a GGUF file, which always contains its weights; return its path."""
     from tmmu.examples import llama
 
     if seed is None:
@@ -159,8 +164,8 @@ def _llama(name: str, target: Path, seed: int | None, file_type: str | None) -> 
     return [str(target)]
 
 
-def _model(made: onnx.ModelProto, target: Path, seed: int | None) -> list[str]:
-    """Write a model, before it the file of its weights if they lie outside, and return the paths."""
+def _write_model(made: onnx.ModelProto, target: Path, seed: int | None) -> list[str]:
+    """Write a model, and before it a separate file of its weights if needed; return the paths."""
     written = [str(target)]
     if seed is not None:
         from tmmu.examples import weights

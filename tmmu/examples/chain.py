@@ -1,8 +1,8 @@
-"""The linear chain of the TMMU documents' test vectors: eight elementwise steps, each reading the one before.
+"""The linear chain of the TMMU documents' test vectors: eight elementwise steps, each of which reads the one before.
 
 Shapes: `input` and `output` are float32 [256, 256], 262,144 bytes each; no parameters. As written the plan takes two
-slots, which is its max-live: a step writes its result while it still reads its operand, and the caller's input
-may not be overwritten. With `--donate input` every step works in place and one slot is enough.
+slots, which is its max-live: a step writes its result while it still reads its operand, and the input of the caller
+must not be overwritten. With `--donate input` every step works in place and one slot is enough.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHAPE = (256, 256)
 
 
 def build() -> onnx.ModelProto:
-    """The chain as an ONNX model.
+    """Build the chain as an ONNX model.
 
     spec: T4.1
     """

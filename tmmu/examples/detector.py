@@ -1,9 +1,9 @@
-"""An object detector as exporters really write them: no dimension has a name of its own, and a value decides a branch.
+"""An object detector as real exporters write it: its dimensions have no names, and a value decides a branch.
 
 Shapes: `images` float32 [?, 3, ?, ?] and a scalar `rate` int64; `boxes` float32 [?, 300, 4], `scores` float32 [?, 300],
 `labels` int64 [?, 300]. The camera scans lines of 640 pixels at 16,000 a second and of 320 at any other rate; the
 branch for the latter does not fit 640 pixels, so the model can be planned only with the rate bound:
-`--shape images=1x3x640x640 --value rate=16000`. Constants are nodes, the grid is counted out by Range and Expand.
+`--shape images=1x3x640x640 --value rate=16000`. Constants are nodes; Range and Expand compute the grid.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tmmu.examples.graph import OnnxGraph
 STRIDES, CHANNELS = (8, 16, 32), (128, 256, 512)
 CLASSES, DETECTIONS, RATE, LINE = 80, 300, 16_000, 640
 FIELDS = 4 + 1 + CLASSES
-"""A box, how sure it is that there is an object, and how sure of each class."""
+"""The numbers of a cell: a box, the confidence that there is an object, and the confidence of each class."""
 
 
 def build() -> onnx.ModelProto:
-    """The network as an ONNX model without weights."""
+    """Build the network as an ONNX model without weights."""
     graph = OnnxGraph("detector", constants_as_nodes=True)
     images = graph.input("images", ("?", 3, "?", "?"))
     rate = graph.input("rate", (), "int64")
@@ -34,7 +34,7 @@ def build() -> onnx.ModelProto:
 
 
 def _full_lines(graph: OnnxGraph, images: str, rate: str) -> str:
-    """Scaled as they are at the full rate; at another, each line of 320 pixels is first widened by a matrix."""
+    """Add the scaling of images; at another rate than the full one, a matrix first widens each line of 320 pixels."""
     full = graph.inner("full")
     full.node("Div", images, full.constant(255.0, "float32"), result="scaled")
     full.output("scaled", ("?", 3, "?", "?"))
@@ -50,7 +50,7 @@ def _full_lines(graph: OnnxGraph, images: str, rate: str) -> str:
 def _convolution(
     graph: OnnxGraph, value: str, channels: int, filters: int, name: str, *, kernel: int = 3, stride: int = 1
 ) -> str:
-    """A convolution and x · sigmoid(x)."""
+    """Add a convolution and x · sigmoid(x)."""
     weight = graph.weight(f"{name}.weight", (filters, channels, kernel, kernel))
     bias = graph.weight(f"{name}.bias", (filters,))
     with graph.scope(name):
@@ -61,7 +61,7 @@ def _convolution(
 
 
 def _backbone(graph: OnnxGraph, value: str) -> list[str]:
-    """Features at an eighth, a sixteenth and a thirty-second of the size."""
+    """Add the layers that compute features at an eighth, a sixteenth and a thirty-second of the size."""
     channels, features = 3, []
     for level, filters in enumerate((32, 64, *CHANNELS)):
         value = _convolution(graph, value, channels, filters, f"backbone.{level}.down", stride=2)
@@ -73,7 +73,7 @@ def _backbone(graph: OnnxGraph, value: str) -> list[str]:
 
 
 def _neck(graph: OnnxGraph, features: list[str]) -> list[str]:
-    """Each scale joined to the one above it, from coarse to fine."""
+    """Add the layers that join each scale to the one above it, from coarse to fine."""
     coarse = features[-1]
     joined = [coarse]
     for scale in (1, 0):
@@ -88,7 +88,7 @@ def _neck(graph: OnnxGraph, features: list[str]) -> list[str]:
 
 
 def _decode(graph: OnnxGraph, feature: str, scale: int) -> str:
-    """[?, cells, fields]: where each cell's box lies in pixels, and what is in it."""
+    """Add the decoding to [?, cells, fields]: the box of each cell in pixels, and its confidences."""
     stride = graph.constant(float(STRIDES[scale]), "float32")
     with graph.scope(f"head.{scale}"):
         weight = graph.weight(f"head.{scale}.weight", (FIELDS, CHANNELS[scale], 1, 1))
@@ -104,7 +104,7 @@ def _decode(graph: OnnxGraph, feature: str, scale: int) -> str:
 
 
 def _grid(graph: OnnxGraph, raw: str) -> str:
-    """[1, cells, 2]: column and row of each cell, row by row."""
+    """Add the computation of [1, cells, 2]: column and row of each cell, row by row."""
     zero, one, last = graph.constant(0), graph.constant(1), graph.constant([-1])
     shape = graph.node("Concat", graph.dim(raw, 2), graph.dim(raw, 3), axis=0)
     columns = graph.node("Range", zero, graph.length(raw, 3), one)
@@ -115,7 +115,7 @@ def _grid(graph: OnnxGraph, raw: str) -> str:
 
 
 def _best(graph: OnnxGraph, rows: str) -> None:
-    """The boxes of the highest score, their scores and their classes."""
+    """Add the selection of the boxes with the highest scores, their scores and their classes."""
     parts = graph.constant([4, 1, CLASSES])
     box, there, classes = graph.nodes("Split", rows, parts, results=[None, None, None], axis=2)
     likely = graph.node("ReduceMax", classes, graph.constant([2]), keepdims=0)

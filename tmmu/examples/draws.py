@@ -1,9 +1,9 @@
-"""Numbers from a seed alone, the same bits on every machine.
+"""Numbers that depend only on a seed, the same bits on every machine.
 
-The k-th weight in the order of a file has a stream of its own: Philox4x64-10 with the seed as its key and the counter
-(1, 0, 0, k), (2, 0, 0, k), …, which is NumPy's, and of which NumPy guarantees the numbers. Each element takes 32 bits
-u of it, the lower half of a word first, and becomes an integer m = ⌊u · (2r + 1) / 2³²⌋ - r in [-r, r]; the element is
-m / 2^e, or 1 more, which its type holds exactly, so that nothing is ever rounded.
+The k-th weight in the order of a file has a separate stream: Philox4x64-10 with the seed as its key and the counter (1,
+0, 0, k), (2, 0, 0, k), …. This is NumPy's stream, whose numbers NumPy guarantees. Each element takes 32 bits u of it,
+the lower half of a word first, and becomes an integer m = ⌊u · (2r + 1) / 2³²⌋ - r in [-r, r]; the element is m / 2^e,
+or 1 more. Its type represents it exactly, so nothing is ever rounded.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 SEED_END = 1 << 64
-"""A seed is an integer below this."""
+"""A seed is an integer from 0 and below this."""
 
 BLOCK = 1 << 22
-"""How many elements are made at once."""
+"""The number of elements that are made at once."""
 
 
 class Grid(NamedTuple):
-    """Which numbers an element may be: middle + m / 2^e for the integers m from -r to r."""
+    """The numbers that an element may be: middle + m / 2^e for the integers m from -r to r."""
 
     r: int
     e: int
@@ -32,13 +32,13 @@ class Grid(NamedTuple):
 
 
 def check_seed(seed: int) -> None:
-    """ValueError for what is no seed."""
+    """Raise ValueError if the seed is out of range."""
     if not 0 <= seed < SEED_END:
         raise ValueError(f"the seed {seed} is not in [0, 2**64)")
 
 
 def drawn(count: int, seed: int, k: int, grid: Grid) -> Iterator[NDArray[np.float32]]:
-    """The elements of the k-th weight, in pieces of at most `BLOCK`. spec: MC7.1, MC7.2"""
+    """Yield the elements of the k-th weight, in pieces of at most `BLOCK`. spec: MC7.1, MC7.2"""
     r, e, middle = grid
     stream = np.random.Philox(key=seed, counter=k << 192)
     for start in range(0, count, BLOCK):
@@ -49,7 +49,7 @@ def drawn(count: int, seed: int, k: int, grid: Grid) -> Iterator[NDArray[np.floa
 
 
 def grid(square: Fraction, bits: int, middle: bool | int) -> Grid:
-    """The finest grid on which the integers have at most `bits` bits: r = ⌊√(square · 4^e)⌋.
+    """Return the finest grid whose integers have at most `bits` bits: r = ⌊√(square · 4^e)⌋.
 
     >>> grid(Fraction(1, 64), 8, False), grid(Fraction(1, 16), 8, True)
     (Grid(r=128, e=10, middle=0), Grid(r=32, e=7, middle=1))

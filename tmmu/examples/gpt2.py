@@ -1,8 +1,8 @@
-"""GPT-2 with 124 M parameters, as a tracing exporter writes it: shapes are computed in the graph from the input's.
+"""GPT-2 with 124 M parameters, as a tracing exporter writes it: the graph computes its shapes from that of the input.
 
 Shapes: `input_ids` int64 [batch, seq] with seq at most 1024, `logits` float32 [batch, seq, 50257]. 12 layers of 12
-heads, width 768, inner width 3072; 124,439,808 float32 parameters (the token embedding is also the output
-projection) and a 1 MiB causal mask. About 1,000 nodes, of which most are shape arithmetic, as in real exports.
+heads, width 768, inner width 3072; 124,439,808 float32 parameters (the token embedding is also the output projection)
+and a 1 MiB causal mask. About 1,000 nodes; most of them are shape arithmetic, as in real exports.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ LAYERS, HEADS, WIDTH, INNER, VOCABULARY, CONTEXT = 12, 12, 768, 3072, 50257, 102
 
 
 def build() -> onnx.ModelProto:
-    """The network as an ONNX model without weights."""
+    """Build the network as an ONNX model without weights."""
     return network().model()
 
 
 def network() -> OnnxGraph:
-    """The network as a graph, of which `parameters` can be asked."""
+    """Build the network as a graph, which counts its `parameters`."""
     graph = OnnxGraph("gpt2")
     ids = graph.input("input_ids", ("batch", "seq"), "int64")
     with graph.scope("transformer"):
@@ -43,7 +43,7 @@ def network() -> OnnxGraph:
 
 
 def _embed(graph: OnnxGraph, ids: str, embedding: str) -> str:
-    """Token and position embeddings, added; the positions count up to the sequence's length."""
+    """Add token and position embeddings, and their sum; the positions count up to the length of the sequence."""
     positions = graph.node("Range", graph.constant(0), graph.length(ids, 1), graph.constant(1))
     positions = graph.node("Unsqueeze", positions, graph.constant([0]))
     with graph.scope("wte"):
@@ -54,7 +54,7 @@ def _embed(graph: OnnxGraph, ids: str, embedding: str) -> str:
 
 
 def _causal_mask(graph: OnnxGraph, ids: str) -> str:
-    """The top left [seq, seq] of the stored triangle, as two slices."""
+    """Add two slices that take the top left [seq, seq] of the stored triangle."""
     mask = graph.weight("transformer.mask", (1, 1, CONTEXT, CONTEXT), "bool")
     graph.parameters -= CONTEXT * CONTEXT  # a buffer, which nothing trains
     for axis in (2, 3):
@@ -64,7 +64,7 @@ def _causal_mask(graph: OnnxGraph, ids: str) -> str:
 
 
 def _block(graph: OnnxGraph, hidden: str, mask: str, name: str) -> str:
-    """One layer: attention and the feed-forward network, each normalized before and added to what came in."""
+    """Add one layer: attention and the feed-forward network, each normalized before and added to its input."""
     with graph.scope("ln_1"):
         normalized = _normalize(graph, hidden, f"{name}.ln_1")
     with graph.scope("attn"):
@@ -81,7 +81,7 @@ def _block(graph: OnnxGraph, hidden: str, mask: str, name: str) -> str:
 
 
 def _attention(graph: OnnxGraph, hidden: str, mask: str, name: str) -> str:
-    """Twelve heads of 64, masked so that no token sees a later one."""
+    """Add twelve heads of 64, masked so that no token attends to a later one."""
     together = _project(graph, hidden, WIDTH, 3 * WIDTH, f"{name}.c_attn")
     sizes = graph.constant([WIDTH, WIDTH, WIDTH])
     heads = graph.constant([0, 0, HEADS, WIDTH // HEADS])
@@ -102,7 +102,7 @@ def _attention(graph: OnnxGraph, hidden: str, mask: str, name: str) -> str:
 
 
 def _project(graph: OnnxGraph, hidden: str, inputs: int, outputs: int, name: str) -> str:
-    """A dense layer on the last dimension: the tokens of all sequences are rows of one matrix."""
+    """Add a dense layer on the last dimension: the tokens of all sequences are rows of one matrix."""
     with graph.scope(name.rsplit(".", 1)[-1]):
         weight = graph.weight(f"{name}.weight", (inputs, outputs))
         bias = graph.weight(f"{name}.bias", (outputs,))
@@ -112,7 +112,7 @@ def _project(graph: OnnxGraph, hidden: str, inputs: int, outputs: int, name: str
 
 
 def _shape_like(graph: OnnxGraph, hidden: str, width: int) -> str:
-    """[batch, seq, width], computed from a tensor that has the first two."""
+    """Add the shape [batch, seq, width], computed from a tensor that has the first two dimensions."""
     return graph.node("Concat", graph.dim(hidden, 0), graph.dim(hidden, 1), graph.constant([width]), axis=0)
 
 
@@ -122,7 +122,7 @@ def _normalize(graph: OnnxGraph, hidden: str, name: str) -> str:
 
 
 def _gelu(graph: OnnxGraph, value: str) -> str:
-    """GPT-2's own approximation: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))."""
+    """Add GPT-2's own approximation: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))."""
     half = graph.node("Mul", value, graph.constant(0.5, "float32"))
     cube = graph.node("Pow", value, graph.constant(3.0, "float32"))
     inner = graph.node("Add", value, graph.node("Mul", cube, graph.constant(0.044715, "float32")))

@@ -1,7 +1,7 @@
-"""A small language to write an ONNX graph as an exporter would: nodes in order, names by scope, weights left outside.
+"""A writer of ONNX graphs as an exporter writes them: nodes in order, names by scope, external weights.
 
-A weight is declared with its shape and type as external data of a file that does not ship, as a memory plan needs
-its size and never its values. Small constants, of which shapes and branches are made, are stored inline.
+A weight is declared with its shape and type as external data of a file that does not ship, because a memory plan needs
+its size and never its values. Small constants, which define shapes and branches, are stored inline.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from onnx import TensorProto, helper
 from tmmu.core.dtypes import nbytes
 
 OPSET = 18
-"""Every example is written for this version of the ai.onnx operators."""
+"""The version of the ai.onnx operators in every example."""
 
 IR_VERSION = 8
-"""The oldest file format that holds `OPSET`, so that old readers take the examples too."""
+"""The oldest file format that supports `OPSET`, so that old readers can read the examples too."""
 
 DTYPES = {
     "float32": TensorProto.FLOAT,
@@ -29,22 +29,22 @@ DTYPES = {
     "int64": TensorProto.INT64,
     "bool": TensorProto.BOOL,
 }
-"""The element types that the examples use, by the project's name."""
+"""The element types that the examples use, by the name in this project."""
 
 PRODUCER = "tmmu"
-"""What every example names as its producer."""
+"""The producer that every example names."""
 
 Dim = int | str
 Attribute = int | float | str | Sequence[int] | onnx.GraphProto | onnx.TensorProto
 
 
 def absent_weights(name: str) -> str:
-    """The file that an example names for its weights, and that is not written: what is written has another name."""
+    """Return the name of the weight file that an example states. No file of this name is ever written."""
     return f"{name}.weights"
 
 
 def absent_weights_of(model: onnx.ModelProto) -> str | None:
-    """That file, of a model that is an example; None of any other one."""
+    """Return the name of that file if the model is an example; None for any other model."""
     return absent_weights(model.graph.name) if model.producer_name == PRODUCER else None
 
 
@@ -54,7 +54,7 @@ class OnnxGraph:
     Parameters
     ----------
     name
-        The graph's name; of a whole model also the name of its absent weight file.
+        The name of the graph; for a whole model also that of its absent weight file.
     constants_as_nodes
         Write constants as `Constant` nodes, as tracing exporters do, and not as initializers.
     """
@@ -72,14 +72,14 @@ class OnnxGraph:
         self._external_bytes = 0
 
     def inner(self, name: str) -> OnnxGraph:
-        """The body `name` of a node that is yet to be written, with names of its own within the present scope."""
+        """Return a graph for the body `name` of a later node; its names are in the present scope."""
         body = OnnxGraph(name, constants_as_nodes=self.constants_as_nodes)
         body._scope = [*self._scope, name]
         return body
 
     @contextlib.contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """Within it, nodes are named `/<outer scopes>/<name>/…` as a module's are."""
+        """Name the nodes of the block `/<outer scopes>/<name>/…`, like those of a module."""
         self._scope.append(name)
         try:
             yield
@@ -87,7 +87,7 @@ class OnnxGraph:
             self._scope.pop()
 
     def input(self, name: str, shape: Sequence[Dim], dtype: str = "float32") -> str:
-        """A graph input; a dimension is a number, or a name that the user binds."""
+        """Add a graph input, and return its name; a dimension is a number, or a name that the user binds."""
         self._inputs.append(helper.make_tensor_value_info(name, DTYPES[dtype], list(shape)))
         return name
 
@@ -96,7 +96,7 @@ class OnnxGraph:
         self._outputs.append(helper.make_tensor_value_info(name, DTYPES[dtype], list(shape)))
 
     def weight(self, name: str, shape: Sequence[int], dtype: str = "float32") -> str:
-        """A parameter whose data lie in a file that does not ship; counted in `parameters`."""
+        """Add a parameter with external data, which do not ship; count it in `parameters`, and return its name."""
         size = nbytes(tuple(shape), dtype)
         tensor = TensorProto(name=name, dims=shape, data_type=DTYPES[dtype], data_location=TensorProto.EXTERNAL)
         for key, value in (("location", absent_weights(self.name)), ("offset", self._external_bytes), ("length", size)):
@@ -112,7 +112,10 @@ class OnnxGraph:
     def constant(
         self, values: Sequence[float] | float, dtype: str = "int64", shape: Sequence[int] | None = None
     ) -> str:
-        """A small constant stored inline, one for each value; a bare number is a scalar, a sequence a vector."""
+        """Store a small constant inline, once for each value, and return its name.
+
+        A bare number is a scalar, a sequence a vector.
+        """
         flat = tuple(values) if isinstance(values, Sequence) else (values,)
         dims = tuple(shape) if shape is not None else (len(flat),) if isinstance(values, Sequence) else ()
         key = (dtype, dims, flat)
@@ -127,11 +130,14 @@ class OnnxGraph:
         return self._constants[key]
 
     def node(self, op: str, *inputs: str, result: str | None = None, **attributes: Attribute) -> str:
-        """A node with one result: named by the scope and `op`, its result by the node unless `result` is given."""
+        """Add a node, and return its result.
+
+        The scope and `op` name the node, which names its result unless it is given.
+        """
         return self.nodes(op, *inputs, results=[result], **attributes)[0]
 
     def nodes(self, op: str, *inputs: str, results: Sequence[str | None], **attributes: Attribute) -> list[str]:
-        """A node with several results, each named as given or, for None, by the node and its position."""
+        """Add a node with several results, and return them; the node and its position name each result that is None."""
         base = "/".join(["", *self._scope, op])
         count = self._names[base]
         self._names[base] += 1
@@ -141,18 +147,18 @@ class OnnxGraph:
         return outputs
 
     def length(self, tensor: str, axis: int) -> str:
-        """One dimension of `tensor` as a scalar."""
+        """Add nodes that compute one dimension of `tensor` as a scalar."""
         return self.node("Gather", self.node("Shape", tensor), self.constant(axis), axis=0)
 
     def dim(self, tensor: str, axis: int) -> str:
-        """One dimension of `tensor` as a vector of one element, ready to be joined to a shape."""
+        """Add nodes that compute one dimension of `tensor` as a vector of one element, ready to be joined."""
         return self.node("Unsqueeze", self.length(tensor, axis), self.constant([0]))
 
     def body(self) -> onnx.GraphProto:
-        """What was written, as the body of a node."""
+        """Return the written graph as the body of a node."""
         return helper.make_graph(self._nodes, self.name, self._inputs, self._outputs, self._initializers)
 
     def model(self) -> onnx.ModelProto:
-        """What was written, as a model."""
+        """Return the written graph as a model."""
         opset = helper.make_opsetid("", OPSET)
         return helper.make_model(self.body(), producer_name=PRODUCER, opset_imports=[opset], ir_version=IR_VERSION)

@@ -17,12 +17,12 @@ BFLOAT16, FLOAT32 = onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT
 
 
 def build() -> onnx.ModelProto:
-    """The layer as an ONNX model without weights."""
+    """Build the layer as an ONNX model without weights."""
     return network().model()
 
 
 def network() -> OnnxGraph:
-    """The layer as a graph, of which `parameters` can be asked."""
+    """Build the layer as a graph, which counts its `parameters`."""
     graph = OnnxGraph("llama-block")
     hidden = graph.input("hidden", ("batch", "seq", WIDTH), DTYPE)
     positions = graph.input("position_ids", ("batch", "seq"), "int64")
@@ -46,7 +46,7 @@ def network() -> OnnxGraph:
 
 
 def _rotary(graph: OnnxGraph, positions: str) -> tuple[str, str]:
-    """Cosine and sine of position times frequency, as [batch, 1, seq, 128]; computed in float32."""
+    """Add cosine and sine of position times frequency, as [batch, 1, seq, 128]; computed in float32."""
     frequencies = [ROTARY_BASE ** (-2 * pair / HEAD) for pair in range(HEAD // 2)]
     places = graph.node("Cast", graph.node("Unsqueeze", positions, graph.constant([1])), to=FLOAT32)
     angles = graph.node("MatMul", graph.constant(frequencies, "float32", (1, HEAD // 2, 1)), places)
@@ -60,7 +60,7 @@ def _rotary(graph: OnnxGraph, positions: str) -> tuple[str, str]:
 
 
 def _causal_mask(graph: OnnxGraph, hidden: str) -> str:
-    """[seq, seq]: minus infinity above the diagonal, 0 elsewhere."""
+    """Add the mask [seq, seq]: minus infinity above the diagonal, 0 elsewhere."""
     shape = graph.node("Concat", graph.dim(hidden, 1), graph.dim(hidden, 1), axis=0)
     minus_infinity = onnx.helper.make_tensor("minus_infinity", FLOAT32, [1], [float("-inf")])
     mask = graph.node("ConstantOfShape", shape, value=minus_infinity)
@@ -68,7 +68,7 @@ def _causal_mask(graph: OnnxGraph, hidden: str) -> str:
 
 
 def _attention(graph: OnnxGraph, hidden: str, mask: str, cosine: str, sine: str) -> str:
-    """Grouped-query attention; the key and the value before they are repeated are the cache."""
+    """Add grouped-query attention; the key and the value before their repetition are the cache."""
     batch, length = graph.dim(hidden, 0), graph.dim(hidden, 1)
 
     def heads(name: str, count: int, result: str | None = None) -> str:
@@ -90,7 +90,7 @@ def _attention(graph: OnnxGraph, hidden: str, mask: str, cosine: str, sine: str)
 
 
 def _rotate(graph: OnnxGraph, value: str, cosine: str, sine: str, result: str | None = None) -> str:
-    """Each pair of elements half a head apart, turned by its angle."""
+    """Add a rotation of each pair of elements that are half a head apart by its angle."""
     last, one = graph.constant([3]), graph.constant([1])
     middle, end = graph.constant([HEAD // 2]), graph.constant([(1 << 63) - 1])
     first_half = graph.node("Slice", value, graph.constant([0]), middle, last, one)
@@ -101,7 +101,7 @@ def _rotate(graph: OnnxGraph, value: str, cosine: str, sine: str, result: str | 
 
 
 def _repeat(graph: OnnxGraph, shared: str, batch: str, length: str) -> str:
-    """Each shared head four times, so that every query head has one of its own."""
+    """Add four repetitions of each shared head, so that each query head has a separate one."""
     times = HEADS // SHARED_HEADS
     sizes = [graph.constant([number]) for number in (SHARED_HEADS, times, HEADS, HEAD)]
     expanded = graph.node("Concat", batch, sizes[0], sizes[1], length, sizes[3], axis=0)
@@ -111,7 +111,7 @@ def _repeat(graph: OnnxGraph, shared: str, batch: str, length: str) -> str:
 
 
 def _feed_forward(graph: OnnxGraph, hidden: str) -> str:
-    """down(silu(gate(x)) · up(x))."""
+    """Add down(silu(gate(x)) · up(x))."""
     gate = _project(graph, hidden, WIDTH, INNER, "mlp.gate_proj")
     gate = graph.node("Mul", gate, graph.node("Sigmoid", gate))
     up = _project(graph, hidden, WIDTH, INNER, "mlp.up_proj")
@@ -124,7 +124,7 @@ def _project(graph: OnnxGraph, value: str, inputs: int, outputs: int, name: str)
 
 
 def _normalize(graph: OnnxGraph, hidden: str, name: str) -> str:
-    """Divided by the root of the mean square, in float32, and scaled."""
+    """Add the division by the root of the mean square, in float32, and the scaling."""
     wide = graph.node("Cast", hidden, to=FLOAT32)
     square = graph.node("Pow", wide, graph.constant(2.0, "float32"))
     mean = graph.node("ReduceMean", square, graph.constant([-1]), keepdims=1)

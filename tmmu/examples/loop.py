@@ -1,9 +1,9 @@
-"""A Loop that swaps its two values and a Scan over a sequence, both reading tensors from outside their bodies.
+"""A Loop that swaps its two values and a Scan over a sequence; both read tensors from outside their bodies.
 
 Shapes: `left` and `right` float32 [1, 64], `sequence` float32 [12, 1, 64]; `turned_left` and `turned_right` [1, 64],
-`states` [12, 1, 64]; three weights of [64, 64]. The loop runs eight times: a plan that lets its captured bias
-die after the body's only reader of it, or gives the swapped values each other's bytes, is right once and
-wrong from the second time on.
+`states` [12, 1, 64]; three weights of [64, 64]. The loop runs eight times. A plan in which its captured bias dies after
+its only reader in the body, or in which the swapped values exchange their bytes, is right in the first iteration and
+wrong from the second on.
 
 spec: T8.1
 """
@@ -18,7 +18,7 @@ WIDTH, ROUNDS, LENGTH = 64, 8, 12
 
 
 def build() -> onnx.ModelProto:
-    """The two recurrences as an ONNX model."""
+    """Build the two recurrences as an ONNX model."""
     graph = OnnxGraph("loop")
     left, right = graph.input("left", (1, WIDTH)), graph.input("right", (1, WIDTH))
     sequence = graph.input("sequence", (LENGTH, 1, WIDTH))
@@ -40,7 +40,7 @@ def build() -> onnx.ModelProto:
 
 
 def _swap(body: OnnxGraph, bias: str) -> onnx.GraphProto:
-    """The right value becomes the left one as it is, and the left one, changed, the right."""
+    """Write the body that moves the right value to the left unchanged, and the left one, changed, to the right."""
     body.input("round", (), "int64")
     condition = body.input("condition", (), "bool")
     left, right = body.input("left_in", (1, WIDTH)), body.input("right_in", (1, WIDTH))
@@ -54,7 +54,7 @@ def _swap(body: OnnxGraph, bias: str) -> onnx.GraphProto:
 
 
 def _recur(body: OnnxGraph, bias: str) -> onnx.GraphProto:
-    """tanh(state · weight + element + bias), which is the next state and an element of the result."""
+    """Write tanh(state · weight + element + bias), which is the next state and an element of the result."""
     state, element = body.input("state", (1, WIDTH)), body.input("element", (1, WIDTH))
     total = body.node("Add", body.node("MatMul", state, "scan.weight"), element)
     body.node("Tanh", body.node("Add", total, bias), result="next_state")

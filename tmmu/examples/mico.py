@@ -18,7 +18,7 @@ CLASSES = 10
 
 
 def mlp() -> onnx.ModelProto:
-    """256 inputs, three hidden layers of 64."""
+    """Build the network of 256 inputs and three hidden layers of 64."""
     graph = OnnxGraph("mico-mlp")
     value = graph.node("Flatten", graph.input("x", (1, 256)), result="flatten")
     widths = (256, 64, 64, 64)
@@ -29,7 +29,7 @@ def mlp() -> onnx.ModelProto:
 
 
 def lenet() -> onnx.ModelProto:
-    """1x28x28 inputs, two convolutions of 5x5 with average pooling, two hidden layers."""
+    """Build the network of 1x28x28 inputs, two convolutions of 5x5 with average pooling, and two hidden layers."""
     graph = OnnxGraph("mico-lenet")
     value = graph.input("x", (1, 1, 28, 28))
     for layer, channels, filters, padding in ((0, 1, 6, 2), (3, 6, 16, 0)):
@@ -44,7 +44,7 @@ def lenet() -> onnx.ModelProto:
 
 
 def vgg() -> onnx.ModelProto:
-    """3x32x32 inputs, four convolutions of 3x3, two hidden layers of 4,096 with dropout."""
+    """Build the network of 3x32x32 inputs, four convolutions of 3x3, and two hidden layers of 4,096 with dropout."""
     graph = OnnxGraph("mico-vgg")
     value = graph.input("x", (1, 3, 32, 32))
     for layer, channels, filters, pooled in ((0, 3, 64, 3), (4, 64, 128, 7), (8, 128, 256, None), (11, 256, 256, 14)):
@@ -61,7 +61,10 @@ def vgg() -> onnx.ModelProto:
 
 
 def resnet8() -> onnx.ModelProto:
-    """3x32x32 inputs, a stem and four residual blocks of 64 to 512 channels, the last three at half the size each."""
+    """Build the network of 3x32x32 inputs, a stem and four residual blocks of 64 to 512 channels.
+
+    The last three blocks each halve the size.
+    """
     graph = OnnxGraph("mico-resnet8")
     value = _convolution(graph, graph.input("x", (1, 3, 32, 32)), 3, 64, 3, "conv1_0", padding=1)
     value = graph.node("Relu", value, result="conv1_2")
@@ -75,7 +78,7 @@ def resnet8() -> onnx.ModelProto:
 
 
 def _residual(graph: OnnxGraph, value: str, channels: int, filters: int, name: str) -> str:
-    """Two 3x3 convolutions beside a shortcut, which is a convolution of its own where the shapes differ."""
+    """Add two 3x3 convolutions and a shortcut, which is a separate convolution if the shapes differ."""
     stride = 1 if channels == filters else 2
     result = _convolution(graph, value, channels, filters, 3, f"{name}_conv1", padding=1, stride=stride)
     result = graph.node("Relu", result, result=f"{name}_relu1")
@@ -109,7 +112,7 @@ def _convolution(
 
 
 def _finish(graph: OnnxGraph, value: str) -> onnx.ModelProto:
-    """The copy to `output`."""
+    """Add the copy to `output`, and return the model."""
     graph.node("Concat", value, result="output", axis=0)
     graph.output("output", (1, CLASSES))
     return graph.model()

@@ -1,7 +1,7 @@
 """ResNet-50 for 1,000 classes, as exported for inference: each batch normalization is folded into its convolution.
 
 Shapes: `input` float32 [batch, 3, 224, 224], `output` float32 [batch, 1000]. Four stages of 3, 4, 6 and 3 bottleneck
-blocks; 25,530,472 float32 parameters, of which a folded normalization leaves each convolution one bias.
+blocks; 25,530,472 float32 parameters, in which each folded normalization is the bias of its convolution.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import onnx
 from tmmu.examples.graph import OnnxGraph
 
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
-"""Blocks and inner channels of each stage; a block has four times as many channels outside."""
+"""The blocks and the inner channels of each stage; a block has four times as many outer channels."""
 
 CLASSES = 1000
 
 
 def build() -> onnx.ModelProto:
-    """The network as an ONNX model without weights."""
+    """Build the network as an ONNX model without weights."""
     return network().model()
 
 
 def network() -> OnnxGraph:
-    """The network as a graph, of which `parameters` can be asked."""
+    """Build the network as a graph, which counts its `parameters`."""
     graph = OnnxGraph("resnet50")
     value = graph.input("input", ("batch", 3, 224, 224))
     value = graph.node("Relu", _convolution(graph, value, 3, 64, 7, "conv1", stride=2))
@@ -42,7 +42,7 @@ def network() -> OnnxGraph:
 
 
 def _bottleneck(graph: OnnxGraph, value: str, channels: int, inner: int, name: str, stride: int) -> str:
-    """Narrow, 3x3, widen; added to what came in, which a convolution first reshapes where the shapes differ."""
+    """Add a block: narrow, 3x3, widen, and add the input, which a convolution first reshapes if the shapes differ."""
     result = graph.node("Relu", _convolution(graph, value, channels, inner, 1, f"{name}.conv1"))
     result = graph.node("Relu", _convolution(graph, result, inner, inner, 3, f"{name}.conv2", stride=stride))
     result = _convolution(graph, result, inner, 4 * inner, 1, f"{name}.conv3")

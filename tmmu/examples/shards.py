@@ -1,6 +1,6 @@
 """A shard spec for the example `gpt2`: data, tensor and pipeline parallel on eight ranks, with ZeRO stage 2.
 
-Rules are written for the inputs and the weights alone; what lies between follows from them.
+Only inputs and weights need rules; the sharding of other tensors follows from them.
 """
 
 from __future__ import annotations

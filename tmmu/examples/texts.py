@@ -1,6 +1,6 @@
-"""A plan and a model as a person writes them: six tensors in one arena, and a graph with what its author alone states.
+"""A plan and a model as a person writes them: six tensors in one arena, and a graph with statements of its author.
 
-`spec/text-plan.md` and `spec/text-ir.md` say what each statement states.
+`spec/text-plan.md` and `spec/text-ir.md` define each statement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ step shape  Reshape a -> v
 step second Relu    v -> b
 step last   Gemm    b w -> y
 """
-"""Proved as it stands; with `y` at 512 it is refuted, as `b` and `w` are read where it is written."""
+"""This plan is proved; with `y` at 512 it is refuted, because `b` and `w` are read while `y` is written."""
 
 MODEL = """tmmu-ir-text 1
 tensor x f32 1x64 input
@@ -37,4 +37,4 @@ alias shared b d                  # one buffer for both: b is not read any more 
 apart a c                         # these two never share a byte, say because a device reads a late
 order second first third fourth last
 """
-"""An alias group, two tensors that must not alias, one that is saved, and the author's own execution order."""
+"""A model with an alias group, two tensors that must not alias, a saved tensor, and its author's execution order."""

@@ -1,8 +1,8 @@
 """Training steps with an optimizer, as text: two layers, a loss, and the update of each parameter in place.
 
-The gradients that the updates read are inputs named after their parameters: mode `backward` puts the steps that
-compute them in their place. Parameters and optimizer state are donated, as a step changes them. Beside them a shard
-spec by which four ranks train in data parallel with ZeRO.
+The gradients that the updates read are inputs named after their parameters: mode `backward` replaces them by the steps
+that compute them. Parameters and optimizer state are donated, because a step mutates them. A shard spec trains them on
+four ranks in data parallel with ZeRO.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ SIZES = {"w1": "784x256", "b1": "256", "w2": "256x10", "b2": "10"}
 """The shape of each parameter."""
 
 
-def _lines(operator: str, states: tuple[str, ...], scalars: tuple[str, ...]) -> Iterator[str]:
-    """A step of training; `scalars` and `states` are what the operator reads beside a parameter and its gradient."""
+def _iterate_lines(operator: str, states: tuple[str, ...], scalars: tuple[str, ...]) -> Iterator[str]:
+    """Yield the lines of a training step; its operator reads a parameter, its gradient, `scalars` and `states`."""
     yield from ("tmmu-ir-text 1", "tensor x f32 64x784 input", "tensor label i64 64 input")
     yield "tensor rate f32 scalar input        # of learning, which a schedule may change"
     yield "tensor step i64 scalar input        # the number of this step, from 1"
@@ -34,10 +34,10 @@ def _lines(operator: str, states: tuple[str, ...], scalars: tuple[str, ...]) -> 
         yield f"node {name}.update ai.onnx.preview.training::{operator} {read} -> {kept} changes {kept} optimizer"
 
 
-SGD = "\n".join(_lines("Momentum", ("momentum",), ("rate", "step"))) + "\n"
+SGD = "\n".join(_iterate_lines("Momentum", ("momentum",), ("rate", "step"))) + "\n"
 """Stochastic gradient descent with momentum: one state for each parameter."""
 
-ADAM = "\n".join(_lines("Adam", ("mean", "square"), ("rate", "step"))) + "\n"
+ADAM = "\n".join(_iterate_lines("Adam", ("mean", "square"), ("rate", "step"))) + "\n"
 """Adam: two states for each parameter."""
 
 ZERO = """\

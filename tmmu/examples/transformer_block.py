@@ -1,7 +1,7 @@
 """One encoder block of ViT-Tiny/16 in float32, as an exporter writes it for images of 224x224: every shape is a number.
 
 Shapes: `tokens` and `output` float32 [1, 197, 192]. Three heads of 64, a feed-forward network of 768, each half
-normalized before and added to what came in, GELU by the error function; 444,864 float32 parameters, 1.70 MiB.
+normalized before and added to its input, GELU by the error function; 444,864 float32 parameters, 1.70 MiB.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TOKENS, WIDTH, HEADS, HEAD, INNER = 197, 192, 3, 64, 768
 
 
 def build() -> onnx.ModelProto:
-    """The block as an ONNX model without weights.
+    """Build the block as an ONNX model without weights.
 
     spec: MC7.6
     """
@@ -24,7 +24,7 @@ def build() -> onnx.ModelProto:
 
 
 def network() -> OnnxGraph:
-    """The block as a graph, of which `parameters` can be asked."""
+    """Build the block as a graph, which counts its `parameters`."""
     graph = OnnxGraph("transformer-block")
     tokens = graph.input("tokens", (1, TOKENS, WIDTH))
     with graph.scope("attn"):
@@ -39,7 +39,7 @@ def network() -> OnnxGraph:
 
 
 def _attention(graph: OnnxGraph, tokens: str) -> str:
-    """Query, key and value of all heads in one product, then taken apart."""
+    """Add attention: one product computes query, key and value of all heads, which are then separated."""
     together = _project(graph, tokens, WIDTH, 3 * WIDTH, "attn.qkv")
     together = graph.node("Reshape", together, graph.constant([1, TOKENS, 3, HEADS, HEAD]))
     together = graph.node("Transpose", together, perm=[2, 0, 3, 1, 4])
@@ -64,7 +64,7 @@ def _normalize(graph: OnnxGraph, value: str, name: str) -> str:
 
 
 def _gelu(graph: OnnxGraph, value: str) -> str:
-    """x/2 · (1 + erf(x/√2))."""
+    """Add x/2 · (1 + erf(x/√2))."""
     erf = graph.node("Erf", graph.node("Div", value, graph.constant(math.sqrt(2), "float32")))
     inner = graph.node("Mul", value, graph.node("Add", erf, graph.constant(1.0, "float32")))
     return graph.node("Mul", inner, graph.constant(0.5, "float32"))

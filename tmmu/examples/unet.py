@@ -1,8 +1,8 @@
-"""The classic U-Net for two classes of pixels: four levels down, four up, each joined by a skip connection.
+"""The classic U-Net for two classes of pixels: four levels down, four up, and a skip connection between each pair.
 
-Shapes: `image` float32 [batch, 1, 256, 256], `mask` float32 [batch, 2, 256, 256]; convolutions are padded so that
-sizes stay. 64 to 1,024 channels, 31,030,658 float32 parameters. Its skip tensors live from one end of the network
-to the other, which is what makes it hard on a memory plan.
+Shapes: `image` float32 [batch, 1, 256, 256], `mask` float32 [batch, 2, 256, 256]; convolutions are padded so that sizes
+stay. 64 to 1,024 channels, 31,030,658 float32 parameters. Its skip tensors live from one end of the network to the
+other, which makes memory planning hard.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ BOTTOM, CLASSES, SIDE = 1024, 2, 256
 
 
 def build() -> onnx.ModelProto:
-    """The network as an ONNX model without weights."""
+    """Build the network as an ONNX model without weights."""
     return network().model()
 
 
 def network() -> OnnxGraph:
-    """The network as a graph, of which `parameters` can be asked."""
+    """Build the network as a graph, which counts its `parameters`."""
     graph = OnnxGraph("unet")
     value, channels = graph.input("image", ("batch", 1, SIDE, SIDE)), 1
     skips: list[tuple[str, int]] = []
@@ -46,7 +46,7 @@ def network() -> OnnxGraph:
 
 
 def _double(graph: OnnxGraph, value: str, channels: int, filters: int, name: str) -> str:
-    """Two 3x3 convolutions, each followed by Relu."""
+    """Add two 3x3 convolutions, each followed by Relu."""
     for position, inputs in enumerate((channels, filters)):
         weight = graph.weight(f"{name}.conv{position}.weight", (filters, inputs, 3, 3))
         bias = graph.weight(f"{name}.conv{position}.bias", (filters,))

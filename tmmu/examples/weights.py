@@ -1,12 +1,11 @@
-"""Values for the weights of an example: from a seed alone, the same bits on every machine.
+"""Values for the weights of an example that depend only on a seed, the same bits on every machine.
 
-The numbers are those of `tmmu.examples.draws`; how far they reach follows from how the weight
-is used:
+The numbers are those of `tmmu.examples.draws`. Their reach r / 2^e follows from the use of the weight:
 
-* a matrix or filter, of which each result adds up n products: √(6 / n), He's uniform distribution, under which
+* a matrix or filter, whose results add up n products each: √(6 / n), He's uniform distribution, under which
   activations keep their size through linear layers and ReLUs;
-* a factor (the scale of a normalization, its variance, an operand of Mul): one is added, and r / 2^e is 1/4;
-* anything else (a bias, an embedding): 1/8.
+* a factor (the scale of a normalization, its variance, an operand of Mul): 1/4, around one;
+* any other weight (a bias, an embedding): 1/8.
 
 A weight of type bool is a mask, true on and below the diagonal.
 """
@@ -25,25 +24,26 @@ from onnx import TensorProto
 from tmmu.examples.draws import check_seed, drawn, grid
 
 INSIDE_LIMIT = 1 << 20
-"""Weights of at most this many bytes in all are stored in the model's own file."""
+"""Weights of at most this many bytes in total are stored in the file of the model."""
 
 FACTORS = {
     ("BatchNormalization", 1), ("BatchNormalization", 4), ("InstanceNormalization", 1), ("LayerNormalization", 1),
     ("Mul", 0), ("Mul", 1),
 }  # fmt: skip
-"""Operands, as operator and position, that multiply an activation element by element."""
+"""The operands, as operator and position, that multiply an activation element by element."""
 
 BITS: dict[int, int] = {TensorProto.FLOAT: 16, TensorProto.FLOAT16: 11, TensorProto.BFLOAT16: 8}
-"""How many bits an integer has at most by element type, so that the type holds it, divided by 2^e, exactly."""
+"""The most bits of an integer m by element type, so that the type represents m / 2^e exactly."""
 
 Readers = dict[str, tuple[onnx.NodeProto, int]]
 
 
 def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx.ModelProto, Iterator[bytes] | None]:
-    """The model with its weights, and the content of the file `location` beside it where they do not stand inside.
+    """Return the model with its weights, and the content of the file `location` if they are stored outside, else None.
 
-    Weights are the initializers that lie outside the file. Pieces are made as they are asked for. Raises ValueError for
-    a seed that is not in [0, 2^64). O(elements) time, bounded memory but for weights that stand inside.
+    Weights are the initializers whose data are external. Pieces of the content are made when they are asked for. Raises
+    ValueError for a seed that is not in [0, 2^64). O(elements) time; memory is bounded, except for weights stored
+    inside.
     spec: MC7.1 to MC7.5
     """
     check_seed(seed)
@@ -68,7 +68,7 @@ def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx
 
 
 def first_readers(graph: onnx.GraphProto) -> Readers:
-    """For each tensor the first node that reads it, bodies included, and at which place."""
+    """Return the first node that reads each tensor, bodies included, and the position of the operand."""
     found: Readers = {}
     pending = [graph]
     while pending:
@@ -83,18 +83,18 @@ def first_readers(graph: onnx.GraphProto) -> Readers:
 
 
 def values(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None, seed: int, k: int) -> Iterator[bytes]:
-    """The elements of the k-th weight as the file stores them, little-endian, in pieces of at most `BLOCK`."""
+    """Yield the elements of the k-th weight, encoded little-endian, in pieces of at most `BLOCK`."""
     count = math.prod(tensor.dims)
     if tensor.data_type == TensorProto.BOOL:
         yield np.tril(np.ones(tuple(tensor.dims), np.bool_)).tobytes()
         return
     square, is_factor = width(tensor, reader)
     for elements in drawn(count, seed, k, grid(square, BITS[tensor.data_type], is_factor)):
-        yield _stored(elements, tensor.data_type)
+        yield _encode(elements, tensor.data_type)
 
 
 def width(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None) -> tuple[Fraction, bool]:
-    """The square of how far the elements reach from their middle, and whether that is one and not zero."""
+    """Return the square of the reach of the elements, and whether their middle is one and not zero."""
     dims, (node, place) = tuple(tensor.dims), reader or (onnx.NodeProto(), -1)
     op = node.op_type
     if (op, place) in FACTORS:
@@ -111,8 +111,8 @@ def width(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None) -> tup
     return (Fraction(6, products), False) if products else (Fraction(1, 64), False)
 
 
-def _stored(elements: NDArray[np.float32], data_type: int) -> bytes:
-    """The elements in the file's type; each is held exactly."""
+def _encode(elements: NDArray[np.float32], data_type: int) -> bytes:
+    """Encode the elements in the type of the file, which represents each exactly."""
     if data_type == TensorProto.BFLOAT16:
         return (elements.astype("<f4").view("<u4") >> np.uint32(16)).astype("<u2").tobytes()
     return elements.astype("<f2" if data_type == TensorProto.FLOAT16 else "<f4").tobytes()

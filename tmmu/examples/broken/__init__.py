@@ -1,4 +1,4 @@
-"""The corpus of wrong plans: each kind is a right plan with one thing changed, and hashes that hold.
+"""The corpus of wrong plans: each kind is a right plan with one thing changed, whose file states the right hashes.
 
 `tmmu example broken/<kind>` writes one; `verify-plan` must refute every one of them with a witness. spec: C2.5
 """

@@ -1,4 +1,4 @@
-"""Wrong plans of several arenas and memories: a tensor where no rule lets it lie, a memory that is overfull."""
+"""Wrong plans of several arenas and memories: a tensor in a forbidden arena, or a memory that is overfull."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ ARENAS = (
 DEVICE = DeviceConfiguration("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 30)), ops=("MatMul",))
 
 
-def _ruled(*rules: Rule, device: DeviceConfiguration = DEVICE) -> Plan:
-    """The right plan of `skip` under these rules."""
+def _plan_under(*rules: Rule, device: DeviceConfiguration = DEVICE) -> Plan:
+    """Return the right plan of `skip` under these rules."""
     return plan_memory(skip(), ARENAS, policy=ArenaPolicy((device,), rules)).plan
 
 
-def _restated(plan: Plan, *rules: Rule) -> Plan:
-    """The plan, stated to have been made under other rules."""
+def _state_rules(plan: Plan, *rules: Rule) -> Plan:
+    """Return the plan with other rules stated than those it was made under."""
     return amended(plan, policy=plan.configuration.policy._replace(rules=rules))
 
 
 @wrong("roles_have_arenas", "b")
 def tensor_in_an_arena_that_its_rule_forbids() -> Plan:
-    """`b` is pinned to the arena `slow` and lies in `fast`, where it overlaps nothing."""
-    plan = _ruled(Rule(("fast",), (Role.ACTIVATION,)))
-    return _restated(plan, Rule(("slow",), names=("b",)), Rule(("fast",), (Role.ACTIVATION,)))
+    """`b` is pinned to the arena `slow` but is in `fast`, where it overlaps nothing."""
+    plan = _plan_under(Rule(("fast",), (Role.ACTIVATION,)))
+    return _state_rules(plan, Rule(("slow",), names=("b",)), Rule(("fast",), (Role.ACTIVATION,)))
 
 
 @wrong("roles_have_arenas", "c")
 def tensor_where_only_a_later_rule_permits_it() -> Plan:
-    """The second rule lists the arena in which `c` lies; the first rule that matches `c` does not."""
-    plan = _ruled(Rule(("fast",), names=("c",)))
-    return _restated(plan, Rule(("slow",), (Role.ACTIVATION,)), Rule(("fast", "slow"), names=("c",)))
+    """The second rule lists the arena of `c`, but the first rule that matches `c` does not."""
+    plan = _plan_under(Rule(("fast",), names=("c",)))
+    return _state_rules(plan, Rule(("slow",), (Role.ACTIVATION,)), Rule(("fast", "slow"), names=("c",)))
 
 
 @wrong("roles_have_arenas", "d")
 def tensor_in_an_arena_of_another_role() -> Plan:
-    """No rule matches `d`, an activation, and it lies in `fast`, which holds no role."""
-    plan = _ruled(Rule(("fast",), names=("d",)))
-    return _restated(plan, Rule(("fast",), names=("d*d",)))
+    """No rule matches `d`, an activation, and it is in `fast`, which holds no role."""
+    plan = _plan_under(Rule(("fast",), names=("d",)))
+    return _state_rules(plan, Rule(("fast",), names=("d*d",)))
 
 
 @wrong("roles_have_arenas", "w")
 def parameter_where_its_device_forbids_it() -> Plan:
-    """What nodes of the device `npu` read or write is pinned to `kept`; a parameter that one reads lies in `slow`."""
-    plan = _ruled(Rule(("slow",), (Role.PARAMETER,)))
-    return _restated(plan, Rule(("kept",), (Role.PARAMETER,), devices=("npu",)), Rule(("slow",), (Role.PARAMETER,)))
+    """A rule pins operands of nodes on `npu` to `kept`, but a parameter that such a node reads is in `slow`."""
+    plan = _plan_under(Rule(("slow",), (Role.PARAMETER,)))
+    return _state_rules(plan, Rule(("kept",), (Role.PARAMETER,), devices=("npu",)), Rule(("slow",), (Role.PARAMETER,)))
 
 
 @wrong("roles_have_arenas", "d")
 def forbidden_arena_hidden_behind_an_alias() -> Plan:
-    """`d` may lie in `slow` alone; it lies in `fast`, in the storage of `a`, and is declared an alias of it."""
-    plan = _ruled(Rule(("fast",), names=("a",)))
+    """`d` may only be in `slow`; it is in `fast`, in the storage of `a`, and is declared an alias of it."""
+    plan = _plan_under(Rule(("fast",), names=("a",)))
     at = int(plan.allocation.tensors.storage[row(plan, "a")])
     entry = {"storage": at, "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}
     return laid_out(edit(plan, tensors={"d": entry}))
@@ -71,8 +71,8 @@ def forbidden_arena_hidden_behind_an_alias() -> Plan:
 
 @wrong("capacity", "w")
 def memory_overfull_though_each_arena_fits() -> Plan:
-    """`slow` and `kept` are within their capacities; the memory that they divide ends before the second of them."""
-    plan = _ruled()
+    """`slow` and `kept` are within their capacities, but the memory that they divide ends before the end of `kept`."""
+    plan = _plan_under()
     needed = sum(footprints(plan.allocation))
     small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed - 1)))
     return amended(plan, policy=ArenaPolicy((small,), ()))

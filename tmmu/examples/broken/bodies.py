@@ -1,7 +1,7 @@
 """Plans that are right in the first iteration of a loop and wrong in the second, or that let a value out of a branch.
 
-What a loop is given, what it captures and what it returns is needed until it is left for the last time, and handing
-values to the next iteration is a simultaneous copy (T8).
+The inputs, captured values and results of a loop are needed until it is left for the last time, and handing values to
+the next iteration is a simultaneous copy (T8).
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ LOOP, BODY = "repeat", "repeat/body"
 
 @wrong("lifetimes_cover_accesses", "bias")
 def captured_value_overwritten_in_the_second_iteration() -> Plan:
-    """`bias` is stated to die at its reader in the loop's body; the second iteration reads what has its bytes."""
+    """`bias` is stated to die at its reader in the loop; the second iteration reads overwritten bytes."""
     plan = right(loop())
     return laid_out(edit(plan, tensors={"bias": {"death": step_of(plan, f"{BODY}/sum")}}))
 
 
 @wrong("sharing_is_sound", f"{BODY}/sum", "bias")
 def captured_value_taken_in_place() -> Plan:
-    """A step of a loop's body takes the bytes of the captured `bias` in place, which the next iteration reads."""
+    """A step of the body of a loop takes the bytes of the captured `bias` in place, which the next iteration reads."""
     return in_place(right(loop()), f"{BODY}/sum", "bias")
 
 
 @wrong("lifetimes_cover_accesses", "left")
 def loop_input_overwritten_inside() -> Plan:
-    """`left`, which the loop is given, is stated to die where the loop is entered, and the body takes its bytes."""
+    """`left`, an input of the loop, is stated to die when the loop is entered, and the body reuses its bytes."""
     plan = right(loop())
     return laid_out(edit(plan, tensors={"left": {"death": step_of(plan, LOOP)}}))
 
 
 @wrong("lifetimes_cover_accesses", f"{BODY}/l")
 def formal_input_overwritten_inside() -> Plan:
-    """The body's formal input `l` is stated to die at its reader, though the next value is handed over in its bytes."""
+    """The formal input `l` is stated to die at its reader, although the next value is handed over in its bytes."""
     plan = right(loop())
     return laid_out(edit(plan, tensors={f"{BODY}/l": {"death": step_of(plan, f"{BODY}/sum")}}))
 
 
 @wrong("sharing_is_sound", f"{BODY}/sum", f"{BODY}/l")
 def formal_input_taken_in_place() -> Plan:
-    """A step of a loop's body takes the bytes of the body's formal input in place."""
+    """A step of the body of a loop takes the bytes of the formal input of the body in place."""
     return in_place(right(loop()), f"{BODY}/sum", f"{BODY}/l")
 
 
 @wrong("sharing_is_sound", f"{BODY}/r.copy0", f"{BODY}/l")
 def loop_swaps_its_values_in_place() -> Plan:
-    """A loop hands `r` on as `l` and `l` as `r`, and the copy of `r` lies on `l`, which is lost before it is copied."""
+    """A loop exchanges `r` and `l`, and the copy of `r` overwrites `l` before `l` is copied."""
     return shared(right(loop(swap=True)), f"{BODY}/r.copy0", f"{BODY}/l", Shares.ALIAS)
 
 
 @wrong("sharing_is_sound", f"{BODY}/r", "right")
 def formal_input_in_the_bytes_of_the_loops_input() -> Plan:
-    """The formal input `r` lies in the bytes of `right`, which the caller gave and keeps."""
+    """The formal input `r` is in the bytes of `right`, which the caller did not donate."""
     return shared(right(loop()), f"{BODY}/r", "right", Shares.ALIAS)
 
 
 @wrong("lifetimes_cover_accesses", "out_left")
 def loop_result_born_when_it_is_left() -> Plan:
-    """The loop's result is stated to be born when the loop is left, but an iteration before may write it already."""
+    """The result of the loop is stated to be born at its leave, but an earlier iteration may write it."""
     plan = right(loop())
     leave = step_of(plan, "y") - 1
     return laid_out(edit(plan, tensors={"out_left": {"birth": leave}}))
@@ -76,7 +76,7 @@ def loop_result_born_when_it_is_left() -> Plan:
 
 @wrong("sharing_is_sound", f"{BODY}/sum")
 def body_value_written_again_by_its_leave() -> Plan:
-    """The loop's leave, which completes the loop's own results, writes `sum` too, which the body has written."""
+    """The leave of the loop, which completes the results of the loop, writes `sum` too, which the body has written."""
     plan = right(loop())
     leave, value = step_of(plan, "y") - 1, row(plan, f"{BODY}/sum")
     at, flat = plan.allocation.steps.writes_at.tolist(), plan.allocation.steps.writes.tolist()
@@ -87,7 +87,7 @@ def body_value_written_again_by_its_leave() -> Plan:
 
 @wrong("sharing_is_sound", f"{BODY}/v", "bias")
 def view_across_the_boundary_of_a_body() -> Plan:
-    """An Identity inside the body is declared a view of the captured `bias`; a body's values are copies."""
+    """An Identity inside the body is declared a view of the captured `bias`, but the values of a body are copies."""
     made = model("""
         tensor w f32 4096 parameter
         node bias MatMul left w -> bias
@@ -103,7 +103,7 @@ def view_across_the_boundary_of_a_body() -> Plan:
 
 @wrong("bodies_nest", "if/then_branch/inner")
 def branch_value_read_outside() -> Plan:
-    """A step of the main graph reads `inner`, which exists only where the condition holds."""
+    """A step of the main graph reads `inner`, which exists only if the condition holds."""
     return right(
         model("""
         tensor condition bool 1 input
@@ -121,14 +121,14 @@ def branch_value_read_outside() -> Plan:
 
 @wrong("bodies_nest")
 def loop_declared_to_run_once() -> Plan:
-    """The body of the loop is stated not to iterate, which a Loop's always may."""
+    """The body of the loop is stated not to iterate, but the body of a Loop always may."""
     plan = right(loop())
     return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
 
 
 @wrong("bodies_nest")
 def branch_declared_to_run_again() -> Plan:
-    """The arms of an If are stated to iterate, which an If's never do."""
+    """The branches of an If are stated to iterate, but they never do."""
     made = model("""
         tensor condition bool 1 input
         begin if If condition -> out
@@ -153,7 +153,7 @@ def copy_smaller_than_its_value() -> Plan:
 
 @wrong("bodies_nest")
 def step_outside_its_body() -> Plan:
-    """The step that makes `y` after the loop is stated to stand in the loop's body."""
+    """The step that makes `y` after the loop is stated to be in the body of the loop."""
     plan = right(loop())
     body = plan.allocation.steps.body.tolist()
     body[step_of(plan, "y")] = 1

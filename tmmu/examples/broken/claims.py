@@ -1,4 +1,4 @@
-"""Plans that are safe to run and claim something false of themselves: how many slots, how many bytes, at which step."""
+"""Plans that are safe to run and whose claims are false: the number of slots, the bytes, or the step of a maximum."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tmmu.plans.sections import Plan, amended
 
 @wrong("slot_count", field="usage[activations].minimal")
 def more_slots_than_live_storages() -> Plan:
-    """Four slots are used and claimed to be as few as can be, but only three storages are ever live at once."""
+    """Four slots are used and claimed to be minimal, but at most three storages are live at once."""
     model = skip()
     apart = tuple(t for t, tensor in enumerate(model.tensors) if tensor.name in ("b", "d"))
-    # A plan that keeps two storages apart needs one slot more; without the reason for it the claim is false.
+    # A plan that keeps two storages apart needs one slot more; without that reason the claim is false.
     plan = right(replace(model, must_not_alias=((apart[0], apart[1]),)))
     return edit(plan, must_not_alias=(), usage={"activations": {"minimal": True}})
 
 
 @wrong("slot_count", field="usage[activations].minimal")
 def slot_count_claimed_despite_a_conflict() -> Plan:
-    """Two storages are kept apart, so that slots are more than the most live, yet the two are stated to be equal."""
+    """Two storages are kept apart, which takes one slot more than live at once; the numbers are claimed to be equal."""
     plan = right(skip())
     model = replace(skip(), must_not_alias=((row(plan, "b"), row(plan, "d")),))
     return edit(right(model), usage={"activations": {"minimal": True}})
@@ -58,7 +58,7 @@ def slots_miscounted() -> Plan:
 
 @wrong("slot_count", field="slots[0].bytes")
 def slot_with_bytes_to_spare() -> Plan:
-    """A slot of a packed plan is stated to have a byte more than any storage in it; no address shows that."""
+    """A slot of a packed plan is stated to have one byte more than any storage in it; no address shows that."""
     plan = plan_memory(skip(), options=PlanOptions(layout="packed")).plan
     more = [size + (not k) for k, size in enumerate(plan.slots.bytes.tolist())]
     return amended(plan, slots=replace(plan.slots, bytes=column(more, np.uint64)))
@@ -66,7 +66,7 @@ def slot_with_bytes_to_spare() -> Plan:
 
 @wrong("slot_count", field="slots[0].alignment")
 def slot_stricter_than_what_it_holds() -> Plan:
-    """A slot of a packed plan is stated to be aligned to 4,096 bytes, which nothing in it and no arena asks for."""
+    """A slot of a packed plan is stated to be aligned to 4,096 bytes, which no storage in it and no arena requires."""
     plan = plan_memory(skip(), options=PlanOptions(layout="packed")).plan
     strict = [alignment if k else 4096 for k, alignment in enumerate(plan.slots.alignment.tolist())]
     return amended(plan, slots=replace(plan.slots, alignment=column(strict, np.uint64)))

@@ -1,7 +1,7 @@
-"""How a right plan is made wrong: `edit` changes single entries, `laid_out` lets all else follow from the change.
+"""Edits that make a right plan wrong: `edit` changes single entries, `laid_out` derives everything else from them.
 
-After `laid_out` storages, slots, addresses and claims are what the planner would have made of the tensors' stated
-storages and lifetimes: one thing in the plan is false, and only a proof about its steps can find it.
+After `laid_out`, storages, slots, addresses and claims are those that the planner makes from the stated storages and
+lifetimes of the tensors: one thing in the plan is false, and only a proof about its steps can find it.
 """
 
 from __future__ import annotations
@@ -27,39 +27,40 @@ Changes = Mapping[str, Mapping[str, int]]
 def right(
     model: Model, arenas: tuple[ArenaConfiguration, ...] = DEFAULT, mode: str = "inference", order: str = "given"
 ) -> Plan:
-    """The right plan of `model`, in the layout `slots`."""
+    """Return the right plan of `model`, in the layout `slots`."""
     return plan_memory(model, arenas, PlanOptions(mode, order=order)).plan
 
 
 def row(plan: Plan, tensor: str) -> int:
-    """The row of the tensor of that name."""
+    """Return the row of the tensor of that name."""
     return plan.allocation.tensors.name.list().index(tensor)
 
 
 def storage_of(plan: Plan, tensor: str) -> int:
-    """The row of the storage that holds `tensor`."""
+    """Return the row of the storage that holds `tensor`."""
     return int(plan.allocation.tensors.storage[row(plan, tensor)])
 
 
 def slot_of(plan: Plan, tensor: str) -> int:
-    """The row of the slot in which `tensor` lies."""
+    """Return the row of the slot that holds `tensor`."""
     return int(plan.slots.of[storage_of(plan, tensor)])
 
 
 def offset_of(plan: Plan, tensor: str) -> int:
-    """The offset of the storage that holds `tensor`."""
+    """Return the offset of the storage that holds `tensor`."""
     return int(plan.allocation.storages.offset[storage_of(plan, tensor)])
 
 
 def step_of(plan: Plan, node: str) -> int:
-    """The first step of the node of that name."""
+    """Return the first step of the node of that name."""
     return plan.allocation.steps.node.list().index(node)
 
 
 def changed(plan: Plan, table: str, row_or_tensor: int | str, **entries: int) -> Plan:
-    """`plan` with entries of one row of one table changed and nothing adapted; a tensor's row may be given by its name.
+    """Return `plan` with entries of one row of one table changed and nothing adapted.
 
-    Slots are a table of the claims, and a storage's `slot` a column of theirs.
+    A row of tensors may be given by name. Slots are a table of the claims; the `slot` of a storage is a column of
+    theirs.
     """
     at = row(plan, row_or_tensor) if isinstance(row_or_tensor, str) else row_or_tensor
     for name, value in entries.items():
@@ -80,16 +81,16 @@ def edit(
     usage: Mapping[str, Mapping[str, int | bool]] | None = None,
     **whole: Any,
 ) -> Plan:
-    """`plan` with single entries changed and nothing adapted to it.
+    """Return `plan` with single entries changed and nothing adapted.
 
     Parameters
     ----------
     tensors
-        New entries by the tensor's name and the column.
+        The new entries, by the name of the tensor and the column.
     storages, slots
-        The same, by the name of any tensor in the storage or slot; a storage's slot is entered as "slot".
+        The same, by the name of any tensor in the storage or slot; the slot of a storage is entered as "slot".
     usage
-        New claims by the arena's name and the claim.
+        The new claims, by the name of the arena and the claim.
     whole
         Whole fields of the plan.
     """
@@ -108,14 +109,14 @@ def edit(
 
 
 def claiming(plan: Plan, arena: int = 0, **claims: Any) -> Plan:
-    """`plan` with other claims of one arena."""
+    """Return `plan` with other claims of one arena."""
     usage = list(plan.usage)
     usage[arena] = usage[arena]._replace(**claims)
     return amended(plan, usage=tuple(usage))
 
 
 def with_arena(plan: Plan, arena: int, **entries: Any) -> Plan:
-    """`plan` with one arena configured in another way, in the allocation or in what the claims state of it."""
+    """Return `plan` with other entries of one arena, in the allocation or in the configuration of the claims."""
     arenas, configuration = list(plan.allocation.arenas), plan.configuration
     uses = list(configuration.uses)
     for name, value in entries.items():
@@ -127,32 +128,32 @@ def with_arena(plan: Plan, arena: int, **entries: Any) -> Plan:
 
 
 def with_accesses(plan: Plan, **lists: Mapping[int, Sequence[int]]) -> Plan:
-    """`plan` with other reads, writes or mutations of some steps."""
+    """Return `plan` with other reads, writes or mutations of some steps."""
     for which, steps in lists.items():
         rows = [steps.get(step, old) for step, old in enumerate(plan.allocation.steps.listed(which))]
-        plan = amended(plan, steps=replace(plan.allocation.steps, **_ragged(which, rows)))
+        plan = amended(plan, steps=replace(plan.allocation.steps, **_list_columns(which, rows)))
     return plan
 
 
 def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
-    """`plan` with another list of reads, writes or mutations of one step, by the names of the tensors."""
+    """Return `plan` with other reads, writes or mutations of one step, by the names of the tensors."""
     return with_accesses(plan, **{which: {step: [row(plan, name) for name in names]}})
 
 
 def in_layout(plan: Plan, layout: str) -> Plan:
-    """`plan` with another layout in its provenance: in `hashed` the addresses of reused arenas are scattered."""
+    """Return `plan` with another layout in its provenance; `hashed` scatters the addresses of reused arenas."""
     arenas = tuple(replace(arena, scattered=layout == "hashed" and arena.reuse) for arena in plan.allocation.arenas)
     return amended(plan, layout=layout, arenas=arenas)
 
 
 def moved(plan: Plan, tensor: str, onto: str, by: int = 0) -> Plan:
-    """`tensor`'s storage placed `by` bytes after the beginning of `onto`'s slot, and the claims recounted."""
+    """Return `plan` with the storage of `tensor` `by` bytes after the begin of the slot of `onto`, with new claims."""
     slot, offset = slot_of(plan, onto), offset_of(plan, onto) + by
     return counted(edit(plan, storages={tensor: {"slot": slot, "offset": offset}}))
 
 
 def shared(plan: Plan, tensor: str, of: str, word: Shares, window: int = 0) -> Plan:
-    """`tensor` put into the storage of `of`, `window` bytes after the beginning of `of`, and all else laid out anew."""
+    """Return `plan` with `tensor` in the storage of `of`, `window` bytes after the begin of `of`, and laid out anew."""
     base = row(plan, of)
     entry = {
         "storage": int(plan.allocation.tensors.storage[base]),
@@ -164,12 +165,12 @@ def shared(plan: Plan, tensor: str, of: str, word: Shares, window: int = 0) -> P
 
 
 def in_place(plan: Plan, result: str, operand: str) -> Plan:
-    """`result` in the bytes of `operand`, declared to be in place."""
+    """Return `plan` with `result` in the bytes of `operand`, declared to be in place."""
     return shared(plan, result, operand, Shares.IN_PLACE)
 
 
 def laid_out(plan: Plan) -> Plan:
-    """Storages, slots, addresses and claims as they follow from the tensors' storages, windows and lifetimes."""
+    """Return `plan` with storages, slots, addresses and claims derived from the stated storages of its tensors."""
     t = plan.allocation.tensors
     number: dict[int, int] = {}
     storage = [number.setdefault(old, len(number)) for old in t.storage.tolist()]
@@ -203,7 +204,7 @@ def laid_out(plan: Plan) -> Plan:
 
 
 def counted(plan: Plan) -> Plan:
-    """The claims of each arena as they follow from the storages: footprint, peak, slots and the most live."""
+    """Return `plan` with the claims of each arena recounted from the storages: footprint, peak, slots and most live."""
     s = plan.allocation.storages
     usage = []
     for a in range(len(plan.allocation.arenas)):
@@ -221,12 +222,15 @@ def counted(plan: Plan) -> Plan:
 
 
 def reordered(plan: Plan, order: Sequence[int]) -> Plan:
-    """The steps in another order (`order[i]` is the old step at the new place i); each tensor keeps its lifetime."""
+    """Return `plan` with its steps in another order; each tensor keeps its lifetime.
+
+    `order[i]` is the old number of the new step i.
+    """
     steps = plan.allocation.steps
     lists: dict[str, Any] = {}
     for name in Steps.LISTS:
         old = steps.listed(name)
-        lists |= _ragged(name, [old[step] for step in order])
+        lists |= _list_columns(name, [old[step] for step in order])
     picked = {name: column([int(getattr(steps, name)[step]) for step in order], dtype) for name, dtype in
               (("op", np.uint32), ("part", np.uint8), ("body", np.uint32))}  # fmt: skip
     names = Names.of([steps.node[step] for step in order])
@@ -234,7 +238,7 @@ def reordered(plan: Plan, order: Sequence[int]) -> Plan:
 
 
 def without(plan: Plan, *names: str) -> Plan:
-    """`plan` without these tensors, of which no other is a view: no row, no access, and all else laid out anew."""
+    """Return `plan` without these tensors and their accesses, laid out anew; no other tensor may be a view of them."""
     keep = [old for old, name in enumerate(plan.allocation.tensors.name) if name not in names]
     number = {old: new for new, old in enumerate(keep)} | {NONE: NONE}
     columns: dict[str, Any] = {
@@ -250,7 +254,7 @@ def without(plan: Plan, *names: str) -> Plan:
     lists: dict[str, Any] = {}
     for which in Steps.LISTS:
         rows = [[number[t] for t in accesses if t in number] for accesses in plan.allocation.steps.listed(which)]
-        lists |= _ragged(which, rows)
+        lists |= _list_columns(which, rows)
     return laid_out(
         amended(
             plan, tensors=replace(plan.allocation.tensors, **columns), steps=replace(plan.allocation.steps, **lists)
@@ -258,7 +262,7 @@ def without(plan: Plan, *names: str) -> Plan:
     )
 
 
-def _ragged(which: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """The two columns that hold what each step reads, writes or mutates."""
+def _list_columns(which: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Return the two columns that hold the reads, writes or mutations of each step."""
     bounds, flat = ragged(rows)
     return {f"{which}_at": bounds, which: flat}

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import onnx
 
 RANGE = (1, 1000)
-"""The range of `seq`: the cache of 1024 entries is longer."""
+"""The range of `seq`; the cache of 1024 entries is longer."""
 
 
-def _cached() -> onnx.ModelProto:
-    """`tail = cache[seq:1024]`, which shrinks as `seq` grows, beside `y = relu(x) + bias`, which grows."""
+def _build_cached() -> onnx.ModelProto:
+    """Build `tail = cache[seq:1024]`, which shrinks as `seq` grows, and `y = relu(x) + bias`, which grows."""
     from tmmu.examples.graph import OnnxGraph
 
     graph = OnnxGraph("cached")
@@ -38,8 +38,8 @@ def _cached() -> onnx.ModelProto:
     return graph.model()
 
 
-def _plan() -> Plan:
-    return plan_of(_cached(), Bindings(ranges={"seq": RANGE}))
+def _plan_cached() -> Plan:
+    return plan_of(_build_cached(), Bindings(ranges={"seq": RANGE}))
 
 
 def _envelope(plan: Plan) -> Envelope:
@@ -47,13 +47,13 @@ def _envelope(plan: Plan) -> Envelope:
     return plan.envelope
 
 
-def _sized(plan: Plan, tensor: str, size: int) -> Plan:
-    """`tensor` planned with `size` bytes, and all else laid out anew."""
+def _with_size(plan: Plan, tensor: str, size: int) -> Plan:
+    """Return the plan with `size` bytes for `tensor`, laid out anew."""
     return laid_out(edit(plan, tensors={tensor: {"bytes": size}}))
 
 
 def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
-    """`tensor` stated to be largest at `seq`."""
+    """Return the plan in which `tensor` is stated to be largest at `seq`."""
     envelope = _envelope(plan)
     points, at = [*envelope.points.tolist(), seq], envelope.largest_at.tolist()
     at[row(plan, tensor)] = len(points) - 1
@@ -64,31 +64,31 @@ def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
 @wrong("sizes_over_envelope", "x")
 def envelope_wider_than_its_sizes() -> Plan:
     """The sizes are those for `seq` up to 1000, and the plan states that it holds up to 1001."""
-    plan = _plan()
+    plan = _plan_cached()
     return replace(plan, envelope=replace(_envelope(plan), ranges={"seq": (RANGE[0], RANGE[1] + 1)}))
 
 
 @wrong("sizes_over_envelope", "tail")
 def maximum_taken_at_the_upper_end() -> Plan:
     """`tail` has 1024 - `seq` rows, and is planned for the largest `seq`, at which it is smallest."""
-    return _largest_at(_sized(_plan(), "tail", 64 * (1024 - RANGE[1])), "tail", RANGE[1])
+    return _largest_at(_with_size(_plan_cached(), "tail", 64 * (1024 - RANGE[1])), "tail", RANGE[1])
 
 
 @wrong("sizes_over_envelope", "tail")
 def largest_at_another_shape() -> Plan:
     """The bytes of `tail` are right, but the shape that is stated to need them needs fewer."""
-    return _largest_at(_plan(), "tail", 2)
+    return _largest_at(_plan_cached(), "tail", 2)
 
 
 @wrong("sizes_over_envelope", "y", "row")
 def broadcast_in_place_at_one_shape_only() -> Wrong:
-    """`y` is planned in place of `row`, which it is broadcast from: they have one size only where `seq` is 1."""
-    return handed_out_with(_cached(), in_place(_plan(), "y", "row"))
+    """`y` is planned in place of `row`, which is broadcast to it: the sizes are equal only if `seq` is 1."""
+    return handed_out_with(_build_cached(), in_place(_plan_cached(), "y", "row"))
 
 
 @wrong("sizes_over_envelope", "b", "a")
 def in_place_of_what_shrinks_as_it_grows() -> Plan:
-    """Both have 1000 elements at most, `a` at the largest `n` and `b` at the smallest; in place they meet at none."""
+    """`a` has `n` elements and `b` 1001 - `n`: both have 1000 at most, but their sizes are never equal."""
     n = symbol("n", 1, 1000)
     shapes = {"x": (n,), "a": (n,), "b": (1001 - n,)}
     tensors = tuple(
@@ -102,8 +102,8 @@ def in_place_of_what_shrinks_as_it_grows() -> Plan:
 
 @wrong("steps_are_the_model", "tail", field="bytes")
 def open_size_stated_as_a_number() -> Wrong:
-    """`tail` is stated to have its largest size at every shape, which is true of one shape alone."""
-    plan = _plan()
+    """`tail` is stated to have its largest size at every shape, which is true of only one shape."""
+    plan = _plan_cached()
     envelope = _envelope(plan)
     terms, sizes = envelope.terms, envelope.size.tolist()
     sizes[row(plan, "tail")] = len(terms)
@@ -113,4 +113,4 @@ def open_size_stated_as_a_number() -> Wrong:
         for name, value in more.items()
     }
     changed = replace(envelope, terms=replace(terms, **longer), size=column(sizes, np.uint32))
-    return handed_out_with(_cached(), replace(plan, envelope=changed))
+    return handed_out_with(_build_cached(), replace(plan, envelope=changed))

@@ -1,7 +1,7 @@
-"""Plans whose arms exclude each other and that are wrong on one of the ways through them (X4).
+"""Plans whose branches exclude each other and that are wrong on one of the paths through them (X4).
 
-Each is made from a right plan in which exactly one arm of an If runs at each visit: both arms may write one tensor, and
-what an arm writes alone dies with it.
+Each is made from a right plan in which exactly one branch of an If runs at each visit: both branches may write one
+tensor, and a value that only one branch uses dies with the branch.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ INNER = "out/If/then_branch/inner"
 
 
 def switch(second: str = "MatMul", reader: str = THEN) -> Model:
-    """An If whose arms each return two values; one arm alone, the `reader`, captures `c`.
+    """Build an If whose branches each return two values; only the branch `reader` captures `c`.
 
     Steps: 0 makes `c`; 1 enters; 2 and 3 make `one` and `two` of it; 4 and 5 make `three` and `four`; 6 leaves; 7 makes
-    the output `y` of `left` and `right`. The arms' second steps are of the operator `second`.
+    the output `y` of `left` and `right`. The second steps of the branches have the operator `second`.
     """
     then, other = ("c", "x") if reader == THEN else ("x", "c")
     w = " w" if second == "MatMul" else ""
@@ -53,7 +53,10 @@ def switch(second: str = "MatMul", reader: str = THEN) -> Model:
 
 
 def nested() -> Model:
-    """An If in the first arm of an If, each arm with one result; steps 2 to 5 are the inner one, 6 the other arm."""
+    """Build an If in the first branch of an If, each branch with one result.
+
+    Steps 2 to 5 are those of the inner If, step 6 that of the other branch.
+    """
     return model(f"""
         tensor condition bool 1 input
         tensor w f32 4096 parameter
@@ -73,7 +76,7 @@ def nested() -> Model:
 
 
 def branch_in_a_loop() -> Model:
-    """A loop whose body runs one arm of an If: the first reads `bias`, which the loop captures, the second does not.
+    """Build a loop whose body runs one branch of an If: only the first reads `bias`, which the loop captures.
 
     Steps: 0 makes `bias`; 1 enters the loop, 2 makes `flag`, 3 enters the If; 4 makes `used`; 5 and 6 make `first` and
     `other`; 7 leaves the If, 8 makes `next`, 9 leaves the loop, 10 makes `y`.
@@ -100,14 +103,14 @@ def branch_in_a_loop() -> Model:
 
 
 def exclusive(plan: Plan, *nodes: str) -> Plan:
-    """The plan with the bodies of these nodes declared exclusive, or of every node that runs one body of several."""
+    """Return the plan with the bodies of these nodes declared exclusive; without nodes, those of every If."""
     b, names = plan.allocation.bodies, plan.allocation.steps.node.list()
     chosen = [bool(k) and (names[int(b.enter[k])] in nodes if nodes else not b.iterates[k]) for k in range(len(b))]
     return edit(plan, bodies=replace(b, exclusive=column(np.array(chosen), np.uint8)))
 
 
 def accesses(plan: Plan, changes: dict[tuple[str, int], tuple[str, ...]]) -> Plan:
-    """The plan in which a step reads or writes these tensors; `changes` are by "reads" or "writes" and step."""
+    """Return the plan in which steps access other tensors; `changes` are by "reads" or "writes" and step."""
     columns: dict[str, Any] = {}
     for which in Steps.LISTS:
         lists = plan.allocation.steps.listed(which)
@@ -120,7 +123,7 @@ def accesses(plan: Plan, changes: dict[tuple[str, int], tuple[str, ...]]) -> Pla
 
 
 def taken(model: Model) -> Plan:
-    """The right plan in which what an arm returns dies at that arm's last step, and the other arm uses its bytes."""
+    """Return the right plan in which results of a branch die at its last step, and other branches reuse their bytes."""
     plan = exclusive(right(model))
     lives = {}
     for name, writer in zip(plan.allocation.tensors.name, plan.allocation.tensors.writer.tolist(), strict=True):
@@ -131,9 +134,9 @@ def taken(model: Model) -> Plan:
 
 
 def both_write(last: str = "right") -> Plan:
-    """The right plan in which each arm writes `left` and `right` itself, and the leave has nothing to do.
+    """Return the right plan in which each branch writes `left` and `right`, and the leave does nothing.
 
-    `last` is what the second arm writes at its end; with another tensor than `right` the plan is wrong.
+    `last` is the tensor that the second branch writes last; the plan is wrong unless it is `right`.
     """
     plan = exclusive(right(switch()))
     changed = accesses(
@@ -149,9 +152,9 @@ def both_write(last: str = "right") -> Plan:
 
 
 def inner_arms_write(last: str = INNER) -> Plan:
-    """The right plan in which each arm of the inner If writes `inner`, which the outer If takes.
+    """Return the right plan in which each branch of the inner If writes `inner`, which the outer If takes.
 
-    `last` is what its second arm writes; with another tensor than `inner` the plan is wrong.
+    `last` is the tensor that its second branch writes; the plan is wrong unless it is `inner`.
     """
     one, two = (f"{INNER}/If/{branch}" for branch in ("then_branch/one", "else_branch/two"))
     plan = taken(nested())
@@ -161,7 +164,7 @@ def inner_arms_write(last: str = INNER) -> Plan:
 
 
 def one_place() -> Plan:
-    """The right plan in which `left` lies where `one` was, which becomes it, and `right` where `four` was."""
+    """Return the right plan in which `left` takes the bytes of `one`, which becomes it, and `right` those of `four`."""
     return moved(moved(taken(switch()), "left", onto=ONE), "y", onto=TWO)
 
 
@@ -172,86 +175,86 @@ RIGHT: dict[str, Callable[[], Plan]] = {
     "inner-arms-write": inner_arms_write,
     "branch-in-a-loop": lambda: taken(branch_in_a_loop()),
 }
-"""The right plans from which these wrong ones are made."""
+"""The right plans from which these wrong plans are made."""
 
 
 @wrong("lifetimes_cover_accesses", "bias")
 def captured_value_overwritten_by_the_arm_that_does_not_read_it() -> Plan:
-    """`bias` has a lifetime that ends in the arm that reads it; the other arm overwrites it for the next iteration."""
+    """The lifetime of `bias` ends in its reading branch; the other one overwrites it before the next iteration."""
     return laid_out(edit(taken(branch_in_a_loop()), tensors={"bias": {"death": 4}}))
 
 
 @wrong("sharing_is_sound", "bias", f"{LOOP_ELSE}/first")
 def captured_value_shared_with_the_other_arm() -> Plan:
-    """The arm that does not read `bias` makes `first` in its bytes, which the next iteration's arm reads."""
+    """The branch that does not read `bias` makes `first` in its bytes, which the next iteration may read."""
     return shared(taken(branch_in_a_loop()), f"{LOOP_ELSE}/first", "bias", Shares.ALIAS)
 
 
 @wrong("sharing_is_sound", "c", ONE)
 def value_that_a_later_arm_reads_overwritten_by_an_earlier() -> Plan:
-    """The first arm makes `one` in the bytes of `c`, which only the second arm reads and which lives through both."""
+    """The first branch makes `one` in the bytes of `c`, which lives through both and which only the second reads."""
     return shared(exclusive(right(switch(reader=ELSE))), ONE, "c", Shares.ALIAS)
 
 
 @wrong("lifetimes_cover_accesses", ONE)
 def arm_reads_what_its_sibling_wrote() -> Plan:
-    """The second arm reads `one`, which only the first arm writes."""
+    """The second branch reads `one`, which only the first branch writes."""
     return accesses(exclusive(right(switch())), {("reads", 4): (ONE, "w")})
 
 
 @wrong("lifetimes_cover_accesses", "right")
 def result_that_one_arm_does_not_write() -> Plan:
-    """Both arms write `left`, but only the first writes `right`, which is read afterwards."""
+    """Both branches write `left`, but only the first writes `right`, which is read afterwards."""
     return both_write(last=FOUR)
 
 
 @wrong("lifetimes_cover_accesses", INNER)
 def result_that_one_inner_arm_does_not_write() -> Plan:
-    """Of the arms of the inner If only the first writes `inner`, which the outer If returns."""
+    """Only the first branch of the inner If writes `inner`, which the outer If returns."""
     return inner_arms_write(last=f"{INNER}/If/else_branch/two")
 
 
 @wrong("lifetimes_cover_accesses", ONE)
 def returned_value_that_one_arm_does_not_write() -> Plan:
-    """The caller reads `one` after the last step, which only the first arm writes."""
+    """The caller reads `one` after the last step, but only the first branch writes it."""
     return laid_out(edit(exclusive(right(switch())), tensors={ONE: {"death": 7, "flags": IS_RETURNED}}))
 
 
 @wrong("sharing_is_sound", "left", TWO)
 def swap_through_a_leave() -> Plan:
-    """`left` lies where `two` was, which becomes `right` and is taken at the same moment."""
+    """`left` has the bytes of `two`, which becomes `right` at the same moment."""
     return taken(switch())
 
 
 @wrong("lifetimes_cover_accesses", ONE)
 def output_of_an_arm_that_dies_inside_it() -> Plan:
-    """`one`, which the If takes at the end of the first arm, has a lifetime that ends before the arm's last step."""
+    """The lifetime of `one`, which the If takes after the first branch, ends before the last step of the branch."""
     plan = accesses(taken(switch()), {("reads", 3): ("c", "w")})
     return laid_out(edit(plan, tensors={ONE: {"death": 2}, "c": {"death": 3}}))
 
 
 @wrong("sharing_is_sound", ONE, TWO)
 def output_of_an_arm_taken_in_place_at_its_end() -> Plan:
-    """The last step of the first arm makes `two` in the bytes of `one`, which the If takes afterwards."""
+    """The last step of the first branch makes `two` in the bytes of `one`, which the If takes afterwards."""
     return in_place(taken(switch("Relu")), TWO, ONE)
 
 
 @wrong("sharing_is_sound", "left")
 def both_arms_write_undeclared() -> Plan:
-    """Both arms write `left` and `right`, and nothing says that only one of the arms runs."""
+    """Both branches write `left` and `right`, and the plan does not declare that only one of them runs."""
     plan = both_write()
     return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=column([0, 0, 0], np.uint8)))
 
 
 @wrong("sharing_is_sound", "left")
 def leave_writes_what_the_arms_wrote() -> Plan:
-    """Both arms write `left`, and the leave writes it again."""
+    """Both branches write `left`, and the leave writes it again."""
     return accesses(both_write(), {("writes", 6): ("left",)})
 
 
 @wrong("sharing_is_sound", "left")
 def arm_writes_twice() -> Plan:
-    """The first arm writes `left` in both of its steps."""
+    """The first branch writes `left` in both of its steps."""
     return accesses(both_write(), {("writes", 3): ("left", "right"), ("reads", 3): ("x", "w")})
 
 
@@ -264,6 +267,6 @@ def loop_with_exclusive_arms() -> Plan:
 
 @wrong("bodies_nest")
 def one_arm_declared_exclusive() -> Plan:
-    """Of the two bodies of an If only the first is declared exclusive."""
+    """Only the first of the two bodies of an If is declared exclusive."""
     plan = right(switch())
     return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=column([0, 1, 0], np.uint8)))

@@ -1,4 +1,4 @@
-"""What a kind of wrong plan is: a builder, the obligation that must catch it, and what the witness must name."""
+"""A kind of wrong plan: a builder, the obligation that must catch it, and the content of its witness."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tmmu.plans.sections import Plan
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong plan: `stated` are hashes that its file states instead of the true ones, `model` the file with it.
+    """A wrong plan: `stated` are false hashes that its file states, `model` is the model file that belongs to it.
 
-    Where there is a model (ONNX), the plan may be right in itself, and only the model shows that it is wrong. `others`
-    are plans of other ranks: each plan is right in itself, and they are wrong together.
+    If there is a model (ONNX), the plan may be right in itself, and only the model shows that it is wrong. `others` are
+    plans of other ranks: each plan is right in itself, and they are wrong together.
     """
 
     plan: Plan
@@ -23,7 +23,7 @@ class Wrong:
     others: tuple[Plan, ...] = ()
 
     def encode(self) -> bytes:
-        """The bytes of the plan file. All hashes but those in `stated` hold: only a proof finds what is wrong."""
+        """Encode the plan file. All hashes except those in `stated` hold: only a proof finds the error."""
         return file.encode(self.plan, self.stated)
 
 
@@ -34,17 +34,17 @@ class Broken:
     Parameters
     ----------
     name
-        `broken/<name>` is how it is asked for.
+        The name after `broken/` in the name of the example.
     sentence
-        What is wrong with the plan.
+        A sentence that states what is wrong with the plan.
     obligation
         The obligation that must be violated.
     tensors
-        Tensors that the witness must name; none where it is a field.
+        The tensors that the witness must name; none if it names a field.
     field
         The field that the witness must show with its stated and its recomputed value, or None.
     build
-        Makes the plan anew.
+        A function that builds the plan anew.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Broken:
 def wrong(
     obligation: str, *tensors: str, field: str | None = None
 ) -> Callable[[Callable[[], Plan] | Callable[[], Wrong]], Broken]:
-    """Make a builder into a kind that is named after it and described by its docstring."""
+    """Turn a builder into a kind with its name and with its docstring as the sentence."""
 
     def declare(builder: Callable[[], Plan] | Callable[[], Wrong]) -> Broken:
         def build() -> Wrong:

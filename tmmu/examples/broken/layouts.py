@@ -1,4 +1,4 @@
-"""Wrong plans of the layouts that are not `slots`: packed byte by byte, in pools, or hashed over 64 bits."""
+"""Wrong plans of the layouts other than `slots`: packed byte by byte, in pools, or hashed over 64 bits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tmmu.plans.sections import Plan, amended
 
 
 def uneven() -> Model:
-    """Storages of unequal size, which slots of their own would make larger than need be.
+    """Build a model with storages of unequal size, which separate slots would make larger than necessary.
 
-    Steps: 0 makes `a` (512 bytes) of `x` (256), 1 `b` (128) of `a`, 2 `c` (1,024) of `b`, 3 the output `y` (256) of
-    `b` and `c`.
+    Steps: 0 makes `a` (512 bytes) of `x` (256), 1 `b` (128) of `a`, 2 `c` (1,024) of `b`, 3 the output `y` (256) of `b`
+    and `c`.
     """
     return model("""
         tensor x f32 64 input
@@ -33,12 +33,12 @@ def uneven() -> Model:
 
 
 def packed() -> Plan:
-    """The right plan of `uneven`, packed."""
+    """Return the right plan of `uneven`, packed."""
     return plan_memory(uneven(), options=PlanOptions(layout="packed")).plan
 
 
 def pooled() -> Plan:
-    """The right plan of `skip` in pools."""
+    """Return the right plan of `skip` in pools."""
     return plan_memory(skip(), options=PlanOptions(layout="pools")).plan
 
 
@@ -46,26 +46,26 @@ TOKEN = hashlib.sha512(b"a token that everybody knows").digest()
 
 
 def scattered(plan: Plan) -> Plan:
-    """A plan with slots, stated to be hashed: its addresses are as good as any, its footprint the sum of its slots."""
+    """Return a plan with slots, stated to be hashed: any addresses are right, the footprint is the sum of its slots."""
     arenas = tuple(replace(arena, scattered=arena.reuse) for arena in plan.allocation.arenas)
     return amended(plan, arenas=arenas, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
 
 
 def hashed() -> Plan:
-    """A right plan of the layout `hashed`, whose slots lie in sequence as they might by chance."""
+    """Return a right plan of the layout `hashed`, whose slots are consecutive, as they could be by chance."""
     return scattered(plan_memory(skip(), options=PlanOptions(layout="slots")).plan)
 
 
 @wrong("no_live_overlap", "b", "c")
 def packed_storage_inside_another() -> Plan:
-    """`b` lies within the bytes of `c`, which is written while `b` is read."""
+    """`b` is within the bytes of `c`, which is written while `b` is read."""
     plan = packed()
     return counted(edit(plan, storages={"b": {"offset": offset_of(plan, "c") + 896}}))
 
 
 @wrong("no_live_overlap", "b", "c")
 def packed_storages_overlap_by_one_byte() -> Plan:
-    """`b` begins at the last byte of `c`, as in a plan that takes the last byte for the first one free."""
+    """`b` begins at the last byte of `c`, as in a plan that takes the last byte for the first free one."""
     plan = packed()
     lax = tuple(replace(arena, alignment=1) for arena in plan.allocation.arenas)
     place = {"offset": offset_of(plan, "c") + 1023, "alignment": 1}
@@ -80,7 +80,7 @@ def packed_storages_all_at_byte_0() -> Plan:
 
 @wrong("slot_count", "a", "b")
 def packed_slot_shared_by_live_storages() -> Plan:
-    """No byte is shared, but `a` and `b` are stated to take turns in one logical slot, and live at one step."""
+    """No byte is shared, but `a` and `b` are stated to share one logical slot, and live at one step."""
     plan = packed()
     return edit(plan, storages={"b": {"slot": slot_of(plan, "a")}})
 
@@ -94,7 +94,7 @@ def packed_storage_misaligned() -> Plan:
 
 @wrong("alignment", "x")
 def packed_slot_alignment_no_power_of_two() -> Plan:
-    """In a layout in which slots have no address, a slot asks for an alignment of 129."""
+    """A slot states an alignment of 129, in a layout whose slots have no address."""
     return edit(packed(), slots={"x": {"alignment": 129}})
 
 
@@ -119,16 +119,16 @@ def pool_shared_by_live_storages() -> Plan:
 
 @wrong("no_live_overlap", "a", "x")
 def hashed_slots_collide() -> Plan:
-    """Two slots have half of their bytes in common, and so have what lies in them."""
+    """Two slots have half of their bytes in common, and so do their storages."""
     plan = hashed()
     return edit(plan, storages={name: {"offset": offset_of(plan, "a") + 128} for name in ("x", "b", "d")})
 
 
 @wrong("no_live_overlap", "big", "q")
 def hashed_slots_collide_at_different_steps() -> Plan:
-    """Two slots have bytes in common though what lies there never lives at one step: no mapping can hold both slots.
+    """Two slots have bytes in common, although their storages never live at one step: no mapping can hold both slots.
 
-    The slot of `p` is as large as `big`, which was there before it, and reaches over the slot of `q`.
+    The slot of `p` is as large as `big`, which used it before, and reaches over the slot of `q`.
     """
     made = model("""
         tensor big f32 256
@@ -163,6 +163,6 @@ def _with_footprint(plan: Plan, more: int) -> Plan:
 
 @wrong("offsets_are_fixed", "c", field="provenance.fixed")
 def fixed_tensor_moved() -> Plan:
-    """`c` lies above all others, where nothing is in its way, and was to begin at byte 128."""
+    """`c` is fixed at byte 128, but is above all others, where it overlaps nothing."""
     plan = plan_memory(uneven(), options=PlanOptions(layout="packed", fixed={"c": 128})).plan
     return counted(edit(plan, storages={"c": {"offset": 2048}}))

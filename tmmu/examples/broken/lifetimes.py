@@ -1,6 +1,6 @@
-"""Plans whose lifetimes are wrong: too short at either end, beyond the steps, or not those of their storages.
+"""Plans with wrong lifetimes: too short at either end, beyond the steps, or not within those of their storages.
 
-Most of them reuse the bytes that a lifetime gives up too early, so that running them corrupts a tensor.
+Most of them reuse the bytes of a lifetime that ends too early, so running them corrupts a tensor.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def dies_before_its_last_reader() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "b")
 def returned_and_not_kept() -> Plan:
-    """The caller is stated to read `b` at the end; it dies at step 2, and `d` takes its bytes."""
+    """The caller is stated to read `b` at the end, but `b` dies at step 2, and `d` takes its bytes."""
     return edit(right(skip()), tensors={"b": {"flags": IS_RETURNED}})
 
 
 @wrong("lifetimes_cover_accesses", "b")
 def born_after_its_writer() -> Plan:
-    """`b` is stated to be born at step 2, but step 1 writes it, over the bytes of whatever lives there then."""
+    """`b` is stated to be born at step 2, but step 1 writes it, over the bytes of a storage that still lives."""
     return laid_out(edit(right(skip()), tensors={"b": {"birth": 2}}))
 
 
@@ -47,7 +47,7 @@ def dies_before_it_is_born() -> Plan:
 
 @wrong("tensors_within_storages", "a")
 def outlives_its_storage() -> Plan:
-    """`a` lives to step 4, its storage to step 1, and `c` lies in the same slot from step 2 on."""
+    """`a` lives to step 4, its storage to step 1, and `c` is in the same slot from step 2 on."""
     return moved(edit(right(skip()), storages={"a": {"death": 1}}), "c", onto="a")
 
 
@@ -71,7 +71,7 @@ def input_overwritten_before_its_first_reader() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "early")
 def output_overwritten_after_its_last_step() -> Plan:
-    """The output `early` is stated to die where it is made, and its bytes are reused before the caller reads them."""
+    """The output `early` is stated to die at its writer, and its bytes are reused before the caller reads them."""
     made = model("""
         tensor w f32 4096 parameter
         node early MatMul x w -> early
@@ -83,7 +83,7 @@ def output_overwritten_after_its_last_step() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "first")
 def parameter_overwritten_after_its_last_reader() -> Plan:
-    """The parameter `first` is stated to die at its only reader, and its bytes are reused: a second run is lost."""
+    """The parameter `first` is stated to die at its only reader, and its bytes are reused, so a second run fails."""
     made = model("""
         tensor first f32 64 parameter
         tensor second f32 64 parameter

@@ -1,7 +1,7 @@
 """The two examples of MiCo's memory document that would corrupt tensors if they were run.
 
-Tensors are named as there: the input `x`, results `layer1_output` to `layer7_output`, and the copy `output`. An arena
-stands for the pools, one behind the other; a pool is a slot.
+Tensors have the names of the document: the input `x`, results `layer1_output` to `layer7_output`, and the copy
+`output`. An arena represents the pools, one after the other; a pool is a slot.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ARENAS = (
 
 @wrong("no_live_overlap", "x", "layer1_output")
 def mico_pool_shared_with_the_input() -> Plan:
-    """The document's list of pools: `layer1_output` shares one with `x`, which layer 1 reads while it writes."""
+    """In the document's list of pools, `layer1_output` shares one with `x`, which layer 1 reads while it writes."""
     made = model("""
         tensor x f32 256 input
         tensor weight0 f32 16384 parameter
@@ -48,7 +48,7 @@ def mico_pool_shared_with_the_input() -> Plan:
         node "output" Concat layer7_output -> "output"
     """)
     plan = right(made, arenas=ARENAS)
-    return _pooled(
+    return _put_into_pools(
         plan,
         [
             (1024, ("x", "layer1_output", "layer3_output", "layer5_output", "layer7_output")),
@@ -59,8 +59,8 @@ def mico_pool_shared_with_the_input() -> Plan:
 
 @wrong("capacity", "layer2_output")
 def mico_pool_too_small() -> Plan:
-    """The document's opening example: of three results of 1,024 bytes, the second lies in a pool of 256."""
-    # The document does not say where its input lies: not in a pool.
+    """In the document's opening example, the second of three results of 1,024 bytes is in a pool of 256."""
+    # The document does not state the place of its input, which is not in a pool.
     made = model(
         """
         tensor x f32 256 parameter
@@ -71,12 +71,12 @@ def mico_pool_too_small() -> Plan:
         like="f32 256",
     )
     pools = [(1024, ("layer1_output", "layer3_output")), (256, ("layer2_output",))]
-    plan = _pooled(right(made, arenas=ARENAS), pools)
+    plan = _put_into_pools(right(made, arenas=ARENAS), pools)
     return edit(plan, usage={"pools": {"footprint": 1280}})
 
 
-def _pooled(plan: Plan, pools: Pools) -> Plan:
-    """The plan with the tensors of the arena of pools in slots of the given sizes, one behind the other."""
+def _put_into_pools(plan: Plan, pools: Pools) -> Plan:
+    """Return the plan with the tensors of the arena of pools in slots of the given sizes, one after the other."""
     before = plan.slots.arena.tolist().count(0)
     sizes = [size for size, _ in pools]
     slots = Slots(
@@ -85,7 +85,7 @@ def _pooled(plan: Plan, pools: Pools) -> Plan:
         column([*([1] * len(pools)), *plan.slots.alignment[before:].tolist()], np.uint64),
         column([max(0, slot - before + len(pools)) for slot in plan.slots.of.tolist()], np.uint32),
     )
-    # Slots of later arenas move up or down; those of the pools are given below.
+    # Slots of later arenas move up or down; the entries below give those of the pools.
     plan = amended(plan, slots=slots)
     place = {
         tensor: {"slot": pool, "offset": sum(sizes[:pool])}

@@ -1,7 +1,7 @@
-"""The right models from which most wrong plans are made; each is a dozen tensors at most.
+"""The right models from which most wrong plans are made; each has at most a dozen tensors.
 
-Unless it says otherwise a tensor has 256 bytes. Every operator is one of ai.onnx, whose sharing the checker decides
-from its own tables.
+A tensor has 256 bytes unless stated otherwise. Every operator is one of ai.onnx, whose sharing the checker decides from
+its own tables.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.sketch import model
 
 ONE_ARENA = (ArenaConfiguration("memory", tuple(Role)),)
-"""A configuration in which parameters and activations lie together and take turns."""
+"""A configuration in which parameters and activations share one arena."""
 
 
 def skip() -> Model:
-    """A skip connection: `a` is read by the step after it and again by the last one.
+    """Build a skip connection: the next step reads `a`, and the last step reads it again.
 
     Steps: 0 makes `a` from the input `x`; 1, 2 and 3 make `b`, `c` and `d`, each from the one before; 4 makes the
-    output `y` from `d` and `a`. The slots hold, from the
-    beginning of the arena: `a`; `x`, `b` and `d` in turn; `c` and `y` in turn.
+    output `y` from `d` and `a`. The slots hold, from the begin of the arena: `a`; `x`, `b` and `d` in turn; `c` and `y`
+    in turn.
     """
     return model("""
         tensor w f32 4096 parameter
@@ -31,7 +31,7 @@ def skip() -> Model:
 
 
 def twice_read(second: str = "Add") -> Model:
-    """`a` is read by step 1, which makes `r` of it, and by step 2, which makes the output `y` of `r` and `a`."""
+    """Build a model in which step 1 makes `r` of `a`, and step 2 makes the output `y` of `r` and `a`."""
     return model(f"""
         tensor w f32 4096 parameter
         node a MatMul x w -> a
@@ -41,7 +41,7 @@ def twice_read(second: str = "Add") -> Model:
 
 
 def once_read(op: str, result: str = "f32 64") -> Model:
-    """`a` is read by step 1 alone, where `op` makes `r` of it; step 2 makes the output `y` of `r`."""
+    """Build a model in which only step 1, of `op`, reads `a` and makes `r`; step 2 makes the output `y` of `r`."""
     return model(f"""
         tensor w f32 4096 parameter
         tensor r {result}
@@ -52,7 +52,7 @@ def once_read(op: str, result: str = "f32 64") -> Model:
 
 
 def first_reader(words: str) -> Model:
-    """Step 0 makes `r` of `given`, a tensor with these words that the caller writes; step 1 makes `y` of `r`."""
+    """Build a model in which step 0 makes `r` of the caller's `given`, with these words, and step 1 `y` of `r`."""
     return model(f"""
         tensor given f32 64 {words}
         tensor w f32 4096 parameter
@@ -62,10 +62,10 @@ def first_reader(words: str) -> Model:
 
 
 def loop(*, swap: bool = False) -> Model:
-    """A loop over `left` and `right` that captures `bias`; its body returns its right value and a new one.
+    """Build a loop over `left` and `right` that captures `bias`; its body returns its right value and a new one.
 
     Steps: 0 makes `bias`; 1 enters; 2, 3 and 4 make `sum`, `mixed` and `next` inside; 5 leaves; 6 makes `y`. With
-    `swap` the body also returns its left value instead of the new one, so that the two change places.
+    `swap`, the body also returns its left value instead of the new one, so the two values change places.
     """
     return model(f"""
         tensor w f32 4096 parameter

@@ -1,4 +1,4 @@
-"""Small ONNX networks in several variants: a plan is made of one of them and handed out with another."""
+"""Small ONNX networks in several variants; a plan of one variant is handed out with another."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def layers(
     first_is_output: bool = False,
     subtract_input: bool = True,
 ) -> onnx.ModelProto:
-    """Two dense layers of 64 and a skip: `first`, `changed`, `second`, and the output `y`.
+    """Build two dense layers of 64 and a skip: `first`, `changed`, `second`, and the output `y`.
 
-    `activation` stands between the layers, or nothing; `y` is `second` minus the input `x`, or the other way round.
+    `activation` is the operator between the layers, None for none; `y` is `second` minus the input `x`, or the other
+    way round.
     """
     graph = OnnxGraph("layers")
     x = graph.input("x", (batch, WIDTH), dtype)
@@ -37,13 +38,13 @@ def layers(
     if first_is_output:
         graph.output("first", (batch, WIDTH), dtype)
     model = graph.model()
-    for node in model.graph.node:  # named by their results, a variant's nodes have the names of the others'
+    for node in model.graph.node:  # names by results are the same in all variants
         node.name = f"make_{node.output[0]}"
     return model
 
 
 def choice() -> onnx.ModelProto:
-    """`y` is `x` negated where `flag` holds, and otherwise a product, which needs bytes of its own."""
+    """Build `y`: the negated `x` if `flag` holds, and otherwise a product, which needs separate bytes."""
     graph = OnnxGraph("choice")
     flag, x = graph.input("flag", (), "bool"), graph.input("x", (1, WIDTH))
     weight = graph.weight("weight", (WIDTH, WIDTH))
@@ -57,7 +58,7 @@ def choice() -> onnx.ModelProto:
 
 
 def swap() -> onnx.ModelProto:
-    """A loop that hands its two values on in exchange."""
+    """Build a loop that hands its two values on in exchange."""
     graph = OnnxGraph("swap")
     left, right = graph.input("left", (1, WIDTH)), graph.input("right", (1, WIDTH))
     body = graph.inner("body")
@@ -75,7 +76,7 @@ def swap() -> onnx.ModelProto:
 
 
 def stretched() -> onnx.ModelProto:
-    """One number times a square: `y` is as large as `square`, and ONNX's inference takes the 1 of `one`."""
+    """Build one number times a square: `y` is as large as `square`, but shape inference takes the 1 of `one`."""
     graph = OnnxGraph("stretched")
     one, square = graph.input("one", (1,)), graph.input("square", (WIDTH, WIDTH))
     graph.node("Einsum", one, square, result="y", equation="d,cd->dc")

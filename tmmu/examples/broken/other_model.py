@@ -1,6 +1,6 @@
-"""Plans that are right for some model, and not for the one that they are handed out with.
+"""Plans that are right for some model, but not for the model that they are handed out with.
 
-Every one of them states the digest of that model, unless it is about the digest. Only `--model` can refute them.
+Each states the digest of that model, except the plan whose digest is wrong. Only `--model` can refute them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _bytes(model: onnx.ModelProto) -> bytes:
 
 
 def plan_of(model: onnx.ModelProto, bindings: Bindings = UNBOUND) -> Plan:
-    """Make the right plan of an ONNX model, which the importer takes from a file."""
+    """Make the right plan of an ONNX model, which the importer reads from a file."""
     from tmmu.importers.onnx import import_onnx
 
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +38,7 @@ def plan_of(model: onnx.ModelProto, bindings: Bindings = UNBOUND) -> Plan:
 
 
 def handed_out_with(model: onnx.ModelProto, plan: Plan) -> Wrong:
-    """`plan` as if it had been made from `model`."""
+    """Return `plan` as if it had been made from `model`."""
     data = _bytes(model)
     return Wrong(edit(plan, source_digest=hashlib.sha256(data).digest()), model=data)
 
@@ -51,7 +51,7 @@ def _layers(**variant: Any) -> onnx.ModelProto:
 
 @wrong("steps_are_the_model")
 def plan_of_another_model() -> Wrong:
-    """The plan of an elementwise chain, handed out with a network of dense layers."""
+    """The plan of an elementwise chain is handed out with a network of dense layers."""
     from tmmu.examples import chain
 
     return handed_out_with(_layers(), plan_of(chain.build()))
@@ -59,7 +59,7 @@ def plan_of_another_model() -> Wrong:
 
 @wrong("steps_are_the_model", field="type")
 def other_element_types() -> Wrong:
-    """Every tensor of float32 is one of int32 in the plan, which has as many bits."""
+    """Every tensor of float32 in the model is one of int32 in the plan, which has the same size."""
     network = _layers()
     plan = plan_of(network)
     return handed_out_with(network, edit(plan, dtypes=("int32",)))
@@ -67,14 +67,14 @@ def other_element_types() -> Wrong:
 
 @wrong("steps_are_the_model", field="source-digest")
 def source_digest_of_another_model() -> Wrong:
-    """A right plan that states the digest of another file."""
+    """A right plan states the digest of another file."""
     model = _layers()
     return Wrong(edit(plan_of(model), source_digest=hashlib.sha256(b"another").digest()), model=_bytes(model))
 
 
 @wrong("steps_are_the_model", "y", field="size")
 def size_of_inference_alone() -> Wrong:
-    """The bytes for the result of an Einsum are those of shape inference, which does not stretch a dimension of 1."""
+    """The bytes of the result of an Einsum are those of shape inference, which does not stretch a dimension of 1."""
     from tmmu.examples.broken import networks
 
     return handed_out_with(networks.stretched(), plan_of(networks.stretched()))
@@ -82,7 +82,7 @@ def size_of_inference_alone() -> Wrong:
 
 @wrong("steps_are_the_model", field="missing-step")
 def step_left_out() -> Wrong:
-    """The plan has no step for the model's Softmax, and its reader reads what stands before it."""
+    """The plan has no step for the Softmax of the model, whose reader reads its operand instead."""
     return handed_out_with(_layers(), plan_of(_layers(activation=None)))
 
 
@@ -94,7 +94,7 @@ def step_made_up() -> Wrong:
 
 @wrong("steps_are_the_model")
 def table_cut_short() -> Wrong:
-    """The last step and the last tensor are missing from all columns, and all else is consistent with that."""
+    """The last step and the last tensor are missing from all columns, and the rest is consistent with that."""
     model = _layers()
     plan = plan_of(model)
     steps = reordered(plan, range(len(plan.allocation.steps) - 1)).allocation.steps
@@ -114,7 +114,7 @@ def tensor_left_out() -> Wrong:
 
 @wrong("steps_are_the_model", field="returned")
 def input_stated_to_be_returned() -> Wrong:
-    """The plan states that the caller reads an input of the model at the end, and keeps it; the model does not."""
+    """The plan states that the caller reads an input at the end, and keeps it; the model does not."""
     plan = plan_of(_layers())
     t = plan.allocation.tensors
     name = t.name[int((t.flags & IS_INPUT).argmax())]
@@ -124,7 +124,7 @@ def input_stated_to_be_returned() -> Wrong:
 
 @wrong("steps_are_the_model")
 def operator_renamed() -> Wrong:
-    """The plan calls the model's Softmax a Relu, which may work in place, and lets it."""
+    """The plan calls the Softmax of the model a Relu, which may work in place, and does so."""
     return handed_out_with(_layers(), plan_of(_layers(activation="Relu")))
 
 
@@ -149,7 +149,7 @@ def sizes_of_another_batch() -> Wrong:
 
 @wrong("steps_are_the_model")
 def binding_of_another_batch() -> Wrong:
-    """The plan was made with the batch bound to 1 and says that it was bound to 4."""
+    """The plan was made with the batch bound to 1, but states that it was bound to 4."""
     model = _layers(batch="batch")
     plan = plan_of(model, Bindings(dims={"batch": 1}))
     return handed_out_with(model, edit(plan, bindings=replace(plan.bindings, dims={"batch": 4})))
@@ -163,7 +163,7 @@ def sizes_of_another_element_type() -> Wrong:
 
 @wrong("steps_are_the_model", "first")
 def output_forgotten() -> Wrong:
-    """The plan does not know that the caller reads `first`, and lets its bytes be reused."""
+    """The plan does not state that the caller reads `first`, and reuses its bytes."""
     return handed_out_with(_layers(first_is_output=True), plan_of(_layers()))
 
 
@@ -184,7 +184,7 @@ def branch_left_out() -> Wrong:
 
 @wrong("bodies_nest")
 def loop_hands_on_without_copies() -> Plan:
-    """A loop's two values are exchanged without a copy of either, so that both end up as one of them."""
+    """The two values of a loop are exchanged without a copy of either, so both end up as one of them."""
     from tmmu.examples.broken import networks
 
     model = networks.swap()
@@ -195,6 +195,6 @@ def loop_hands_on_without_copies() -> Plan:
 
 @wrong("steps_are_the_model", "first")
 def alignment_understated() -> Wrong:
-    """A tensor of float32 is stated to need no alignment, so that a later layout may put it at any byte."""
+    """A tensor of float32 is stated to need no alignment, so a later layout may put it at any byte."""
     model = _layers()
     return handed_out_with(model, edit(plan_of(model), tensors={"first": {"alignment": 1}}))

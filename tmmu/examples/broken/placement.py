@@ -1,4 +1,4 @@
-"""Plans whose addresses are wrong: overlapping, misaligned, out of bounds, or not where slots and storages say."""
+"""Plans with wrong addresses: overlapping, misaligned, out of bounds, or unlike those of slots and storages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def slots_overlap_by_half() -> Plan:
 
 @wrong("no_live_overlap")
 def every_storage_in_one_slot() -> Plan:
-    """All storages of the arena of activations lie at its beginning, in its first slot."""
+    """All storages of the arena of activations are at its begin, in its first slot."""
     plan = right(skip())
     place = {"slot": slot_of(plan, "a"), "offset": 0}
     return counted(edit(plan, storages=dict.fromkeys(("x", "b", "c", "d", "y"), place)))
@@ -44,7 +44,7 @@ def every_storage_in_one_slot() -> Plan:
 
 @wrong("no_live_overlap", "b", "d")
 def one_slot_at_two_offsets() -> Plan:
-    """`x`, `b` and `d` take turns in one slot, but `d` lies beyond all slots."""
+    """`x`, `b` and `d` share one slot, but `d` is beyond all slots."""
     return counted(edit(right(skip()), storages={"d": {"offset": 768}}))
 
 
@@ -57,13 +57,13 @@ def storage_misaligned() -> Plan:
 
 @wrong("alignment", "c")
 def alignment_no_power_of_two() -> Plan:
-    """The storage of `c` is stated to be aligned to 96 bytes, which is no power of two."""
+    """The storage of `c` is stated to be aligned to 96 bytes, which is not a power of two."""
     return edit(right(skip()), storages={"c": {"alignment": 96}})
 
 
 @wrong("alignment")
 def empty_arena_aligned_to_three() -> Plan:
-    """The arena of gradients, which holds nothing, is aligned to 3 bytes, which is no power of two."""
+    """The arena of gradients, which is empty, is aligned to 3 bytes, which is not a power of two."""
     return with_arena(right(skip()), 3, alignment=3)
 
 
@@ -123,19 +123,19 @@ def window_beyond_the_storage() -> Plan:
 
 @wrong("slot_count", "c")
 def slot_smaller_than_its_storage() -> Plan:
-    """The third slot is stated to have 128 bytes, though storages of 256 lie in it."""
+    """The third slot is stated to have 128 bytes, but holds storages of 256."""
     return edit(right(skip()), slots={"c": {"bytes": 128}})
 
 
 @wrong("slot_count", "c")
 def slot_of_another_arena() -> Plan:
-    """The storage of `c` lies in the arena of activations but has a slot of the arena of parameters."""
+    """The storage of `c` is in the arena of activations but has a slot of the arena of parameters."""
     plan = right(skip())
     return edit(plan, storages={"c": {"slot": slot_of(plan, "w")}})
 
 
 @wrong("no_live_overlap", "x", "b")
 def bytes_used_again_where_an_arena_does_not_reuse() -> Plan:
-    """`b` lies where `x` lay, which is dead; the arena states that no byte of it is used again. Nothing is claimed."""
+    """`b` has the bytes of the dead `x`, but the arena states that none of its bytes is reused. Nothing is claimed."""
     allocation = right(skip()).allocation
     return Plan(replace(allocation, arenas=tuple(replace(arena, reuse=False) for arena in allocation.arenas)))

@@ -1,7 +1,7 @@
-"""Wrong plans of sharded models: what a rank holds or runs, and ranks that do not fit together.
+"""Wrong plans of sharded models: the shards or steps of one rank, and ranks that do not fit together.
 
-The model is two layers, `h` = x·w and `y` = h·v, on a mesh of two ranks. Where a kind has plans of other ranks, each of
-them is right by itself, and the verdict on all ranks is REFUTED.
+The model is two layers, `h` = x·w and `y` = h·v, on a mesh of two ranks. If a kind has plans of other ranks, each of
+them is right in itself, and the verdict on all ranks is REFUTED.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STAGES = {"mesh": {"stage": 2}, "pipeline": {"axis": "stage", "stages": [["make_
 
 
 def _network() -> tuple[bytes, Model]:
-    """`h` = x·w, `g` = tanh h and `y` = h·v + g·v, as a file and as a model."""
+    """Build `h` = x·w, `g` = tanh h and `y` = h·v + g·v; return the file and the model."""
     from tmmu.examples.graph import OnnxGraph
 
     graph = OnnxGraph("two-layers")
@@ -45,10 +45,10 @@ def _network() -> tuple[bytes, Model]:
     for node in made.graph.node:
         node.name = f"make_{node.output[0]}"
     data: bytes = made.SerializeToString(deterministic=True)
-    return data, _imported(data)
+    return data, _import(data)
 
 
-def _imported(data: bytes) -> Model:
+def _import(data: bytes) -> Model:
     from tmmu.importers.onnx import import_onnx
 
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def _imported(data: bytes) -> Model:
 
 
 def _normalization(trains: bool) -> tuple[bytes, Model]:
-    """`y` = x normalized by the statistics of its own batch, or at inference by those that are stored."""
+    """Build `y` = x normalized by statistics of its batch, or by stored ones; return the file and the model."""
     from onnx import TensorProto, helper
 
     node = helper.make_node(
@@ -69,7 +69,7 @@ def _normalization(trains: bool) -> tuple[bytes, Model]:
     graph = helper.make_graph([node], "normalization", [x], [y], stored)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8)
     data: bytes = made.SerializeToString(deterministic=True)
-    return data, _imported(data)
+    return data, _import(data)
 
 
 def _ranks(
@@ -78,7 +78,7 @@ def _ranks(
     arenas: tuple[ArenaConfiguration, ...] = DEFAULT,
     network: tuple[bytes, Model] | None = None,
 ) -> list[Plan]:
-    """The right plans of some ranks under a shard spec."""
+    """Return the right plans of some ranks under a shard spec."""
     data, model = network or _network()
     spec = resolve(document)
     locals_ = local_models(model, spec)
@@ -94,7 +94,7 @@ def _ranks(
 
 
 def _holding(plan: Plan, tensor: str, d: int, **entries: int) -> Plan:
-    """`plan` with single entries of what it says that it holds of one dimension of a tensor."""
+    """Return `plan` with other entries for the shard that it holds of one dimension of a tensor."""
     s = needed(plan.shards, "shards")
     k = s.tensor.tolist().index(plan.allocation.tensors.name.list().index(tensor))
     place = int(s.dims_at[k]) + d
@@ -108,7 +108,7 @@ def _holding(plan: Plan, tensor: str, d: int, **entries: int) -> Plan:
 
 
 def _without(plan: Plan, tensor: str) -> Plan:
-    """`plan` saying nothing of the part that it holds of a tensor."""
+    """Return `plan` without the shard that it states for a tensor."""
     s = needed(plan.shards, "shards")
     k = s.tensor.tolist().index(plan.allocation.tensors.name.list().index(tensor))
     lo, hi = int(s.dims_at[k]), int(s.dims_at[k + 1])
@@ -123,19 +123,19 @@ def _without(plan: Plan, tensor: str) -> Plan:
 
 @wrong("shards", field="dimension 1 of w")
 def shard_with_a_gap() -> Plan:
-    """The second of two ranks holds one column of a weight less than is left, and no rank holds it."""
+    """The second of two ranks holds one column of a weight fewer than remain, and no rank holds that column."""
     return _holding(_ranks(TENSOR, [1])[0], "w", 1, start=WIDTH // 2 + 1, held=WIDTH // 2 - 1)
 
 
 @wrong("shards", field="dimension 1 of w")
 def shard_held_twice() -> Plan:
-    """The second of two ranks holds the first half of a weight, which the first one holds already."""
+    """The second of two ranks holds the first half of a weight, which the first rank already holds."""
     return _holding(_ranks(TENSOR, [1])[0], "w", 1, start=0)
 
 
 @wrong("shards", field="shard")
 def shard_of_another_dimension() -> Wrong:
-    """The rank holds half of the rows of a weight where the shard spec splits its columns; both have the same bytes."""
+    """The rank holds half of the rows of a weight, but the shard spec splits its columns; both have the same bytes."""
     plan = _ranks(TENSOR, [1])[0]
     held = needed(plan.shards, "shards")
     axis = int(held.axis.max(initial=0, where=held.axis < 2))
@@ -146,20 +146,20 @@ def shard_of_another_dimension() -> Wrong:
 
 @wrong("steps_are_the_model", field="bytes")
 def rank_without_its_sharding() -> Wrong:
-    """The plan states that a shard spec splits its batch, and its tensors are as large as on one machine."""
+    """The plan states that a shard spec splits its batch, but its tensors are as large as on one machine."""
     whole = _ranks({**DATA, "rules": []}, [0])[0]
     return Wrong(amended(whole, shard_spec=resolve(DATA)), model=_network()[0])
 
 
 @wrong("steps_are_the_model", field="missing-step")
 def rank_of_another_stage() -> Wrong:
-    """The plan of the first pipeline stage says that it is the second stage's."""
+    """The plan of the first pipeline stage states that it is that of the second stage."""
     return Wrong(amended(_ranks(STAGES, [0])[0], rank=1), model=_network()[0])
 
 
 @wrong("steps_are_the_model", field="missing-step")
 def rank_that_normalizes_by_its_part() -> Wrong:
-    """Each rank normalizes its part of the batch by the statistics of that part, where the model takes the whole."""
+    """Each rank normalizes its part of the batch by the statistics of that part, but the model uses the whole batch."""
     data, model = _normalization(trains=True)
     blind = replace(model, nodes=tuple(replace(node, opaque=False) for node in model.nodes))
     return Wrong(_ranks(DATA, [0], network=(data, blind))[0], model=data)
@@ -167,40 +167,40 @@ def rank_that_normalizes_by_its_part() -> Wrong:
 
 @wrong("one_shard_spec", field="shard_spec_hash")
 def rank_of_a_foreign_shard_spec() -> Wrong:
-    """Two ranks of one model whose plans are of two shard specs."""
+    """The plans of two ranks of one model state two shard specs."""
     return Wrong(_ranks(TENSOR, [0])[0], others=tuple(_ranks(DATA, [1])))
 
 
 @wrong("every_rank_once")
 def rank_planned_twice() -> Wrong:
-    """Two plans of one rank, and none of the other."""
+    """There are two plans of one rank, and none of the other."""
     first = _ranks(TENSOR, [0])[0]
     return Wrong(first, others=(first,))
 
 
 @wrong("layouts_agree", field="layout_digest")
 def ranks_with_two_layouts() -> Wrong:
-    """Two ranks of one stage whose arenas are aligned differently, so that addresses differ where both run the same."""
+    """Two ranks of one stage align their arenas differently, so addresses differ although both run the same steps."""
     strict = tuple(replace(arena, alignment=4096) for arena in DEFAULT)
     return Wrong(_ranks(DATA, [0])[0], others=tuple(_ranks(DATA, [1], strict)))
 
 
 @wrong("shards", field="part of w")
 def weight_that_the_rank_leaves_out() -> Plan:
-    """A rank has bytes for a weight and does not say which part of it they are."""
+    """A rank has bytes for a weight and does not state which part of it they hold."""
     return _without(_ranks(TENSOR, [0])[0], "w")
 
 
 @wrong("shards_cover", "h")
 def shard_that_one_rank_omits() -> Wrong:
-    """One of two ranks states no part of a result that it has bytes for, so that no rank holds its half."""
+    """One of two ranks states no shard of a result that it has bytes for, so no rank holds its half."""
     first, second = _ranks(TENSOR)
     return Wrong(first, others=(_without(second, "h"),))
 
 
 @wrong("ranks_meet")
 def stages_that_wait_for_each_other() -> Wrong:
-    """The first stage sends two results in one order, the second receives them in the other: both wait for ever."""
+    """The first stage sends two results in one order, the second receives them in the other: both wait forever."""
     data, model = _network()
     spec = resolve(STAGES)
     first, second = local_models(model, spec)

@@ -1,7 +1,7 @@
-"""Plans in which tensors share bytes that they may not share: in place, as a view, in an alias group, or unsaid.
+"""Plans in which tensors share bytes illegally: in place, as a view, in an alias group, or undeclared.
 
-In each of them lifetimes, storages and addresses are consistent with one another; only running the steps shows
-that some read does not find what was written for it.
+In each of them lifetimes, storages and addresses are consistent with one another; only running the steps shows that
+some read does not find the value that was written for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def in_place_read_later() -> Plan:
 
 @wrong("sharing_is_sound", "v", "r")
 def in_place_while_its_view_is_read_later() -> Plan:
-    """`r` takes the bytes of `a` in place, of which no step reads `a` later, but one its view `v`."""
+    """`r` takes the bytes of `a` in place; no step reads `a` later, but one reads its view `v`."""
     made = model("""
         tensor w f32 4096 parameter
         tensor v f32 64 view a 0
@@ -37,7 +37,7 @@ def in_place_while_its_view_is_read_later() -> Plan:
 
 @wrong("sharing_is_sound", "a", "r")
 def in_place_twice() -> Plan:
-    """Two steps each take the bytes of `a` in place; the second finds the result of the first."""
+    """Two steps each take the bytes of `a` in place; the second reads the result of the first."""
     made = model("""
         tensor w f32 4096 parameter
         node a MatMul x w -> a
@@ -50,7 +50,7 @@ def in_place_twice() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def matrix_product_in_place() -> Plan:
-    """A MatMul writes its result over its operand, each element of which it needs for every element of a row."""
+    """A MatMul writes its result over its operand, but needs each element of it for a whole row of the result."""
     return in_place(right(once_read("MatMul")), "r", "a")
 
 
@@ -62,7 +62,7 @@ def softmax_in_place() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def running_sum_in_place() -> Plan:
-    """A CumSum is declared to work in place; it reads elements before the one that it writes."""
+    """A CumSum is declared to work in place, but it reads elements before the one that it writes."""
     return in_place(right(once_read("CumSum")), "r", "a")
 
 
@@ -81,19 +81,19 @@ def broadcast_in_place() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def in_place_of_another_width() -> Plan:
-    """A Cast to float16 takes the first half of its float32 operand's bytes, whose elements are wider than its own."""
+    """A Cast to float16 takes the first half of the bytes of its float32 operand, whose elements are wider."""
     return in_place(right(once_read("Cast", "f16 64")), "r", "a")
 
 
 @wrong("sharing_is_sound", "r", "a")
 def in_place_shifted() -> Plan:
-    """`r` lies one element after its operand `a`, so that each element that is written destroys the next one."""
+    """`r` is one element after its operand `a`, so each written element destroys the next one."""
     return shared(right(once_read("Relu")), "r", "a", Shares.IN_PLACE, window=4)
 
 
 @wrong("sharing_is_sound", "r", "a")
 def in_place_undeclared() -> Plan:
-    """`r` has the bytes of its operand `a`, and the plan does not say that it is in place."""
+    """`r` has the bytes of its operand `a`, but the plan does not declare that it is in place."""
     return shared(right(once_read("Relu")), "r", "a", Shares.NONE)
 
 
@@ -119,7 +119,7 @@ def in_place_on_an_input() -> Plan:
 
 @wrong("sharing_is_sound", "r", "given")
 def donation_claimed_by_the_plan() -> Plan:
-    """The plan states that the caller donates the input whose bytes `r` takes; only the caller can state that."""
+    """The plan states that the caller donates the input whose bytes `r` takes, which only the caller can state."""
     return right(first_reader("input donated"))
 
 
@@ -150,20 +150,20 @@ def in_place_on_an_output() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def view_at_another_window() -> Plan:
-    """The Reshape `r` begins 64 bytes after its base `a`, where it shows what is left of an earlier tensor."""
+    """The Reshape `r` begins 64 bytes after its base `a`, and shows bytes of an earlier tensor."""
     return shared(right(once_read("Reshape")), "r", "a", Shares.VIEW, window=64)
 
 
 @wrong("sharing_is_sound", "r", "a")
 def view_beside_its_base() -> Plan:
-    """`r` is declared a view of `a`, which writes nothing, but has bytes of its own, which nothing writes."""
+    """`r` is declared a view of `a`, so its step writes nothing, but has separate bytes."""
     plan = right(once_read("Reshape"))
     return edit(plan, tensors={"r": {"shares": SHARES.index(Shares.VIEW), "of": row(plan, "a")}})
 
 
 @wrong("sharing_is_sound", "v", "b")
 def view_of_an_overwritten_base() -> Plan:
-    """`b` lies in the bytes of `a`, which is dead but for its view `v`; a later step reads `v`."""
+    """`b` has the bytes of `a`, which is dead except for its view `v`; a later step reads `v`."""
     made = model("""
         tensor w f32 4096 parameter
         tensor v f32 64 view a 0
@@ -177,21 +177,21 @@ def view_of_an_overwritten_base() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def in_place_elsewhere() -> Plan:
-    """`r` is stated to be in place of `a`, which a later step reads, but has bytes of its own."""
+    """`r` is stated to be in place of `a`, which a later step reads, but has separate bytes."""
     plan = right(twice_read())
     return edit(plan, tensors={"r": {"shares": SHARES.index(Shares.IN_PLACE), "of": row(plan, "a")}})
 
 
 @wrong("sharing_is_sound", "d", "a")
 def alias_elsewhere() -> Plan:
-    """`d` is stated to be an alias of `a`, but has bytes of its own."""
+    """`d` is stated to be an alias of `a`, but has separate bytes."""
     plan = right(skip())
     return edit(plan, tensors={"d": {"shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}})
 
 
 @wrong("sharing_is_sound", "v", "a")
 def view_without_reading_its_base() -> Plan:
-    """`v` is stated to be a view of `a` and lies there, but the step that makes it does not read `a`, which is dead."""
+    """`v` is stated to be a view of the dead `a` and has its bytes, but the step that makes `v` does not read `a`."""
     made = model("""
         tensor w f32 4096 parameter
         node a MatMul x w -> a
@@ -204,7 +204,7 @@ def view_without_reading_its_base() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def transpose_called_a_view() -> Plan:
-    """A Transpose is declared a view of its operand, though its elements stand in another order."""
+    """A Transpose is declared a view of its operand, although its elements have another order."""
     return shared(right(once_read("Transpose")), "r", "a", Shares.VIEW)
 
 
@@ -216,7 +216,7 @@ def view_larger_than_its_base() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def dropout_of_training_called_a_view() -> Plan:
-    """In a plan for training, a Dropout with a training_mode operand is declared a view of what it changes."""
+    """In a plan for training, a Dropout with a training_mode operand is declared a view of its operand."""
     made = model("""
         tensor w f32 4096 parameter
         tensor ratio f32 1 parameter
@@ -231,7 +231,7 @@ def dropout_of_training_called_a_view() -> Plan:
 
 @wrong("sharing_is_sound", "left", "right")
 def two_results_on_the_same_bytes() -> Plan:
-    """Both results of a Split lie on the same bytes."""
+    """Both results of a Split have the same bytes."""
     made = model("""
         tensor x f32 128 input
         node split Split x -> left right
@@ -242,7 +242,7 @@ def two_results_on_the_same_bytes() -> Plan:
 
 @wrong("sharing_is_sound", "a", "b")
 def alias_group_with_a_stale_read() -> Plan:
-    """`a` and `b` are declared to share bytes; `a` is read after `b` was written."""
+    """`a` and `b` are declared to share bytes, but `a` is read after `b` was written."""
     return right(
         model("""
         tensor w f32 4096 parameter
@@ -287,6 +287,6 @@ def scratch_over_the_result() -> Plan:
 
 @wrong("must_not_alias", "b", "d")
 def must_not_alias_and_does() -> Plan:
-    """`b` and `d` must never have a byte in common, and have one slot, one after the other."""
+    """`b` and `d` must never have a byte in common, but share one slot, one after the other."""
     plan = right(skip())
     return edit(plan, must_not_alias=((row(plan, "b"), row(plan, "d")),), usage={"activations": {"minimal": False}})

@@ -1,8 +1,8 @@
-"""The models of the corpus as text (`spec/text-ir.md`), of which the tensors that are like all others are left out.
+"""The models of the corpus as text (`spec/text-ir.md`), without the lines of tensors that are like all others.
 
-A tensor that no line states has 64 float32 elements (256 bytes), is a graph input if no line writes it and a graph
-output if no line reads it and no body makes it. Nothing is checked, so that a model which no importer would let
-through can be planned too.
+A tensor without a line has 64 float32 elements (256 bytes), is a graph input if no line writes it and a graph output if
+no line reads it and no body makes it. Nothing is checked, so a model that every importer would refuse can be planned
+too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tmmu.ir import text
 
 
 def model(lines: str, *, like: str = "f32 64") -> Model:
-    """The model of these lines.
+    """Build the model of these lines.
 
     >>> [(t.name, t.bytes, str(t.role)) for t in model("node r Relu x -> y").tensors]
     [('x', 256, 'input'), ('y', 256, 'activation')]
@@ -22,7 +22,7 @@ def model(lines: str, *, like: str = "f32 64") -> Model:
 
 
 def completed(lines: str, like: str) -> str:
-    """The text with its first line, and with the statements of the tensors that no line states behind it."""
+    """Return the text with its first line, and with lines for the tensors that have none at its end."""
     stated: set[str] = set()
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
@@ -40,7 +40,7 @@ def completed(lines: str, like: str) -> str:
         end = next((k for k, token in enumerate(tokens) if token in text.FORMAT.words), len(tokens))
         arrow = tokens.index(ARROW)
         before, after = tokens[:arrow], tokens[arrow + 1 : end]
-        # The formal inputs of an arm are written when it is entered, its results read when it is left.
+        # The formal inputs of an arm are written at its enter, and its results are read at its leave.
         (writes if word == "arm" else reads).update(dict.fromkeys(before))
         (reads if word == "arm" else writes).update(dict.fromkeys(after))
         named.update(dict.fromkeys((*before, *after)))

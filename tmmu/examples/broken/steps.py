@@ -1,4 +1,4 @@
-"""Plans whose steps do not make sense in the order in which they stand, or write what they may not write."""
+"""Plans whose steps make no sense in their order, or write a tensor that they may not write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tmmu.plans.sections import Plan
 
 @wrong("lifetimes_cover_accesses")
 def steps_reversed() -> Plan:
-    """The steps stand in the opposite order, with every lifetime and writer mirrored."""
+    """The steps have the opposite order, with every lifetime and writer mirrored."""
     plan, last = right(skip()), 4
     mirrored = {}
     for name in plan.allocation.tensors.name:
@@ -28,20 +28,20 @@ def steps_reversed() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "b")
 def read_before_it_is_written() -> Plan:
-    """The step that makes `c` from `b` stands before the step that makes `b`."""
+    """The step that makes `c` from `b` precedes the step that makes `b`."""
     plan = reordered(right(skip()), (0, 2, 1, 3, 4))
     return laid_out(edit(plan, tensors={"b": {"writer": 2, "birth": 1}, "c": {"writer": 1, "birth": 1}}))
 
 
 @wrong("lifetimes_cover_accesses", "ghost")
 def read_and_never_written() -> Plan:
-    """A step reads the activation `ghost`, which no step writes and the caller does not give."""
+    """A step reads the activation `ghost`, which no step writes and which is not an input."""
     return right(model("tensor ghost f32 64\nnode y Add x ghost -> y"))
 
 
 @wrong("sharing_is_sound", "a")
 def written_twice() -> Plan:
-    """Two steps write `a`, and the second does not say that it changes it."""
+    """Two steps write `a`, and the second does not declare that it mutates it."""
     return right(
         model("""
         tensor w f32 4096 parameter
@@ -54,7 +54,7 @@ def written_twice() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "w")
 def parameter_changed_without_a_word() -> Plan:
-    """A step writes the parameter `w`, which it does not list as changed."""
+    """A step writes the parameter `w`, which it does not list as mutated."""
     return right(
         model("""
         tensor w f32 64 parameter
@@ -66,7 +66,7 @@ def parameter_changed_without_a_word() -> Plan:
 
 @wrong("sharing_is_sound", "w")
 def parameter_changed_and_not_donated() -> Plan:
-    """A step changes the parameter `w` and says so, but the caller keeps `w` and expects it unchanged."""
+    """A step mutates the parameter `w` and declares it, but the caller keeps `w` and expects it unchanged."""
     made = model("""
         tensor w f32 64 parameter donated
         node update Sub w slope -> w changes w
@@ -77,7 +77,7 @@ def parameter_changed_and_not_donated() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "a")
 def changed_without_reading_it() -> Plan:
-    """A step lists `a` as changed in place, but does not read it."""
+    """A step lists `a` as mutated, but does not read it."""
     return right(
         model("""
         tensor w f32 4096 parameter
@@ -90,7 +90,7 @@ def changed_without_reading_it() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "r")
 def view_made_before_its_base() -> Plan:
-    """`v` shows `r`, which only a later step writes; what reads `v` would find bytes that no step has written."""
+    """`v` shows `r`, which only a later step writes; the reader of `v` would find bytes that no step has written."""
     made = model("""
         tensor w f32 4096 parameter
         node a MatMul x w -> a
@@ -105,7 +105,7 @@ def view_made_before_its_base() -> Plan:
 
 @wrong("sharing_is_sound", "v", "a")
 def view_read_after_its_base_was_changed() -> Plan:
-    """`v` shows `a`, a step changes `a`, and `v` is read after that, when its bytes are those of another value."""
+    """`v` shows `a`, a step mutates `a`, and `v` is read after that, when its bytes hold another value."""
     made = model("""
         tensor w f32 4096 parameter
         tensor v f32 64 view a 0

@@ -1,7 +1,7 @@
 """Wrong plans of training: the model that they are handed out with has only a forward half.
 
-The verifier makes the backward half itself, so each of these is refuted by the model alone, but for the one whose saved
-tensor dies too early, which is wrong by its own steps.
+The verifier makes the backward half itself, so the model alone refutes each of these, except the one whose saved tensor
+dies too early: its own steps refute it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WIDTH = 64
 
 
 def _network(draw: bool = False) -> bytes:
-    """`a` = x·w, `b` = tanh a, `c` = b times a (or times a random mask), `d` = c + a, and the output `y` = d·w."""
+    """Build `a` = x·w, `b` = tanh a, `c` = b·a (or b times a random mask), `d` = c + a, and the output `y` = d·w."""
     from tmmu.examples.graph import OnnxGraph
 
     graph = OnnxGraph("residual")
@@ -38,7 +38,7 @@ def _network(draw: bool = False) -> bytes:
     return data
 
 
-def _joint(data: bytes) -> Model:
+def _build_joint(data: bytes) -> Model:
     from tmmu.importers.onnx import import_onnx
     from tmmu.planner.training.expand import expand
 
@@ -48,10 +48,10 @@ def _joint(data: bytes) -> Model:
         return expand(import_onnx(path))
 
 
-def _planned(change: Callable[[Model], Model], draw: bool = False) -> Wrong:
-    """The plan of the joint graph with something changed, handed out with the right model."""
+def _plan_changed(change: Callable[[Model], Model], draw: bool = False) -> Wrong:
+    """Return the plan of the joint graph with something changed, handed out with the right model."""
     data = _network(draw)
-    plan = right(change(_joint(data)), mode="backward")
+    plan = right(change(_build_joint(data)), mode="backward")
     return Wrong(edit(plan, source_digest=hashlib.sha256(data).digest()), model=data)
 
 
@@ -63,8 +63,8 @@ def _tensor(model: Model, name: str) -> int:
     return next(t for t, tensor in enumerate(model.tensors) if tensor.name == name)
 
 
-def _repeated(model: Model, node: str, reader: str, change: Callable[[Node, Model], Node]) -> Model:
-    """`node` run again before `reader`, which reads the new result; `change` makes the step that runs again."""
+def _repeat(model: Model, node: str, reader: str, change: Callable[[Node, Model], Node]) -> Model:
+    """Run `node` again before `reader`, which then reads the new result; `change` makes the step that runs again."""
     position = next(n for n, other in enumerate(model.nodes) if other.name == node)
     original = model.nodes[position]
     first = original.writes[0]
@@ -83,21 +83,21 @@ def _repeated(model: Model, node: str, reader: str, change: Callable[[Node, Mode
 
 @wrong("steps_are_the_model", field="reads")
 def gradients_added_in_another_order() -> Wrong:
-    """The two contributions to a weight's gradient are added the other way round, which rounds differently."""
-    return _planned(lambda m: _with_node(m, "w.grad.add1", lambda node: replace(node, reads=node.reads[::-1])))
+    """The two contributions to the gradient of a weight are added in the other order, which rounds differently."""
+    return _plan_changed(lambda m: _with_node(m, "w.grad.add1", lambda node: replace(node, reads=node.reads[::-1])))
 
 
 @wrong("steps_are_the_model", field="reads")
 def gradient_without_what_it_is_computed_from() -> Wrong:
-    """The gradient step of a product does not read the other factor, whose bytes are given away before."""
-    return _planned(
+    """The gradient step of a product does not read the other factor, whose bytes are reused before."""
+    return _plan_changed(
         lambda m: _with_node(m, "make_c.grad", lambda node: replace(node, reads=(node.reads[0], _tensor(m, "b"))))
     )
 
 
 @wrong("steps_are_the_model", field="missing-step")
 def weight_without_its_last_contribution() -> Wrong:
-    """The gradient of a weight is that of its second reader alone: the addition of the first one's part is left out."""
+    """The gradient of a weight is that of its second reader; the addition of the first reader's part is left out."""
 
     def change(model: Model) -> Model:
         nodes = tuple(node for node in model.nodes if node.name != "w.grad.add1")
@@ -109,47 +109,47 @@ def weight_without_its_last_contribution() -> Wrong:
         )
         main = replace(model.bodies[0], outputs=tuple(part if t == whole else t for t in model.outputs))
         joint = replace(model, tensors=tuple(tensors), nodes=nodes, bodies=(main,))
-        # The name that is left over has no writer: the caller is stated to give it.
+        # The name that remains has no writer: it is stated to be an input.
         tensors[whole] = replace(tensors[whole], role=model.tensors[model.inputs[0]].role)
         return replace(joint, tensors=tuple(tensors), bodies=(replace(main, inputs=(*main.inputs, whole)),))
 
-    return _planned(change)
+    return _plan_changed(change)
 
 
 @wrong("steps_are_the_model", field="operator")
 def another_operator_run_again() -> Wrong:
-    """What is stated to be computed again is computed by another operator, and backward reads it."""
-    return _planned(lambda m: _repeated(m, "make_b", "make_c.grad", lambda clone, _: replace(clone, op="Sigmoid")))
+    """A value that is stated to be recomputed is computed by another operator, and backward reads it."""
+    return _plan_changed(lambda m: _repeat(m, "make_b", "make_c.grad", lambda clone, _: replace(clone, op="Sigmoid")))
 
 
 @wrong("steps_are_the_model", field="extra-step")
 def other_values_run_again() -> Wrong:
-    """What is stated to be computed again is computed from another tensor of the same size."""
-    return _planned(
-        lambda m: _repeated(m, "make_b", "make_c.grad", lambda clone, m: replace(clone, reads=(_tensor(m, "c"),)))
+    """A value that is stated to be recomputed is computed from another tensor of the same size."""
+    return _plan_changed(
+        lambda m: _repeat(m, "make_b", "make_c.grad", lambda clone, m: replace(clone, reads=(_tensor(m, "c"),)))
     )
 
 
 @wrong("steps_are_the_model", field="extra-step")
 def random_numbers_drawn_again() -> Wrong:
     """A random mask is drawn a second time for backward: it is not the mask that forward applied."""
-    return _planned(lambda m: _repeated(m, "make_mask", "make_c.grad", lambda clone, _: clone), draw=True)
+    return _plan_changed(lambda m: _repeat(m, "make_mask", "make_c.grad", lambda clone, _: clone), draw=True)
 
 
 @wrong("lifetimes_cover_accesses", "a")
 def saved_tensor_dies_at_its_last_forward_reader() -> Plan:
     """A tensor that backward reads lives only to the last step that reads it in the forward half."""
-    plan = right(_joint(_network()), mode="backward")
+    plan = right(_build_joint(_network()), mode="backward")
     return laid_out(edit(plan, tensors={"a": {"death": step_of(plan, "make_d")}}))
 
 
 @wrong("steps_are_the_model", field="saved")
 def saved_tensor_not_kept_for_backward() -> Wrong:
-    """In mode `forward` a tensor that the gradients need is not kept to the end, and not stated to be saved."""
+    """In mode `forward`, a tensor that the gradients need does not live to the end, and is not stated to be saved."""
     from tmmu.planner.arenas import DEFAULT
     from tmmu.planner.modes import prepare
 
     data = _network()
-    half = prepare(_joint(data), "forward", DEFAULT)
+    half = prepare(_build_joint(data), "forward", DEFAULT)
     forgotten = tuple(replace(tensor, saved_for_backward=False) for tensor in half.tensors)
     return Wrong(right(replace(half, tensors=forgotten), mode="forward"), model=data)

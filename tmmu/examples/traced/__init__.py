@@ -1,7 +1,7 @@
 """Training graphs of large models, traced once and stored compressed: neither torch nor transformers is needed.
 
-Each is a canonical IR file under xz, 3.4 MB of it at most. `recipes` says what they are and how they are made again,
-their own names which versions made them. spec: I2.9
+Each is a canonical IR file under xz, at most 3.4 MB of it. `recipes` defines the graphs and how to trace them again;
+the name inside a graph states the versions that traced it. spec: I2.9
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ DIGESTS = {
 """Every graph by its name, with the SHA-256 of its IR file."""
 
 LIMIT, MEMORY = 1 << 24, 1 << 27
-"""The most bytes that a file may have when it is unpacked, and that unpacking may take."""
+"""The limits on the bytes of an unpacked file, and on the memory of unpacking."""
 
 
 def read(name: str) -> bytes:
-    """The IR file of the graph of that name; KeyError for another name.
+    """Return the IR file of the graph of that name. Raises KeyError for another name.
 
-    Raises INVALID_IR where the stored file is not the one that this version was shipped with: damaged, cut short, or
-    one that would unpack to more than `LIMIT` bytes.
+    Raises INVALID_IR if the stored file is not the one that this version was shipped with: it is damaged, cut off, or
+    would unpack to more than `LIMIT` bytes.
     """
     digest = DIGESTS[name]
     stored = resources.files(__package__).joinpath(f"{name}.ir.cbor.xz").read_bytes()
     try:
         data = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY).decompress(stored, max_length=LIMIT + 1)
     except lzma.LZMAError as error:
-        raise _damaged(name, str(error)) from error
+        raise _make_damaged(name, str(error)) from error
     if len(data) > LIMIT:
-        raise _damaged(name, f"it unpacks to more than {LIMIT} bytes")
+        raise _make_damaged(name, f"it unpacks to more than {LIMIT} bytes")
     if hashlib.sha256(data).hexdigest() != digest:
-        raise _damaged(name, f"its SHA-256 is not {digest}")
+        raise _make_damaged(name, f"its SHA-256 is not {digest}")
     return data
 
 
 def pack(data: bytes) -> bytes:
-    """An IR file as it is stored."""
+    """Compress an IR file as it is stored."""
     return lzma.compress(data, lzma.FORMAT_XZ, preset=9 | lzma.PRESET_EXTREME)
 
 
-def _damaged(name: str, what: str) -> TmmuError:
+def _make_damaged(name: str, what: str) -> TmmuError:
     return TmmuError(
         "INVALID_IR", what, place=f"the stored graph {name}", fix="install tmmu again", ir_hash="", node_id=""
     )

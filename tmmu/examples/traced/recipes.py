@@ -1,10 +1,10 @@
-"""The training graphs that are shipped, from their configurations: what `tmmu trace torch` is given to make them again.
+"""The training graphs that are shipped, as configurations: `tmmu trace torch` traces them again from these functions.
 
-Each function builds a model of the library transformers under FakeTensorMode: shapes and no weights. Parameters,
-activations and gradients are bfloat16, the loss float32, the batch one sequence of the length that the model was
-trained at first. The Llamas are Meta's Llama 3.1; GPT-3 is GPT-2's architecture at the size that Brown and others
-published ("Language models are few-shot learners", 2020, table 2.1), with dense attention in every layer and no
-dropout. To make a file again: `tmmu trace torch tmmu.examples.traced.recipes:llama_8b -o llama-8b.ir.cbor`.
+Each function builds a model of the library transformers under FakeTensorMode: shapes without weights. Parameters,
+activations and gradients are bfloat16, the loss float32, the batch one sequence of the length that the model was first
+trained at. The Llamas are Meta's Llama 3.1; GPT-3 is GPT-2's architecture at the size that Brown and others published
+("Language models are few-shot learners", 2020, table 2.1), with dense attention in every layer and without dropout. To
+trace a file again: `tmmu trace torch tmmu.examples.traced.recipes:llama_8b -o llama-8b.ir.cbor`.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from tmmu.importers.torch import TorchTraining
 
 
 def llama_8b() -> TorchTraining:
-    """Llama 3.1 of 8 billion parameters, one sequence of 4096 tokens."""
+    """Build Llama 3.1 of 8 billion parameters, with one sequence of 4096 tokens."""
     return _llama(hidden=4096, intermediate=14336, layers=32, heads=32)
 
 
 def llama_70b() -> TorchTraining:
-    """Llama 3.1 of 70 billion parameters, one sequence of 4096 tokens."""
+    """Build Llama 3.1 of 70 billion parameters, with one sequence of 4096 tokens."""
     return _llama(hidden=8192, intermediate=28672, layers=80, heads=64)
 
 
 def llama_405b() -> TorchTraining:
-    """Llama 3.1 of 405 billion parameters, one sequence of 4096 tokens."""
+    """Build Llama 3.1 of 405 billion parameters, with one sequence of 4096 tokens."""
     return _llama(hidden=16384, intermediate=53248, layers=126, heads=128)
 
 
 def gpt3_175b() -> TorchTraining:
-    """GPT-3 of 175 billion parameters, one sequence of 2048 tokens."""
+    """Build GPT-3 of 175 billion parameters, with one sequence of 2048 tokens."""
     return _gpt(layers=96, hidden=12288, heads=96, sequence=2048)
 
 
 def gpt2_124m() -> TorchTraining:
-    """GPT-2 of 124 million parameters, 8 sequences of 1024 tokens, with dropout: for comparisons, not shipped."""
+    """Build GPT-2 of 124 million parameters, with 8 sequences of 1024 tokens and dropout; it is not shipped."""
     return _gpt(layers=12, hidden=768, heads=12, sequence=1024, batch=8, dropout=0.1, dtype="float32")
 
 

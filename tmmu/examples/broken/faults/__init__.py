@@ -1,7 +1,7 @@
-"""The catalogue of faults, by the code that the verifier must answer with, for whatever right plan.
+"""The catalogue of faults, by the code with which the verifier must answer, for any right plan.
 
-Codes are the names of obligations, for what is refuted, and failure codes, for what is no plan or no model. The kinds
-of `tmmu.examples.broken` are single wrong plans; a fault makes as many as a right plan has places for it.
+A code is the name of an obligation if the plan is refuted, and a failure code if the plan or the model is invalid. The
+kinds of `tmmu.examples.broken` are single wrong plans; a fault yields one wrong plan for each place in a right plan.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NOT_PRINTED = {
     "DATA_RACE": "of threads",
     "REPLAY_DIVERGENCE": "of runs; a plan whose hashes do not recompute is REFUTED: `hashes`",
 }
-"""The failure codes that `verify-plan` cannot print of a plan and a model, and why."""
+"""The failure codes that `verify-plan` cannot print about a plan and a model, each with the reason."""
 
 CODES = tuple(dict.fromkeys(each.code for each in FAULTS.values()))
 """Every code that a fault in a plan can reach."""

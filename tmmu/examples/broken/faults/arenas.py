@@ -1,4 +1,4 @@
-"""Faults in what may lie where: tensors that must not alias, arenas that do not hold a role, rules that forbid it."""
+"""Faults in the contents of arenas: tensors that must not alias, roles that an arena does not hold, and rules."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from tmmu.examples.broken.faults.reading import is_plain, meet, role, tables
 from tmmu.plans.sections import Plan, amended
 
 
-def _storages_meet(plan: Plan, a: int, b: int) -> bool:
+def _storages_overlap(plan: Plan, a: int, b: int) -> bool:
     s = plan.allocation.storages
     (first, end), (other, last) = ((int(s.offset[k]), int(s.offset[k]) + int(s.bytes[k])) for k in (a, b))
     return a != b and bool(s.arena[a] == s.arena[b]) and max(first, other) < min(end, last)
 
 
 def _roots(plan: Plan) -> list[int]:
-    """Tensors, scratch apart, that have bytes of their own."""
+    """Return the rows of tensors, except scratch, that do not share the bytes of another."""
     rows = range(len(plan.allocation.tensors))
     return [r for r in rows if is_plain(plan, r) and role(plan, r) is not Role.SCRATCH]
 
 
 @fault("must_not_alias")
 def apart(plan: Plan, chance: random.Random) -> Plan:
-    """Two tensors whose storages have a byte in common, at whatever steps, are stated to be ones that must not."""
+    """Two tensors whose storages have a byte in common, at any steps, are stated to be a pair that must not alias."""
     t = plan.allocation.tensors
     i, j = some(chance, [
         (i, j) for i in range(len(t)) for j in range(i)
-        if meet(plan, i, j) or _storages_meet(plan, int(t.storage[i]), int(t.storage[j]))
+        if meet(plan, i, j) or _storages_overlap(plan, int(t.storage[i]), int(t.storage[j]))
     ])  # fmt: skip
     return amended(plan, must_not_alias=(*plan.allocation.must_not_alias, chance.choice(((j, i), (i, j)))))
 
 
 @fault("must_not_alias")
 def brought_together(plan: Plan, chance: random.Random) -> Plan:
-    """Of two tensors that must not alias the storage of one is put onto that of the other."""
+    """The storages of two tensors that must not alias are put onto each other."""
     t, s = tables(plan)
     a, b = some(chance, [
         (a, b) for x, y in plan.allocation.must_not_alias for a, b in ((int(t.storage[x]), int(t.storage[y])),)
@@ -47,7 +47,7 @@ def brought_together(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("roles_have_arenas")
 def astray(plan: Plan, chance: random.Random) -> Plan:
-    """A storage whose root is no scratch lies in an arena that neither a rule nor its role allows."""
+    """A storage whose root is not scratch is in an arena that neither a rule nor its role allows."""
     require(not plan.configuration.policy.rules)
     uses = plan.configuration.uses
     k, a = some(chance, [
@@ -59,7 +59,7 @@ def astray(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("roles_have_arenas")
 def role_not_held(plan: Plan, chance: random.Random) -> Plan:
-    """An arena is stated not to hold the role of a tensor that lies in it."""
+    """An arena is stated not to hold the role of a tensor in it."""
     require(not plan.configuration.policy.rules)
     t, s = tables(plan)
     a, gone = some(chance, [(int(s.arena[t.storage[r]]), role(plan, r)) for r in _roots(plan)])
@@ -68,7 +68,7 @@ def role_not_held(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("roles_have_arenas")
 def ruled_out(plan: Plan, chance: random.Random) -> Plan:
-    """A rule before all others allows a tensor other arenas than the one in which it lies."""
+    """A rule before all others allows a tensor only arenas other than its own."""
     t, s = tables(plan)
     require(len(plan.allocation.arenas) > 1)
     r = some(chance, [r for r in _roots(plan) if "*" not in t.name[r]])

@@ -1,4 +1,4 @@
-"""Faults in bodies: where they begin and end, which step stands in which, what leaves them."""
+"""Faults in bodies: their ends, their steps, and the values that leave them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tmmu.plans.sections import Plan, amended
 
 
 def _body(plan: Plan, chance: random.Random) -> int:
-    """A body that a step enters."""
+    """Return a random body that a step enters."""
     enter = plan.allocation.bodies.enter
     return some(chance, [b for b in range(1, len(enter)) if enter[b] != NONE])
 
@@ -31,7 +31,7 @@ def other_end(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("bodies_nest")
 def other_parent(plan: Plan, chance: random.Random) -> Plan:
-    """A body is stated to stand in another one, or in none."""
+    """A body is stated to be in another one, or in none."""
     b, bodies = _body(plan, chance), plan.allocation.bodies
     return changed(
         plan, "bodies", b, parent=chance.choice([p for p in (*range(len(bodies)), NONE) if p != bodies.parent[b]])
@@ -50,7 +50,7 @@ def misnamed(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("bodies_nest")
 def other_body(plan: Plan, chance: random.Random) -> Plan:
-    """A step is stated to stand in a body that is not open there."""
+    """A step is stated to be in a body that is not open there."""
     body, b = plan.allocation.steps.body, plan.allocation.bodies
     n, other = some(chance, [
         (n, k) for n in range(len(body)) for k in range(1, len(b))
@@ -78,7 +78,7 @@ def other_iteration(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("bodies_nest")
 def read_from_outside(plan: Plan, chance: random.Random) -> Plan:
-    """A step reads what is made in a body that it does not stand in."""
+    """A step reads a tensor of a body that it is not in."""
     t, steps, bodies = plan.allocation.tensors, plan.allocation.steps, plan.allocation.bodies
     body, part, parent = steps.body.tolist(), steps.part.tolist(), bodies.parent.tolist()
     found = []

@@ -1,4 +1,4 @@
-"""Faults in what a plan counts: slots, the most that live, peaks; and slots that hold what does not fit them."""
+"""Faults in the counts of a plan (slots, most live, peaks), and slots that do not fit their storages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _elsewhere(plan: Plan, chance: random.Random, amount: str, step: str, which:
 
 @fault("slot_count")
 def miscounted(plan: Plan, chance: random.Random) -> Plan:
-    """The slots, or the most storages that live at once, are counted wrongly."""
+    """The number of slots, or of the most storages that live at once, is wrong."""
     a = arena_in_use(plan, chance)
     field = chance.choice(("slots", "max_live"))
     return claiming(plan, a, **{field: _other(claim(plan, a, field), chance)})
@@ -40,9 +40,9 @@ def most_elsewhere(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("slot_count")
 def idle(plan: Plan, chance: random.Random) -> Plan:
-    """One slot more is counted, and stands there, that no storage has."""
+    """One more slot is counted and listed, which no storage uses."""
     a, slots = arena_in_use(plan, chance), plan.slots
-    at = int(np.flatnonzero(slots.arena == a).max()) + 1  # behind the last of its arena
+    at = int(np.flatnonzero(slots.arena == a).max()) + 1  # after the last of its arena
     longer = {name: np.insert(getattr(slots, name), at, getattr(slots, name)[at - 1])
               for name in ("arena", "bytes", "alignment")}  # fmt: skip
     taken = column([slot + (slot >= at) for slot in slots.of.tolist()], slots.of.dtype.type)
@@ -51,14 +51,14 @@ def idle(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("slot_count")
 def boasting(plan: Plan, chance: random.Random) -> Plan:
-    """An arena is claimed to need no slot more than live at once, and needs one, or storages are kept apart in it."""
+    """An arena is claimed to need no slot more than live at once, but needs one, or storages are kept apart in it."""
     found = [a for a, u in enumerate(plan.usage) if u.slots and not u.minimal and u.slots != u.max_live]
     return claiming(plan, some(chance, found), minimal=True)
 
 
 @fault("slot_count")
 def misfit(plan: Plan, chance: random.Random) -> Plan:
-    """A slot is smaller or less aligned than a storage in it, or of another arena."""
+    """A slot is smaller or less aligned than a storage in it, or belongs to another arena."""
     s = plan.allocation.storages
     how = chance.randrange(3)
     k = some(chance, [k for k in range(len(s)) if s.bytes[k]])
@@ -74,7 +74,7 @@ def misfit(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("slot_count")
 def roomy(plan: Plan, chance: random.Random) -> Plan:
-    """A slot is larger or more strictly aligned than anything in it, or its arena, requires."""
+    """A slot is larger or more strictly aligned than its storages and its arena require."""
     require(len(plan.slots))
     k = chance.randrange(len(plan.slots))
     if chance.random() < 0.5:
@@ -84,7 +84,7 @@ def roomy(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("slot_count")
 def unturned(plan: Plan, chance: random.Random) -> Plan:
-    """Two storages that live at one step have one slot, in a layout where slots have no address."""
+    """Two storages that live at one step have one slot, in a layout whose slots have no address."""
     require(plan.origin.layout in ("packed", "pools"))
     i, j = some(chance, live_pairs(plan))
     return changed(plan, "storages", i, slot=int(plan.slots.of[j]))
@@ -92,7 +92,7 @@ def unturned(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("slot_count")
 def kept_for_good(plan: Plan, chance: random.Random) -> Plan:
-    """An arena is stated to keep every storage for good, and two have one slot in it."""
+    """An arena is stated never to reuse bytes, but two storages have one slot in it."""
     arena, slots = plan.allocation.storages.arena.tolist(), plan.slots.of.tolist()
     found = {a for a, slot in zip(arena, slots, strict=True) if slots.count(slot) > 1}
     reused = [a for a in sorted(found) if plan.allocation.arenas[a].reuse]
@@ -101,12 +101,12 @@ def kept_for_good(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("peak")
 def peak(plan: Plan, chance: random.Random) -> Plan:
-    """The peak of live bytes is stated wrongly."""
+    """The peak of live bytes is wrong."""
     a = arena_in_use(plan, chance)
     return claiming(plan, a, peak_live_bytes=_other(claim(plan, a, "peak_live_bytes"), chance))
 
 
 @fault("peak")
 def peak_elsewhere(plan: Plan, chance: random.Random) -> Plan:
-    """The peak is stated to be reached at a step where it is not."""
+    """The peak is stated to be at a step with fewer live bytes."""
     return _elsewhere(plan, chance, "peak_live_bytes", "peak_step", 1)

@@ -1,7 +1,7 @@
-"""Single entries of a right plan changed, to values that look like ones of their column.
+"""Single entries of a right plan changed, to values that look like others of their column.
 
-A change names a column, a row, and how the entry changes: to that of another row, by a little, to nothing. What comes
-out passes the gate, or is nothing at all; whether it is still right is for the checker and the oracles to find.
+A change names a column, a row, and the kind of the change: to the value of another row, by a little, or to nothing. The
+result is a plan that the reader accepts, or None; checker and oracles decide whether it is still right.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ COLUMNS = (
     ("steps", "body"), ("steps", "reads"), ("steps", "writes"), ("steps", "mutates"), ("bodies", "parent"),
     ("bodies", "enter"), ("bodies", "leave"), ("bodies", "iterates"), ("bodies", "exclusive"),
 )  # fmt: skip
-"""What is changed, most significant first; every column but the names, and the bounds of lists."""
+"""The columns that are changed, most significant first: all except the names and the bounds of lists."""
 
 PLACES = COLUMNS[:7]
-"""The columns that state where and when bytes are whose."""
+"""The columns that state the place and the lifetime of bytes."""
 
 WAYS = ("other", "more", "less", "nothing")
 
 
 class Change(NamedTuple):
-    """An entry to be changed: `row` and `by` are taken modulo what there is."""
+    """An entry to change; `row` and `by` are taken modulo the number of rows and values."""
 
     table: str
     column: str
@@ -47,10 +47,10 @@ class Change(NamedTuple):
 
 
 def corrupted(plan: Plan, wanted: Sequence[Change]) -> Plan | None:
-    """The plan with all changes made, or None where they change nothing or what they make is no plan."""
+    """Return the plan with all changes made, or None if they change nothing or the result is not a valid plan."""
     result = plan
     for change in wanted:
-        result = _changed(result, change)
+        result = _apply(result, change)
     if result == plan:
         return None
     try:
@@ -60,19 +60,19 @@ def corrupted(plan: Plan, wanted: Sequence[Change]) -> Plan | None:
 
 
 def some_change(chance: random.Random, columns: Sequence[tuple[str, str]], ways: Sequence[str] = WAYS) -> Change:
-    """A change of one of the columns."""
+    """Return a random change of one of the columns."""
     table, name = chance.choice(columns)
     return Change(table, name, chance.randrange(64), chance.choice(ways), chance.randrange(1, 32))
 
 
-def _changed(plan: Plan, change: Change) -> Plan:
+def _apply(plan: Plan, change: Change) -> Plan:
     where, which = ("slots", "of") if change[:2] == ("storages", "slot") else change[:2]
     old = getattr(plan.slots if where == "slots" else getattr(plan.allocation, where), which)
     if not len(old):
         return plan
     values, row = old.tolist(), change.row % len(old)
     others = sorted(set(values) - {values[row]}) or values[row : row + 1]
-    end = _end(plan, change.column) or int(np.iinfo(old.dtype).max) + 1
+    end = _find_end(plan, change.column) or int(np.iinfo(old.dtype).max) + 1
     value = {
         "other": others[change.by % len(others)],
         "more": (values[row] + change.by) % end,
@@ -82,8 +82,8 @@ def _changed(plan: Plan, change: Change) -> Plan:
     return changed(plan, change.table, row, **{change.column: value})
 
 
-def _end(plan: Plan, name: str) -> int | None:
-    """What the entries of a column stay below, where they are rows of a table, words or steps."""
+def _find_end(plan: Plan, name: str) -> int | None:
+    """Return the exclusive bound of a column of rows, words or steps; None for other columns."""
     a = plan.allocation
     tensors, steps, bodies = len(a.tensors), len(a.steps), len(a.bodies)
     return {

@@ -1,4 +1,4 @@
-"""Faults in sizes inside an envelope: less than some shape needs, or bytes shared that are equal at one shape only."""
+"""Faults in sizes inside an envelope: fewer bytes than some shape needs, or sharing of sizes that differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _envelope(plan: Plan) -> Envelope:
 
 
 def _shapes(plan: Plan) -> list[dict[str, int]]:
-    """Every shape of the envelope, which has one dimension here."""
+    """Return every shape of the envelope, which has one dimension here."""
     ((name, (low, high)),) = plan.ranges.items()
     return [{name: size} for size in range(low, high + 1)]
 
@@ -35,12 +35,12 @@ def planned_smaller(plan: Plan, chance: random.Random) -> Plan:
     return changed(plan, "tensors", r, bytes=chance.randrange(size[r]))
 
 
-# Where a plan states that a size is largest, and declares what shares no bytes, are for the naive checker alone.
+# Only the naive checker checks where a size is stated to be largest, and declarations that share no bytes.
 
 
 @fault("sizes_over_envelope", by_rows=False)
 def larger_elsewhere(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor is stated to be largest at a shape where it is not."""
+    """A tensor is stated to be largest at a shape at which it is smaller."""
     e = _envelope(plan)
     sizes, shapes, planned = plan.sizes(), _shapes(plan), plan.allocation.tensors.bytes.tolist()
     r, shape = some(chance, [
@@ -54,7 +54,7 @@ def larger_elsewhere(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("sizes_over_envelope", by_rows=False)
 def other_expression(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor's bytes follow another expression, with another largest value."""
+    """The bytes of a tensor follow another expression, with another largest value."""
     e = _envelope(plan)
     most = [max(evaluate(size, shape) for shape in _shapes(plan)) for size in plan.sizes()]
     planned = plan.allocation.tensors.bytes.tolist()
@@ -67,7 +67,7 @@ def other_expression(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("sizes_over_envelope", by_rows=False)
 def shared_at_some(plan: Plan, chance: random.Random) -> Plan:
-    """A result is declared to be in place of an operand whose size is another at some shape."""
+    """A result is declared to be in place of an operand whose size differs at some shape."""
     require(plan.envelope is not None)
     sizes, shapes, t = plan.sizes(), _shapes(plan), plan.allocation.tensors
     r, of = some(chance, [
@@ -79,7 +79,7 @@ def shared_at_some(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("INVALID_IR_SHAPES", in_case, with_model=True)
 def negative(case: Case, chance: random.Random) -> Injected:
-    """In the model a tensor has a dimension that is negative at some shape of the envelope."""
+    """In the model, a tensor has a dimension that is negative at some shape of the envelope."""
     tensors, ranges = list(case.model.tensors), case.model.bindings.ranges
     require(ranges and tensors)
     ((name, (low, high)),) = ranges.items()

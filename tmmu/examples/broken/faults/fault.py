@@ -1,7 +1,7 @@
-"""What a fault is: a way to make a right plan wrong at numbered places, with the code under which it must be refused.
+"""A fault: an edit that makes a right plan wrong at numbered places, with the code under which it must be refused.
 
-What makes an edit a fault is worked out from the plan's columns; nothing of the verifier is asked. Many plans have no
-place for a fault, and then it is not injected.
+The places of a fault are computed from the columns of the plan, without the verifier. Many plans have no place for a
+fault, which is then not injected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Case:
-    """Right plans and the model that they are of: one plan, or of several ranks that of each."""
+    """The right plan of a model, or its right plans of several ranks, with the model."""
 
     name: str
     model: Model
@@ -47,15 +47,15 @@ class Case:
 
     @cached_property
     def donated(self) -> frozenset[str]:
-        """What the caller gives up, of what the plans have."""
+        """The tensors of the plans that the caller donates."""
         return frozenset(self.model.bindings.donated) & callers(self.plan)
 
 
 class Injected(NamedTuple):
-    """What is given to the verifier: plan files, and the number of the faulty one.
+    """The input of the verifier: plan files, and the number of the faulty one.
 
-    `codes` are all codes that may be answered where what a damaged byte means follows from its place; `model` is the
-    file to compare with, `donated` what the caller gives up, where they are not those of the case.
+    `codes` are all codes that are accepted if the place of a damaged byte determines the code. `model` is the file to
+    compare with and `donated` are the donated tensors, if they differ from those of the case.
     """
 
     data: tuple[bytes, ...]
@@ -70,10 +70,10 @@ Inject = Callable[[Case, random.Random], Injected]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: the code that it must be refused with, its name, and whether the model is given as well.
+    """A fault: the code with which it must be refused, its name, and whether the verifier gets the model too.
 
-    `edit` makes what `into` puts into the files of a case; `by_rows` states whether the solver's rows must not
-    discharge it either, where the code has rows.
+    `into` turns the edit into files of a case. `by_rows` states whether the rows of the solver must also fail to
+    discharge the fault, if the code has rows.
     """
 
     code: str
@@ -85,11 +85,11 @@ class Fault:
 
     @property
     def title(self) -> str:
-        """Code and name."""
+        """The code and the name."""
         return f"{self.code}/{self.name}"
 
     def at(self, case: Case, number: int) -> Injected | None:
-        """The files with the fault at one of its places in a case, by number; None where there is no place for it."""
+        """Return the files with the fault at one of its places, by number; None if the case has no place for it."""
         try:
             return self.into(self.edit)(case, random.Random(f"{case.name}/{self.title}/{number}"))
         except NoPlace:
@@ -97,29 +97,29 @@ class Fault:
 
 
 class NoPlace(Exception):
-    """There is no place for the fault in the plan."""
+    """The plan has no place for the fault."""
 
 
 def some(chance: random.Random, places: Sequence[Item]) -> Item:
-    """One of the places, or `NoPlace` where there is none."""
+    """Return one of the places. Raises `NoPlace` if there is none."""
     if not places:
         raise NoPlace
     return chance.choice(places)
 
 
 def require(holds: Any) -> None:
-    """`NoPlace` unless it holds."""
+    """Raise `NoPlace` unless the condition holds."""
     if not holds:
         raise NoPlace
 
 
 def in_case(edit: Inject) -> Inject:
-    """A fault that is injected into a whole case."""
+    """Return the edit of a whole case unchanged."""
     return edit
 
 
 def in_plan(edit: Callable[[Plan, random.Random], Plan]) -> Inject:
-    """A fault that needs no more than the plan."""
+    """Turn an edit of the plan into an edit of a case."""
     return lambda case, chance: Injected((file.encode(edit(case.plan, chance)),))
 
 
@@ -131,16 +131,16 @@ def fault(
     with_model: bool = False,
     by_rows: bool = True,
 ) -> Callable[[Callable[..., Any]], Fault]:
-    """Make a function, whose docstring describes it, a fault of this code."""
+    """Make a function, whose docstring describes it, a fault with this code."""
     return lambda edit: Fault(code, name or edit.__name__, edit, into, with_model, by_rows)
 
 
 def encoded(model: Model) -> bytes:
-    """A model as a file."""
+    """Encode a model as a file."""
     return canonical.encode(columns.to_object(model))
 
 
 def callers(plan: Plan) -> frozenset[str]:
-    """The names of what the caller writes."""
+    """Return the names of the tensors that the caller writes."""
     t = plan.allocation.tensors
     return frozenset(name for name, step in zip(t.name.list(), t.writer.tolist(), strict=True) if step == NONE)

@@ -1,4 +1,4 @@
-"""Faults in files: bytes that are no plan, and hashes that are not of their plan."""
+"""Faults in files: bytes that are not a plan, and hashes of another plan."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ INDICES = (
     ("allocation.steps", "reads"), ("allocation.steps", "writes"), ("allocation.steps", "mutates"),
     ("allocation.bodies", "iterates"), ("allocation.bodies", "exclusive"),
 )  # fmt: skip
-"""Columns that point at rows of a table, or at words."""
+"""The columns whose values are rows of a table, or words."""
 
 
 def _table(body: Body, path: str) -> Body:
-    """A table of the file, by its section and name."""
+    """Return a table of the file, by its section and name."""
     for name in path.split("."):
         body = body[name]
     return body
@@ -38,7 +38,7 @@ def _table(body: Body, path: str) -> Body:
 
 @fault("hashes", in_case)
 def turned_hash(case: Case, chance: random.Random) -> Injected:
-    """A hash in the file has one bit turned."""
+    """One bit of a hash in the file is flipped."""
     hashes = file.hashes(case.plan)
     name = chance.choice((*HASHES, "file_digest"))
     return Injected((file.encode(case.plan, hashes | {name: turned(hashes[name], chance, 32)}),))
@@ -46,7 +46,7 @@ def turned_hash(case: Case, chance: random.Random) -> Injected:
 
 @fault("hashes", in_case)
 def other_content(case: Case, chance: random.Random) -> Injected:
-    """Something else stands in the file, under the old hashes."""
+    """The file has another content, but the old hashes."""
     plan = case.plan
     how = chance.randrange(4)
     if how == 0:
@@ -58,12 +58,12 @@ def other_content(case: Case, chance: random.Random) -> Injected:
     else:
         made = corrupted(plan, [some_change(chance, COLUMNS, ("other", "more", "less"))])
         wrong = some(chance, [made] if made is not None else [])
-        require(case.donated <= callers(wrong))  # of another's donation the command line is wrong
+        require(case.donated <= callers(wrong))  # else the command line would donate a tensor of another writer
     return Injected((file.encode(wrong, file.hashes(plan)),))
 
 
-def _damaged(damage: Callable[[Body, random.Random], None]) -> Inject:
-    """The file with its content changed in a way that makes it no plan; its hashes are those of what it was."""
+def _inject_damage(damage: Callable[[Body, random.Random], None]) -> Inject:
+    """Turn a function that damages the decoded file into a fault; the hashes stay those of the right plan."""
 
     def inject(case: Case, chance: random.Random) -> Injected:
         body = file.to_object(case.plan)
@@ -73,9 +73,9 @@ def _damaged(damage: Callable[[Body, random.Random], None]) -> Inject:
     return inject
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def other_keys(body: Body, chance: random.Random) -> None:
-    """A key that must be there is missing, or one stands there that is none."""
+    """A required key is missing, or there is an unknown key."""
     path = chance.choice(("", "allocation", "claims", "provenance", *TABLES))
     where = _table(body, path) if path else body
     if chance.random() < 0.5:
@@ -84,7 +84,7 @@ def other_keys(body: Body, chance: random.Random) -> None:
         where[f"key{chance.randrange(1 << 20)}"] = 0
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def other_type(body: Body, chance: random.Random) -> None:
     """A value is of another type."""
     path = chance.choice(("", "allocation", "claims", "provenance", *TABLES))
@@ -94,27 +94,27 @@ def other_type(body: Body, chance: random.Random) -> None:
     where[name] = chance.choice(values)
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def out_of_range(body: Body, chance: random.Random) -> None:
-    """An index points at no row."""
+    """An index is not a row of its table."""
     table, name = some(chance, [(t, n) for t, n in INDICES if len(_table(body, t)[n])])
     values = _table(body, table)[name].copy()
     values[chance.randrange(len(values))] = np.iinfo(values.dtype).max - chance.randrange(1, 100)
     _table(body, table)[name] = values
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def other_length(body: Body, chance: random.Random) -> None:
-    """A column has a row more or less than its table."""
+    """A column has one row more or fewer than its table."""
     where = _table(body, some(chance, [t for t in TABLES[:3] if len(_table(body, t)["bytes"])]))
     name = chance.choice(sorted(set(where) - {"name"}))
     values = where[name]
     where[name] = values[:-1] if chance.random() < 0.5 else np.concatenate([values, values[-1:]])
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def same_name(body: Body, chance: random.Random) -> None:
-    """Two tensors have one name, or one has none."""
+    """Two tensors have one name, or one has an empty name."""
     tensors = _table(body, "allocation.tensors")
     names = tensors["name"].split(b"\0")
     k = chance.randrange(len(names))
@@ -123,7 +123,7 @@ def same_name(body: Body, chance: random.Random) -> None:
     tensors["name"] = b"\0".join(names)
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def owned_main(body: Body, chance: random.Random) -> None:
     """The main graph is stated to have an owner: a step that enters or leaves it, a body around it, or to run again."""
     name = chance.choice(("enter", "leave", "parent", "iterates", "exclusive"))
@@ -132,9 +132,9 @@ def owned_main(body: Body, chance: random.Random) -> None:
     bodies[name][0] = 1 if name in ("iterates", "exclusive") else 0
 
 
-@fault("INVALID_PLAN", _damaged)
+@fault("INVALID_PLAN", _inject_damage)
 def unknown_word(body: Body, chance: random.Random) -> None:
-    """A word is not one of those that are known there."""
+    """A word is not in the vocabulary of its field."""
     key = chance.choice(("format", "spec_version", "mode", "layout", "order"))
     where = body if key in body else body["provenance"]
     where[key] = f"{where[key]}{chance.choice('x0-')}"
@@ -142,12 +142,12 @@ def unknown_word(body: Body, chance: random.Random) -> None:
 
 @fault("INVALID_PLAN", in_case)
 def cut_off(case: Case, chance: random.Random) -> Injected:
-    """The file ends early, or goes on."""
+    """The file ends early, or has more bytes."""
     return Injected((cut(case.plan_files[0], chance),))
 
 
 def cut(data: bytes, chance: random.Random) -> bytes:
-    """A part of the bytes from the first on, or all and some more."""
+    """Return a prefix of the bytes, or all of them and some more."""
     if chance.random() < 0.5:
         return data[: chance.randrange(len(data))]
     return data + chance.randbytes(chance.randrange(1, 9))
@@ -155,9 +155,9 @@ def cut(data: bytes, chance: random.Random) -> bytes:
 
 @fault("INVALID_PLAN", in_case)
 def turned_bit(case: Case, chance: random.Random) -> Injected:
-    """Any bit of the file is turned: it is no plan any more, or not the one that its hashes are of.
+    """Any bit of the file is flipped: it is not a plan any more, or not the plan of its hashes.
 
-    Nothing is given up: of a name or a role that is another now the command line would be wrong.
+    Nothing is donated: if a name or a role has changed, the command line would be wrong.
     """
     data = case.plan_files[0]
     return Injected((turned(data, chance, len(data)),), codes=("INVALID_PLAN", "hashes"), donated=frozenset())
@@ -165,7 +165,7 @@ def turned_bit(case: Case, chance: random.Random) -> Injected:
 
 @fault("INVALID_PLAN", in_case)
 def long_form(case: Case, chance: random.Random) -> Injected:
-    """The same content in a form that is not the canonical one: the first key's length is written in two bytes."""
+    """The same content in a form that is not canonical: the length of the first key is written in two bytes."""
     data = case.plan_files[0]
-    # A map of less than 24 keys begins with one byte; then comes a text of less than 24 characters.
+    # A map of fewer than 24 keys begins with one byte, and a text of fewer than 24 characters follows.
     return Injected((data[:1] + bytes([0x78, data[1] & 31]) + data[2:],))

@@ -1,4 +1,4 @@
-"""Faults in when tensors live and which step writes them: accesses outside of lifetimes, wrong writers and roles."""
+"""Faults in lifetimes and writers: accesses outside of lifetimes, wrong writers and roles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def early_death(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("lifetimes_cover_accesses")
 def late_birth(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor is born after its write, the caller's after step 0."""
+    """A tensor is born after its write; one that the caller writes, after step 0."""
     t = plan.allocation.tensors
     made = [0 if is_callers(plan, r) else int(t.writer[r]) for r in range(len(t))]
     r = some(chance, [r for r in range(len(t)) if made[r] < t.death[r]])
@@ -32,7 +32,7 @@ def late_birth(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("lifetimes_cover_accesses")
 def not_handed_back(plan: Plan, chance: random.Random) -> Plan:
-    """What the caller reads after the last step dies before it: outputs, what is saved."""
+    """A tensor that the caller reads after the last step (an output, or a saved tensor) dies before it."""
     t, last = plan.allocation.tensors, plan.allocation.last_step
     r = some(chance, [r for r in range(len(t)) if returned(plan, r) and t.birth[r] < last])
     return changed(plan, "tensors", r, death=chance.randrange(int(t.birth[r]), last))
@@ -40,9 +40,9 @@ def not_handed_back(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("lifetimes_cover_accesses")
 def another_writer(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor is stated to be written by another step, or by the caller, or by a step although the caller does."""
+    """A tensor is stated to be written by another step, or by the caller, or by a step instead of the caller."""
     t, steps = plan.allocation.tensors, len(plan.allocation.steps)
-    # What the user gives up must be the caller's, or the command line is wrong.
+    # The caller must write the tensors that the user donates, or the command line is wrong.
     rows = [r for r in range(len(t)) if t.name[r] not in plan.bindings.donated]
     require(steps)
     r = some(chance, rows)
@@ -51,7 +51,7 @@ def another_writer(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("lifetimes_cover_accesses")
 def another_role(plan: Plan, chance: random.Random) -> Plan:
-    """What a step writes has a role of the caller's, or the caller's none of them, or is marked as an input."""
+    """A tensor of a step has a role of the caller or is marked as an input, or one of the caller has another role."""
     t = plan.allocation.tensors
     require(len(t))
     r = chance.randrange(len(t))
@@ -64,7 +64,7 @@ def another_role(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("lifetimes_cover_accesses")
 def read_too_soon(plan: Plan, chance: random.Random) -> Plan:
-    """A step reads what only a later step writes."""
+    """A step reads a tensor that only a later step writes."""
     t, steps = plan.allocation.tensors, plan.allocation.steps
     at = steps.reads_at.tolist()
     k, r = some(chance, [
@@ -76,7 +76,7 @@ def read_too_soon(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("lifetimes_cover_accesses")
 def without_reading(plan: Plan, chance: random.Random) -> Plan:
-    """A step is stated to change a tensor that it does not read, or does not write."""
+    """A step is stated to mutate a tensor that it does not read, or does not write."""
     steps = plan.allocation.steps
     k = some(chance, range(len(steps.mutates)))
     n = step_at(steps.mutates_at.tolist(), k)

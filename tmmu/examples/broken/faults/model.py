@@ -1,4 +1,4 @@
-"""Differences from the model: a plan that is right in itself, or not, and not one of the model given with it."""
+"""Differences from the model: a plan that may be right in itself, but does not belong to the model given with it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tmmu.plans.sections import Plan, amended
 CODE = "steps_are_the_model"
 
 
-def _row(plan: Plan, chance: random.Random) -> int:
-    """Any tensor."""
+def _pick_row(plan: Plan, chance: random.Random) -> int:
+    """Return a random tensor."""
     return some(chance, range(len(plan.allocation.tensors)))
 
 
 @fault(CODE, with_model=True)
 def other_operation(plan: Plan, chance: random.Random) -> Plan:
-    """A step is of another operation."""
+    """A step has another operator."""
     ops, op = plan.allocation.ops, plan.allocation.steps.op
     n = some(chance, range(len(op)))
     others = [k for k in range(len(ops)) if k != int(op[n])]
@@ -53,7 +53,7 @@ other_reads, other_writes, other_mutates = (
 
 @fault(CODE, with_model=True)
 def other_node(plan: Plan, chance: random.Random) -> Plan:
-    """A step is of a node that the model does not have."""
+    """A step belongs to a node that the model does not have."""
     names = [*plan.allocation.steps.node]
     names[some(chance, range(len(names)))] += "~"
     return amended(plan, steps=replace(plan.allocation.steps, node=Names.of(names)))
@@ -63,16 +63,16 @@ def other_node(plan: Plan, chance: random.Random) -> Plan:
 def renamed(plan: Plan, chance: random.Random) -> Plan:
     """A tensor has a name that the model does not have."""
     names = [*plan.allocation.tensors.name]
-    # What the user gives up must be there, or the command line is wrong.
+    # The tensors that the user donates must be there, or the command line is wrong.
     names[some(chance, [r for r, name in enumerate(names) if name not in plan.bindings.donated])] += "~"
     return amended(plan, tensors=replace(plan.allocation.tensors, name=Names.of(names)))
 
 
 @fault(CODE, with_model=True)
 def other_size(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor has other bytes than in the model."""
+    """A tensor has another number of bytes than in the model."""
     require(plan.envelope is None)
-    r = _row(plan, chance)
+    r = _pick_row(plan, chance)
     old = int(plan.allocation.tensors.bytes[r])
     return changed(plan, "tensors", r, bytes=chance.choice([n for n in range(old + 9) if n != old]))
 
@@ -80,26 +80,26 @@ def other_size(plan: Plan, chance: random.Random) -> Plan:
 @fault(CODE, with_model=True)
 def other_role(plan: Plan, chance: random.Random) -> Plan:
     """A tensor has another role."""
-    r = _row(plan, chance)
+    r = _pick_row(plan, chance)
     others = [k for k in range(len(ROLES)) if k != plan.allocation.tensors.role[r]]
     return changed(plan, "tensors", r, role=chance.choice(others))
 
 
 @fault(CODE, with_model=True)
 def other_use(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor is an input, an output or saved, or is none, unlike in the model."""
-    r = _row(plan, chance)
-    # Whether a parameter is an input, its role states.
+    """A tensor is an input, an output or saved, but not in the model, or the other way round."""
+    r = _pick_row(plan, chance)
+    # The role of a parameter states whether it is an input.
     bit = chance.choice((IS_OUTPUT, IS_SAVED) if is_kept(plan, r) else (IS_INPUT, IS_OUTPUT, IS_SAVED))
     return changed(plan, "tensors", r, flags=int(plan.allocation.tensors.flags[r]) ^ bit)
 
 
 @fault(CODE, with_model=True)
 def claimed_view(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor is declared to be a view that is none in the model, or of another base."""
+    """A tensor is declared to be a view, but is not one in the model, or has another base there."""
     t = plan.allocation.tensors
     require(len(t) > 1)
-    r = _row(plan, chance)
+    r = _pick_row(plan, chance)
     now = int(t.of[r]) if is_view(plan, r) else NONE
     base = some(chance, [k for k in range(len(t)) if k not in (r, now)])
     return changed(plan, "tensors", r, shares=SHARES.index(Shares.VIEW), of=base)
@@ -119,12 +119,12 @@ def other_conflict(plan: Plan, chance: random.Random) -> Plan:
 
 @fault(CODE, with_model=True)
 def other_records(plan: Plan, chance: random.Random) -> Plan:
-    """What is unproduced, the model file's digest, or a binding is another."""
+    """The unproduced names, the digest of the model file, or a binding are not those of the model."""
     how, absent = chance.randrange(4), plan.allocation.unproduced
     if how == 0:
         return amended(plan, unproduced=() if absent and chance.random() < 0.5 else (*absent, "mark"))
     if how == 1:
-        require(plan.origin.source_digest is not None)  # without a digest in the model any is as good as none
+        require(plan.origin.source_digest is not None)  # without a digest in the model, the plan may state any
         return amended(plan, source_digest=chance.randbytes(32))
     if how == 2:
         dims = dict(plan.bindings.dims)
@@ -142,11 +142,11 @@ def weaker(plan: Plan, chance: random.Random) -> Plan:
 
 
 DIFFERENCES = tuple(each for each in list(vars().values()) if isinstance(each, Fault))
-"""What can be wrong with a plan that is not one of the model."""
+"""The faults that make a plan differ from the model."""
 
 
-def _wrong(case: Case, chance: random.Random) -> Plan:
-    """The plan with one thing wrong, or as it is where that cannot be."""
+def _make_wrong(case: Case, chance: random.Random) -> Plan:
+    """Return the plan with one thing wrong, or unchanged if there is no place for the fault."""
     try:
         plan: Plan = chance.choice(DIFFERENCES).edit(case.plan, chance)
     except NoPlace:
@@ -155,18 +155,18 @@ def _wrong(case: Case, chance: random.Random) -> Plan:
 
 
 def wrong_besides(case: Case, chance: random.Random) -> bytes:
-    """The file of a plan that is right, or not: a model that cannot be read or expanded is refused first."""
-    return file.encode(_wrong(case, chance)) if chance.random() < 0.75 else case.plan_files[0]
+    """Return the file of a plan that is right, or not: a model that cannot be read or expanded is refused first."""
+    return file.encode(_make_wrong(case, chance)) if chance.random() < 0.75 else case.plan_files[0]
 
 
 @fault("MODE_VIOLATION", in_case, with_model=True)
 def no_gradient(case: Case, chance: random.Random) -> Injected:
-    """A plan, of which something else is wrong besides, is of mode `backward`: the model has no gradient."""
+    """A plan, possibly wrong in another way, has the mode `backward`, but the model has no gradient."""
     nodes = case.model.nodes
     require(case.plan.origin.mode != "backward" and nodes and all(n.phase is not Phase.BACKWARD for n in nodes))
     try:
         expand(case.model)
     except TmmuError as error:
         require(error.code_id == "MODE_VIOLATION")
-        return Injected((file.encode(amended(_wrong(case, chance), mode="backward")),))
+        return Injected((file.encode(amended(_make_wrong(case, chance), mode="backward")),))
     raise NoPlace

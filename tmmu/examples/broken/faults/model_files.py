@@ -1,4 +1,4 @@
-"""Faults in the model file that is given with a plan: no model at all, or one that cannot be planned."""
+"""Faults in the model file that is given with a plan: not a model at all, or one that cannot be planned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _given(case: Case, model: bytes) -> Injected:
 
 
 def _in_model(edit: Callable[[Model, random.Random], Model]) -> Inject:
-    """A plan, right or not, with a wrong model."""
+    """Turn an edit of the model into a fault; the plan given with it may be right or wrong."""
 
     def inject(case: Case, chance: random.Random) -> Injected:
         model = edit(case.model, chance)
@@ -31,13 +31,13 @@ def _in_model(edit: Callable[[Model, random.Random], Model]) -> Inject:
 
 @fault("INVALID_IR", in_case, with_model=True)
 def shortened(case: Case, chance: random.Random) -> Injected:
-    """The model file ends early, or goes on."""
+    """The model file ends early, or has more bytes."""
     return _given(case, cut(case.model_file, chance))
 
 
 @fault("INVALID_IR", in_case, with_model=True)
 def other_table(case: Case, chance: random.Random) -> Injected:
-    """A key of the model file is missing, or one stands there that is none."""
+    """A key of the model file is missing, or there is an unknown key."""
     body = columns.to_object(case.model)
     where = chance.choice([body, *(body[table] for table in ("tensors", "nodes", "bodies") if body.get(table))])
     if chance.random() < 0.5:
@@ -49,7 +49,7 @@ def other_table(case: Case, chance: random.Random) -> Injected:
 
 @fault("INVALID_IR", in_case, with_model=True)
 def no_type(case: Case, chance: random.Random) -> Injected:
-    """The elements of some tensors are of a type that there is not."""
+    """The elements of some tensors have an unknown type."""
     body = columns.to_object(case.model)
     types = body["dtypes"] = list(body["dtypes"])
     types[some(chance, range(len(types)))] += chance.choice("x9_")
@@ -58,7 +58,7 @@ def no_type(case: Case, chance: random.Random) -> Injected:
 
 @fault("LIVENESS_CYCLE", _in_model, with_model=True)
 def cycle(model: Model, chance: random.Random) -> Model:
-    """A node reads its own result, or one that is made of it."""
+    """A node reads its own result, or a result that depends on it."""
     nodes = list(model.nodes)
     plain = [n for n, node in enumerate(nodes) if node.body == MAIN and node.writes and not node.mutates]
     n, t = some(chance, [
@@ -72,7 +72,7 @@ def cycle(model: Model, chance: random.Random) -> Model:
 
 
 def _with_tensor(model: Model, chance: random.Random, **fields: Any) -> Model:
-    """The model with other fields of a tensor whose shape is closed."""
+    """Return the model with other fields of a tensor whose shape has no open dimension."""
     tensors = list(model.tensors)
     at = some(chance, [t for t, x in enumerate(tensors) if all(isinstance(dim, int) for dim in x.shape)])
     tensors[at] = replace(tensors[at], **fields)
@@ -81,7 +81,7 @@ def _with_tensor(model: Model, chance: random.Random, **fields: Any) -> Model:
 
 @fault("ALIGNMENT_VIOLATION", _in_model, with_model=True)
 def odd_alignment(model: Model, chance: random.Random) -> Model:
-    """A tensor has an alignment that is no power of two."""
+    """A tensor has an alignment that is not a power of two."""
     return _with_tensor(model, chance, alignment=chance.choice((0, 3, 5, 6, 12, 96)))
 
 

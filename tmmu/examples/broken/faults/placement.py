@@ -1,4 +1,4 @@
-"""Faults in where bytes lie: storages on each other, odd addresses, bytes beyond their arena or their storage."""
+"""Faults in addresses: storages on each other, odd addresses, bytes beyond their arena or their storage."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tmmu.examples.broken.faults.reading import alignment_of, arena_in_use, clai
 from tmmu.plans.sections import Plan, amended
 
 BY_SLOTS = ("slots", "hashed")
-"""The layouts in which a slot has an address."""
+"""The layouts whose slots have addresses."""
 
 
-def _live_bytes(plan: Plan) -> list[tuple[int, int]]:
-    """Pairs of storages with bytes that are live at one step in one arena."""
+def _live_pairs_with_bytes(plan: Plan) -> list[tuple[int, int]]:
+    """Return the pairs of storages with bytes that are live at one step in one arena."""
     s = plan.allocation.storages
     return [(i, j) for i, j in live_pairs(plan) if s.bytes[i] and s.bytes[j]]
 
@@ -23,15 +23,17 @@ def _live_bytes(plan: Plan) -> list[tuple[int, int]]:
 def onto(plan: Plan, chance: random.Random) -> Plan:
     """A storage is put onto another that lives at one of its steps."""
     s = plan.allocation.storages
-    i, j = some(chance, _live_bytes(plan))
+    i, j = some(chance, _live_pairs_with_bytes(plan))
     return changed(plan, "storages", i, offset=int(s.offset[j]) + chance.randrange(int(s.bytes[j])))
 
 
 @fault("no_live_overlap")
 def same_place(plan: Plan, chance: random.Random) -> Plan:
-    """The same, at the very address, so that nothing else is wrong but what follows from it."""
+    """A storage is put onto another that lives then, at an aligned address: only the overlap is wrong."""
     s = plan.allocation.storages
-    i, j = some(chance, [(i, j) for i, j in _live_bytes(plan) if int(s.offset[j]) % alignment_of(plan, i) == 0])
+    i, j = some(
+        chance, [(i, j) for i, j in _live_pairs_with_bytes(plan) if int(s.offset[j]) % alignment_of(plan, i) == 0]
+    )
     return changed(plan, "storages", i, offset=int(s.offset[j]))
 
 
@@ -39,15 +41,15 @@ def same_place(plan: Plan, chance: random.Random) -> Plan:
 def by_one_byte(plan: Plan, chance: random.Random) -> Plan:
     """A storage begins with the last byte of another that lives then."""
     s = plan.allocation.storages
-    i, j = some(chance, _live_bytes(plan))
+    i, j = some(chance, _live_pairs_with_bytes(plan))
     return changed(plan, "storages", i, offset=int(s.offset[j]) + int(s.bytes[j]) - 1)
 
 
 @fault("no_live_overlap")
 def wider(plan: Plan, chance: random.Random) -> Plan:
-    """A storage is stated to have as many bytes as reach into another that lives then."""
+    """A storage is stated to have so many bytes that it reaches into another that lives then."""
     s = plan.allocation.storages
-    i, j = some(chance, [(i, j) for i, j in _live_bytes(plan) if s.offset[i] < s.offset[j] < (1 << 62)])
+    i, j = some(chance, [(i, j) for i, j in _live_pairs_with_bytes(plan) if s.offset[i] < s.offset[j] < (1 << 62)])
     return changed(plan, "storages", i, bytes=int(s.offset[j]) - int(s.offset[i]) + chance.randrange(1, 9))
 
 
@@ -67,16 +69,16 @@ def longer(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("no_live_overlap")
 def one_slot(plan: Plan, chance: random.Random) -> Plan:
-    """Where slots have addresses, two storages that live at one step are in one, at its address."""
+    """Two storages that live at one step are in one slot, at its address, in a layout whose slots have addresses."""
     require(plan.origin.layout in BY_SLOTS)
-    i, j = some(chance, [(i, j) for i, j in _live_bytes(plan) if plan.slots.of[i] != plan.slots.of[j]])
+    i, j = some(chance, [(i, j) for i, j in _live_pairs_with_bytes(plan) if plan.slots.of[i] != plan.slots.of[j]])
     offset = int(plan.allocation.storages.offset[j])
     return changed(plan, "storages", i, slot=int(plan.slots.of[j]), offset=offset)
 
 
 @fault("no_live_overlap")
 def two_slots(plan: Plan, chance: random.Random) -> Plan:
-    """Where slots have addresses, one slot is moved onto another, whatever lives there when."""
+    """One slot is moved onto another, whenever their storages live, in a layout whose slots have addresses."""
     require(plan.origin.layout in BY_SLOTS)
     s, taken = plan.allocation.storages, plan.slots.of.tolist()
     at, arena = (dict(zip(taken, values.tolist(), strict=True)) for values in (s.offset, s.arena))
@@ -104,7 +106,7 @@ def shifted(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("alignment")
 def no_power(plan: Plan, chance: random.Random) -> Plan:
-    """An alignment is no power of two."""
+    """An alignment is not a power of two."""
     table = chance.choice(("tensors", "storages", "slots", "arenas"))
     odd = chance.choice((3, 5, 6, 7, 12, 96, 384, (1 << 63) + 1))
     if table == "arenas":
@@ -115,7 +117,7 @@ def no_power(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("alignment")
 def stricter(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor requires more than its storage has, or an arena more than an address in it is a multiple of."""
+    """A tensor requires a stricter alignment than its storage has, or an arena a stricter one than an address has."""
     t, s = tables(plan)
     if chance.random() < 0.5:
         k = some(chance, [k for k in range(len(s)) if s.offset[k]])
@@ -158,7 +160,7 @@ def too_small(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("capacity")
 def crowded(plan: Plan, chance: random.Random) -> Plan:
-    """A memory has a capacity below what its arenas need together, one behind the other."""
+    """A memory has a capacity below the need of its arenas, one after the other."""
     needs: dict[tuple[str, str], int] = {}
     for a, use in enumerate(plan.configuration.uses):
         if use.memory:
@@ -175,7 +177,7 @@ def crowded(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("tensors_within_storages")
 def outgrown(plan: Plan, chance: random.Random) -> Plan:
-    """A tensor has more bytes than its storage from its window on, or the storage fewer, or the window is further."""
+    """A tensor has more bytes than its storage after its window, or the storage fewer, or the window is further."""
     t, s = tables(plan)
     r = some(chance, [r for r in range(len(t)) if t.bytes[r]])
     k, window, size = int(t.storage[r]), int(t.window[r]), int(t.bytes[r])

@@ -1,4 +1,4 @@
-"""Faults in ranks: what one states that it holds, and plans of all ranks that do not fit together."""
+"""Faults in ranks: the shards that one states that it holds, and plans of all ranks that do not fit together."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tmmu.plans.sections import Plan, amended, needed
 Edit = Callable[[Plan, random.Random], Plan]
 
 
-def _alone(edit: Edit) -> Inject:
-    """The plan of one rank is wrong, and given alone."""
+def _inject_into_one(edit: Edit) -> Inject:
+    """Turn an edit into a fault of one rank, whose plan is given without the others."""
     return lambda case, chance: Injected((file.encode(edit(chance.choice(case.plans), chance)),))
 
 
-def _together(edit: Edit) -> Inject:
-    """The plan of one rank is wrong, and the plans of all are given."""
+def _inject_among_all(edit: Edit) -> Inject:
+    """Turn an edit into a fault of one rank, whose plan is given with those of all ranks."""
 
     def inject(case: Case, chance: random.Random) -> Injected:
         which = chance.randrange(len(case.plans))
@@ -35,14 +35,14 @@ def _together(edit: Edit) -> Inject:
 
 
 def _files(case: Case, which: int, wrong: dict[int, Plan]) -> Injected:
-    """The files of all ranks, with other plans of some."""
+    """Return the files of all ranks, with other plans of some."""
     files = (file.encode(wrong[k]) if k in wrong else right for k, right in enumerate(case.plan_files))
     return Injected(tuple(files), which)
 
 
-@fault("shards", _alone)
+@fault("shards", _inject_into_one)
 def other_part(plan: Plan, chance: random.Random) -> Plan:
-    """A rank holds another stretch of a dimension than is its own."""
+    """A rank holds a stretch of a dimension that is not its own."""
     s = needed(plan.shards, "shards")
     d = some(chance, [d for d in range(len(s.size)) if s.held[d]])
     size, now = int(s.size[d]), (int(s.start[d]), int(s.held[d]))
@@ -53,7 +53,10 @@ def other_part(plan: Plan, chance: random.Random) -> Plan:
 
 
 def part_of(plan: Plan, size: int, axis: int) -> tuple[int, int, int]:
-    """First element, elements and places of a rank's part of a dimension: equal chunks, the last ones smaller."""
+    """Return first element, number of elements and chunk of a rank's part of a dimension.
+
+    All chunks are equal, except that the last ones may be smaller.
+    """
     if axis == NONE:
         return 0, size, size
     name, places = sharding.mesh(plan.origin.shard_spec)[axis]
@@ -62,9 +65,9 @@ def part_of(plan: Plan, size: int, axis: int) -> tuple[int, int, int]:
     return start, min(size, start + chunk) - start, chunk
 
 
-@fault("shards", _alone)
+@fault("shards", _inject_into_one)
 def other_axis(plan: Plan, chance: random.Random) -> Plan:
-    """A dimension is stated to be split by another axis, by which it would be another part."""
+    """A dimension is stated to be split by another axis, under which the rank would hold another part."""
     s = needed(plan.shards, "shards")
     axes = (*range(len(sharding.mesh(plan.origin.shard_spec))), NONE)
     d, a = some(chance, [
@@ -74,17 +77,17 @@ def other_axis(plan: Plan, chance: random.Random) -> Plan:
     return changed(plan, "shards", d, axis=a)
 
 
-@fault("shards", _alone)
+@fault("shards", _inject_into_one)
 def other_bytes(plan: Plan, chance: random.Random) -> Plan:
-    """A part has not the bytes of its tensor."""
+    """The bytes of a tensor are not those of the part that the rank holds."""
     r = some(chance, needed(plan.shards, "shards").tensor.tolist())
     old = int(plan.allocation.tensors.bytes[r])
     return changed(plan, "tensors", r, bytes=chance.choice([n for n in range(old + 9) if n != old]))
 
 
-@fault("shards", _alone)
+@fault("shards", _inject_into_one)
 def no_part(plan: Plan, chance: random.Random) -> Plan:
-    """Of what the caller writes the plan of a rank states nothing."""
+    """The plan of a rank states no part of a tensor that the caller writes."""
     s, t = needed(plan.shards, "shards"), plan.allocation.tensors
     gone = some(chance, [k for k, r in enumerate(s.tensor.tolist()) if t.writer[r] == NONE])
     at = s.dims_at.tolist()
@@ -109,9 +112,9 @@ no_padding = fault("shards", in_case, name="no_padding")(_no_padding)
 no_padding_of_the_model = fault("shards", in_case, name="no_padding_of_the_model", with_model=True)(_no_padding)
 
 
-@fault("one_shard_spec", _together)
+@fault("one_shard_spec", _inject_among_all)
 def other_spec(plan: Plan, chance: random.Random) -> Plan:
-    """A plan is of another shard spec of the same mesh."""
+    """A plan states another shard spec of the same mesh."""
     spec = plan.origin.shard_spec
     more = {"op": f"Op{chance.randrange(1 << 30)}", "across": [-1]}
     return amended(plan, shard_spec={**spec, "operators": [*spec["operators"], more]})
@@ -119,7 +122,7 @@ def other_spec(plan: Plan, chance: random.Random) -> Plan:
 
 @fault("every_rank_once", in_case)
 def repeated(case: Case, chance: random.Random) -> Injected:
-    """Two plans are of one rank: the same twice, made a second time from another seed, or that of another rank."""
+    """Two plans have one rank: the same plan twice, the plan of another seed, or the plan of another rank."""
     one, other = chance.sample(range(len(case.plans)), 2)
     again, how = case.plans[one], chance.randrange(5)
     if how:
@@ -129,14 +132,14 @@ def repeated(case: Case, chance: random.Random) -> Injected:
 
 
 def _peers(case: Case, which: int) -> list[int]:
-    """The ranks of the stage of one, itself among them."""
+    """Return the ranks of the stage of one rank, including it."""
     steps = case.plans[which].allocation.steps
     return [k for k, plan in enumerate(case.plans) if plan.allocation.steps == steps]
 
 
 @fault("layouts_agree", in_case)
 def disagree(case: Case, chance: random.Random) -> Injected:
-    """One rank of a stage has another layout than its peers: a storage is moved up, behind all others."""
+    """One rank of a stage has another layout than its peers: a storage is moved up, after all others."""
     which = some(chance, [k for k in range(len(case.plans)) if len(_peers(case, k)) > 1])
     plan = case.plans[which]
     k = some(chance, range(len(plan.allocation.storages)))
@@ -147,11 +150,11 @@ def disagree(case: Case, chance: random.Random) -> Injected:
 
 @fault("shards_cover", in_case)
 def uncovered(case: Case, chance: random.Random) -> Injected:
-    """Of one dimension of one tensor no rank holds the first element, or each holds less than its part."""
+    """No rank holds the first element of a dimension of one tensor, or each holds less than its part."""
     shards = [needed(plan.shards, "shards") for plan in case.plans]
     found = [d for d in range(len(shards[0].size)) if shards[0].held[d] > 0]
     names = case.plan.allocation.tensors.name
-    for plan, s in zip(case.plans, shards, strict=True):  # none of another stage
+    for plan, s in zip(case.plans, shards, strict=True):  # no plan is of another stage
         require(plan.allocation.tensors.name == names and s.dims_at.tolist() == shards[0].dims_at.tolist())
     d, cut = some(chance, found), chance.randrange(2)
     wrong = {
@@ -161,13 +164,13 @@ def uncovered(case: Case, chance: random.Random) -> Injected:
     return _files(case, 0, wrong)
 
 
-held_otherwise = fault("shards_cover", _together, name="held_otherwise")(other_part.edit)
-"""One rank holds another stretch than is its own, of a tensor whose layout does not depend on it."""
+held_otherwise = fault("shards_cover", _inject_among_all, name="held_otherwise")(other_part.edit)
+"""One rank holds a stretch that is not its own, of a tensor whose layout does not depend on it."""
 
 
 @fault("ranks_meet", in_case)
 def unmet(case: Case, chance: random.Random) -> Injected:
-    """One rank, or every rank of its stage, calls a collective otherwise than the ranks that it meets there."""
+    """One rank, or every rank of its stage, calls a collective differently from its partners."""
     which, row = some(chance, [
         (k, row) for k, plan in enumerate(case.plans) for row in sorted(set(plan.allocation.steps.op.tolist()))
         if plan.allocation.ops[row][0].startswith(f"{MESH}/")
@@ -190,7 +193,7 @@ def unmet(case: Case, chance: random.Random) -> Injected:
 
 @fault("each_plan", in_case)
 def refuted_rank(case: Case, chance: random.Random) -> Injected:
-    """The plan of one rank is refuted; that of all is then not proved."""
+    """The plan of one rank is refuted, so the plans of all ranks are not proved."""
     which = chance.randrange(len(case.plans))
     body = file.to_object(case.plans[which])
     name = chance.choice(("plan_hash", "file_digest", "arena_config_hash", "execution_order_hash"))
@@ -202,7 +205,7 @@ def refuted_rank(case: Case, chance: random.Random) -> Injected:
 
 
 def turned(data: bytes, chance: random.Random, end: int) -> bytes:
-    """The bytes with one bit of the first `end` turned."""
+    """Return the bytes with one bit of the first `end` flipped."""
     found = bytearray(data)
     found[chance.randrange(end)] ^= 1 << chance.randrange(8)
     return bytes(found)

@@ -1,4 +1,4 @@
-"""What the faults, and the lookup of their witnesses, read in the columns of a plan: one row, one step at a time."""
+"""Functions by which the faults, and the lookup of their witnesses, read single rows and steps of a plan."""
 
 from __future__ import annotations
 
@@ -13,66 +13,66 @@ from tmmu.plans.sections import Plan, needed
 
 
 def tables(plan: Plan) -> tuple[Tensors, Storages]:
-    """The two tables that most faults are about."""
+    """Return the two tables that most faults edit."""
     return plan.allocation.tensors, plan.allocation.storages
 
 
 def arena_in_use(plan: Plan, chance: random.Random) -> int:
-    """An arena that has storages."""
+    """Return a random arena that has storages."""
     used: list[int] = sorted(set(plan.allocation.storages.arena.tolist()))
     return some(chance, used)
 
 
 def claim(plan: Plan, arena: int, field: str) -> int:
-    """What a plan claims of an arena."""
+    """Return a claim of a plan about an arena. Raises AssertionError if the plan does not state it."""
     value: int = needed(getattr(plan.usage[arena], field), field)
     return value
 
 
 def alignment_of(plan: Plan, storage: int) -> int:
-    """What the address of a storage must be a multiple of."""
+    """Return the alignment that the address of a storage must have."""
     s = plan.allocation.storages
     return max(int(s.alignment[storage]), plan.allocation.arenas[int(s.arena[storage])].alignment)
 
 
 def role(plan: Plan, row: int) -> Role:
-    """The role of a tensor."""
+    """Return the role of a tensor."""
     return ROLES[int(plan.allocation.tensors.role[row])]
 
 
 def is_view(plan: Plan, row: int) -> bool:
-    """Does the plan call a tensor a view?"""
+    """Return whether the plan declares a tensor to be a view."""
     return SHARES[int(plan.allocation.tensors.shares[row])] is Shares.VIEW
 
 
 def is_plain(plan: Plan, row: int) -> bool:
-    """Does a tensor have bytes of its own, as the plan declares?"""
+    """Return whether a tensor has separate bytes, as the plan declares."""
     return SHARES[int(plan.allocation.tensors.shares[row])] is Shares.NONE
 
 
 def is_callers(plan: Plan, row: int) -> bool:
-    """Does the caller write a tensor?"""
+    """Return whether the caller writes a tensor."""
     return int(plan.allocation.tensors.writer[row]) == NONE
 
 
 def is_kept(plan: Plan, row: int) -> bool:
-    """Is a tensor a parameter or optimizer state, which the caller reads again after the last step?"""
+    """Return whether a tensor is a parameter or optimizer state, which the caller reads again after the last step."""
     return role(plan, row) in (Role.PARAMETER, Role.OPTIMIZER)
 
 
 def returned(plan: Plan, row: int) -> bool:
-    """Does the caller read a tensor after the last step, donations apart?"""
+    """Return whether the caller reads a tensor after the last step, apart from donations."""
     return bool(int(plan.allocation.tensors.flags[row]) & (IS_OUTPUT | IS_RETURNED))
 
 
 def address(plan: Plan, row: int) -> int:
-    """Where a tensor begins in its arena."""
+    """Return the first byte of a tensor in its arena."""
     t, s = tables(plan)
     return int(s.offset[t.storage[row]]) + int(t.window[row])
 
 
 def meet(plan: Plan, one: int, other: int) -> bool:
-    """Do two tensors have a byte in common?"""
+    """Return whether two tensors have a byte in common."""
     t, s = tables(plan)
     if s.arena[t.storage[one]] != s.arena[t.storage[other]]:
         return False
@@ -81,7 +81,7 @@ def meet(plan: Plan, one: int, other: int) -> bool:
 
 
 def accesses(plan: Plan) -> dict[int, list[int]]:
-    """The steps that read or write each tensor, in order."""
+    """Return the steps that read or write each tensor, in order."""
     found: dict[int, list[int]] = {}
     steps = plan.allocation.steps
     for n, (read, made) in enumerate(zip(steps.listed("reads"), steps.listed("writes"), strict=True)):
@@ -91,24 +91,24 @@ def accesses(plan: Plan) -> dict[int, list[int]]:
 
 
 def operator(plan: Plan, step: int) -> tuple[str, str]:
-    """Domain and operator of a step."""
+    """Return domain and operator of a step."""
     return plan.allocation.ops[int(plan.allocation.steps.op[step])]
 
 
 def step_at(bounds: list[int], entry: int) -> int:
-    """The step whose list holds an entry of a flat column."""
+    """Return the step whose list holds an entry of a flat column."""
     return bisect_right(bounds, entry) - 1
 
 
 def live(plan: Plan, arena: int, step: int) -> tuple[int, int]:
-    """How many storages of an arena live at a step, and their bytes: looked up one by one."""
+    """Count the storages of an arena that live at a step, and their bytes, one by one."""
     s = plan.allocation.storages
     here = [k for k in range(len(s)) if s.arena[k] == arena and s.birth[k] <= step <= s.death[k]]
     return len(here), sum(int(s.bytes[k]) for k in here)
 
 
 def live_pairs(plan: Plan) -> list[tuple[int, int]]:
-    """Pairs of storages of one arena that live at one step, each pair in both orders."""
+    """Return the pairs of storages of one arena that live at one step, each pair in both orders."""
     s = plan.allocation.storages
     rows = range(len(s))
     return [
