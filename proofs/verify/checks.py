@@ -48,8 +48,13 @@ class Subject:
 
     @cached_property
     def permissions(self) -> Permissions:
-        """The sharing that counts."""
-        return permitted(self.plan, None if self.model is None else self.model.reference, self.donated)
+        """The sharing that counts. Of what a reader has denied, the reasons are kept for the witness (FP4.15)."""
+        found = permitted(self.plan, None if self.model is None else self.model.reference, self.donated)
+        denied = {} if self.stated.reading is None else self.stated.reading.denied
+        if denied:
+            names = enumerate(self.plan.allocation.tensors.name.list())
+            found.refused.update((row, denied[name]) for row, name in names if name in denied)
+        return found
 
     @cached_property
     def run(self) -> Program:

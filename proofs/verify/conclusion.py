@@ -1,6 +1,6 @@
 """What is concluded of the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
 
-spec: P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6
+spec: FP1.16, P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
     result.notes += [f"{o.name}: {o.note}" for o in outcomes if o.verdict == PROVED and o.note]
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
     result.notes += [f"required but missing: {name}{_how(name, options.folders.optimum)}" for name in missing]
-    if agrees and not (unproved or unasked or missing):
+    undecided = [] if result.reading is None else result.reading["undecided"]
+    result.notes += [f"not decided: {each['text']}" for each in undecided]
+    if agrees and not (unproved or unasked or missing or undecided):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options)
     result.notes += _remarks(plan)

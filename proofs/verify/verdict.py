@@ -144,8 +144,11 @@ def refute(
     result: Verdict, found: Sequence[Violation], listed: Sequence[Obligation], plan: Plan | BufferPlan | None = None
 ) -> None:
     """The first violation is the witness, with the boxes that its tensors have in `plan`; of the obligations, each that
-    something violates is REFUTED.
+    something violates is REFUTED. A violation that a reader gives a reason for comes first (FP1.16).
     """
+    denied = {} if result.reading is None else result.reading["denied"]
+    sharing = Obligation.SHARING_IS_SOUND
+    found = sorted(found, key=lambda each: each.obligation is not sharing or denied.keys().isdisjoint(each.tensors))
     broken: dict[str, str] = {}
     for violation in found:
         broken.setdefault(violation.obligation, violation.text)

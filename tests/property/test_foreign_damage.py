@@ -145,7 +145,7 @@ def test_a_schedule_that_is_cut_off_is_refused(name: str) -> None:
     lines = Path(xla.schedule_of(str(path))).read_bytes().rstrip().splitlines(keepends=True)
     for count in {*range(0, len(lines), 20), *range(len(lines) - 4, len(lines))}:
         with pytest.raises(TmmuError, match="INVALID_PLAN"):
-            xla.flattened(Source("m", b"".join(lines[:count])), xla.assigned(Source.opened(path)))
+            xla.flatten(Source("m", b"".join(lines[:count])), xla.read_assignment(Source.opened(path)))
 
 
 def of(path: Path) -> formats.PlanFormat:

@@ -1,4 +1,4 @@
-"""`tmmu import`: the plan of another producer as one of ours. spec: FP1.8, FP1.9, FP1.13"""
+"""`tmmu import`: the plan of another producer as one of ours. spec: FP1.8, FP1.9, FP1.13, FP1.16"""
 
 from __future__ import annotations
 
@@ -56,11 +56,16 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
         raise click.UsageError(str(error)) from error
     except OSError as error:
         raise TmmuError("INVALID_PLAN", f"it cannot be read ({error.strerror})", file=found[0]) from error
+    assert stated.reading is not None  # a reader gives one with each plan
+    if undecided := stated.reading.undecided:
+        raise TmmuError(
+            "INVALID_PLAN", f"a plan cannot say that it is not decided: {undecided[0].text}", file=found[0],
+            fix=f"verify-plan {shlex.quote(found[0])} gives the verdict",
+        )  # fmt: skip
     if output.endswith(".txt"):
         canonical.write_atomically(output, text_writer.write(stated.plan).encode())
     else:
         file.save(stated.plan, output)
-    assert stated.reading is not None  # a reader gives one with each plan
     donated = "".join(f" --donate {shlex.quote(name)}" for name in stated.reading.donated)
     print_lines(
         f"wrote {output}: {stated.reading.format}, {stated.reading.extent}", f"verify it: verify-plan {output}{donated}"

@@ -1,7 +1,7 @@
 """The provenance of a plan that was read from another producer's file: what the reading relies on.
 
 A reader states here its extent, its assumptions, the parts of the file that are outside of the plan, and its
-approximations; the verdict prints each on a separate line. spec: FP1.4, FP1.5
+approximations; the verdict prints each on a separate line. spec: FP1.4, FP1.5, FP1.16
 """
 
 from __future__ import annotations
@@ -10,6 +10,14 @@ from dataclasses import dataclass, field
 
 LIFETIMES_STATED = "lifetimes as stated in the file"
 ACCESSES_WORKED_OUT = "accesses and lifetimes worked out from the program in the file"
+
+
+@dataclass(frozen=True)
+class UndecidedConstruct:
+    """A thing in a file that its reader cannot decide: the kind of construct, and a sentence with its place."""
+
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,10 @@ class Reading:
     than the file (a region of concurrent steps that counts as one step), so that a refutation may be the reading's
     fault. `donated` are the names of callers' tensors that the file declares as donated; the verifier treats them as
     those of `--donate`.
+
+    `denied` maps results that the file puts into an operand's bytes to the reason why the program does not permit that:
+    the plan states no sharing for them, so that it is refuted. `undecided` lists the constructs that the verdict
+    depends on and that the reader cannot decide: with any of it, no verdict is PROVED.
     """
 
     format: str
@@ -31,3 +43,5 @@ class Reading:
     outside: dict[str, str] = field(default_factory=dict)
     approximations: tuple[str, ...] = ()
     donated: tuple[str, ...] = ()
+    denied: dict[str, str] = field(default_factory=dict)
+    undecided: tuple[UndecidedConstruct, ...] = ()

@@ -1,13 +1,14 @@
-"""The memory of a program whose buffers have addresses, while a reader goes through its steps.
+"""Track the memory of a program whose buffers have addresses, while a reader goes through its steps.
 
-A *cell* is bytes that hold one value after another writes it: a buffer at its address. Formats in which a name is a
-pointer (Relax, Inductor) or an offset (IREE) come down to cells in arenas and to steps that read and write cells; what
-is a view of a cell is the cell itself, whose bytes grow to whatever is used of them. A cell may take over another one's
-bytes: until it is written, what it holds is the other one's value.
+A *cell* is a buffer at its address: bytes that hold a value after a step writes it. If names are pointers (Relax,
+Inductor) or offsets (IREE), the program reduces to cells in arenas and to steps that read and write cells. A view of a
+cell is the cell itself, whose bytes grow to all that are used. A cell may take over the bytes of another one: until it
+is written, it holds the other one's value.
 
-Of exclusive arms each begins with the cells as they were before the first. What an arm alone has written is nothing
-that a name stands for behind them; what names stand for there that an arm has made is read at the end of that arm, and
-behind the arms written anew, as one cell for each range of bytes. spec: FP1.3, FP1.5, FP7.3, FP7.5, FP7.10, FP8.3
+Each exclusive branch begins with the cells as they were before the first. After the branches no name refers to a cell
+that only some of them wrote. A name that may refer to a cell of a branch makes that cell a read at the end of its
+branch, and its bytes are written anew after the branches, as one cell for each range.
+spec: FP1.3, FP1.5, FP7.3, FP7.5, FP7.10, FP8.3
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.sections import Plan
 
 WHOLE = "the first write of a buffer writes all of it"
-"""What no program in buffers states: which bytes a kernel leaves as they were."""
+"""An assumption: no program in buffers states the bytes that a kernel leaves unchanged."""
 
 
 START, NEXT, END = "start of arms", "next arm", "end of arms"
-"""Steps that are brackets of exclusive arms; any other is a plain one."""
+"""The brackets of exclusive branches. Any other step is a plain one."""
 
 
 class Pointer(NamedTuple):
@@ -44,8 +45,9 @@ class Pointer(NamedTuple):
 class Cell:
     """Bytes of an arena that hold one value. `before` is the cell whose bytes it takes over, if it is made from one.
 
-    `number` is its place in the memory, which another one takes where only some of exclusive arms have written this.
-    `is_sized` is whether its bytes are known where they are 0.
+    `number` is its place in the memory. Another cell takes that place after branches of a node if not all
+    of them wrote this one.
+    `is_sized` is False if its bytes are 0 because they are not known.
     """
 
     number: int
@@ -62,7 +64,7 @@ class Cell:
 
 
 class CellStep(NamedTuple):
-    """A step, or a bracket of exclusive arms, with the cells that it touches, as they were then."""
+    """A step, or a bracket of exclusive branches, with the cells that it accesses, as they were then."""
 
     name: str
     op: tuple[str, str]
@@ -74,7 +76,7 @@ class CellStep(NamedTuple):
 
 @dataclass
 class _Arms:
-    """An open node with exclusive arms: of each arm the cells that it was first to write, and the step at its end."""
+    """An open node with exclusive branches: the cells that each wrote first, and the step at the end of each."""
 
     name: str
     op: tuple[str, str]
@@ -85,14 +87,14 @@ class _Arms:
 
 @dataclass
 class CellMemory:
-    """Arenas, cells and steps in the making; cells and arenas are numbered as they are made."""
+    """Builds arenas, cells and steps. Cells and arenas are numbered in order of creation."""
 
     source: Source
     arenas: list[Arena] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     steps: list[CellStep] = field(default_factory=list)
     joined: list[str] = field(default_factory=list)
-    """The names of cells that stand for what one of several arms has made."""
+    """The names of cells that hold the value of one of several branches."""
     kept: set[int] = field(default_factory=set)
     """The cells of the caller that must stay as they are."""
     empty: set[int] = field(default_factory=set)
@@ -102,13 +104,13 @@ class CellMemory:
     _step_names: FreshNames = field(default_factory=FreshNames)
 
     def arena(self, name: str, capacity: int = UINT64_END - 1) -> int:
-        """A further arena; without a capacity where the file states none. One of no bytes has room for nothing."""
+        """Add an arena, unlimited if the file states no capacity, and return its number. An empty one holds nothing."""
         self.source.bound(len(self.arenas))
         if not 0 <= capacity < UINT64_END:
             raise self.source.refuse(f"a memory of {capacity} bytes", name)
         if capacity == 0:
             self.empty.add(len(self.arenas))
-        # An arena has a byte at least, as what is of no bytes takes one in footprints (T7).
+        # An arena has at least one byte, since an empty tensor takes one in footprints (T7).
         self.arenas.append(Arena(self._arena_names(name), max(1, capacity)))
         return len(self.arenas) - 1
 
@@ -116,7 +118,7 @@ class CellMemory:
         self, name: str, arena: int, offset: int, size: int, *, role: Role = Role.ACTIVATION, before: int | None = None,
         place: str | None = None,
     ) -> int:  # fmt: skip
-        """A further cell; refused where it ends beyond 64 bits."""
+        """Add a cell and return its number. Refuse one that ends beyond 64 bits."""
         self.source.bound(len(self.cells))
         self.source.spend(len(name) // NAME_PER_VISIT)
         self.cells.append(Cell(len(self.cells), self._cell_names(name), arena, offset, 0, role, before))
@@ -124,7 +126,7 @@ class CellMemory:
         return len(self.cells) - 1
 
     def own(self, name: str, size: int, *, role: Role = Role.ACTIVATION, capacity: int = UINT64_END - 1) -> int:
-        """A cell in memory of its own, which the file places nowhere."""
+        """Add a cell in a new arena, for a buffer that the file does not place."""
         cell = self.cell(name, self.arena(f"memory of {name}", capacity), 0, size, role=role)
         self.cells[cell].is_sized = size > 0
         return cell
@@ -135,11 +137,11 @@ class CellMemory:
         if not 0 <= found.offset + end < UINT64_END:
             raise self.source.refuse(f"{found.name} ends beyond 64 bits", place)
         if end and found.arena in self.empty:
-            raise self.source.refuse(f"{found.name} lies in a memory of no bytes", place)
+            raise self.source.refuse(f"{found.name} is in a memory of no bytes", place)
         found.bytes = max(found.bytes, end)
 
     def held(self, cell: int) -> int | None:
-        """The cell whose value these bytes hold: itself once it is written, else what it was made from."""
+        """Return the cell whose value these bytes hold: itself once it is written, else the one it was made from."""
         seen = cell
         while not self.cells[seen].written and self.cells[seen].role is Role.ACTIVATION:
             self.source.spend(1)
@@ -152,9 +154,10 @@ class CellMemory:
     def step(
         self, name: str, op: tuple[str, str], reads: Iterable[int], writes: Iterable[int], keeps: Collection[int] = ()
     ) -> None:
-        """The next step. `keeps` are the cells that are read where they hold a value, and written: results in place.
+        """State the next step. `keeps` are written, and read if they hold a value: results in place.
 
-        What is read and holds no value stays a read, which the verifier refuses. A cell that is written again changes.
+        A read of a cell without a value remains a read, which the verifier refuses. A cell that is written again is
+        changed.
         """
         read: dict[Cell, None] = {}
         for cell in reads:
@@ -167,7 +170,7 @@ class CellMemory:
             found, held = self.cells[cell], self.held(cell)
             written[found] = None
             if held == cell:
-                # A part may be written, so that what was there before counts as read.
+                # The step may write a part of the cell, so the old value counts as read.
                 changed[found] = read[found] = None
                 continue
             if self._open:
@@ -176,14 +179,14 @@ class CellMemory:
                 old = self.cells[held]
                 read[old] = None
                 same = (old.arena, old.offset, old.bytes) == (found.arena, found.offset, found.bytes)
-                # What is read by another operand as well may be read where it is overwritten.
+                # Another operand of the step may read the old value at a place that is overwritten.
                 found.of = old if same and old not in apart else None
         for each in written:
             each.written = True
         self._state(CellStep(self._step_names(name), op, list(read), list(written), list(changed)))
 
     def renew(self, cell: int) -> None:
-        """State that all of a cell is written next, whatever it holds: another value in the same bytes."""
+        """State that the next write of a cell writes all of it: another value in the same bytes."""
         old = self.cells[cell]
         self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
         if self._open:
@@ -197,17 +200,17 @@ class CellMemory:
         return step
 
     def begin(self, name: str, op: tuple[str, str], reads: Iterable[int]) -> None:
-        """A node with exclusive arms, which reads what chooses one of them, and its first arm. spec: FP7.10, FP8.8"""
+        """Begin a node with exclusive branches, which reads its condition, and the first branch. spec: FP7.10, FP8.8"""
         self.step(name, op, reads, ())
         entered = self.steps[-1]
         self.steps[-1] = entered._replace(bracket=START)
         self._open.append(_Arms(entered.name, op, [{}]))
 
     def arm(self, *, apart: bool = False) -> None:
-        """End an arm and begin the next one, with the cells as they were before the first.
+        """End a branch and begin the next one, with the cells as they were before the first.
 
-        What is written in several arms is one value behind them, which lives over all of them; or, where they stand
-        `apart`, one in each, as of a loop that need not run.
+        A cell that several branches write is one value after them, which lives over all of them. If they are `apart`,
+        as a loop that need not run is, it is a value in each.
         """
         node = self._open[-1]
         self._leave_arm(node)
@@ -229,8 +232,10 @@ class CellMemory:
         node.renewed.clear()
 
     def end(self, taken: Sequence[Iterable[Pointer]]) -> list[dict[Pointer, Pointer]]:
-        """End the last arm and the node. `taken` are of each arm the pointers that names stand for behind the node and
-        that the arms do not have in common; what is returned is where each of them points from then on.
+        """End the last branch and the node, and return the new pointer for each of `taken`.
+
+        `taken` has for each branch the pointers that names refer to after the node, if the branches do not agree on
+        them.
         """
         node = self._open[-1]
         self._leave_arm(node)
@@ -244,7 +249,7 @@ class CellMemory:
                     old.written = True
                 elif self.cells[cell] is old:
                     self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
-                    # Not written: what this arm has made is no other's.
+                    # The others do not have the value of this branch.
                     self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, returned=False)
         if self._open:
             self._open[-1].made[-1].update((cell, first[cell]) for cell in everywhere)
@@ -263,7 +268,7 @@ class CellMemory:
         return moved
 
     def _held_in(self, made: dict[int, Cell], everywhere: set[int], taken: Iterable[Pointer]) -> dict[Pointer, Cell]:
-        """The cells of an arm's own that pointers stand for at its end."""
+        """Return the cells that a branch wrote and that pointers refer to at its end."""
         found = {}
         for pointer in taken:
             seen: int | None = pointer.cell
@@ -276,7 +281,7 @@ class CellMemory:
         return found
 
     def _join(self, node: _Arms, made: Collection[Cell]) -> dict[Cell, Cell]:
-        """Write the bytes of what arms have made anew, a cell for each range; the cell in which each lies."""
+        """Write the bytes of cells of branches anew, as a cell for each range. Return the new cell of each."""
         groups: list[list[Cell]] = []
         ends: list[int] = []
         self.source.spend(len(made))
@@ -299,18 +304,18 @@ class CellMemory:
         return place
 
     def plan(self) -> Plan:
-        """The plan: the cells that a step or the caller touches. Raises INVALID_PLAN."""
+        """Return the plan, with the cells that a step or the caller accesses. Raises INVALID_PLAN."""
         touched = dict.fromkeys(cell for step in self.steps for cell in (*step.reads, *step.writes))
         touched |= dict.fromkeys(c for c in self.cells if c.returned or c.role is not Role.ACTIVATION)
         written = {cell for step in self.steps for cell in step.writes}
-        # What has no bytes need not be written to be whole.
+        # A read of an empty cell needs no write before it.
         touched = {c: None for c in touched if c.bytes or not c.is_sized or c in written}
         used = {cell: row for row, cell in enumerate(sorted(touched, key=lambda cell: cell.number))}
         building = Building()
         building.arenas += self.arenas
         nowhere = len(self.arenas)
         if any(c.bytes == 0 for c in used):
-            # What has no bytes may be stated at the end of its memory, where it would take one (T7).
+            # An empty cell may be stated at the end of its memory, and would take a byte there (T7).
             building.arenas.append(Arena(self._arena_names("no bytes"), UINT64_END - 1))
         for c in used:
             flags = IS_OUTPUT | IS_RETURNED if c.returned else 0
@@ -348,6 +353,6 @@ class CellMemory:
         self.kept.update(cells)
 
     def donated(self) -> tuple[str, ...]:
-        """The names of the callers' cells that the program writes, without those that it gives back as they were."""
+        """Return the names of the callers' cells that the program writes and does not return unchanged."""
         changed = {cell.number for step in self.steps for cell in step.changes} - self.kept
         return tuple(c.name for k, c in enumerate(self.cells) if c.role is Role.INPUT and k in changed)

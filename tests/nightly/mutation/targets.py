@@ -223,7 +223,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_scripts.py", *FOREIGN)
        for name in ("inductor", "relax", "script")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_xla.py", f"{PROPERTIES}foreign_xla.py", *FOREIGN)
-       for name in ("xla", "hlo", "cells")},
+       for name in ("xla", "xla_rows", "xla_buffers", "cells")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_hlo.py", f"{UNIT}foreign_xla.py", *FOREIGN)
+       for name in ("hlo", "hlo_module", "hlo_opcodes", "hlo_text")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_hlo_in_place.py", f"{PROPERTIES}foreign_xla.py", *FOREIGN)
+       for name in ("hlo_follow", "hlo_in_place", "hlo_index", "hlo_rules")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_{name}.py", *FOREIGN) for name in ("iree", "minimalloc")},
     **{f"proofs/readers/plans/iree_{part}.py": (f"{UNIT}foreign_iree.py", *FOREIGN) for part in
        ("commands", "control", "slices", "text", "values")},

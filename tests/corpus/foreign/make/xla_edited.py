@@ -59,7 +59,7 @@ EDITED: dict[str, tuple[str, str, Edit]] = {
         replacing(r"(allocation 1: size )1024(, maybe-live-out:\n.*?\(size=)1024", r"\g<1>512\g<2>512"),
     ),
     # The schedule of another compilation: a value is read after its bytes were used again.
-    "stale": ("xla-scan", "schedule", replacing(r"(%wrapped_reduce-window = \S+ fusion\()%[\w.\-]+", r"\1%copy.7")),
+    "stale": ("xla-scan", "schedule", replacing(r"(%wrapped_reduce-window = \S+ fusion\()%[\w.\-]+", r"\1%copy.28")),
 }  # fmt: skip
 
 ASYNC = hlo.module(
@@ -74,7 +74,8 @@ ASYNC_SLICES = {
 SWAP = hlo.module(
     "body: %t = (u8[8], u8[8]) parameter(0); %x = u8[8] get-tuple-element(%t), index=0; "
     "%y = u8[8] get-tuple-element(%t), index=1; ROOT %u = (u8[8], u8[8]) tuple(%y, %x)",
-    "cond: %c = (u8[8], u8[8]) parameter(0); %z = u8[8] get-tuple-element(%c), index=0; ROOT %q = pred[] any(%z)",
+    "cond: %c = (u8[8], u8[8]) parameter(0); %z = u8[8] get-tuple-element(%c), index=0; "
+    'ROOT %q = pred[] custom-call(%z), custom_call_target="any"',
     "main: %p = (u8[8], u8[8]) parameter(0); ROOT %w = (u8[8], u8[8]) while(%p), condition=%cond, body=%body",
 )
 SWAP_SLICES = {
@@ -84,13 +85,23 @@ SWAP_SLICES = {
 PARAMETERS = {k: f"parameter 0, shape |u8[8]| at ShapeIndex {{{k}}}, maybe-live-out" for k in range(3)}
 DONOR = ", buffer_donor={ (0, {}) }"
 HELD = {0: "parameter 0, shape |u8[64]| at ShapeIndex {}", 1: "maybe-live-out", 2: "preallocated-temp", 3: ""}
+PRODUCT = hlo.module(
+    "main: %x = f32[8,8]{1,0} parameter(0); %c = f32[8,8]{1,0} copy(%x); "
+    "ROOT %r = f32[8,8]{1,0} dot(%c, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+)
+OF_PRODUCT = {0: "parameter 0, shape |f32[8,8]| at ShapeIndex {}", 1: "output shape is |f32[8,8]|, maybe-live-out"}
 MADE: dict[str, tuple[str, str]] = {
-    "proved/xla-async": (ASYNC, hlo.assignment(ASYNC_SLICES, HELD, {3: 1})),
+    "proved/xla-async": (ASYNC, hlo.assignment(ASYNC, ASYNC_SLICES, HELD, {3: 1})),
     # The copy still reads a when b is written.
-    "refuted/xla-async": (ASYNC, hlo.assignment(ASYNC_SLICES | {"b": (2, 0, 64)}, HELD, {3: 1})),
+    "refuted/xla-async": (ASYNC, hlo.assignment(ASYNC, ASYNC_SLICES | {"b": (2, 0, 64)}, HELD, {3: 1})),
     # The two values change places by their pointers, which nothing at run time looks at.
     "refuted/xla-swapped-carry": (
-        SWAP.replace(hlo.TITLE, hlo.TITLE + DONOR), hlo.assignment(SWAP_SLICES, PARAMETERS | {3: "preallocated-temp"})
+        SWAP.replace(hlo.TITLE, hlo.TITLE + DONOR),
+        hlo.assignment(SWAP, SWAP_SLICES, PARAMETERS | {3: "preallocated-temp"}),
+    ),
+    # A product is written over its operand, of which each element needs a row and a column.
+    "refuted/xla-product-in-place": (
+        PRODUCT, hlo.assignment(PRODUCT, {"x": (0, 0, 256), "c": (1, 0, 256), "r": (1, 0, 256)}, OF_PRODUCT)
     ),
 }  # fmt: skip
 

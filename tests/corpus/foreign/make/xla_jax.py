@@ -119,10 +119,22 @@ def scan():
     jax.jit(jax.value_and_grad(step)).lower(of((4, 64, 64), jnp.float32), of((8, 64), jnp.float32)).compile()
 
 
+def shifted():
+    """Rows are moved down by one by a fusion that writes over them: openxla/xla#49176, wrong in jax 0.10.2."""
+    import jax
+    import jax.numpy as jnp
+
+    def step(x):
+        base = x + 1
+        return jax.lax.dynamic_update_slice(base, base[:-1], (1, 0, 0)).reshape((1, *base.shape[:2]))
+
+    jax.jit(step).lower(jax.ShapeDtypeStruct((64, 1, 1), jnp.int32)).compile()
+
+
 PROGRAMS = {
-    "xla-train-step": lambda: train(""), "xla-train-remat": lambda: train("remat"),
-    "xla-train-scan-remat": lambda: train("scan remat"), "xla-cond-while": control, "xla-switch": switch,
-    "xla-scan": scan,
+    "proved/xla-train-step": lambda: train(""), "proved/xla-train-remat": lambda: train("remat"),
+    "proved/xla-train-scan-remat": lambda: train("scan remat"), "proved/xla-cond-while": control,
+    "proved/xla-switch": switch, "proved/xla-scan": scan, "refuted/xla-shifted-in-place": shifted,
 }  # fmt: skip
 
 
@@ -133,7 +145,7 @@ def main() -> None:
             flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_disable_metadata"
             environment = {**os.environ, "XLA_FLAGS": f"{flags} --xla_dump_hlo_module_re=.*step.*"}
             subprocess.run([sys.executable, __file__, name], env=environment, check=True)
-            target = CORPUS / "proved" / name
+            target = CORPUS / name
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
             (assigned,) = Path(folder).glob("*-buffer-assignment.txt")
