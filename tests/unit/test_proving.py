@@ -133,7 +133,7 @@ def test_names_of_lemmas_of_files_and_of_folders_choose(monkeypatch: pytest.Monk
         (("three", "here"), ["one", "three"]), (("b/there.py",), ["two", "three"]),
     ):  # fmt: skip
         assert [lemma.name for family in families.chosen(wanted) for lemma in family.lemmas] == expected
-    with pytest.raises(ValueError, match="no lemma 'elsewhere'"):
+    with pytest.raises(ValueError, match="has the name 'elsewhere'"):
         families.chosen(["here", "elsewhere"])
 
 

@@ -90,7 +90,7 @@ Proof.
     + intros k t P. apply Pu. apply makes_view with v; rewrite ?Eu; auto. left. auto.
 Qed.
 
-(** A kernel that knows fewer bytes than are defined can make its stores. *)
+(** A kernel to which fewer bytes are known than are defined can make its stores. *)
 Lemma makes_stores n l d : is_step p n -> Kernel V p n d l -> forall s, now V s = n ->
   (forall i x, d i x -> defined V s i x) -> views_done n s -> exists t, performs V p l s t /\ done V p t.
 Proof.

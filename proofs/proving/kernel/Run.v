@@ -146,8 +146,8 @@ Definition Readable (m n r x : Z) : Prop := step_reads p n r /\ inside p r x /\
    exists y a z, n = leave_of p y /\ ArmResult p y r /\ is_arm p y a /\ in_arm a m /\ Directly p a z /\
      In r (writes p z)).
 
-(** These stores are a kernel of step [n] that knows bytes [d]: each is allowed when its turn comes, and together they
-    make all bytes of its results. *)
+(** These stores are a kernel of step [n] to which bytes [d] are known: each is allowed when its turn comes, and
+    together they make all bytes of its results. *)
 Inductive Kernel (n : Z) : (Z -> Z -> Prop) -> list store -> Prop :=
   | whole : forall d : Z -> Z -> Prop,
       (forall w x, In w (writes p n) -> ~ is_view p w -> inside p w x -> d w x) -> Kernel n d nil

@@ -1,9 +1,8 @@
-"""Which dimensions of an operation's operands and results are one loop, worked out from what the operation computes.
+"""Derive which dimensions of an operation's operands and results are one loop, from the operation's definition.
 
-A place is one dimension of one operand or result; a loop is the set of places that one index runs over. The loops that
-are given can each be divided: an operation of which they are not known has none, and so needs everything whole. These
-rules are the checker's own, written from the operators' definitions.
-spec: R7.9, R7.10, R7.11
+A place is one dimension of one operand or result. A loop is the set of places that one index runs over. Each listed
+loop can be divided. An operation without known loops lists none, and so needs all of its operands whole. These rules
+are the checker's own, written from the operators' definitions. spec: R7.9, R7.10, R7.11
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Loops:
-    """Disjoint sets of places; `adds`: a result outside of a loop is the sum over it; `local`: padding does no harm.
+    """Disjoint sets of places that can be divided.
 
-    `untouched` are results that depend on nothing that is divided; `shape_only`: they are computed from
-    an operand's shape, and so right only where the runtime of a rank gives that of the whole tensor.
+    If `adds`, a result outside of a loop is the sum over it. If `local`, padding has no effect on other elements.
+    `untouched` are results that do not depend on divided dimensions. If `shape_only`, results are computed from an
+    operand's shape, and so are right only if the runtime of a rank gives the shape of the whole tensor.
     """
 
     sets: tuple[frozenset[Place], ...] = ()
@@ -45,7 +45,7 @@ def _of_one_result(rule: LoopRule) -> LoopRule:
 
 
 def _equated(*rows: tuple[str, int, Iterable[Hashable]]) -> tuple[frozenset[Place], ...]:
-    """Loops from an index for each dimension; None is no index. The loops come in the order of the rows."""
+    """Return loops from an index for each dimension, in the order of the rows. None is not an index."""
     found: dict[Hashable, set[Place]] = defaultdict(set)
     for side, position, indices in rows:
         for d, index in enumerate(indices):
@@ -55,7 +55,7 @@ def _equated(*rows: tuple[str, int, Iterable[Hashable]]) -> tuple[frozenset[Plac
 
 
 def _broadcast(ins: Sequence[Shape], outs: Sequence[Shape]) -> tuple[frozenset[Place], ...]:
-    """Dimensions are matched from the last one; an operand of size 1 is repeated and has no part in the loop."""
+    """Match dimensions from the last one. An operand of size 1 is repeated and has no part in the loop."""
     result = outs[0]
     sets = []
     for back in range(1, len(result) + 1):
@@ -68,19 +68,19 @@ def _broadcast(ins: Sequence[Shape], outs: Sequence[Shape]) -> tuple[frozenset[P
 
 
 def by_element(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """An element of a result depends on the operands at its own place, which broadcast."""
+    """Return the loops of an elementwise operator: each result element depends on operands at its place."""
     return Loops(_broadcast(ins, outs), local=True)
 
 
 @_of_one_result
 def broadcast_first(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Operand 0 broadcasts to a shape that the others state."""
+    """Return the loops of an operator that broadcasts operand 0 to a shape that the others state."""
     return Loops(_broadcast(ins[:1], outs), local=True)
 
 
 @_of_one_result
 def product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """y[.., i, j] is the sum over k of a[.., i, k] b[.., k, j]."""
+    """Return the loops of y[.., i, j] = the sum over k of a[.., i, k] b[.., k, j]."""
     if len(ins) != 2 or any(len(s) < 2 for s in ins) or len(outs[0]) != max(map(len, ins)):
         return NOTHING
     (a, b), y = ins, outs[0]
@@ -96,7 +96,10 @@ def product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def gemm(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Of a square operand it is not known whether it is transposed; with a bias the sum over k is not made in parts."""
+    """Return the loops of Gemm, unless a square operand may be transposed.
+
+    With a bias, the sum over k is not divided.
+    """
     if [len(s) for s in (*ins[:2], outs[0])] != [2, 2, 2] or any(len(s) > 2 for s in ins):
         return NOTHING
     a, b, y = ins[0], ins[1], outs[0]
@@ -113,7 +116,10 @@ def gemm(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def convolution(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Examples; with one group the channels of the result and, without a bias, those of the data, which are summed."""
+    """Return the loops of a convolution: the examples and, with one group, the channels.
+
+    The channels of the result are a loop. Without a bias those of the data, which are summed, are one too.
+    """
     if len(ins) < 2 or len({len(s) for s in (*ins[:2], outs[0])}) > 1 or any(len(s) != 1 for s in ins[2:]):
         return NOTHING
     x, w = ins[0], ins[1]
@@ -127,7 +133,10 @@ def convolution(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def each_channel(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Examples and channels, each apart from the others; an operand may have one number for each channel."""
+    """Return the loops over examples and channels, each apart from the others.
+
+    An operand may have one number for each channel.
+    """
     x = ins[0]
     if len(x) < 2 or len(outs[0]) != len(x) or outs[0][:2] != x[:2]:
         return NOTHING
@@ -137,16 +146,16 @@ def each_channel(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def same_elements(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """A dimension of each shape is one loop where the products of what is before them are equal.
+    """Return a loop for each pair of dimensions of two shapes that follow equal products.
 
-    A chunk of the one is then the same stretch of elements as a chunk of the other.
+    A chunk of the one is then the same run of elements as a chunk of the other.
     """
     a, b = ins[0], outs[0]
     if not prod(a) or prod(a) != prod(b):
         return NOTHING
 
     def after(shape: Shape) -> dict[int, int]:
-        """Each dimension by the product of what is before it, those of size 1 passed over."""
+        """Return each dimension by the product of those before it, without dimensions of size 1."""
         found, before = {}, 1
         for d, n in enumerate(shape):
             if n > 1:
@@ -160,7 +169,10 @@ def same_elements(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def permuted(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """A dimension whose size occurs once can only have gone to the one of that size."""
+    """Return the loops of a permutation.
+
+    A dimension whose size occurs once can only have moved to the one of that size.
+    """
     a, b = ins[0], outs[0]
     if len(ins) > 1 or sorted(a) != sorted(b):
         return NOTHING
@@ -169,17 +181,17 @@ def permuted(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def joined(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """The operands side by side."""
+    """Return the loops of operands that are joined side by side."""
     return _side_by_side([("in", p, s) for p, s in enumerate(ins)] + [("out", 0, outs[0])])
 
 
 def cut(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Operand 0 is its results side by side."""
+    """Return the loops of an operand that is cut into its results, side by side."""
     return _side_by_side([("in", 0, ins[0])] + [("out", q, s) for q, s in enumerate(outs)])
 
 
 def _side_by_side(parts: Sequence[tuple[str, int, Shape]]) -> Loops:
-    """Parts of one tensor: all dimensions but the one in which they differ."""
+    """Return the loops of parts of one tensor: all dimensions but the one that differs."""
     first = parts[0][2]
     if any(len(s) != len(first) for _, _, s in parts):
         return NOTHING
@@ -191,7 +203,7 @@ def _side_by_side(parts: Sequence[tuple[str, int, Shape]]) -> Loops:
 
 @_of_one_result
 def picked(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """A dimension of the data is replaced by those of the indices; which one must follow from the shapes."""
+    """Return the loops of a gather: dimensions of the indices replace one of the data, if shapes determine which."""
     if len(ins) != 2:
         return NOTHING
     data, index, y = ins[0], ins[1], outs[0]
@@ -207,7 +219,7 @@ def picked(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def reduced(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Every dimension that stays as it is; of one that is gone the shapes do not show which it was."""
+    """Return the loops over dimensions that stay unchanged. The shapes do not show which dimension is gone."""
     a, y = ins[0], outs[0]
     if len(a) != len(y):
         return NOTHING
@@ -216,7 +228,7 @@ def reduced(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def summed(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """A reduction that can be made in parts: what is summed over is a loop as well."""
+    """Return the loops of a reduction that can be made in parts: the dimension that is summed is a loop as well."""
     a, y = ins[0], outs[0]
     if len(a) != len(y):
         return NOTHING
@@ -226,7 +238,7 @@ def summed(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 @_of_one_result
 def shape_alone(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Elements are not read: the shape is the model's, whatever part of the operand is there."""
+    """Return the loops of an operator that reads no elements: it uses the model's shape, whatever part is there."""
     if len(ins) != 1:
         return NOTHING
     sets = tuple(frozenset({("in", 0, d)}) for d in range(len(ins[0])))

@@ -50,7 +50,7 @@ MACHINE = Machine(
         (Mutant("a shard is sent before a rank has begun", "(= 0 (sent r))", "(= 1 (sent r))"),),
     ),
     f"""
-    ; A rank that is informed knows the specs of all ranks, each after it had planned or refused.
+    ; A rank that is informed has received the specs of all ranks, each after it had planned or refused.
     (forall ((a Rank) (b Rank)) (=> (informed a) (distinct Read (phase b))))
     ; A rank that planned could, and one that refused could not, or is informed of another spec.
     (forall ((a Rank)) (=> (or (= (phase a) Planned) {_begun("a")}) (divides (spec a))))

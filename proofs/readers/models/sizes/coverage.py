@@ -1,7 +1,8 @@
-"""How many of onnx's operators have a rule of the verifier's, for opset 7 to the newest: `python -m` this module.
+"""Count how many of onnx's operators have a rule, for opset 7 to the newest: `python -m` this module.
 
-Counted are the versions of each operator that a model of one of these opsets can use. Those whose operands or results
-are never tensors of numbers (sequences, maps, optionals, strings alone) are counted apart: no plan holds them.
+The versions of each operator that a model of one of these opsets can use are counted. Operators whose operands or
+results are never tensors of numbers (sequences, maps, optionals, only strings) are counted separately, because no plan
+holds them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NO_TENSORS = ("seq(", "map(", "optional(", "tensor(string)")
 
 
 class Coverage(NamedTuple):
-    """The operators of a domain: how many there are, how many have a rule for every version, which have not."""
+    """The operators of a domain: how many there are, how many have a rule for every version, and which have not."""
 
     domain: str
     operators: int
@@ -31,7 +32,7 @@ class Coverage(NamedTuple):
 
 
 def coverage() -> Iterator[Coverage]:
-    """Each domain that onnx defines. O(schemas)."""
+    """Yield each domain that onnx defines. O(schemas)."""
     found: dict[str, dict[str, list[defs.OpSchema]]] = defaultdict(lambda: defaultdict(list))
     for schema in defs.get_all_schemas_with_history():
         found[schema.domain][schema.name].append(schema)
@@ -51,7 +52,7 @@ def coverage() -> Iterator[Coverage]:
 
 
 def _used(history: list[defs.OpSchema]) -> list[defs.OpSchema]:
-    """The versions that a model of opset 7 or later can use: the newest up to 7, and those after it."""
+    """Return the versions that a model of opset 7 or later can use: the newest up to 7, and those after it."""
     ordered = sorted(history, key=lambda schema: schema.since_version)
     first = max((k for k, schema in enumerate(ordered) if schema.since_version <= OLDEST), default=0)
     return [schema for schema in ordered[first:] if not schema.deprecated] or ordered[-1:]
@@ -70,7 +71,7 @@ def _has_tensors(schema: defs.OpSchema) -> bool:
 
 
 def table() -> str:
-    """The table that stands in `spec/operators.md`."""
+    """Return the table for `spec/operators.md`."""
     lines = [
         "| domain | operators | versions | with a rule | no tensors of numbers | without a rule |",
         "|---|---|---|---|---|---|",

@@ -16,9 +16,9 @@ from tmmu.core.errors import TmmuError
 
 
 def check(graph: GraphProto, scope: str) -> None:
-    """Look at everything that one graph stores, bodies apart; `scope` is what its names begin with. O(stored bytes).
+    """Check everything that one graph stores, except in bodies. `scope` is the prefix of its names. O(stored bytes).
 
-    Raises INVALID_IR where a value is stated twice, or not as its type and its shape need it.
+    Raises INVALID_IR if a value is stated twice, or not as its type and its shape need it.
     """
     stored: list[tuple[str, TensorProto | SparseTensorProto]] = [(each.name, each) for each in graph.initializer]
     stored += [(each.values.name, each) for each in graph.sparse_initializer]
@@ -32,7 +32,7 @@ Looked = TypeVar("Looked")
 
 
 def _at(place: str, look: Callable[[Looked], None], what: Looked) -> None:
-    """Name the place of what is ambiguous."""
+    """Name the place of an ambiguous tensor in the error."""
     try:
         look(what)
     except Ambiguous as reason:

@@ -1,8 +1,8 @@
-"""The numbers from which shapes are made: a closed list of operators on small tensors of known elements.
+"""Evaluate the numbers that shapes depend on: a closed list of operators on small tensors with known elements.
 
-Integers may be expressions over the dimensions of an envelope: what depends on a comparison that the envelope does not
-decide, or may leave its type, is not known. Floats are single operations that IEEE 754 rounds in one way; sums and
-powers of floats, of which the order counts, are left out. Written from the operators' texts.
+Integers may be expressions over the dimensions of an envelope. A result is not known if it depends on a comparison that
+the envelope does not decide, or if it may leave its type. Floats are single operations that IEEE 754 rounds in one way.
+Sums and powers of floats depend on the order and are left out. The operators follow their texts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tmmu.core.dims.expressions import Expression, Unwieldy, limits
 
 
 def evaluate(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Value] | None:
-    """The values of the results of an operator of ai.onnx, whose sizes are known; None where they are not."""
+    """Return the values of the results of an operator of ai.onnx with known sizes, or None if they are not known."""
     rule = row_of("", call.node.op_type).value
     if rule is None or any(not _fits(size) for size in results):
         return None
     try:
-        with np.errstate(all="ignore"):  # what is no number is one by IEEE 754, and refused where it becomes a size
+        with np.errstate(all="ignore"):  # NaN and infinities follow IEEE 754, and are refused when they become a size
             found = rule(call, operands, results)
         return [_checked(cells, size) for cells, size in zip(found, results, strict=False)]
     except (Misfit, NotKnown, Unwieldy, ValueError, TypeError, IndexError, ArithmeticError):
@@ -39,7 +39,7 @@ def _fits(size: TensorSize) -> bool:
 
 
 def _checked(cells: Cells, size: TensorSize) -> Value:
-    """The result as a value: of the size that the rule gives, and of numbers that its type holds for every shape."""
+    """Return the result as a value: of the rule's size, and of numbers that its type holds for every shape."""
     cells = np.asarray(cells)
     if cells.shape != size.shape:
         raise NotKnown(f"{cells.shape} is not {size}")

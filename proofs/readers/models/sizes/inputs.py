@@ -1,4 +1,4 @@
-"""The sizes of the graph inputs under the user's bindings, and the values that they bind. spec: T10.6, V3.7"""
+"""Compute the sizes of the graph inputs under the user's bindings, and the values that they bind. spec: T10.6, V3.7"""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def dimensions(inputs: Iterable[ValueInfoProto], bindings: Bindings) -> dict[str, Dim]:
-    """What each named dimension is: bound by itself, a range, or bound as a part of an input's whole shape.
+    """Return the value of each named dimension: bound by itself, a range, or bound by an input's whole shape.
 
-    One with a step is made of its unit. A name without a letter is what exporters write on dimensions that have nothing
-    in common.
+    A dimension with a step is a multiple of its unit. Exporters write names without a letter on dimensions that have
+    nothing in common; these are left out.
     """
     known: dict[str, Dim] = dict(bindings.dims)
     known.update((name, symbol(name, *ends)) for name, ends in bindings.ranges.items())
@@ -34,7 +34,7 @@ def dimensions(inputs: Iterable[ValueInfoProto], bindings: Bindings) -> dict[str
 
 
 def input_size(value: ValueInfoProto, bindings: Bindings, known: Mapping[str, Dim]) -> TensorSize:
-    """The size of an input that has no default."""
+    """Return the size of an input that has no default."""
     tensor = value.type.tensor_type
     if tensor.elem_type not in NUMBERS:
         raise NotKnown(f"input {value.name!r} has no element type that a plan holds")
@@ -45,7 +45,7 @@ def input_size(value: ValueInfoProto, bindings: Bindings, known: Mapping[str, Di
         return TensorSize(_value_shape(value, bindings), dtype)
     shape: list[Dim] = []
     for dim in tensor.shape.dim:
-        # Exporters write 0 or -1 for what they leave open.
+        # Exporters write 0 or -1 for an open dimension.
         if dim.HasField("dim_value") and dim.dim_value > 0:
             shape.append(dim.dim_value)
         elif dim.dim_param in known:
@@ -58,7 +58,7 @@ def input_size(value: ValueInfoProto, bindings: Bindings, known: Mapping[str, Di
 
 
 def input_value(value: ValueInfoProto, bindings: Bindings) -> Value | None:
-    """The value that the user bound to an input: numbers with commas between them."""
+    """Return the value that the user bound to an input: numbers with commas between them."""
     dtype = NUMBERS.get(value.type.tensor_type.elem_type, "")
     if not _is_bound(value, bindings):
         return None
@@ -85,7 +85,7 @@ def _words(value: ValueInfoProto, bindings: Bindings) -> list[str]:
 
 
 def _value_shape(value: ValueInfoProto, bindings: Bindings) -> tuple[int, ...]:
-    """A scalar for one number, unless brackets or the file say that it is a list."""
+    """Return a scalar's shape for one number, unless brackets or the file state a list."""
     words, tensor = _words(value, bindings), value.type.tensor_type
     rank = len(tensor.shape.dim) if tensor.HasField("shape") else len(bindings.shapes.get(value.name, ()))
     scalar = len(words) == 1 and not rank and not bindings.values[value.name].strip().startswith("[")

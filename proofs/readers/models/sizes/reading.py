@@ -1,7 +1,7 @@
-"""Sizes of a model's tensors, node by node in order of execution, compared with those that shape inference gives.
+"""Compute the sizes of a model's tensors, node by node in order of execution, and compare them with shape inference.
 
-Where both are known and differ, that is a difference that refutes a plan; where the rules cannot say, the inference is
-assumed and the operator is listed. A rule that refuses operands that inference accepts is a difference as well.
+If both are known and differ, the difference refutes a plan. If the rules cannot decide, the inferred size is assumed
+and the operator is listed. If a rule refuses operands that inference accepts, that is a difference too.
 spec: V3.7, V3.8, V3.9
 """
 
@@ -31,7 +31,7 @@ Inferred = Mapping[str, tuple[tuple[Dim, ...], str]]
 
 
 class Formal(NamedTuple):
-    """A body of a node: which attribute it is, its graph, and the scoped names of its formal inputs."""
+    """A body of a node: its attribute, its graph, and the scoped names of its formal inputs."""
 
     attribute: str
     graph: GraphProto
@@ -39,7 +39,7 @@ class Formal(NamedTuple):
 
 
 class SizeReading:
-    """The sizes of one model as they are worked out; a difference in `sizes` refutes."""
+    """The sizes of one model as they are computed. A difference in `sizes` refutes a plan."""
 
     def __init__(self, inferred: Inferred, bindings: Bindings, opsets: Mapping[str, int], graph: GraphProto) -> None:
         self.inferred, self.bindings, self.opsets = inferred, bindings, opsets
@@ -50,7 +50,7 @@ class SizeReading:
         self._dims = dimensions(graph.input, bindings)
 
     def input(self, value: ValueInfoProto) -> None:
-        """A graph input without a default."""
+        """Add a graph input without a default."""
         try:
             found: TensorSize | NotKnown = input_size(value, self.bindings, self._dims)
         except NotKnown as reason:
@@ -61,7 +61,7 @@ class SizeReading:
         self.values.assume(value.name, input_value(value, self.bindings))
 
     def stored(self, name: str, tensor: TensorProto | SparseTensorProto, has_value: bool) -> None:
-        """An initializer; `has_value` unless the caller may put another value in its place."""
+        """Add an initializer. `has_value` is true unless the caller may replace its value."""
         try:
             dense = isinstance(tensor, TensorProto)
             found: TensorSize | NotKnown = size_of(tensor) if dense else sparse_size(tensor)
@@ -74,7 +74,7 @@ class SizeReading:
         self.values.assume(name, value if value is not None and value.cells.shape == self.sizes[name].shape else None)
 
     def node(self, place: str, node: NodeProto, reads: Sequence[str | None], writes: Sequence[str | None]) -> None:
-        """A node without bodies; `reads` and `writes` are scoped names, None for what is absent or not produced."""
+        """Add a node without bodies. `reads` and `writes` are scoped names, None for absent and unproduced ones."""
         made = self._made(node, reads, writes)
         rule = None if made is None else RULES.get((plain(node.domain), node.op_type, made.since))
         if made is None or rule is None:
@@ -89,7 +89,10 @@ class SizeReading:
     def enter(
         self, place: str, node: NodeProto, reads: Sequence[str | None], kept: Sequence[Formal], ruled_out: bool
     ) -> None:
-        """A node with bodies, of which `kept` may run; whether one is `ruled_out` must follow from its condition."""
+        """Add the enter of a node with bodies; those in `kept` may run.
+
+        If one is `ruled_out`, its condition must imply that.
+        """
         made = self._made(node, reads, ())
         rules = None if made is None else _body_sizes(made)
         if made is None or rules is None:
@@ -103,7 +106,7 @@ class SizeReading:
             found = _attempt(partial(rules.formals, call, body.graph.input))
             self._settle_all(place, node, body.names, found)
             if node.op_type == "Loop" and call.has(1) and len(body.names) > 1:
-                # The body runs only where its condition, which it is given, is true.
+                # The body runs only if its condition, which it receives, is true.
                 shape = self.sizes[body.names[1]].shape
                 self.values.assume(body.names[1], Value(np.ones([1] * len(shape), np.bool_), "bool"))
 
@@ -115,7 +118,7 @@ class SizeReading:
         handed: Sequence[Sequence[str]],
         writes: Sequence[str | None],
     ) -> None:
-        """The same node when its bodies are done; `handed` are the scoped names of what each hands out."""
+        """Add the leave of the node. `handed` are the scoped names of the outputs of each body."""
         made = self._made(node, reads, writes)
         rules = None if made is None else _body_sizes(made)
         if made is None or rules is None:
@@ -137,7 +140,7 @@ class SizeReading:
         return None if since is None else Producer(node, since, reads, writes)
 
     def _check_branch(self, place: str, call: Call, kept: str) -> None:
-        """The branch that is left must be the one that the condition takes."""
+        """Check that the branch that is left is the one that the condition takes."""
         try:
             taken = "then_branch" if truth(call.value(0)) else "else_branch"
         except NotKnown as reason:
@@ -160,7 +163,7 @@ class SizeReading:
                 self._settle(place, _named(node), name, own if not isinstance(own, list) else NotKnown("no result"))
 
     def unproduced(self, node: NodeProto) -> None:
-        """A named result of a node has no size by inference, and is no tensor (T9). A mask has none by its text."""
+        """Record a named result without an inferred size, which is not a tensor (T9). A mask has none by its text."""
         if node.op_type != "Dropout":
             self._assume(node, "a named result has no size by inference, and no bytes")
 
@@ -168,7 +171,10 @@ class SizeReading:
         self.assumed.setdefault(_named(node), reason)
 
     def _settle(self, place: str, op: str, name: str, found: TensorSize | Misfit | NotKnown) -> None:
-        """Compare a size with the inferred one, with which the reading goes on: a difference is named once."""
+        """Compare a size with the inferred one.
+
+        The reading continues with the inferred one, so each difference occurs once.
+        """
         shape, dtype = self.inferred[name]
         inferred = TensorSize(shape, dtype)
         self.sizes[name] = inferred
@@ -193,14 +199,14 @@ def _body_sizes(made: Producer) -> BodySizes | None:
 
 
 def _named(node: NodeProto) -> str:
-    """An operator as the list of assumed sizes names it."""
+    """Return an operator's name in the list of assumed sizes."""
     return qualified(plain(node.domain) or "ai.onnx", node.op_type)
 
 
 def _differing(one: TensorSize, other: TensorSize, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, str] | None:
-    """What to add to two sizes that differ: a shape of the envelope at which they do; None where they never do.
+    """Return a suffix for each of two sizes that differ, with a shape of the envelope that makes them differ.
 
-    Raises NotKnown where neither is shown.
+    Returns None if they never differ. Raises NotKnown if neither is shown.
     """
     if one.dtype != other.dtype or len(one.shape) != len(other.shape):
         return "", ""
@@ -229,7 +235,7 @@ def _always_equal(one: Dim, other: Dim) -> bool:
 
 
 def _attempt(rule: Callable[[], Sequence[TensorSize]]) -> list[TensorSize] | Misfit | NotKnown:
-    """What a rule gives, or why it gives nothing; attributes of a kind that it does not expect are a misfit."""
+    """Return a rule's result, or why it has none. Attributes of an unexpected kind are a misfit."""
     try:
         return list(rule())
     except (Misfit, NotKnown) as reason:

@@ -26,7 +26,7 @@ RULES: Mapping[Key, Rule] = {
 
 
 def version_of(domain: str, op: str, opsets: Mapping[str, int]) -> int | None:
-    """The version of an operator that a model of these operator sets uses; None where nothing states it."""
+    """Return the version of an operator that a model of these operator sets uses, or None if no set states it."""
     domain = plain(domain)
     if domain not in opsets:
         return None

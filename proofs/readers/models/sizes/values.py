@@ -1,6 +1,6 @@
-"""The value of a tensor, worked out when a rule asks for it and not before, each once.
+"""Compute the value of a tensor when a rule asks for it, and each value once.
 
-What the caller or a body's owner writes has no value unless it is assumed here. spec: V3.7
+Tensors that the caller or a body's owner writes have no value unless it is assumed here. spec: V3.7
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proofs.readers.operators import plain, row_of
 from proofs.readers.operators.sizes.call import Call, TensorSize, Value
 
 TOTAL = 1 << 24
-"""The most elements that all values of a model may have together."""
+"""The maximum number of elements of all values of a model together."""
 
 
 class Producer(NamedTuple):
@@ -28,7 +28,7 @@ class Producer(NamedTuple):
 
 
 class TensorValues:
-    """Values by scoped name; `sizes` is shared with the reading that fills it in."""
+    """Values by scoped name. `sizes` is shared with the reading that fills it."""
 
     def __init__(self, sizes: Mapping[str, TensorSize]) -> None:
         self._sizes = sizes
@@ -38,11 +38,11 @@ class TensorValues:
         self._left = TOTAL
 
     def assume(self, name: str, value: Value | None) -> None:
-        """State what a tensor holds that no node writes."""
+        """State the value of a tensor that no node writes."""
         self._known[name] = value
 
     def equate(self, name: str, other: str) -> None:
-        """State that a tensor holds what another does."""
+        """State that a tensor has the value of another."""
         self._same[name] = other
 
     def made_by(self, made: Producer) -> None:
@@ -51,12 +51,12 @@ class TensorValues:
             self._makers.update((name, made) for name in made.writes if name is not None)
 
     def call(self, made: Producer) -> Call:
-        """A node as its rule sees it."""
+        """Return a node as its rule reads it."""
         operands = [None if name is None else self._sizes[name] for name in made.reads]
         return Call(made.node, made.since, operands, lambda k: self.of(name) if (name := made.reads[k]) else None)
 
     def of(self, name: str) -> Value | None:
-        """The value of a tensor, None where it is not known. O(nodes) over all calls."""
+        """Return the value of a tensor, or None if it is not known. O(nodes) over all calls."""
         work = [name]
         while work:
             here = work[-1]

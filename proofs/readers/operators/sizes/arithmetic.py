@@ -1,7 +1,7 @@
-"""Evaluation of operators that calculate: exactly on integers and expressions, as IEEE 754 rounds on floats.
+"""Evaluate operators that calculate: exactly on integers and expressions, as IEEE 754 rounds on floats.
 
-Integers are divided towards zero. What may have a value for some shapes of the envelope only, or one that depends on
-them where a decision is asked for, is not known.
+Integers are divided towards zero. A result is not known if it exists only for some shapes of the envelope, or if a
+decision depends on the shape.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_integer(dtype: str) -> bool:
 
 
 def truncated(a: Dim, b: Dim) -> Dim:
-    """a / b towards zero."""
+    """Return a / b, rounded towards zero."""
     if isinstance(a, int) and isinstance(b, int):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if limits(a).low < 0 or limits(b).low < 1:
@@ -45,7 +45,7 @@ def truncated(a: Dim, b: Dim) -> Dim:
 
 
 def less(a: Dim, b: Dim) -> bool:
-    """Whether a < b for every shape; NotKnown where shapes differ in it."""
+    """Whether a < b for every shape. Raises NotKnown if shapes differ."""
     difference = limits(a - b)
     if difference.high < 0 or difference.low >= 0:
         return difference.high < 0
@@ -53,7 +53,7 @@ def less(a: Dim, b: Dim) -> bool:
 
 
 def equal(a: Dim, b: Dim) -> bool:
-    """Whether a == b for every shape; NotKnown where shapes differ in it."""
+    """Whether a == b for every shape. Raises NotKnown if shapes differ."""
     difference = limits(a - b)
     if difference == (0, 0) or difference.low > 0 or difference.high < 0:
         return difference == (0, 0)
@@ -61,7 +61,7 @@ def equal(a: Dim, b: Dim) -> bool:
 
 
 def _modulo(a: Dim, b: Dim) -> Dim:
-    """With the sign of the divisor."""
+    """Return a modulo b, with the sign of the divisor."""
     if isinstance(a, int) and isinstance(b, int):
         return a % b
     return a - quotient(a, b) * b
@@ -210,7 +210,7 @@ def invert_bits(call: Call, operands: Operands, results: list[TensorSize]) -> li
 
 
 def clip(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
-    """Clip: at least the first bound, then at most the second."""
+    """Apply Clip: at least the first bound, then at most the second."""
     found, is_float = cells_of(operands), call.dtype(0) in FLOATS
     bounds = []
     for k, name in ((1, "min"), (2, "max")):
@@ -227,7 +227,7 @@ def clip(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cell
 
 
 def cast(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
-    """Cast, CastLike: floats are cut to integers, integers wrap around, whatever is not zero is true."""
+    """Apply Cast or CastLike: floats are cut to integers, integers wrap around, and every number but zero is true."""
     cells, to = cells_of(operands), results[0].dtype
     if call.node.op_type == "Cast" and NUMBERS.get(call.attribute("to")) != to:
         raise NotKnown("the type is not the attribute's")
@@ -235,7 +235,7 @@ def cast(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cell
         return [_of_integers(cells, call.dtype(0), to)]
     if is_integer(to):
         if cells.dtype.kind == "f" and not np.isfinite(cells).all():
-            raise NotKnown("a float that is no number becomes no integer")
+            raise NotKnown("NaN and infinities have no integer value")
         return [np.frompyfunc(int, 1, 1)(np.trunc(cells).astype(object) if cells.dtype.kind == "f" else cells)]
     if to not in (*FLOATS, "bool"):
         raise NotKnown(f"a cast to {to} is not worked out")

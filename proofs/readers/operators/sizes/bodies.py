@@ -1,7 +1,7 @@
-"""If, Loop and Scan: what they give their bodies, and what they make of what these hand out. spec: V3.7
+"""Compute sizes for If, Loop and Scan: their bodies' inputs, and their results from the bodies' outputs. spec: V3.7
 
-A body that may run again is worked out once, with the shapes of its first iteration; that it hands on each state as it
-was given is checked, and the rest follows by induction.
+A body that may run again is read once, with the shapes of its first iteration. It is checked that each state has the
+same size after the iteration as before; the rest follows by induction.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _no_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize
 
 def _loop_formals(call: Call, inputs: Sequence[ValueInfoProto]) -> list[TensorSize]:
     """Return the sizes that a Loop gives its body: a count, a condition and the states."""
-    # The text has scalars; a body that states a list of one is given that.
+    # The text has scalars; a body that states a list of one element gets that.
     one, running = (_one(value) for value in inputs[:2])
     return [TensorSize(one, "int64"), TensorSize(running, "bool"), *_states(call)]
 
@@ -77,7 +77,7 @@ def _states(call: Call) -> list[TensorSize]:
 
 
 def _scan(call: Call) -> tuple[list[TensorSize], list[TensorSize], Dim]:
-    """The states of a Scan, what it scans, and how often it runs."""
+    """Return the states of a Scan, its scanned operands, and its number of iterations."""
     count = call.attribute("num_scan_inputs", 0)
     if not 1 <= count <= len(call.operands) or None in call.operands:
         raise Misfit(f"{count} of {len(call.operands)} operands are scanned")
@@ -88,8 +88,8 @@ def _scan(call: Call) -> tuple[list[TensorSize], list[TensorSize], Dim]:
     length: Dim | None = None
     for size, axis in zip(scanned, axes, strict=True):
         found = size.shape[axis_of(axis, len(size.shape))]
-        length = found if length is None else same(length, found, "lengths of what is scanned")
-    assert length is not None  # one operand at least is scanned
+        length = found if length is None else same(length, found, "lengths of the scanned operands")
+    assert length is not None  # at least one operand is scanned
     return states, scanned, length
 
 
@@ -97,7 +97,7 @@ def _loop_results(call: Call, handed: Handed, begins: Value | None, goes_on: Val
     """Return the states of a Loop after its last iteration, and its stacked results."""
     states = _states(call)
     if not handed[0] or handed[0][0].dtype != "bool":
-        raise Misfit("the body hands out no condition")
+        raise Misfit("the body has no condition among its outputs")
     kept, stacked = _handed_on(states, handed[0][1:])
     return [*kept, *(TensorSize((_trips(call, begins, goes_on), *size.shape), size.dtype) for size in stacked)]
 
@@ -128,7 +128,7 @@ def _branch_results(call: Call, handed: Handed, begins: Value | None, goes_on: V
 
 
 def _handed_on(states: Sequence[TensorSize], handed: Sequence[TensorSize]) -> tuple[list[TensorSize], list[TensorSize]]:
-    """The states, each handed on as it was given, and what is stacked."""
+    """Return the states, each with an unchanged size, and the outputs that are stacked."""
     if len(handed) < len(states):
         raise Misfit(f"{len(handed)} results of the body for {len(states)} states")
     for k, (given, found) in enumerate(zip(states, handed, strict=False)):
@@ -138,7 +138,10 @@ def _handed_on(states: Sequence[TensorSize], handed: Sequence[TensorSize]) -> tu
 
 
 def _trips(call: Call, begins: Value | None, goes_on: Value | None) -> Dim:
-    """How often a Loop runs: to its limit, or less where its condition ends it before or after the first iteration."""
+    """Return the number of iterations of a Loop: its limit, or less.
+
+    Its condition may end it before or after the first iteration.
+    """
     most = larger(0, call.number(0)) if call.has(0) else None
     if most is None or (call.has(1) and (begins is None or goes_on is None)):
         raise NotKnown("how often it runs is not known")
@@ -148,7 +151,7 @@ def _trips(call: Call, begins: Value | None, goes_on: Value | None) -> Dim:
 
 
 def truth(value: Value | None) -> bool:
-    """The truth of a condition, which is one boolean."""
+    """Return the truth of a condition, which is one boolean."""
     if value is None or value.dtype != "bool" or value.cells.size != 1:
         raise NotKnown("a condition is not known")
     return bool(whole(int(value.cells.reshape(-1)[0])))

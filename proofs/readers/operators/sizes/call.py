@@ -1,7 +1,7 @@
-"""One use of an operator as a rule sees it: its attributes, its operands' sizes and, where it asks, their values.
+"""Represent one use of an operator for its rule: attributes, the operands' sizes and, if the rule asks, their values.
 
-A rule returns the size of each result, over numbers and over ranges alike. It raises `Misfit` where the specification
-gives these operands no result, and `NotKnown` where it would have to know more than it can.
+A rule returns the size of each result, over numbers and over ranges alike. It raises `Misfit` if the specification
+gives these operands no result, and `NotKnown` if it would need to know more than it can.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class TensorSize(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A tensor whose elements are known.
+    """A tensor with known elements.
 
-    Integers are an array of objects (Python integers or expressions), booleans and floats one of NumPy's own types.
+    Integers are an array of objects (Python integers or expressions); booleans and floats have one of NumPy's own
+    types.
     """
 
     cells: Cells
@@ -45,11 +46,11 @@ class Value(NamedTuple):
 
 
 class Misfit(ValueError):
-    """Operands, or attributes, for which the operator's specification defines no result."""
+    """The operator's specification defines no result for these operands or attributes."""
 
 
 class NotKnown(Exception):
-    """What a rule would have to know and does not, as a reason for people."""
+    """A rule needs something that is not known. The message is the reason."""
 
 
 NUMBERS = {
@@ -58,14 +59,17 @@ NUMBERS = {
     18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1",
     24: "float8e8m0", 25: "uint2", 26: "int2",
 }  # fmt: skip
-"""The element types by the numbers of `TensorProto.DataType`; strings are none that a plan holds."""
+"""The element types by the numbers of `TensorProto.DataType`.
+
+Strings are not among them, because no plan holds them.
+"""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One node: the version its operator was last changed in, its operands (None for an absent one), and their values.
+    """One node: the version of its operator's last change, its operands (None for an absent one), and their values.
 
-    `value` gives the value of an operand or None; it is asked only for those whose numbers decide a shape.
+    `value` returns the value of an operand or None. It is called only for operands whose numbers decide a shape.
     """
 
     node: NodeProto
@@ -79,11 +83,11 @@ class Call:
 
     @property
     def results(self) -> int:
-        """How many results the node names, absent ones in between included."""
+        """The number of results that the node names, including absent ones in between."""
         return len(self.node.output)
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value: an integer, a float, a text, or a list of them."""
+        """Return an attribute's value: an integer, a float, a text, or a list of them."""
         return attribute_value(self._attributes[name]) if name in self._attributes else default
 
     def has(self, k: int) -> bool:
@@ -91,47 +95,47 @@ class Call:
         return k < len(self.operands) and self.operands[k] is not None
 
     def size(self, k: int) -> TensorSize:
-        """The size of an operand that must be there."""
+        """Return the size of an operand that must be there."""
         found = self.operands[k] if k < len(self.operands) else None
         if found is None:
             raise Misfit(f"operand {k} is missing")
         return found
 
     def shape(self, k: int, rank: int | None = None) -> Shape:
-        """The shape of an operand that must be there, of this rank if one is asked for."""
+        """Return the shape of an operand that must be there, of this rank if one is given."""
         found = self.size(k).shape
         if rank is not None and len(found) != rank:
             raise Misfit(f"operand {k} is {shown(found)} and must have {rank} dimensions")
         return found
 
     def dtype(self, k: int) -> str:
-        """The element type of an operand that must be there."""
+        """Return the element type of an operand that must be there."""
         return self.size(k).dtype
 
     def present(self) -> list[TensorSize]:
-        """The sizes of all operands that are there."""
+        """Return the sizes of all operands that are there."""
         return [size for size in self.operands if size is not None]
 
     def numbers(self, k: int, attribute: str | None = None) -> list[Dim]:
-        """The integers that operand `k` holds, or the attribute that stood for it in an older version."""
+        """Return the integers that operand `k` holds, or the attribute that an older version has instead."""
         if not self.has(k) and attribute in self._attributes:
             return [int(each) for each in self.attribute(attribute)]
         size, found = self.size(k), self.value(k)
         if len(size.shape) > 1:
-            raise Misfit(f"operand {k} is {shown(size.shape)} and must be a number or a list of them")
+            raise Misfit(f"operand {k} is {shown(size.shape)} and must be a number or a list of numbers")
         if found is None or found.dtype not in ("int64", "int32"):
             raise NotKnown(f"the value of operand {k} is not known")
         return list(found.cells.reshape(-1))
 
     def number(self, k: int) -> Dim:
-        """The one integer that operand `k` holds."""
+        """Return the one integer that operand `k` holds."""
         found = self.numbers(k)
         if len(found) != 1:
             raise Misfit(f"operand {k} has {len(found)} numbers and must have one")
         return found[0]
 
     def one_type(self, *positions: int) -> str:
-        """The element type that these operands (all, if none is named) have in common."""
+        """Return the element type that these operands (all, if none is named) have in common."""
         found = {self.dtype(k) for k in positions} if positions else {size.dtype for size in self.present()}
         if len(found) != 1:
             raise Misfit(f"its operands are of the types {', '.join(sorted(found))}, which must be one")
@@ -139,7 +143,7 @@ class Call:
 
 
 Rule = Callable[[Call], Sequence[TensorSize]]
-"""The sizes of the results in order; a result that the node does not name may be among them."""
+"""The sizes of the results in order. A result that the node does not name may be among them."""
 
 Operands = list[Value | None]
 Evaluation = Callable[[Call, Operands, list[TensorSize]], list[Cells]]
@@ -147,7 +151,7 @@ Evaluation = Callable[[Call, Operands, list[TensorSize]], list[Cells]]
 
 
 def attribute_value(attribute: AttributeProto) -> Any:
-    """The value of an attribute by the field that its type names."""
+    """Return the value of an attribute by the field that its type names."""
     from onnx import AttributeProto
 
     kinds = AttributeProto
@@ -164,26 +168,26 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 
 def element_type(number: int) -> str:
-    """The element type of a number of `TensorProto.DataType`."""
+    """Return the element type of a number of `TensorProto.DataType`."""
     if number not in NUMBERS:
-        raise NotKnown(f"element type {number} is none that a plan holds")
+        raise NotKnown(f"element type {number} cannot be in a plan")
     return NUMBERS[number]
 
 
 def shown(shape: Shape) -> str:
-    """A shape for people."""
+    """Return a shape for messages."""
     return f"[{', '.join(map(show, shape))}]"
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """An axis counted from the front; a negative one counts from the back."""
+    """Return an axis counted from the front. A negative one counts from the back."""
     if not -rank <= axis < rank:
-        raise Misfit(f"there is no axis {axis} among {rank}")
+        raise Misfit(f"axis {axis} does not exist among {rank}")
     return axis % rank
 
 
 def axes_of(axes: Iterable[Dim], rank: int) -> list[int]:
-    """Axes counted from the front, each at most once."""
+    """Return axes counted from the front, each at most once."""
     found = [axis_of(whole(axis), rank) for axis in axes]
     if len(set(found)) != len(found):
         raise Misfit(f"an axis is listed twice in {found}")
@@ -191,14 +195,14 @@ def axes_of(axes: Iterable[Dim], rank: int) -> list[int]:
 
 
 def whole(dim: Dim) -> int:
-    """A number that must not depend on the dimensions of the envelope."""
+    """Return a number that must not depend on the dimensions of the envelope."""
     if isinstance(dim, Expression):
         raise NotKnown(f"{show(dim)} is not one number")
     return int(dim)
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    """The product of dimensions, 1 of none."""
+    """Return the product of dimensions, which is 1 for none."""
     total: Dim = 1
     for dim in dims:
         total = total * dim
@@ -206,7 +210,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 def never_below(least: int, dims: Iterable[Dim], misfit: str) -> None:
-    """Raise `Misfit` where one of these is less at every shape, `NotKnown` where its bounds do not exclude it."""
+    """Raise `Misfit` if one of these is less at every shape, and `NotKnown` if its bounds do not exclude it."""
     for dim in dims:
         if limits(dim).high < least:
             raise Misfit(misfit)
@@ -215,17 +219,17 @@ def never_below(least: int, dims: Iterable[Dim], misfit: str) -> None:
 
 
 def equal_part(dim: Dim, count: int, unit: str = "") -> Dim:
-    """One of `count` equal parts of a dimension; messages name them with `unit`."""
+    """Return one of `count` equal parts of a dimension. Messages name them with `unit`."""
     found = divided(dim, count)
     if found is None and isinstance(dim, Expression):
         raise NotKnown(f"{dim} is not shown to be a multiple of {count}{unit}")
     if found is None:
-        raise Misfit(f"{dim} is no multiple of {count}{unit}")
+        raise Misfit(f"{dim} is not a multiple of {count}{unit}")
     return found
 
 
 def same(one: Dim, other: Dim, what: str) -> Dim:
-    """The one dimension that two must be."""
+    """Return the one dimension that two must be."""
     if one == other:
         return one
     difference = limits(one - other)
@@ -235,14 +239,17 @@ def same(one: Dim, other: Dim, what: str) -> Dim:
 
 
 def same_shape(one: Shape, other: Shape, what: str) -> Shape:
-    """The one shape that two must be."""
+    """Return the one shape that two must be."""
     if len(one) != len(other):
         raise Misfit(f"{what}: {shown(one)} and {shown(other)} have different ranks")
     return tuple(same(a, b, what) for a, b in zip(one, other, strict=True))
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape of multidirectional broadcasting: aligned at the end, a dimension of 1 is stretched to any other."""
+    """Return the shape of multidirectional broadcasting.
+
+    Shapes are aligned at the end, and a dimension of 1 is stretched to any other.
+    """
     rank = max(map(len, shapes))
     return tuple(
         stretched([shape[axis] for shape in shapes if -axis <= len(shape)], shapes) for axis in range(-rank, 0)
@@ -250,25 +257,25 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def stretched(dims: Sequence[Dim], shapes: Sequence[Shape] = ()) -> Dim:
-    """The dimension that several become together: the one that is not 1, which all others must be."""
+    """Return the dimension that several become together: the one that is not 1, which all others must equal."""
     found: Dim = 1
     for dim in dims:
         if found == 1:
             found = dim
-        elif dim not in (1, found):  # the text is made for a misfit alone: there may be thousands of operands
+        elif dim not in (1, found):  # the text is made only for a misfit: there may be thousands of operands
             found = same(found, dim, f"{' and '.join(map(shown, shapes[:4]))} do not broadcast")
     return found
 
 
 def broadcast_to(one: Shape, whole_shape: Shape) -> Shape:
-    """Unidirectional broadcasting: `one` must become `whole_shape` without changing it."""
+    """Check unidirectional broadcasting: `one` must become `whole_shape` without changing it."""
     if len(one) > len(whole_shape) or broadcast(one, whole_shape) != whole_shape:
         raise Misfit(f"{shown(one)} does not broadcast to {shown(whole_shape)}")
     return whole_shape
 
 
 def array(cells: Sequence[Any] | Cells) -> Cells:
-    """A list of integers and expressions as an array of objects."""
+    """Return a list of integers and expressions as an array of objects."""
     found = np.empty(len(cells), object)
     found[:] = cells
     return found

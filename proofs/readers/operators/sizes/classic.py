@@ -1,7 +1,7 @@
-"""Operators of ai.onnx.ml whose texts state how large their results are. Strings are in no plan.
+"""Compute sizes for operators of ai.onnx.ml whose texts state them. No plan has strings.
 
-Those whose texts leave it open have no rule: linear classifiers and those of support vectors, which may score one or
-both of two classes, and regressions of support vectors.
+Operators whose texts leave the size open have no rule: linear classifiers and those of support vectors, which may score
+one or both of two classes, and regressions of support vectors.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from tmmu.core.dims.expressions import Dim
 
 
 def like(call: Call) -> list[TensorSize]:
-    """Binarizer, Imputer: like the operand."""
+    """Return the size of Binarizer and Imputer: like the operand."""
     return [call.size(0)]
 
 
 def as_floats(call: Call) -> list[TensorSize]:
-    """Normalizer, Scaler: as large as the operand, of floats."""
+    """Return the size of Normalizer and Scaler: the operand's shape, as floats."""
     if call.node.op_type == "Normalizer" and len(call.shape(0)) not in (1, 2):
         raise Misfit(f"{shown(call.shape(0))} is neither [N, C] nor [C]")
     return [TensorSize(call.shape(0), "float32")]
 
 
 def one_hot(call: Call) -> list[TensorSize]:
-    """OneHotEncoder: a further dimension of as many numbers as there are categories."""
+    """Return the size of OneHotEncoder: a further dimension with one number for each category."""
     found = [each for each in map(call.attribute, ("cats_int64s", "cats_strings")) if each]
     if len(found) != 1:
         raise Misfit(f"{len(found)} lists of categories")
@@ -32,7 +32,7 @@ def one_hot(call: Call) -> list[TensorSize]:
 
 
 def label(call: Call) -> list[TensorSize]:
-    """LabelEncoder: as large as the operand, of the type of the values."""
+    """Return the size of LabelEncoder: the operand's shape, with the type of the values."""
     kinds = {"values_int64s": "int64", "values_floats": "float32", "values_tensor": "", "values_strings": "string"}
     found = {name: call.attribute(name) for name in kinds if call.attribute(name)}
     if len(found) != 1:
@@ -44,7 +44,7 @@ def label(call: Call) -> list[TensorSize]:
 
 
 def targets(call: Call) -> list[TensorSize]:
-    """LinearRegressor, TreeEnsembleRegressor, TreeEnsemble: a number for each target and row."""
+    """Return the size of LinearRegressor, TreeEnsembleRegressor and TreeEnsemble: a number for each target and row."""
     linear = call.node.op_type == "LinearRegressor"
     count = call.attribute("targets" if linear else "n_targets", 1)
     if count < 1:
@@ -55,7 +55,7 @@ def targets(call: Call) -> list[TensorSize]:
 
 
 def classes(call: Call) -> list[TensorSize]:
-    """TreeEnsembleClassifier: a label for each row, and a score for each label."""
+    """Return the sizes of TreeEnsembleClassifier: a label for each row, and a score for each label."""
     rows = call.shape(0, 2)[0]
     numbers, texts = call.attribute("classlabels_int64s", []), call.attribute("classlabels_strings", [])
     if bool(numbers) == bool(texts):
@@ -66,7 +66,7 @@ def classes(call: Call) -> list[TensorSize]:
 
 
 def vectorized(call: Call) -> list[TensorSize]:
-    """FeatureVectorizer: matrices beside each other; a list is a matrix of one row."""
+    """Return the size of FeatureVectorizer: matrices side by side. A list is a matrix of one row."""
     shapes = [size.shape if len(size.shape) == 2 else (1, *size.shape) for size in call.present()]
     if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
         raise Misfit(f"operands {', '.join(map(shown, shapes))}")
@@ -77,7 +77,7 @@ def vectorized(call: Call) -> list[TensorSize]:
 
 
 def extracted(call: Call) -> list[TensorSize]:
-    """ArrayFeatureExtractor: the indices are applied to the last axis; a vector is a matrix of one row."""
+    """Return the size of ArrayFeatureExtractor: the indices apply to the last axis. A vector is a matrix of one row."""
     if not call.shape(0):
         raise Misfit("a scalar has no features")
     rows = call.shape(0)[:-1] or (1,)

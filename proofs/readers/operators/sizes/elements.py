@@ -1,7 +1,7 @@
-"""The one place in which a stored tensor has its elements, by the checker's own reading of ONNX's format.
+"""Find the one place of a stored tensor that has its elements, by the checker's own reading of ONNX's format.
 
-The format has a field for each kind of element, `raw_data`, and external files, and says that one of them is used. What
-uses two is read differently by different readers, so it is refused: INVALID_IR. spec: T10.8, T10.10
+The format has a field for each kind of element, `raw_data`, and external files, and requires that one of them is used.
+Readers disagree about a tensor that uses two, so it is refused: INVALID_IR. spec: T10.8, T10.10
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SIGNED = ("int8", "int16", "int32")
 
 
 class Ambiguous(Exception):
-    """A stored tensor that does not state its elements once, with what is wrong of it."""
+    """A stored tensor does not state its elements exactly once. The message states the fault."""
 
 
 def look_at(stored: TensorProto | SparseTensorProto) -> None:
-    """Raise Ambiguous where the elements of a stored tensor are not stated once."""
+    """Raise Ambiguous unless the elements of a stored tensor are stated exactly once."""
     from onnx import TensorProto
 
     if isinstance(stored, TensorProto):
@@ -58,9 +58,9 @@ def look_at(stored: TensorProto | SparseTensorProto) -> None:
         return
     places = [listed[k : k + len(ends)] for k in range(0, len(listed), len(ends))] if ends else []
     if any(not 0 <= at < end for place in places for at, end in zip(place, ends, strict=True)):
-        raise Ambiguous("a value of the sparse tensor has a place outside of it")
+        raise Ambiguous("a value of the sparse tensor has an index outside of it")
     if any(before >= after for before, after in pairwise(places)):
-        raise Ambiguous("the places of a sparse tensor's values do not ascend")
+        raise Ambiguous("the indices of a sparse tensor's values do not ascend")
 
 
 def _integers(tensor: TensorProto) -> list[int] | None:
@@ -72,7 +72,10 @@ def _integers(tensor: TensorProto) -> list[int] | None:
 
 
 def place_of(tensor: TensorProto) -> str | None:
-    """The field that holds a stored tensor's elements, or EXTERNAL; None where they are left out. Raises Ambiguous."""
+    """Return the field that holds a stored tensor's elements, or EXTERNAL, or None if they are left out.
+
+    Raises Ambiguous.
+    """
     from onnx import TensorProto
 
     used = [field for field in (*FIELDS, STRINGS) if len(getattr(tensor, field))]
@@ -82,7 +85,7 @@ def place_of(tensor: TensorProto) -> str | None:
     if outside or tensor.external_data:
         used.append(EXTERNAL)
     if tensor.HasField("segment"):
-        raise Ambiguous("a segment of a tensor is no tensor")
+        raise Ambiguous("a segment of a tensor is not a whole tensor")
     if len(used) > 1 or (used == [EXTERNAL] and not outside):
         raise Ambiguous(f"its elements are in {', in '.join(used)} and in data_location {'1' if outside else '0'}")
     if not used:
@@ -94,9 +97,9 @@ def place_of(tensor: TensorProto) -> str | None:
 
 
 def _fits(tensor: TensorProto, field: str, dtype: str) -> None:
-    """Whether a tensor's elements are of its type, and as many as its shape has."""
+    """Check that a tensor's elements are of its type, and that their number is that of its shape."""
     if (dtype == "string") != (field == STRINGS) or (field in FIELDS and dtype not in FIELDS[field]):
-        raise Ambiguous(f"elements of type {dtype} cannot stand in {field}")
+        raise Ambiguous(f"elements of type {dtype} cannot be in {field}")
     elements = prod(tensor.dims)
     if field == STRINGS:
         given, needed = len(tensor.string_data), elements
@@ -109,22 +112,25 @@ def _fits(tensor: TensorProto, field: str, dtype: str) -> None:
         parts = width // BITS[dtype] * elements
         given, needed = len(getattr(tensor, field)), (parts * min(8, width) + 7) // 8
     if given != needed:
-        raise Ambiguous(f"{field} has room for {given} and the shape {list(tensor.dims)} needs {needed}")
+        raise Ambiguous(f"{field} has room for {given}, but the shape {list(tensor.dims)} needs {needed}")
     low, high = _range(dtype)
     numbers = _numbers(tensor, field, dtype)
     if numbers and not low <= min(numbers) <= max(numbers) <= high:
-        raise Ambiguous(f"{field} holds what is no {dtype}")
+        raise Ambiguous(f"{field} has a number that is not a {dtype}")
 
 
 def _numbers(tensor: TensorProto, field: str, dtype: str) -> Sequence[int]:
-    """The numbers of which not every one is an element of the type: those in a field that is wider."""
+    """Return the numbers in a field that is wider than the type: some may not be elements of the type."""
     if field == RAW:
         return tensor.raw_data if dtype == "bool" else ()
     return getattr(tensor, field) if field in ("int32_data", "uint64_data") else ()
 
 
 def _range(dtype: str) -> tuple[int, int]:
-    """The least and the largest number in a field that is an element of the type, or a byte of narrower ones."""
+    """Return the least and the largest number in a field that is an element of the type.
+
+    For narrower types, they are those of a byte.
+    """
     if dtype == "bool":
         return 0, 1
     states = 1 << max(8, BITS.get(dtype, 0))
@@ -132,7 +138,7 @@ def _range(dtype: str) -> tuple[int, int]:
 
 
 def _external(tensor: TensorProto, needed: int) -> tuple[int, int]:
-    """The bytes that an external file has for a tensor, and those that it needs."""
+    """Return the number of bytes that an external file has for a tensor, and the number that it needs."""
     stated: dict[str, set[str]] = {}
     for entry in tensor.external_data:
         stated.setdefault(entry.key, set()).add(entry.value)

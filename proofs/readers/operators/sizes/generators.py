@@ -1,4 +1,4 @@
-"""Operators that make tensors of numbers: constants, ranges, random numbers, windows; and Shape and Size."""
+"""Compute sizes for operators that make numbers: constants, ranges, random numbers, windows, Shape and Size."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tmmu.core.dims.operations import larger, quotient, rounded_up
 
 
 def constant_rule(call: Call) -> list[TensorSize]:
-    """Constant: by its attribute alone."""
+    """Return the size of Constant, only from its attribute."""
     return [constant(call.node)[0]]
 
 
 def filled(call: Call) -> list[TensorSize]:
-    """ConstantOfShape: the listed shape; the type of the one element, float32 where there is none."""
+    """Return the size of ConstantOfShape: the listed shape, and the type of the one element, by default float32."""
     value, shape = call.attribute("value"), tuple(call.numbers(0))
     never_below(0, shape, f"a shape of {shown(shape)}")
     if value is None:
@@ -45,7 +45,10 @@ def filled(call: Call) -> list[TensorSize]:
 
 
 def ranged(call: Call) -> list[TensorSize]:
-    """Range: max(ceil((limit - start) / delta), 0) elements; of integers exactly, of floats see `steps`."""
+    """Return the size of Range: max(ceil((limit - start) / delta), 0) elements.
+
+    Integers are exact; for floats see `steps`.
+    """
     dtype = call.one_type(0, 1, 2)
     cells: list[Any] = []
     for k in range(3):
@@ -68,10 +71,10 @@ def ranged(call: Call) -> list[TensorSize]:
 
 
 def steps(start: Any, limit: Any, delta: Any) -> int:
-    """How many elements a Range over floats has, where its precision does not decide that.
+    """Return the number of elements of a Range over floats, unless its precision decides it.
 
-    The text gives a formula over numbers and no precision. It is worked out exactly, in the operands' own type and in
-    double precision, as runtimes do; where these differ there is no size to rely on.
+    The text gives a formula over numbers and no precision. It is computed exactly, in the operands' own type and in
+    double precision, as runtimes do. If these differ, no size is reliable.
     """
     exact = [Fraction(float(each)) if np.isfinite(each) else None for each in (start, limit, delta)]
     if None in exact or not exact[2]:
@@ -91,7 +94,7 @@ def steps(start: Any, limit: Any, delta: Any) -> int:
 
 
 def random(call: Call) -> list[TensorSize]:
-    """RandomNormal, RandomUniform: shape and type are attributes."""
+    """Return the size of RandomNormal and RandomUniform: shape and type are attributes."""
     shape = call.attribute("shape")
     if shape is None or min(shape, default=0) < 0:
         raise Misfit(f"a shape of {shape}")
@@ -99,7 +102,7 @@ def random(call: Call) -> list[TensorSize]:
 
 
 def drawn(call: Call) -> list[TensorSize]:
-    """Multinomial: as many numbers as are asked for in each row."""
+    """Return the size of Multinomial: the requested number of samples in each row."""
     return [
         TensorSize((call.shape(0, 2)[0], call.attribute("sample_size", 1)), element_type(call.attribute("dtype", 6)))
     ]
@@ -123,12 +126,12 @@ def read_constant(call: Call, operands: Operands, results: list[TensorSize]) -> 
 
 
 def shape_of(call: Call) -> list[TensorSize]:
-    """Shape: a number for each dimension between `start` and `end`, clamped."""
+    """Return the size of Shape: a number for each dimension between `start` and `end`, clamped."""
     return [TensorSize((len(shape_part(call)),), "int64")]
 
 
 def shape_part(call: Call) -> tuple[Dim, ...]:
-    """The dimensions that a Shape gives."""
+    """Return the dimensions that a Shape gives."""
     shape = call.shape(0)
     if call.since < 15:
         return shape
@@ -148,26 +151,26 @@ def count_elements(call: Call, operands: Operands, results: list[TensorSize]) ->
 
 
 def count_of(call: Call) -> list[TensorSize]:
-    """Size: one number."""
+    """Return the size of Size: one number."""
     call.size(0)
     return [TensorSize((), "int64")]
 
 
 def window(call: Call) -> list[TensorSize]:
-    """BlackmanWindow, HammingWindow, HannWindow: as long as asked for."""
+    """Return the size of BlackmanWindow, HammingWindow and HannWindow: the requested length."""
     length = call.number(0)
     never_below(0, [length], f"a window of {length}")
     return [TensorSize((length,), element_type(call.attribute("output_datatype", 1)))]
 
 
 def mel_weights(call: Call) -> list[TensorSize]:
-    """MelWeightMatrix: floor(length / 2) + 1 rows, a column for each bin."""
+    """Return the size of MelWeightMatrix: floor(length / 2) + 1 rows, a column for each bin."""
     bins, length = call.number(0), call.number(1)
     return [TensorSize((quotient(length, 2) + 1, bins), element_type(call.attribute("output_datatype", 1)))]
 
 
 def dft(call: Call) -> list[TensorSize]:
-    """DFT: along an axis that is not the last, of the stated length; half of it where the signal is real."""
+    """Return the size of DFT: along an axis other than the last, of the stated length; half of it for a real signal."""
     shape = list(call.shape(0))
     if len(shape) < 2 or shape[-1] not in (1, 2):
         raise Misfit(f"{shown(tuple(shape))} is neither real nor complex")
@@ -188,7 +191,7 @@ def dft(call: Call) -> list[TensorSize]:
 
 
 def stft(call: Call) -> list[TensorSize]:
-    """STFT: floor((length - frame) / step) + 1 frames, half of the bins where the signal is real."""
+    """Return the size of STFT: floor((length - frame) / step) + 1 frames, with half of the bins for a real signal."""
     batch, length, parts = call.shape(0, 3)
     step = call.number(1)
     frame = call.number(3) if call.has(3) else call.shape(2, 1)[0] if call.has(2) else length

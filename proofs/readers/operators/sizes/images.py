@@ -1,4 +1,4 @@
-"""Operators on images: resizing, sampling, regions; and determinants and n-grams."""
+"""Compute sizes for operators on images: resizing, sampling, regions; and for determinants and n-grams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tmmu.core.dims.expressions import Dim, Expression, limits
 
 
 def resize(call: Call) -> list[TensorSize]:
-    """Resize, Upsample: the stated sizes, or floor(dimension * scale) for each (listed) axis."""
+    """Return the size of Resize and Upsample: the stated sizes, or floor(dimension * scale) for each (listed) axis."""
     shape = list(call.shape(0))
     newest = call.node.op_type == "Resize" and call.since >= 11
     axes = axes_of(call.attribute("axes", range(len(shape))), len(shape)) if newest else list(range(len(shape)))
@@ -53,7 +53,7 @@ def resize(call: Call) -> list[TensorSize]:
 
 
 def _in_ratio(given: list[int], sizes: list[int], policy: str) -> list[int]:
-    """round(scale * dimension), halfway cases up, by the one scale that fits all sizes, or that fills them."""
+    """Return round(scale * dimension), halfway cases up, by the one scale that fits all sizes, or that fills them."""
     if policy not in ("not_larger", "not_smaller") or 0 in given:
         raise Misfit(f"policy {policy!r} for dimensions {given}")
     ratios = [Fraction(size, dim) for size, dim in zip(sizes, given, strict=True)]
@@ -66,7 +66,7 @@ def _in_ratio(given: list[int], sizes: list[int], policy: str) -> list[int]:
 
 
 def _scales(call: Call, k: int) -> list[Any] | None:
-    """The scales of a resizing; None for none, as an empty list of them is."""
+    """Return the scales of a resizing, or None if there are none. An empty list counts as none."""
     if call.node.op_type == "Upsample" and call.since < 9:
         found = call.attribute("scales")
         if found is None:
@@ -87,7 +87,7 @@ def _as_many(found: list[Any], axes: list[int]) -> list[Any]:
 
 
 def _scaled(dim: Dim, scale: np.float32) -> Dim:
-    """floor(dim * scale), where the precision of the product does not decide it."""
+    """Return floor(dim * scale), unless the precision of the product decides it."""
     if not np.isfinite(scale) or scale <= 0:
         raise Misfit(f"a scale of {scale}")
     if scale == np.floor(scale):
@@ -101,7 +101,7 @@ def _scaled(dim: Dim, scale: np.float32) -> Dim:
 
 
 def roi_align(call: Call) -> list[TensorSize]:
-    """RoiAlign: a picture of stated height and width for each region."""
+    """Return the size of RoiAlign: a picture of stated height and width for each region."""
     regions = call.shape(1, 2)
     same(regions[1], 4, "coordinates of a region")
     same(call.shape(2, 1)[0], regions[0], "regions and their images")
@@ -110,7 +110,7 @@ def roi_align(call: Call) -> list[TensorSize]:
 
 
 def roi_pool(call: Call) -> list[TensorSize]:
-    """MaxRoiPool: a picture of stated height and width for each region."""
+    """Return the size of MaxRoiPool: a picture of stated height and width for each region."""
     inner, regions = call.attribute("pooled_shape"), call.shape(1, 2)
     same(regions[1], 5, "coordinates of a region")
     if inner is None or len(inner) != 2:
@@ -119,7 +119,7 @@ def roi_pool(call: Call) -> list[TensorSize]:
 
 
 def grid_sample(call: Call) -> list[TensorSize]:
-    """GridSample: as large as the grid, whose last dimension is a place in the picture."""
+    """Return the size of GridSample: the shape of the grid, whose last dimension is a place in the picture."""
     shape, grid = call.shape(0), call.shape(1)
     rank = len(shape) - 2
     if rank < 1 or len(grid) != len(shape):
@@ -130,7 +130,7 @@ def grid_sample(call: Call) -> list[TensorSize]:
 
 
 def affine_grid(call: Call) -> list[TensorSize]:
-    """AffineGrid: a place for each element of a picture of the stated size."""
+    """Return the size of AffineGrid: a place for each element of a picture of the stated size."""
     theta, size = call.shape(0, 3), call.numbers(1)
     rank = len(size) - 2
     if rank not in (2, 3):
@@ -140,16 +140,16 @@ def affine_grid(call: Call) -> list[TensorSize]:
 
 
 def determinant(call: Call) -> list[TensorSize]:
-    """Det: of each square matrix one number."""
+    """Return the size of Det: one number for each square matrix."""
     shape = call.shape(0)
     if len(shape) < 2:
-        raise Misfit(f"{shown(shape)} is no matrix")
+        raise Misfit(f"{shown(shape)} is not a matrix")
     same(shape[-1], shape[-2], "rows and columns")
     return [TensorSize(shape[:-2], call.dtype(0))]
 
 
 def n_grams(call: Call) -> list[TensorSize]:
-    """TfIdfVectorizer: a column for each n-gram."""
+    """Return the size of TfIdfVectorizer: a column for each n-gram."""
     shape, indices = call.shape(0), call.attribute("ngram_indexes")
     if len(shape) not in (1, 2) or not indices:
         raise Misfit(f"{shown(shape)} with n-grams {indices}")
@@ -158,7 +158,10 @@ def n_grams(call: Call) -> list[TensorSize]:
 
 
 def suppressed(call: Call) -> list[TensorSize]:
-    """NonMaxSuppression: how many boxes stay is in the data, but that none stay where none may."""
+    """Return the size of NonMaxSuppression: none if no box may stay.
+
+    Otherwise the number of boxes depends on the data.
+    """
     boxes, scores = call.shape(0, 3), call.shape(1, 3)
     same_shape((boxes[0], boxes[1], boxes[2]), (scores[0], scores[2], 4), "boxes and scores")
     if not call.has(2) or limits(call.number(2)) == (0, 0):

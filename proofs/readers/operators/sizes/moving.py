@@ -1,4 +1,4 @@
-"""Operators that move elements without computing with them: reshaping, joining, cutting, picking, repeating."""
+"""Compute sizes for operators that move elements without computing with them: reshape, join, cut, pick, repeat."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, sma
 
 
 def reshape(call: Call) -> list[TensorSize]:
-    """Reshape: 0 keeps a dimension unless zeros are allowed, one -1 stands for what is left."""
+    """Return the size of Reshape: 0 keeps a dimension unless zeros are allowed, and one -1 takes the rest."""
     given, target = call.shape(0), call.numbers(1, "shape")
     zeros = bool(call.attribute("allowzero", 0))
     if zeros and 0 in target and -1 in target:
@@ -36,7 +36,7 @@ def reshape(call: Call) -> list[TensorSize]:
     for k, dim in enumerate(target):
         low, high = limits(dim)
         if low < 1 <= high or (isinstance(dim, Expression) and low < 1):
-            raise NotKnown("a number of the target may be 0 or less for some shapes, which has a meaning of its own")
+            raise NotKnown("a number of the target may be 0 or less for some shapes, which has another meaning")
         if dim == 0 and not zeros:
             if k >= len(given):
                 raise Misfit(f"dimension {k} of {shown(given)} cannot be kept")
@@ -57,12 +57,12 @@ def reshape(call: Call) -> list[TensorSize]:
 
 
 def _share(total: Dim, known: Dim, given: Shape) -> Dim:
-    """What -1 stands for."""
+    """Return the dimension that -1 represents."""
     if known == 0:
-        raise Misfit("what -1 stands for is not determined where another dimension is 0")
+        raise Misfit("-1 is not determined if another dimension is 0")
     if isinstance(total, int) and isinstance(known, int):
         if total % known:
-            raise Misfit(f"{total} elements of {shown(given)} are no multiple of {known}")
+            raise Misfit(f"{total} elements of {shown(given)} are not a multiple of {known}")
         return total // known
     found = divided(total, known)
     if found is None:
@@ -71,7 +71,7 @@ def _share(total: Dim, known: Dim, given: Shape) -> Dim:
 
 
 def flatten(call: Call) -> list[TensorSize]:
-    """Flatten: two dimensions, cut before an axis, which may be the rank."""
+    """Return the size of Flatten: two dimensions, cut before an axis, which may be the rank."""
     shape = call.shape(0)
     axis = call.attribute("axis", 1)
     least = 0 if call.since < 11 else -len(shape)
@@ -82,7 +82,7 @@ def flatten(call: Call) -> list[TensorSize]:
 
 
 def squeeze(call: Call) -> list[TensorSize]:
-    """Squeeze: the listed dimensions, which must be 1; all that are 1 where there is no list."""
+    """Return the size of Squeeze: without the listed dimensions, which must be 1, or without all that are 1."""
     shape = call.shape(0)
     has_list = call.has(1) or call.attribute("axes") is not None
     axes = axes_of(call.numbers(1, "axes"), len(shape)) if has_list else []
@@ -98,7 +98,7 @@ def squeeze(call: Call) -> list[TensorSize]:
 
 
 def unsqueeze(call: Call) -> list[TensorSize]:
-    """Unsqueeze: dimensions of 1 at the listed axes of the result."""
+    """Return the size of Unsqueeze: dimensions of 1 at the listed axes of the result."""
     shape, listed = call.shape(0), call.numbers(1, "axes")
     axes = axes_of(listed, len(shape) + len(listed))
     rest = iter(shape)
@@ -106,19 +106,19 @@ def unsqueeze(call: Call) -> list[TensorSize]:
 
 
 def transpose(call: Call) -> list[TensorSize]:
-    """Transpose: by a permutation, which reverses the axes where it is not stated."""
+    """Return the size of Transpose: by a permutation, which by default reverses the axes."""
     shape = call.shape(0)
     order = call.attribute("perm")
     if order == [] and len(shape) > 1:
         raise NotKnown("the text does not say whether an empty permutation is one")
     order = list(range(len(shape)))[::-1] if order is None else order
     if sorted(order) != list(range(len(shape))):
-        raise Misfit(f"{order} is no permutation of the axes of {shown(shape)}")
+        raise Misfit(f"{order} is not a permutation of the axes of {shown(shape)}")
     return [TensorSize(tuple(shape[axis] for axis in order), call.dtype(0))]
 
 
 def concat(call: Call) -> list[TensorSize]:
-    """Concat: all dimensions but that of the axis are the same."""
+    """Return the size of Concat: all dimensions except that of the axis are the same."""
     shapes = [size.shape for size in call.present()]
     if len(shapes) < len(call.operands) or call.attribute("axis") is None or not shapes:
         raise Misfit("an operand or the attribute 'axis' is missing")
@@ -132,7 +132,7 @@ def concat(call: Call) -> list[TensorSize]:
 
 
 def split(call: Call) -> list[TensorSize]:
-    """Split: by the listed sizes, or evenly; since version 18 the last part may be smaller."""
+    """Return the sizes of Split: by the listed sizes, or evenly. Since version 18 the last part may be smaller."""
     shape, dtype = call.size(0)
     axis = axis_of(call.attribute("axis", 0), len(shape))
     dim = shape[axis]
@@ -160,7 +160,11 @@ def split(call: Call) -> list[TensorSize]:
 
 
 def slices(call: Call) -> list[TensorSize]:
-    """Slice: `ends` excluded, negative numbers from the back, clamped to the dimension; steps of either sign."""
+    """Return the size of Slice.
+
+    `ends` are excluded, negative numbers count from the back and are clamped to the dimension, and steps have either
+    sign.
+    """
     shape = list(call.shape(0))
     if call.since < 10:
         starts, ends = call.attribute("starts"), call.attribute("ends")
@@ -180,7 +184,7 @@ def slices(call: Call) -> list[TensorSize]:
 
 
 def cut(dim: Dim, start: Dim, end: Dim, step: int) -> Dim:
-    """How many elements a slice takes of a dimension."""
+    """Return how many elements a slice takes of a dimension."""
     if step == 0:
         raise Misfit("a step of 0")
     start, end = _from_back(start, dim), _from_back(end, dim)
@@ -189,7 +193,7 @@ def cut(dim: Dim, start: Dim, end: Dim, step: int) -> Dim:
         return larger(0, rounded_up(last - first, step))
     first, last = _clamped(start, 0, larger(0, dim - 1)), _clamped(end, -1, larger(-1, dim - 1))
     taken = larger(0, rounded_up(first - last, -step))
-    return taken if limits(dim).low > 0 else smaller(taken, dim)  # of no elements none is taken
+    return taken if limits(dim).low > 0 else smaller(taken, dim)  # an empty dimension has no elements to take
 
 
 def _from_back(place: Dim, dim: Dim) -> Dim:
@@ -206,7 +210,7 @@ def _clamped(place: Dim, least: Dim, most: Dim) -> Dim:
 
 
 def pad(call: Call) -> list[TensorSize]:
-    """Pad: numbers before and after each (listed) axis, which may be negative."""
+    """Return the size of Pad: numbers before and after each (listed) axis, which may be negative."""
     shape = list(call.shape(0))
     amounts = call.numbers(1, "pads")
     axes = axes_of(call.numbers(3), len(shape)) if call.since >= 18 and call.has(3) else list(range(len(shape)))
@@ -220,12 +224,12 @@ def pad(call: Call) -> list[TensorSize]:
 
 
 def expand(call: Call) -> list[TensorSize]:
-    """Expand: the operand and the listed shape broadcast to each other."""
+    """Return the size of Expand: the operand and the listed shape broadcast to each other."""
     return [TensorSize(broadcast(call.shape(0), tuple(call.numbers(1))), call.dtype(0))]
 
 
 def tile(call: Call) -> list[TensorSize]:
-    """Tile: each dimension times its number of repeats."""
+    """Return the size of Tile: each dimension times its number of repeats."""
     shape, repeats = call.shape(0), call.numbers(1)
     misfit = f"repeats {shown(tuple(repeats))} for {shown(shape)}"
     if len(repeats) != len(shape):
@@ -235,7 +239,7 @@ def tile(call: Call) -> list[TensorSize]:
 
 
 def gather(call: Call) -> list[TensorSize]:
-    """Gather: the indices' shape in the place of the axis."""
+    """Return the size of Gather: the indices' shape replaces the axis."""
     shape, indices = call.shape(0), call.shape(1)
     _indices(call, 1)
     axis = axis_of(call.attribute("axis", 0), len(shape))
@@ -243,7 +247,7 @@ def gather(call: Call) -> list[TensorSize]:
 
 
 def gather_elements(call: Call) -> list[TensorSize]:
-    """GatherElements: as the indices, which have the operand's rank."""
+    """Return the size of GatherElements: that of the indices, which have the operand's rank."""
     shape, indices = call.shape(0), call.shape(1)
     _indices(call, 1)
     axis_of(call.attribute("axis", 0), len(shape))
@@ -253,7 +257,10 @@ def gather_elements(call: Call) -> list[TensorSize]:
 
 
 def gather_nd(call: Call) -> list[TensorSize]:
-    """GatherND: the indices' last dimension picks from the operand's dimensions after the batch ones."""
+    """Return the size of GatherND.
+
+    The indices' last dimension picks from the operand's dimensions after the batch ones.
+    """
     shape, indices = call.shape(0), call.shape(1)
     batch = call.attribute("batch_dims", 0)
     if not indices or not 0 <= batch < min(len(shape), len(indices)):
@@ -266,7 +273,7 @@ def gather_nd(call: Call) -> list[TensorSize]:
 
 
 def scatter(call: Call) -> list[TensorSize]:
-    """ScatterElements (Scatter once): indices and updates of one shape, of the operand's rank."""
+    """Return the size of ScatterElements (once Scatter): indices and updates of one shape, of the operand's rank."""
     same_shape(call.shape(1), call.shape(2), "indices and updates")
     axis_of(call.attribute("axis", 0), len(call.shape(0)))
     if len(call.shape(1)) != len(call.shape(0)):
@@ -276,7 +283,7 @@ def scatter(call: Call) -> list[TensorSize]:
 
 
 def scatter_nd(call: Call) -> list[TensorSize]:
-    """ScatterND: updates have the shape that GatherND would give."""
+    """Return the size of ScatterND: updates have the shape that GatherND would give."""
     shape, indices = call.shape(0), call.shape(1)
     if not indices or not 1 <= (depth := whole(indices[-1])) <= len(shape):
         raise Misfit(f"indices {shown(indices)} for {shown(shape)}")
@@ -285,7 +292,7 @@ def scatter_nd(call: Call) -> list[TensorSize]:
 
 
 def tensor_scatter(call: Call) -> list[TensorSize]:
-    """TensorScatter: updates differ from the cache in the sequence dimension alone, which is not the first."""
+    """Return the size of TensorScatter: updates differ from the cache only in the sequence dimension, not the first."""
     cache, update = call.shape(0), call.shape(1)
     axis = axis_of(call.attribute("axis", -2), len(cache))
     if axis == 0 or len(update) != len(cache):
@@ -297,14 +304,14 @@ def tensor_scatter(call: Call) -> list[TensorSize]:
 
 
 def depth_to_space(call: Call) -> list[TensorSize]:
-    """DepthToSpace: channels in blocks become rows and columns."""
+    """Return the size of DepthToSpace: channels in blocks become rows and columns."""
     n, c, h, w = call.shape(0, 4)
     block = _block(call)
     return [TensorSize((n, equal_part(c, block * block), h * block, w * block), call.dtype(0))]
 
 
 def space_to_depth(call: Call) -> list[TensorSize]:
-    """SpaceToDepth: blocks of rows and columns become channels."""
+    """Return the size of SpaceToDepth: blocks of rows and columns become channels."""
     n, c, h, w = call.shape(0, 4)
     block = _block(call)
     return [TensorSize((n, c * (block * block), equal_part(h, block), equal_part(w, block)), call.dtype(0))]
@@ -318,7 +325,7 @@ def _block(call: Call) -> int:
 
 
 def reverse_sequence(call: Call) -> list[TensorSize]:
-    """ReverseSequence: batch and time are the first two axes, one length for each batch."""
+    """Return the size of ReverseSequence: batch and time are the first two axes, with one length for each batch."""
     shape = call.shape(0)
     axes = sorted((call.attribute("batch_axis", 1), call.attribute("time_axis", 0)))
     if len(shape) < 2 or axes != [0, 1]:
@@ -328,7 +335,7 @@ def reverse_sequence(call: Call) -> list[TensorSize]:
 
 
 def center_crop_pad(call: Call) -> list[TensorSize]:
-    """CenterCropPad: the listed axes have the stated sizes."""
+    """Return the size of CenterCropPad: the listed axes have the stated sizes."""
     shape, target = list(call.shape(0)), call.numbers(1)
     axes = axes_of(call.attribute("axes", range(len(shape))), len(shape))
     if len(target) != len(axes):
@@ -339,14 +346,14 @@ def center_crop_pad(call: Call) -> list[TensorSize]:
 
 
 def trilu(call: Call) -> list[TensorSize]:
-    """Trilu: matrices, at least one."""
+    """Return the size of Trilu: matrices, at least one."""
     if len(call.shape(0)) < 2:
-        raise Misfit(f"{shown(call.shape(0))} is no matrix")
+        raise Misfit(f"{shown(call.shape(0))} is not a matrix")
     return [call.size(0)]
 
 
 def col2im(call: Call) -> list[TensorSize]:
-    """Col2Im: channels in blocks become an image of the stated shape."""
+    """Return the size of Col2Im: channels in blocks become an image of the stated shape."""
     batch, channels, columns = call.shape(0, 3)
     image, block = call.numbers(1), call.numbers(2)
     count = len(image)

@@ -1,4 +1,4 @@
-"""Normalizations and quantization: results like operand 0, beside statistics, scales and zero points of their own."""
+"""Compute sizes for normalizations and quantization: like operand 0, with statistics, scales and zero points."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from tmmu.core.dims.expressions import Dim
 
 
 def batch(call: Call) -> list[TensorSize]:
-    """BatchNormalization: scale, bias, mean and variance, one number a channel; statistics are results in training."""
+    """Return the sizes of BatchNormalization: scale, bias, mean and variance have one number a channel.
+
+    Statistics are results only in training.
+    """
     shape = call.shape(0)
-    # Without channels there is one: so the text since version 9.
+    # Without channels there is one channel, by the text since version 9.
     channels: Dim = shape[1] if len(shape) > 1 else 1
     per: Shape = (channels,)
     if call.since == 7 and not call.attribute("spatial", 1):
@@ -29,13 +32,13 @@ def batch(call: Call) -> list[TensorSize]:
         same_shape(call.shape(k), per, f"operand {k} and the channels")
     if call.since >= 14:
         if call.results > 1 and not call.attribute("training_mode", 0):
-            raise Misfit("statistics are results in training alone")
+            raise Misfit("statistics are results only in training")
         return [call.size(0), call.size(3), call.size(4)]
     return [call.size(0), *(call.size(k) for k in (3, 4, 3, 4))]
 
 
 def per_channel(call: Call) -> list[TensorSize]:
-    """InstanceNormalization: scale and bias have a number for each channel."""
+    """Return the size of InstanceNormalization: scale and bias have a number for each channel."""
     shape = call.shape(0)
     if len(shape) < 3:
         raise Misfit(f"{shown(shape)} has no spatial dimension")
@@ -45,7 +48,7 @@ def per_channel(call: Call) -> list[TensorSize]:
 
 
 def group(call: Call) -> list[TensorSize]:
-    """GroupNormalization: scale and bias for each group in version 18, for each channel since 21."""
+    """Return the size of GroupNormalization: scale and bias for each group in version 18, for each channel since 21."""
     shape, groups = call.shape(0), call.attribute("num_groups", 0)
     if len(shape) < 3 or groups < 1 or (isinstance(shape[1], int) and shape[1] % groups):
         raise Misfit(f"{groups} groups for {shown(shape)}")
@@ -55,7 +58,10 @@ def group(call: Call) -> list[TensorSize]:
 
 
 def layer(call: Call) -> list[TensorSize]:
-    """LayerNormalization: statistics have 1 for each normalized axis, and the type of the accumulation."""
+    """Return the sizes of LayerNormalization.
+
+    Statistics have 1 for each normalized axis, and the type of the accumulation.
+    """
     shape = call.shape(0)
     axis = axis_of(call.attribute("axis", -1), len(shape))
     for k in (1, 2):
@@ -67,7 +73,7 @@ def layer(call: Call) -> list[TensorSize]:
 
 
 def rms(call: Call) -> list[TensorSize]:
-    """RMSNormalization: the scale broadcasts to the operand; the result has the scale's type."""
+    """Return the size of RMSNormalization: the scale broadcasts to the operand, and the result has the scale's type."""
     shape = call.shape(0)
     axis_of(call.attribute("axis", -1), len(shape))
     broadcast_to(call.shape(1), shape)
@@ -75,14 +81,14 @@ def rms(call: Call) -> list[TensorSize]:
 
 
 def like(call: Call) -> list[TensorSize]:
-    """LRN, MeanVarianceNormalization: like the operand."""
+    """Return the size of LRN and MeanVarianceNormalization: like the operand."""
     if call.node.op_type == "LRN" and len(call.shape(0)) < 2:
         raise Misfit(f"{shown(call.shape(0))} has no channels")
     return [call.size(0)]
 
 
 def quantize(call: Call) -> list[TensorSize]:
-    """QuantizeLinear: the type of the zero point, of the attribute since version 21, or uint8."""
+    """Return the size of QuantizeLinear: the type of the zero point, of the attribute since version 21, or uint8."""
     _granularity(call)
     stated = call.attribute("output_dtype", 0)
     if call.has(2):
@@ -93,7 +99,7 @@ def quantize(call: Call) -> list[TensorSize]:
 
 
 def dequantize(call: Call) -> list[TensorSize]:
-    """DequantizeLinear: the scale's type, or the attribute's since version 23."""
+    """Return the size of DequantizeLinear: the scale's type, or the attribute's since version 23."""
     _granularity(call)
     if call.has(2):
         call.one_type(0, 2)
@@ -104,9 +110,9 @@ def dequantize(call: Call) -> list[TensorSize]:
 
 
 def _granularity(call: Call) -> None:
-    """One scale in all, one for each slice of an axis, or one for each block along an axis."""
+    """Check that there is one scale in all, one for each slice of an axis, or one for each block along an axis."""
     shape, scale = call.shape(0), call.shape(1)
-    # Of one element both forms are in use: onnx's own tests have a list of one beside a scalar.
+    # Both forms of one element are in use: onnx's own tests have a list of one and a scalar.
     if call.has(2) and not (call.shape(2) in ((), (1,)) and scale in ((), (1,))):
         same_shape(call.shape(2), scale, "zero point and scale")
     if scale in ((), (1,)):
@@ -123,14 +129,17 @@ def _granularity(call: Call) -> None:
 
 
 def dynamic(call: Call) -> list[TensorSize]:
-    """DynamicQuantizeLinear: bytes, their scale and their zero point."""
+    """Return the sizes of DynamicQuantizeLinear: bytes, their scale and their zero point."""
     if call.dtype(0) != "float32":
         raise Misfit(f"an operand of {call.dtype(0)}")
     return [TensorSize(call.shape(0), "uint8"), TensorSize((), "float32"), TensorSize((), "uint8")]
 
 
 def optimizer(call: Call) -> list[TensorSize]:
-    """Adagrad, Adam, Momentum: after rate and count, tensors, gradients and states; all but gradients anew."""
+    """Return the sizes of Adagrad, Adam and Momentum: new tensors and states.
+
+    The operands are rate and count, then tensors, gradients and states.
+    """
     groups = {"Adagrad": 3, "Adam": 4, "Momentum": 3}[call.node.op_type]
     count = (len(call.operands) - 2) // groups
     if count < 1 or len(call.operands) != 2 + count * groups:

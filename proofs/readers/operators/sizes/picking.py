@@ -1,4 +1,4 @@
-"""Evaluation of operators that move elements, or pick them by where they are."""
+"""Evaluate operators that move elements, or pick them by position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tmmu.core.dims.expressions import closed
 
 
 def cells_of(operands: Operands, k: int = 0) -> Cells:
-    """The elements of an operand that must be known."""
+    """Return the elements of an operand that must be known."""
     value = operands[k] if k < len(operands) else None
     if value is None:
         raise NotKnown(f"the value of operand {k} is not known")
@@ -29,12 +29,12 @@ def cells_of(operands: Operands, k: int = 0) -> Cells:
 
 
 def integers(cells: Cells) -> NDArray[np.int64]:
-    """Numbers that do not depend on the envelope, as indices of NumPy's."""
+    """Return numbers that do not depend on the envelope, as NumPy indices."""
     return np.array([whole(cell) for cell in cells.reshape(-1)], np.int64).reshape(cells.shape)
 
 
 def _indices(cells: Cells, length: int) -> NDArray[np.int64]:
-    """Indices of an axis, negative ones from the back."""
+    """Return indices of an axis, negative ones from the back."""
     found = integers(cells)
     if found.size and not (-length <= found.min() and found.max() < length):
         raise Misfit(f"an index is outside of {length}")
@@ -81,7 +81,7 @@ def cut_by_steps(call: Call, operands: Operands, results: list[TensorSize]) -> l
 
 
 def taken(length: int, start: int, end: int, step: int) -> range:
-    """The indices that a slice takes, by the text: ends counted from the back, then clamped as the step's sign asks."""
+    """Return the indices that a slice takes, by the text: ends from the back, then clamped by the sign of the step."""
     start, end = (place + length if place < 0 else place for place in (start, end))
     if step > 0:
         return range(min(max(start, 0), length), min(max(end, 0), length), step)
@@ -101,7 +101,7 @@ def gather_elements(call: Call, operands: Operands, results: list[TensorSize]) -
 
 
 def _grid(call: Call, data: Cells, indices: Cells) -> tuple[Cells, ...]:
-    """For each index the place that it names: itself along the axis, its own place along the others."""
+    """Return the place that each index names: the index along the axis, its own position along the others."""
     axis = axis_of(call.attribute("axis", 0), data.ndim)
     places: list[Cells] = list(np.indices(indices.shape))
     places[axis] = _indices(indices, data.shape[axis])
@@ -188,12 +188,12 @@ def find_non_zero(call: Call, operands: Operands, results: list[TensorSize]) -> 
 
 
 def one_hot(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
-    """Indices that are no integers are cast to int64 first; those outside of the depth give `off` alone."""
+    """Apply OneHot: indices of other types are first cast to int64; those outside of the depth give only `off`."""
     indices, values = cells_of(operands), cells_of(operands, 2)
     depth = whole(cells_of(operands, 1).reshape(-1)[0])
     if indices.dtype.kind == "f":
         if not np.isfinite(indices).all():
-            raise NotKnown("an index that is no number")
+            raise NotKnown("an index that is NaN or infinite")
         indices = np.trunc(indices).astype(np.int64)
     indices = integers(indices)
     axis = axis_of(call.attribute("axis", -1), indices.ndim + 1)

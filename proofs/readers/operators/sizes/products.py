@@ -1,4 +1,4 @@
-"""Products of matrices and tensors: MatMul, Gemm, Einsum and their quantized forms."""
+"""Compute sizes for products of matrices and tensors: MatMul, Gemm, Einsum and their quantized forms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from tmmu.core.dims.expressions import Dim
 
 
 def matmul_shape(a: Shape, b: Shape) -> Shape:
-    """As numpy.matmul: batch dimensions broadcast; a vector is a row on the left and a column on the right."""
+    """Return the shape of numpy.matmul.
+
+    Batch dimensions broadcast. A vector is a row on the left and a column on the right.
+    """
     if not a or not b:
         raise Misfit("a scalar has no matrix product")
     left: Shape = (1, *a) if len(a) == 1 else a
@@ -32,22 +35,22 @@ def matmul_shape(a: Shape, b: Shape) -> Shape:
 
 
 def matmul(call: Call) -> list[TensorSize]:
-    """MatMul: operands of one type."""
+    """Return the size of MatMul: operands of one type."""
     return [TensorSize(matmul_shape(call.shape(0), call.shape(1)), call.one_type(0, 1))]
 
 
 def matmul_integer(call: Call) -> list[TensorSize]:
-    """MatMulInteger: 32-bit integers come out."""
+    """Return the size of MatMulInteger: 32-bit integers."""
     return [TensorSize(matmul_shape(call.shape(0), call.shape(1)), "int32")]
 
 
 def qlinear_matmul(call: Call) -> list[TensorSize]:
-    """QLinearMatMul: operands with scales and zero points; the type is that of the result's zero point."""
+    """Return the size of QLinearMatMul: operands with scales and zero points. The type is the result's zero point's."""
     return [TensorSize(matmul_shape(call.shape(0), call.shape(3)), call.dtype(7))]
 
 
 def gemm(call: Call) -> list[TensorSize]:
-    """Gemm: two matrices, either transposed, and a summand that broadcasts to their product."""
+    """Return the size of Gemm: two matrices, either transposed, and a summand that broadcasts to their product."""
     a, b = call.shape(0, 2), call.shape(1, 2)
     m, k = (a[1], a[0]) if call.attribute("transA", 0) else a
     inner, n = (b[1], b[0]) if call.attribute("transB", 0) else b
@@ -60,7 +63,7 @@ def gemm(call: Call) -> list[TensorSize]:
 
 
 def einsum(call: Call) -> list[TensorSize]:
-    """Einsum: a letter is one dimension wherever it stands, 1 stretched to any other; an ellipsis broadcasts."""
+    """Return the size of Einsum: a letter is one dimension at all its places, 1 stretched; an ellipsis broadcasts."""
     equation = call.attribute("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")

@@ -1,4 +1,4 @@
-"""Operators over whole axes: reductions, arguments of extrema, cumulative sums, softmax, and what picks by value."""
+"""Compute sizes for operators over whole axes: reductions, arg-extrema, cumulative sums, softmax, picking by value."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ from tmmu.core.dims.operations import smaller
 
 
 def reduced(call: Call) -> list[TensorSize]:
-    """Reduce...: the listed axes, all where none are, become 1 or go; or nothing happens where that is asked for."""
+    """Return the size of reductions: the listed axes, by default all, become 1 or vanish.
+
+    Nothing changes if an empty list of axes requests a no-op.
+    """
     return [TensorSize(_reduced_shape(call, *reduced_axes(call)), call.dtype(0))]
 
 
 def reduced_axes(call: Call) -> tuple[list[int], bool]:
-    """The axes of a reduction, and whether they are kept as 1."""
+    """Return the axes of a reduction, and whether they are kept as 1."""
     rank = len(call.shape(0))
     by_operand = call.since >= (13 if call.node.op_type == "ReduceSum" else 18)
     if by_operand:
@@ -46,13 +49,13 @@ def _reduced_shape(call: Call, axes: list[int], keep: bool) -> Shape:
 
 
 def arg(call: Call) -> list[TensorSize]:
-    """ArgMax, ArgMin: indices along one axis."""
+    """Return the size of ArgMax and ArgMin: indices along one axis."""
     axis = axis_of(call.attribute("axis", 0), len(call.shape(0)))
     return [TensorSize(_reduced_shape(call, [axis], bool(call.attribute("keepdims", 1))), "int64")]
 
 
 def along(call: Call) -> list[TensorSize]:
-    """Softmax, LogSoftmax, Hardmax, LpNormalization: like the operand, along an axis."""
+    """Return the size of Softmax, LogSoftmax, Hardmax and LpNormalization: like the operand, along an axis."""
     rank = len(call.shape(0))
     default = 1 if call.since < 13 and call.node.op_type != "LpNormalization" else -1
     axis = call.attribute("axis", default)
@@ -63,14 +66,14 @@ def along(call: Call) -> list[TensorSize]:
 
 
 def cumulated(call: Call) -> list[TensorSize]:
-    """CumSum, CumProd: like the operand; the axis is an operand of one element."""
+    """Return the size of CumSum and CumProd: like the operand. The axis is an operand of one element."""
     if call.dtype(1) not in ("int32", "int64") or call.shape(1) not in ((), (1,)):
         raise Misfit(f"its axis is {call.size(1)}")
     return [call.size(0)]
 
 
 def top_k(call: Call) -> list[TensorSize]:
-    """TopK: k elements along an axis, and their indices."""
+    """Return the sizes of TopK: k elements along an axis, and their indices."""
     shape = call.shape(0)
     axis = axis_of(call.attribute("axis", -1), len(shape))
     k: Dim = call.attribute("k", 0) if call.since < 10 else call.number(1)
@@ -80,7 +83,7 @@ def top_k(call: Call) -> list[TensorSize]:
 
 
 def one_hot(call: Call) -> list[TensorSize]:
-    """OneHot: a dimension of the stated depth is inserted."""
+    """Return the size of OneHot: a dimension of the stated depth is inserted."""
     shape = call.shape(0)
     axis = axis_of(call.attribute("axis", -1), len(shape) + 1)
     same_shape(call.shape(2), (2,), "the values")
@@ -99,7 +102,7 @@ def one_hot(call: Call) -> list[TensorSize]:
 
 
 def non_zero(call: Call) -> list[TensorSize]:
-    """NonZero: as many columns as there are elements other than zero, as many rows as dimensions."""
+    """Return the size of NonZero: one row for each dimension, one column for each nonzero element."""
     call.size(0)
     found = call.value(0)
     if found is None or any(not isinstance(cell, (int, float, bool, np.generic)) for cell in found.cells.reshape(-1)):
@@ -108,7 +111,7 @@ def non_zero(call: Call) -> list[TensorSize]:
 
 
 def compress(call: Call) -> list[TensorSize]:
-    """Compress: as many slices as its condition has trues, of those that there are."""
+    """Return the size of Compress: one slice for each true of its condition."""
     shape, found = call.shape(0), call.value(1)
     if call.dtype(1) != "bool" or len(call.shape(1)) != 1:
         raise Misfit(f"a condition of {call.size(1)}")
@@ -124,7 +127,7 @@ def compress(call: Call) -> list[TensorSize]:
 
 
 def unique(call: Call) -> list[TensorSize]:
-    """Unique: how many there are is known where the elements are, and they are not cut along an axis."""
+    """Return the sizes of Unique. The count is known if the elements are, and if they are not cut along an axis."""
     call.size(0)
     found = call.value(0)
     if found is None or found.cells.dtype == object or call.attribute("axis") is not None:
@@ -137,7 +140,7 @@ def unique(call: Call) -> list[TensorSize]:
 
 
 def loss(call: Call) -> list[TensorSize]:
-    """NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss: one number, or one for each label."""
+    """Return the sizes of NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one number, or one for each label."""
     scores, labels = call.shape(0), call.shape(1)
     if len(scores) < 2 or call.attribute("reduction", "mean") not in ("none", "sum", "mean"):
         raise Misfit(f"scores {shown(scores)}")

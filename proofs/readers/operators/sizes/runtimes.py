@@ -1,4 +1,4 @@
-"""Operators of onnxruntime (`com.microsoft`), from their documentation; a result that it leaves open has no rule."""
+"""Compute sizes for operators of onnxruntime (`com.microsoft`), by their documentation. Open results have no rule."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from proofs.readers.operators.sizes.products import matmul_shape
 
 
 def _alone(call: Call, found: TensorSize, at_most: int = 1) -> list[TensorSize]:
-    """The first result, where no other is asked for."""
+    """Return the first result, if no other is requested."""
     if call.results > at_most and any(call.node.output[at_most:]):
         raise NotKnown("its further results have no rule")
     return [found]
 
 
 def like(call: Call) -> list[TensorSize]:
-    """Gelu and its kin: like the operand."""
+    """Return the size of Gelu and its kin: like the operand."""
     return [call.size(0)]
 
 
 def norm(call: Call) -> list[TensorSize]:
-    """SimplifiedLayerNormalization: like the operand; what training keeps has no rule."""
+    """Return the size of SimplifiedLayerNormalization: like the operand. Results for training have no rule."""
     return _alone(call, call.size(0))
 
 
 def skip_norm(call: Call) -> list[TensorSize]:
-    """SkipLayerNormalization: like the operand, as is the sum, which is the fourth result."""
+    """Return the sizes of SkipLayerNormalization: like the operand, and the same for the sum, the fourth result."""
     if any(call.node.output[1:3]):
         raise NotKnown("mean and deviation have no rule")
     return [call.size(0)] * call.results
 
 
 def fused(call: Call) -> list[TensorSize]:
-    """FusedMatMul: a product of matrices, either turned."""
+    """Return the size of FusedMatMul: a product of matrices, either transposed."""
     if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
         raise NotKnown("the dimensions of batches are turned")
     a, b = call.shape(0), call.shape(1)
@@ -50,18 +50,18 @@ def fused(call: Call) -> list[TensorSize]:
 
 
 def quantized(call: Call) -> list[TensorSize]:
-    """DynamicQuantizeMatMul, MatMulIntegerToFloat: a product of matrices, as floats."""
+    """Return the size of DynamicQuantizeMatMul and MatMulIntegerToFloat: a product of matrices, as floats."""
     return [TensorSize(_product(call.shape(0), call.shape(1)), "float32")]
 
 
 def _product(a: Shape, b: Shape) -> Shape:
     if len(a) < 2 or len(b) < 2:
-        raise Misfit(f"{shown(a)} and {shown(b)} are no matrices")
+        raise Misfit(f"{shown(a)} and {shown(b)} are not matrices")
     return matmul_shape(a, b)
 
 
 def packed(call: Call) -> list[TensorSize]:
-    """MatMulNBits: the last dimension becomes N."""
+    """Return the size of MatMulNBits: the last dimension becomes N."""
     count = call.attribute("N")
     if type(count) is not int or count < 1 or not call.shape(0):
         raise Misfit("it has no N")
@@ -69,12 +69,12 @@ def packed(call: Call) -> list[TensorSize]:
 
 
 def both(call: Call) -> list[TensorSize]:
-    """QLinearAdd, QLinearMul: operands 0 and 3 broadcast."""
+    """Return the size of QLinearAdd and QLinearMul: operands 0 and 3 broadcast."""
     return [TensorSize(broadcast(call.shape(0), call.shape(3)), call.dtype(0))]
 
 
 def attention(call: Call) -> list[TensorSize]:
-    """Attention: as wide as the values, which are a third of the weights where nothing else is stated."""
+    """Return the size of Attention: as wide as the values, by default a third of the weights."""
     batch, length, _ = call.shape(0, 3)
     sizes = call.attribute("qkv_hidden_sizes", [])
     width = sizes[2] if len(sizes) == 3 else equal_part(call.shape(1, 2)[1], 3)
@@ -82,7 +82,7 @@ def attention(call: Call) -> list[TensorSize]:
 
 
 def many_heads(call: Call) -> list[TensorSize]:
-    """MultiHeadAttention: as long as the queries, as wide as the values."""
+    """Return the size of MultiHeadAttention: the length of the queries and the width of the values."""
     if len(call.shape(0)) != 3 or not call.has(2) or len(call.shape(2)) != 3:
         raise NotKnown("its operands are packed")
     batch, length, _ = call.shape(0)
@@ -90,14 +90,17 @@ def many_heads(call: Call) -> list[TensorSize]:
 
 
 def embedded(call: Call) -> list[TensorSize]:
-    """EmbedLayerNormalization: a row of the table of words for each token; a number for each text; the sum."""
+    """Return the sizes of EmbedLayerNormalization.
+
+    They are a row of the word table for each token, a number for each text, and the sum.
+    """
     batch, length = call.shape(0, 2)
     own = TensorSize((batch, length, call.shape(2, 2)[1]), call.dtype(2))
     return [own, TensorSize((batch,), "int32"), own]
 
 
 def lstm(call: Call) -> list[TensorSize]:
-    """DynamicQuantizeLSTM: as LSTM, of one layout."""
+    """Return the sizes of DynamicQuantizeLSTM: as LSTM, of one layout."""
     steps, batch, _ = call.shape(0, 3)
     width, ways = call.attribute("hidden_size"), 1 + (call.attribute("direction", "forward") == "bidirectional")
     if type(width) is not int or width < 1:
@@ -107,10 +110,10 @@ def lstm(call: Call) -> list[TensorSize]:
 
 
 def quantize(call: Call) -> list[TensorSize]:
-    """QuantizeLinear: of the zero point's type."""
+    """Return the size of QuantizeLinear: the zero point's type."""
     return [TensorSize(call.shape(0), call.dtype(2) if call.has(2) else "uint8")]
 
 
 def dequantize(call: Call) -> list[TensorSize]:
-    """DequantizeLinear: of the scale's type."""
+    """Return the size of DequantizeLinear: the scale's type."""
     return [TensorSize(call.shape(0), call.dtype(1))]

@@ -1,4 +1,4 @@
-"""Recurrent networks and attention: operands and results with heads, directions and states."""
+"""Compute sizes for recurrent networks and attention: operands and results with heads, directions and states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def recurrent(call: Call) -> list[TensorSize]:
-    """RNN, GRU, LSTM: all steps, the last hidden state, and of an LSTM the last cell; layout 1 has the batch first."""
+    """Return the sizes of RNN, GRU and LSTM: all steps, the last hidden state, and for LSTM the last cell.
+
+    Layout 1 has the batch first.
+    """
     gates, dtype = GATES[call.node.op_type], call.dtype(0)
     batch_first = call.since >= 14 and call.attribute("layout", 0)
     length, batch, features = call.shape(0, 3)
@@ -45,7 +48,7 @@ def recurrent(call: Call) -> list[TensorSize]:
 
 
 def attention(call: Call) -> list[TensorSize]:
-    """Attention: of operands with heads packed or apart, and of keys and values that came before."""
+    """Return the sizes of Attention: operands with heads packed or separate, and keys and values of the past."""
     packed = len(call.shape(0)) == 3
     q_heads, kv_heads = (call.attribute(f"{which}_num_heads") for which in ("q", "kv"))
     if packed and not (q_heads and kv_heads):
@@ -75,7 +78,7 @@ def attention(call: Call) -> list[TensorSize]:
 
 
 def _apart(call: Call, k: int, packed: bool, heads: int | None) -> tuple[Dim, Dim, Dim, Dim]:
-    """Batch, heads, length and width of queries, keys or values."""
+    """Return batch, heads, length and width of queries, keys or values."""
     if not packed:
         batch, found, length, width = call.shape(k, 4)
         return batch, found, length, width
@@ -84,7 +87,7 @@ def _apart(call: Call, k: int, packed: bool, heads: int | None) -> tuple[Dim, Di
 
 
 def flex_attention(call: Call) -> list[TensorSize]:
-    """FlexAttention: four dimensions each; what its bodies change keeps its shape."""
+    """Return the sizes of FlexAttention: four dimensions each. Its bodies keep shapes."""
     batch, heads, rows, inner = call.shape(0, 4)
     same(inner, call.shape(1, 4)[3], "queries and keys")
     same_shape(call.shape(1)[:3], call.shape(2, 4)[:3], "keys and values")
@@ -92,7 +95,7 @@ def flex_attention(call: Call) -> list[TensorSize]:
 
 
 def linear_attention(call: Call) -> list[TensorSize]:
-    """LinearAttention: heads are packed; the state has a matrix for each head of keys."""
+    """Return the sizes of LinearAttention: heads are packed, and the state has a matrix for each head of keys."""
     heads, kv = call.attribute("q_num_heads"), call.attribute("kv_num_heads")
     if not heads or not kv or heads % kv:
         raise Misfit(f"{heads} heads of queries for {kv} of keys")
@@ -111,7 +114,7 @@ def linear_attention(call: Call) -> list[TensorSize]:
 
 
 def rotary(call: Call) -> list[TensorSize]:
-    """RotaryEmbedding: like the operand, of three or four dimensions."""
+    """Return the size of RotaryEmbedding: like the operand, of three or four dimensions."""
     if len(call.shape(0)) not in (3, 4) or (len(call.shape(0)) == 3 and not call.attribute("num_heads", 0)):
         raise Misfit(f"{shown(call.shape(0))} without a number of heads")
     same_shape(call.shape(1), call.shape(2), "cosines and sines")

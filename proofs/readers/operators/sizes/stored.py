@@ -1,4 +1,4 @@
-"""Stored tensors as values, from the one field in which a `TensorProto` has its elements (`encodings`)."""
+"""Read stored tensors as values, from the one field of a `TensorProto` that has its elements (`encodings`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # see `call`
     from onnx import NodeProto, SparseTensorProto, TensorProto
 
 LIMIT = 1 << 16
-"""The most elements of a value."""
+"""The maximum number of elements of a value."""
 
 _NUMPY = frozenset(
     {"bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
@@ -32,14 +32,14 @@ _NUMPY = frozenset(
 
 
 def size_of(tensor: TensorProto) -> TensorSize:
-    """Shape and element type of a stored tensor, by its header alone."""
+    """Return shape and element type of a stored tensor, only from its header."""
     if tensor.data_type not in NUMBERS or any(dim < 0 for dim in tensor.dims):
         raise NotKnown(f"tensor {tensor.name!r} is of type {tensor.data_type} and dimensions {list(tensor.dims)}")
     return TensorSize(tuple(tensor.dims), NUMBERS[tensor.data_type])
 
 
 def value_of(tensor: TensorProto) -> Value | None:
-    """The elements of a stored tensor; None where they are not in the file, not NumPy's, or not stated once."""
+    """Return the elements of a stored tensor, or None if they are not in the file, not NumPy's, or not stated once."""
     dtype, shape = NUMBERS.get(tensor.data_type), tuple(tensor.dims)
     if dtype not in _NUMPY or any(dim < 0 for dim in shape) or prod(shape) > LIMIT:
         return None
@@ -60,7 +60,7 @@ def value_of(tensor: TensorProto) -> Value | None:
 
 
 def of_numpy(cells: Cells, dtype: str) -> Value:
-    """A value of an array of NumPy's own numbers."""
+    """Return a value from an array of NumPy's own numbers."""
     if cells.dtype.kind not in "iu":
         return Value(cells.astype(cells.dtype.newbyteorder("=") if sys.byteorder else cells.dtype), dtype)
     found = np.empty(cells.shape, object)
@@ -69,7 +69,7 @@ def of_numpy(cells: Cells, dtype: str) -> Value:
 
 
 def constant(node: NodeProto) -> tuple[TensorSize, Value | None]:
-    """Size and value of a Constant: exactly one attribute gives it."""
+    """Return size and value of a Constant. Exactly one attribute gives it."""
     if len(node.attribute) != 1:
         raise Misfit(f"a Constant has {len(node.attribute)} attributes")
     attribute = node.attribute[0]
@@ -87,5 +87,5 @@ def constant(node: NodeProto) -> tuple[TensorSize, Value | None]:
 
 
 def sparse_size(tensor: SparseTensorProto) -> TensorSize:
-    """The size of the dense tensor that a sparse one stands for."""
+    """Return the size of the dense tensor that a sparse one represents."""
     return TensorSize(tuple(tensor.dims), size_of(tensor.values).dtype)

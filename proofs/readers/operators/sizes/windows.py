@@ -1,7 +1,7 @@
-"""Operators that slide a window: convolutions and pools. The formulas are those of the operators' texts.
+"""Compute sizes for operators that slide a window: convolutions and pools, by the formulas of the operators' texts.
 
-An effective kernel is `(kernel - 1) * dilation + 1`. With `ceil_mode` a window must not start in the padding behind
-the data; only texts of version 22 state that, and where it matters in others nothing is known.
+An effective kernel is `(kernel - 1) * dilation + 1`. With `ceil_mode` a window must not start in the padding behind the
+data. Only texts of version 22 state that; for other versions, a size that depends on it is not known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WINDOWS_BEGIN_IN_DATA_SINCE = 22
 
 
 class SlidingWindow(NamedTuple):
-    """The attributes of a window, one number for each spatial axis; `pads` has those before, then those after."""
+    """The attributes of a window, one number for each spatial axis. `pads` has those before, then those after."""
 
     kernel: Sequence[Dim]
     strides: Sequence[int]
@@ -27,16 +27,16 @@ class SlidingWindow(NamedTuple):
     auto: str
 
     def extent(self, axis: int) -> Dim:
-        """The effective kernel."""
+        """Return the effective kernel."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
     def padded(self, axis: int) -> int:
-        """The padding before and behind together."""
+        """Return the padding before and behind together."""
         return self.pads[axis] + self.pads[axis + len(self.kernel)]
 
 
 def window(call: Call, kernel: Sequence[Dim], count: int) -> SlidingWindow:
-    """The window of a node over `count` spatial axes."""
+    """Return the window of a node over `count` spatial axes."""
     strides, dilations = (list(call.attribute(name, [1] * count)) for name in ("strides", "dilations"))
     auto = call.attribute("auto_pad", "NOTSET") or "NOTSET"
     pads = list(call.attribute("pads", [0] * 2 * count))
@@ -51,7 +51,7 @@ def window(call: Call, kernel: Sequence[Dim], count: int) -> SlidingWindow:
 
 
 def slid(spatial: Shape, over: SlidingWindow) -> Shape:
-    """How often a window fits each axis, rounded down."""
+    """Return how often a window fits each axis, rounded down."""
     found: list[Dim] = []
     for axis, dim in enumerate(spatial):
         if over.auto.startswith("SAME"):
@@ -62,12 +62,12 @@ def slid(spatial: Shape, over: SlidingWindow) -> Shape:
 
 
 def _room(dim: Dim, over: SlidingWindow, axis: int) -> Dim:
-    """The places behind the first at which a window may begin."""
+    """Return the number of places behind the first where a window may begin."""
     return dim + over.padded(axis) - over.extent(axis)
 
 
 def _counted(count: Dim, dim: Dim, over: SlidingWindow, axis: int) -> Dim:
-    """The number of windows that a formula gives; a window that is just too large fits no time."""
+    """Return the number of windows that a formula gives. A window that is just too large fits zero times."""
     if limits(count).high < 0:
         raise Misfit(f"a window of {over.extent(axis)} does not fit {dim} with padding {over.padded(axis)}")
     if limits(count).low < 0:
@@ -76,7 +76,7 @@ def _counted(count: Dim, dim: Dim, over: SlidingWindow, axis: int) -> Dim:
 
 
 def conv(call: Call) -> list[TensorSize]:
-    """Conv, ConvInteger: weights [M, C / group, kernel]; ConvInteger gives 32-bit integers."""
+    """Return the size of Conv and ConvInteger: weights [M, C / group, kernel]. ConvInteger gives 32-bit integers."""
     shape = convolved(call, call.shape(0), call.shape(1))
     if call.node.op_type == "ConvInteger":
         return [TensorSize(shape, "int32")]
@@ -86,7 +86,7 @@ def conv(call: Call) -> list[TensorSize]:
 
 
 def qlinear_conv(call: Call) -> list[TensorSize]:
-    """QLinearConv: scales and zero points between; the type is that of the result's zero point."""
+    """Return the size of QLinearConv: scales and zero points in between. The type is the result's zero point's."""
     shape = convolved(call, call.shape(0), call.shape(3))
     if call.has(8):
         same_shape(call.shape(8), shape[1:2], "the bias and the channels of the result")
@@ -94,26 +94,26 @@ def qlinear_conv(call: Call) -> list[TensorSize]:
 
 
 def convolved(call: Call, data: Shape, weight: Shape) -> Shape:
-    """The shape of a convolution."""
+    """Return the shape of a convolution."""
     group, kernel = call.attribute("group", 1), weight[2:]
     if len(data) != len(weight) or len(data) < 3 or group < 1:
         raise Misfit(f"weights {shown(weight)} in {group} groups for {shown(data)}")
     same(data[1], weight[1] * group, f"channels of {shown(data)} and of {group} groups of {shown(weight)}")
     if isinstance(weight[0], int) and weight[0] % group:
-        raise Misfit(f"{weight[0]} channels are no multiple of {group} groups")
+        raise Misfit(f"{weight[0]} channels are not a multiple of {group} groups")
     same_shape(tuple(call.attribute("kernel_shape", kernel)), kernel, "kernel_shape and weights")
     return (data[0], weight[0], *slid(data[2:], window(call, kernel, len(kernel))))
 
 
 def deform_conv(call: Call) -> list[TensorSize]:
-    """DeformConv: a convolution whose samples are moved by offsets."""
+    """Return the size of DeformConv: a convolution whose samples are moved by offsets."""
     shape = convolved(call, call.shape(0), call.shape(1))
     same_shape(call.shape(2)[2:], shape[2:], "offsets and result")
     return [TensorSize(shape, call.dtype(0))]
 
 
 def conv_transpose(call: Call) -> list[TensorSize]:
-    """ConvTranspose: weights [C, M / group, kernel]; the formula of a convolution the other way round."""
+    """Return the size of ConvTranspose: weights [C, M / group, kernel], by the inverse formula of a convolution."""
     data, weight = call.shape(0), call.shape(1)
     group, kernel = call.attribute("group", 1), weight[2:]
     if len(data) != len(weight) or len(data) < 3 or group < 1:
@@ -147,12 +147,12 @@ def conv_transpose(call: Call) -> list[TensorSize]:
 
 
 def pool(call: Call) -> list[TensorSize]:
-    """AveragePool, LpPool, MaxPool; the second result of MaxPool are indices."""
+    """Return the sizes of AveragePool, LpPool and MaxPool. The second result of MaxPool are indices."""
     shape, kernel = call.shape(0), call.attribute("kernel_shape")
     if len(shape) < 3 or kernel is None:
         raise Misfit(f"'kernel_shape' is {kernel} for {shown(shape)}")
     over = window(call, kernel, len(shape) - 2)
-    ceil = call.attribute("ceil_mode", 0) and over.auto == "NOTSET"  # what auto_pad gives is the same either way
+    ceil = call.attribute("ceil_mode", 0) and over.auto == "NOTSET"  # the result of auto_pad is the same either way
     inner = _rounded_up(call, shape[2:], over) if ceil else slid(shape[2:], over)
     found = (*shape[:2], *inner)
     return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
@@ -176,7 +176,7 @@ def _rounded_up(call: Call, spatial: Shape, over: SlidingWindow) -> Shape:
 
 
 def max_unpool(call: Call) -> list[TensorSize]:
-    """MaxUnpool: the stated shape, or the formula of a pool the other way round."""
+    """Return the size of MaxUnpool: the stated shape, or the inverse formula of a pool."""
     shape, kernel = call.shape(0), call.attribute("kernel_shape")
     same_shape(shape, call.shape(1), "values and indices")
     if len(shape) < 3 or kernel is None:
@@ -192,7 +192,7 @@ def max_unpool(call: Call) -> list[TensorSize]:
 
 
 def global_pool(call: Call) -> list[TensorSize]:
-    """GlobalAveragePool, GlobalLpPool, GlobalMaxPool: every spatial dimension becomes 1."""
+    """Return the size of GlobalAveragePool, GlobalLpPool and GlobalMaxPool: every spatial dimension becomes 1."""
     shape = call.shape(0)
     if len(shape) < 3:
         raise Misfit(f"{shown(shape)} has no spatial dimension")
@@ -200,7 +200,10 @@ def global_pool(call: Call) -> list[TensorSize]:
 
 
 def causal_conv(call: Call) -> list[TensorSize]:
-    """CausalConvWithState: depthwise over [batch, channels, length]; the state holds kernel - 1 positions."""
+    """Return the sizes of CausalConvWithState: depthwise over [batch, channels, length].
+
+    The state has kernel - 1 positions.
+    """
     batch, channels, _ = call.shape(0, 3)
     same_shape(call.shape(1, 3)[:2], (channels, 1), "weights and channels")
     state: Shape = (batch, channels, call.shape(1)[2] - 1)
