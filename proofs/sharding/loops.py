@@ -1,4 +1,4 @@
-"""Which loops of an operation can be divided among ranks: those of its operator's row, or those that a spec states.
+"""Find the loops of an operation that can be divided among ranks: those of its operator's row or of a shard spec.
 
 spec: R7.9, R7.10, R7.11
 """
@@ -12,7 +12,7 @@ from proofs.readers.operators.loops import NOTHING, Loops, Shape
 
 
 def loops(domain: str, op: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """The loops of an operator of ai.onnx, as far as shapes show them; none for any other.
+    """Return the loops of an operator of ai.onnx that shapes determine. Any other operator has none.
 
     >>> [sorted(s) for s in loops("", "MatMul", [(8, 4), (4, 6)], [(8, 6)]).sets]
     [[('in', 0, 0), ('out', 0, 0)], [('in', 1, 1), ('out', 0, 1)], [('in', 0, 1), ('in', 1, 0)]]
@@ -24,7 +24,10 @@ def loops(domain: str, op: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> 
 
 
 def stated(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """The loops of an operator whose spec says across which dimensions, from the last, it works."""
+    """Return the loops of an operator that works across the dimensions that the shard spec states.
+
+    `across` counts dimensions from the last.
+    """
     if not ins or not outs:
         return NOTHING
     main = ins[0]
@@ -39,7 +42,7 @@ def stated(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -
 
 
 def of_update(like: Shape, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """The loops of an optimizer step: it walks everything of its parameter's shape together."""
+    """Return the loops of an optimizer step, which walks all tensors of its parameter's shape together."""
     every = [("in", p, s) for p, s in enumerate(ins)] + [("out", q, s) for q, s in enumerate(outs)]
     sets = tuple(frozenset((side, p, d) for side, p, s in every if s == like) for d in range(len(like)))
     return Loops(sets, local=True, untouched=frozenset(q for q, s in enumerate(outs) if s != like))

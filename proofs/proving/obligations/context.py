@@ -203,7 +203,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
 def _results(loop: Loop, reads: Accesses, writes: Accesses, changes: Mask) -> Rows:
     """Return the results of a loop's node: the tensors that its leave writes and does not read.
 
-    Copies and scratch it reads.
+    The leave also writes copies and scratch, and reads them.
     """
     at = span(writes, loop.leave, loop.leave)
     written = np.unique(writes.tensor[at][~changes[at]])
