@@ -20,7 +20,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from tflite_micro.python.tflite_micro import runtime
 
 CORPUS = Path(__file__).resolve().parents[1]
-INT8, INT32, UINT8, UINT4, BOOL = 9, 2, 3, 20, 6
+INT8, INT32, UINT8, BOOL = 9, 2, 3, 6
 OP = schema.BuiltinOperator
 
 
@@ -222,7 +222,6 @@ def main() -> None:
     assert (run(overlap().bytes()) != run(cnn().bytes())).any()
     store("proved", "tflite-cnn.tflite", model.bytes())
     store("refuted", "tflite-overlap.tflite", overlap().bytes())
-    store("proved", "tflite-uint4.tflite", chain(UINT4, 32).bytes())
     store("refuted", "tflite-uint8-as-uint4.tflite", chain(UINT8, 32).bytes())
     for kind in ("if", "while"):
         store("proved", f"tflite-{kind}.tflite", control(kind).bytes())
