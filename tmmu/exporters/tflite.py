@@ -30,7 +30,7 @@ BITS = {
 }  # fmt: skip
 """The bits of an element in TensorFlow Lite Micro's memory, by the number of its type in the schema.
 
-It unpacks elements of 4 bits to a byte each, and knows no others below a byte.
+It unpacks elements of 4 bits to a byte each, and has no others below a byte.
 """
 CUSTOM, IF, WHILE, CALL_ONCE = 32, 118, 119, 129
 VIEWS = frozenset({22, 43, 70})

@@ -41,7 +41,7 @@ Element = tuple[Operand, int]
 """An element of an operand, by its number in memory."""
 
 
-class Read(NamedTuple):
+class OperandRead(NamedTuple):
     """An element of an operand, at the number `read` of the array `leaf`, while number `written` of `result` is made.
 
     Numbers are those of `place`. `inside` are the indices, which must be in range. The rest is as in `NeededElement`.
@@ -113,7 +113,7 @@ def updated_operands(each: Instruction) -> frozenset[tuple[Index, Operand]]:
     return frozenset(((), (k, ())) for k in UPDATES.get(each.op, ()))
 
 
-def _why_elsewhere(each: Instruction, read: Read, result: Leaf) -> str:
+def _why_elsewhere(each: Instruction, read: OperandRead, result: Leaf) -> str:
     """Return why the element that is read is not known to be the one that is written; "" if it is that one.
 
     A kernel of several results computes their elements at one index together.
@@ -143,7 +143,7 @@ class _Followed(Follower):
             self.top, self.root = HloScope(within, each, is_plain=True), each
         self.reads = [read for leaf in each.shape if leaf.dtype and leaf.bytes for read in self._of(leaf)]
 
-    def _of(self, leaf: Leaf) -> list[Read]:
+    def _of(self, leaf: Leaf) -> list[OperandRead]:
         """Follow one result. O(states), at most `MAX_STATES` of them."""
         indices = tuple(as_linear(self.variable(size)) for size in leaf.dims)
         written = place(leaf, indices)
@@ -151,7 +151,7 @@ class _Followed(Follower):
         self.source.spend(len(self.root.shape))
         if leaf_at(self.root.shape, leaf.at) != leaf:  # the layouts of root and result differ
             return self._any(leaf, written)
-        found: list[Read] = []
+        found: list[OperandRead] = []
         seen: set[tuple[object, ...]] = set()
         todo = [first]
         while todo:
@@ -183,7 +183,7 @@ class _Followed(Follower):
             return state.each.number if state.each.op == "parameter" else None
         return None if state.each is self.each else self.each.operands.index(state.each.name)
 
-    def _read(self, result: Leaf, state: NeededElement, operand: int) -> Read:
+    def _read(self, result: Leaf, state: NeededElement, operand: int) -> OperandRead:
         """Return the read of an element of an operand, which has the operand's layout wherever it is."""
         leaf = leaf_at(state.each.shape, state.part)
         assert leaf is not None  # only arrays have elements
@@ -192,9 +192,11 @@ class _Followed(Follower):
         if leaf != of:
             inside, is_exact = self.any_of(len(inside)), False
         via = self.root if state.via is None else state.via
-        return Read(result, state.written, (operand, state.part), leaf, place(leaf, inside), inside, is_exact, via)
+        return OperandRead(
+            result, state.written, (operand, state.part), leaf, place(leaf, inside), inside, is_exact, via
+        )
 
-    def _any(self, result: Leaf, written: Linear) -> list[Read]:
+    def _any(self, result: Leaf, written: Linear) -> list[OperandRead]:
         """Return reads of any element of any operand."""
         found = []
         for k, name in enumerate(self.each.operands):
@@ -202,12 +204,12 @@ class _Followed(Follower):
                 if leaf.dtype and leaf.bytes:
                     inside = self.any_of(len(leaf.dims))
                     number = place(leaf, inside)
-                    found.append(Read(result, written, (k, leaf.at), leaf, number, inside, False, self.root))
+                    found.append(OperandRead(result, written, (k, leaf.at), leaf, number, inside, False, self.root))
         return found
 
     # Witnesses
 
-    def witness(self, read: Read, result: Leaf, operands: Collection[Operand]) -> str:
+    def witness(self, read: OperandRead, result: Leaf, operands: Collection[Operand]) -> str:
         """Return a sentence on two elements: one is computed from the other, which is overwritten with something else.
 
         Return "" if no such pair is found. O(variables × rank).

@@ -35,7 +35,7 @@ TYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
     10: "float64", 11: "complex128", 12: "uint64", 15: "uint32", 16: "uint16", 17: "int8", 18: "bfloat16",
 }  # fmt: skip
-"""The element types of which TensorFlow Lite Micro knows the size. It unpacks elements of 4 bits to a byte each."""
+"""The element types that have a size in TensorFlow Lite Micro. It unpacks elements of 4 bits to a byte each."""
 _OPERATORS = """
 ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
 FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC LSH_PROJECTION
