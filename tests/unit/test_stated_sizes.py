@@ -100,7 +100,7 @@ def test_a_verdict_lists_what_was_stated_and_the_plans_word_does_not_count(
     given = ["--shape", "a=f32:3x4", "--bytes", "c=10"]
     assert ran(capsys, "plan", model, "--dim", "n=3", *given, "-o", plan)[0] == 0
     assert judged(plan, model, given)[0] == 0
-    assert "assumed sizes, as they are given here: a=float32:3x4, c=bytes:10" in judged(plan, model, given)[1]
+    assert "; sizes as given here: a=float32:3x4, c=bytes:10" in judged(plan, model, given)[1]
     assert judged(plan, model, [*given, "--require", "sizes"])[0] == 3
     assert judged(plan, model, given[:2])[0] == 4
     assert judged(plan, model, [*given[:3], "c=11"])[0] == 2

@@ -25,12 +25,13 @@ from proofs.proving.lemmas import export
 from proofs.proving.obligations import Outcome
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import permitted
-from proofs.verify import formats, sources
 from proofs.verify import judge as verify_plan
 from proofs.verify import options as settings
+from proofs.verify import sources
 from proofs.verify.judge import verify
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
-from proofs.verify.verdict import Verdict, refute
+from proofs.verify.text import lines
+from proofs.verify.verdict import EXECUTION, Verdict, refute
 from tests.support.example_models import full
 from tests.support.growing import growing, with_bytes
 from tests.support.growing import plan as open_plan
@@ -527,6 +528,7 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
     stated = {"dims": {"n": 4}, "ranges": {}, "shapes": {"x": [64]}, "values": {"rate": "16"}, "defaults": {"k": "3"}}
     nothing = {
+        "execution": EXECUTION,
         "donated": [],
         "trusted_shapes": False,
         "believed_operators": [],
@@ -563,7 +565,7 @@ def test_the_mode_in_which_a_model_is_meant_is_printed(mode: str, tmp_path: Path
     plan = saved(plan_memory(prepare(model, mode, DEFAULT), options=PlanOptions(mode=mode)).plan, tmp_path)
     against = verify(plan, Options(model=modelled(model, tmp_path)))
     assert (against.verdict, against.assumptions["mode"]) == ("PROVED", mode), against.witness
-    assert f"  mode: {mode}" in formats.text(against)
+    assert f"; mode {mode}; " in list(lines(against))[2]
     assert "mode" not in verify(plan).assumptions
 
 
