@@ -46,7 +46,7 @@ def verified(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
 def test_a_file_is_recognised_by_its_content_whatever_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: FP1.1, FP1.4"""
     Path(name).write_text(RIGHT)
-    code, out, _ = verified(capsys, name)
+    code, out, _ = verified(capsys, name, "-v")
     assert (code, out.splitlines()[0]) == (0, f"PROVED {name} for the lifetimes it states")
     assert "  read as: MiniMalloc CSV, lifetimes as stated in the file" in out.splitlines()
     assert "hint (it places nothing)" in out

@@ -29,7 +29,7 @@ from proofs.proving.kernel import installed
 from proofs.verify import judge as verify_plan
 from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options, Solving
-from proofs.verify.verdict import Verdict
+from proofs.verify.verdict import EXECUTION, Verdict
 from tests.support.sharded import plans as ranks
 from tests.support.terminal import Terminal
 from tests.support.text_models import text_model
@@ -97,7 +97,7 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
             "devices",
             "rules",
         )
-        assumed: dict[str, Any] = {key: {} for key in (*keys, "trusted_shapes")}
+        assumed: dict[str, Any] = {key: {} for key in (*keys, "trusted_shapes")} | {"execution": EXECUTION}
         return Verdict(path, word, code, "for the steps it states", assumptions=assumed)
 
     monkeypatch.setattr(verify_plan, "judge", judge)
