@@ -51,7 +51,7 @@ def test_a_file_is_recognised_by_its_content_whatever_its_name(name: str, capsys
     assert "  read as: MiniMalloc CSV, lifetimes as stated in the file" in out.splitlines()
     assert "hint (it places nothing)" in out
     Path(name).write_text(WRONG)
-    code, out, _ = verified(capsys, name)
+    code, out, _ = verified(capsys, name, "-v")
     assert (code, "\n  outside of the plan: " in out) == (1, True)
 
 
