@@ -33,7 +33,7 @@ WRITERS = {
     ("canonical.py", "written_atomically"),
     ("journal.py", "append"),
     ("journal.py", "open"),
-    ("journal.py", "_begun"),
+    ("journal.py", "_read_or_create"),
     *(("sealed_log.py", name) for name in ("open", "append", "_begin_segment", "_write", "sync", "close", "abandon")),
 }
 """The functions whose calls are points to be killed at."""

@@ -485,7 +485,7 @@ def test_a_log_takes_the_place_of_no_other_file(content: bytes, tmp_path: Path) 
     """spec: U5.21"""
     path = tmp_path / "m.gguf"
     path.write_bytes(content)
-    with pytest.raises(TmmuError, match="no event log"):
+    with pytest.raises(TmmuError, match="not an event log"):
         EventLog(path)
     assert path.read_bytes() == content
 

@@ -128,7 +128,7 @@ def test_another_execution_mode_is_refused(mode: str, monkeypatch: pytest.Monkey
 WRONG: list[tuple[str, Any, str, str]] = [
     ("a storage beyond its arena", lambda p: changed(p, "storages", 1, bytes=1 << 20), "INVALID_ADDRESS", "not within"),
     ("a storage far away", lambda p: changed(p, "storages", 1, offset=1 << 63), "INVALID_ADDRESS", "not within"),
-    ("an odd storage", lambda p: changed(p, "storages", 2, offset=64), "ALIGNMENT_VIOLATION", "lies at 64"),
+    ("an odd storage", lambda p: changed(p, "storages", 2, offset=64), "ALIGNMENT_VIOLATION", "is at 64"),
     ("a tensor beyond its storage", lambda p: changed(p, "tensors", "a", window=8), "INVALID_ADDRESS", "tensor 'a'"),
     ("a huge tensor", lambda p: changed(p, "tensors", "a", bytes=(1 << 64) - 1), "INVALID_ADDRESS", "tensor 'a'"),
     ("a death after the end", lambda p: changed(p, "storages", 1, death=4), "CONTRACT_VIOLATION", "to 4 of a run"),
@@ -149,7 +149,7 @@ WRONG: list[tuple[str, Any, str, str]] = [
             ),
         ),
         "ARENA_TOO_SMALL",
-        "its capacity 5",
+        "its capacity of 5",
     ),
 ]
 
@@ -300,7 +300,7 @@ def test_a_persistent_arena_that_is_mapped_is_zero_and_keeps_what_is_written() -
 
 def test_batches_and_steps_come_in_their_order() -> None:
     with apply_plan(plan()) as execution:
-        with refused("CONTRACT_VIOLATION", "outside a batch"):
+        with refused("CONTRACT_VIOLATION", "outside of a batch"):
             execution.step(0)
         assert execution.begin() == 1
         with refused("CONTRACT_VIOLATION", "while another is open"):

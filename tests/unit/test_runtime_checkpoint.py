@@ -144,7 +144,7 @@ def test_a_journal_must_end_with_the_checkpoints_state(tmp_path: Path) -> None:
         old = execution.state
     with checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "j")) as restored:
         assert restored.state.batches == old.batches + 1
-    with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
+    with refused("REPLAY_DIVERGENCE", "not the one to continue from"):
         checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "j"))
     with checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "new")) as restored:
         assert restored.state.batches == old.batches + 1
@@ -198,7 +198,7 @@ def test_other_bytes_or_another_state_than_were_sealed_are_refused(tmp_path: Pat
     made = rest | {"state_hash": journals.sealed(rest)}
     (tmp_path / "c").write_bytes(sealed(value | {"memory": memory, "commit": made, "state_hash": made["state_hash"]}))
     assert checkpoint.load(tmp_path / "c").is_covered
-    with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
+    with refused("REPLAY_DIVERGENCE", "not the one to continue from"):
         checkpoint.restore(tmp_path / "c", records=RunRecords(journal=tmp_path / "j"))
 
 
@@ -326,15 +326,15 @@ NO_RECORD: list[tuple[str, Any, str]] = [
     ("a key too many", put("comment", ""), "its keys"),
     ("a key too few", lambda v: v.pop("metrics"), "its keys"),
     ("a plan that is none", put("plan", b"\xa0"), "plan: the key"),
-    ("a plan of text", put("plan", "text"), "plan: a value of another kind"),
-    ("batches of text", put("batches", "1"), "batches: a value of another kind"),
-    ("a truth for a number", put("batches", True), "batches: a value of another kind"),
+    ("a plan of text", put("plan", "text"), "plan: the value has a wrong type"),
+    ("batches of text", put("batches", "1"), "batches: the value has a wrong type"),
+    ("a truth for a number", put("batches", True), "batches: the value has a wrong type"),
     ("fewer than no batches", put("batches", -1), "not a state of this plan"),
     ("a state at the beginning", put("batches", 0), "not a state of this plan"),
     ("a short state hash", put("state_hash", b""), "not a state of this plan"),
     ("memory of an arena too few", lambda v: v["memory"].pop(), "one byte string for each arena"),
     ("memory of numbers", put("memory", [1, 2, 3, 4]), "one byte string for each arena"),
-    ("memory of another size", lambda v: v["memory"].__setitem__(2, b"12"), "2 bytes for an arena of"),
+    ("memory of another size", lambda v: v["memory"].__setitem__(2, b"12"), ", got 2"),
 ]
 
 

@@ -102,7 +102,7 @@ def test_pending_operations_are_run_arena_by_arena_in_the_plans_order() -> None:
         assert done == []
         commit_execution(execution)
         assert done == ["parameters", "activations", "activations", "gradients"]
-        with refused("CONTRACT_VIOLATION", "outside a batch"):
+        with refused("CONTRACT_VIOLATION", "outside of a batch"):
             execution.enqueue("activations", lambda: None)
         execution.begin()
         with refused("INVALID_ADDRESS", "there is no arena"):
@@ -137,7 +137,7 @@ def test_what_a_batch_writes_is_visible_once_it_is_committed() -> None:
     with apply_plan(plan()) as execution:
         assert execution.visible == dict.fromkeys(("parameters", "optimizer", "activations", "gradients"), 1)
         execution.begin()
-        with refused("CONTRACT_VIOLATION", "'y' is read while a batch is open"):
+        with refused("CONTRACT_VIOLATION", "'y' cannot be read while a batch is open"):
             execution.published("y")
         execution.memory.tensor(execution.tensor_map.row("y"))[:] = 8
         assert execution.visible["activations"] == 1
@@ -185,7 +185,7 @@ def test_a_journal_of_another_plan_or_state_is_refused(tmp_path: Path) -> None:
     before = path.read_bytes()
     with refused("REPLAY_DIVERGENCE", str(path), "another plan"):
         apply_plan(plan(1), records=RunRecords(journal=path))
-    with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
+    with refused("REPLAY_DIVERGENCE", "not the one to continue from"):
         Journal.open(path, hash_of(0), genesis(hash_of(0)))
     assert path.read_bytes() == before
 
@@ -346,7 +346,7 @@ def test_a_commit_of_another_run_does_not_follow(tmp_path: Path) -> None:
     other = (tmp_path / "other").read_bytes()
     at = [item.end for item in sequence.items(other)]
     spliced = data[: ends[1]] + other[at[1] : at[2]] + data[ends[2] :]
-    with refused("INVALID_RECORD", "its state does not follow from the one before"):
+    with refused("INVALID_RECORD", "its state does not follow from the state before it"):
         journals.replay(spliced, hash_of(0))
 
 

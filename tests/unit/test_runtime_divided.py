@@ -71,7 +71,7 @@ def test_the_budget_counts_a_memory_once() -> None:
     """Two arenas of less than a page in one page. spec: U2.2"""
     with apply_plan(plan(), memory_bytes_budget=4096) as execution:
         assert execution.bytes_allocated == 4096
-    with refused("CONTRACT_VIOLATION", "take 4096 bytes of memory"):
+    with refused("CONTRACT_VIOLATION", "need 4096 bytes of memory"):
         apply_plan(plan(), memory_bytes_budget=4095)
     large = plan(page_size=1 << 21)
     with MappedMemory.map(large) as memory:
@@ -88,7 +88,7 @@ def test_arenas_that_do_not_fit_into_their_memory_are_not_applied() -> None:
         if capacity == end:
             apply_plan(tight).close()
             continue
-        with refused("ARENA_TOO_SMALL", f"its arenas end at {end}, its capacity is {end - 1}", "memory 'npu/dram'"):
+        with refused("ARENA_TOO_SMALL", f"its arenas end at {end}, but its capacity is {end - 1}", "memory 'npu/dram'"):
             apply_plan(tight)
 
 
@@ -101,11 +101,11 @@ def test_a_buffer_is_given_for_the_whole_memory() -> None:
         assert execution.memory.arena("work").base == buffer.ctypes.data + 256
         assert (execution.memory.arena("weights").content == 9).all()
         assert not execution.memory.arena("work").content.any()
-    with refused("INVALID_ADDRESS", f"it has {size - 1} bytes", "memory 'npu/dram'"):
+    with refused("INVALID_ADDRESS", f"got {size - 1}", "memory 'npu/dram'"):
         MappedMemory.map(made, base={"npu/dram": buffer[:-1]})
     with refused("ALIGNMENT_VIOLATION", "not a multiple of"):
         MappedMemory.map(made, base={"npu/dram": whole[-whole.ctypes.data % 256 + 1 :][:size]})
-    with refused("INVALID_BINDING", "'work', which lies in the memory 'npu/dram'; use one of npu/dram, npu/sram"):
+    with refused("INVALID_BINDING", "'work', which is in the memory 'npu/dram'; use one of npu/dram, npu/sram"):
         MappedMemory.map(made, base={"work": buffer})
 
 

@@ -193,7 +193,7 @@ def test_a_buffer_that_cannot_hold_the_arena_is_refused() -> None:
     MappedMemory.map(made, base={"activations": aligned(size)}).close()
     with refused("ALIGNMENT_VIOLATION", "not a multiple of 128"):
         MappedMemory.map(made, base={"activations": aligned(size, 64)})
-    with refused("INVALID_ADDRESS", f"it has {size - 1} bytes"):
+    with refused("INVALID_ADDRESS", f"got {size - 1}"):
         MappedMemory.map(made, base={"activations": aligned(size - 1)})
     read_only = aligned(size)
     read_only.flags.writeable = False
@@ -234,7 +234,7 @@ def test_memory_that_cannot_be_had_is_a_refusal_and_nothing_stays_mapped(
     close = module.ArenaMemory.close
     monkeypatch.setattr(module.ArenaMemory, "close", lambda self: (closed.append(self.arena.name), close(self))[1])
     usage = (*made.usage[:2], made.usage[2]._replace(footprint=footprint), made.usage[3])
-    with refused("TMMU_ALLOCATION_FAILURE", "cannot be had", "arena 'activations'"):
+    with refused("TMMU_ALLOCATION_FAILURE", "cannot be allocated", "arena 'activations'"):
         MappedMemory.map(amended(made, usage=usage))
     assert sorted(closed) == ["optimizer", "parameters"]
 

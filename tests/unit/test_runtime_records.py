@@ -164,7 +164,7 @@ def test_a_trace_states_how_the_run_was_completed() -> None:
         traces.check(records)
         other = "success" if completed[1] else "failed"
         for wrong in ({"status": other}, {"failure_code": None if completed[1] else "ARENA_TOO_SMALL"}):
-            with refused("INVALID_RECORD", "its completion is not that of the records before it"):
+            with refused("INVALID_RECORD", "its completion does not match the records before it"):
                 traces.check([*records[:-1], records[-1] | wrong])
 
 
@@ -304,15 +304,23 @@ def resealed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 Change = Callable[[list[dict[str, Any]]], object]
 ORDERS: list[tuple[str, Change, str]] = [
-    ("no header", lambda r: r.pop(0), "'tensor' at the beginning"),
-    ("two headers", lambda r: r.insert(0, r[0]), "record 1: 'allocation_header' after 'allocation_header'"),
-    ("no summary", lambda r: r.pop(6), "record 6: 'commit' after 'tensor'"),
-    ("tensors the other way", lambda r: r.insert(1, r.pop(2)), "record 2: its tensor_id does not follow"),
-    ("a tensor twice", lambda r: r.insert(1, r[1]), "record 2: its tensor_id does not follow"),
-    ("a tensor after a commit", lambda r: r.insert(8, r[1]), "record 8: 'tensor' after 'commit'"),
-    ("two ends", lambda r: r.append(r[-1]), "'end' after 'end'"),
-    ("something after the end", lambda r: r.append(r[7]), "'commit' after 'end'"),
-    ("an unknown kind", lambda r: r[7].update(kind="party"), "record 7: it has no kind that is known"),
+    ("no header", lambda r: r.pop(0), "'tensor' is not allowed at the beginning"),
+    (
+        "two headers",
+        lambda r: r.insert(0, r[0]),
+        "record 1: a record of kind 'allocation_header' is not allowed after 'allocation_header'",
+    ),
+    ("no summary", lambda r: r.pop(6), "record 6: a record of kind 'commit' is not allowed after 'tensor'"),
+    ("tensors the other way", lambda r: r.insert(1, r.pop(2)), "record 2: its tensor_id is not after"),
+    ("a tensor twice", lambda r: r.insert(1, r[1]), "record 2: its tensor_id is not after"),
+    (
+        "a tensor after a commit",
+        lambda r: r.insert(8, r[1]),
+        "record 8: a record of kind 'tensor' is not allowed after 'commit'",
+    ),
+    ("two ends", lambda r: r.append(r[-1]), "'end' is not allowed after 'end'"),
+    ("something after the end", lambda r: r.append(r[7]), "'commit' is not allowed after 'end'"),
+    ("an unknown kind", lambda r: r[7].update(kind="party"), "record 7: its kind is missing or unknown"),
     ("no kind", lambda r: r[7].pop("kind"), "record 7: it has no kind"),
     ("a record that is no map", lambda r: r.__setitem__(7, ["commit"]), "record 7: it has no kind"),
 ]
@@ -350,10 +358,10 @@ def test_any_other_content_has_another_chain() -> None:
         wrong = copy.deepcopy(records)
         key = {"tensor": "size", "allocation_header": "rank", "summary": "total_logical_slots"}.get(record["kind"], "t")
         wrong[number][key] += 1
-        with refused("INVALID_RECORD", "its chain is not that of the records before it"):
+        with refused("INVALID_RECORD", "its hash does not match the chain of the records before it"):
             traces.check(wrong)
     for change in ({"records": 3}, {"trace_final_hash": bytes(32)}):
-        with refused("INVALID_RECORD", "its chain"):
+        with refused("INVALID_RECORD", "its hash does not match the chain"):
             traces.check([*records[:-1], records[-1] | change])
 
 
@@ -369,10 +377,10 @@ def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 
 def test_a_trace_takes_no_record_that_does_not_belong_to_it() -> None:
     trace = Trace()
-    with refused("INVALID_RECORD", "'replan' at the beginning"):
+    with refused("INVALID_RECORD", "'replan' is not allowed at the beginning"):
         trace.replanned(replanned(0))
     trace.allocated(plan())
-    with refused("INVALID_RECORD", "of another kind"):
+    with refused("INVALID_RECORD", "has a wrong type"):
         trace.replanned(replanned(-1))
     assert trace.records[-1]["kind"] == "summary"
 

@@ -97,7 +97,7 @@ def test_a_plan_is_exchanged_between_batches_alone() -> None:
     """spec: U8.1"""
     old = ran(plan())
     old.begin()
-    with refused("CONTRACT_VIOLATION", "the plan is exchanged while a batch is open"):
+    with refused("CONTRACT_VIOLATION", "the plan cannot be exchanged while a batch is open"):
         exchange(old, plan(4096), "why")
     old.close()
 
@@ -154,7 +154,7 @@ def test_a_plan_that_cannot_be_applied_leaves_the_old_one_at_work(tmp_path: Path
 def test_a_run_with_a_journal_goes_on_in_another(tmp_path: Path) -> None:
     """spec: U8.5, U4.9"""
     old = ran(plan(), journal=tmp_path / "one")
-    with refused("CONTRACT_VIOLATION", "the run has a journal, which is of the old plan"):
+    with refused("CONTRACT_VIOLATION", "the run has a journal, which belongs to the old plan"):
         exchange(old, plan(4096), "why")
     with refused("REPLAY_DIVERGENCE", "one"):
         exchange(old, plan(4096), "why", journal=copied(tmp_path))

@@ -1,4 +1,4 @@
-"""Whether a plan can be put into memory: its addresses, sizes and lifetimes are checked before anything is mapped.
+"""The check that a plan can be put into memory: its addresses, sizes and lifetimes, before anything is mapped.
 
 spec: U2.4
 """
@@ -14,10 +14,10 @@ from tmmu.runtime.extents import OPERATOR as APPLY
 
 
 def check_addresses(plan: Plan) -> None:
-    """Check that every storage lies, aligned, in its arena, every tensor in its storage, every lifetime in the run.
+    """Check that every storage is aligned and in its arena, every tensor in its storage, every lifetime in the run.
 
-    Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and what
-    `extents.of_plan` raises. Overlap is not checked: that is what `verify-plan` proves. O(plan).
+    Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and the exceptions
+    of `extents.of_plan`. It does not check for overlap, which `verify-plan` proves absent. O(plan).
     """
     s, t = plan.allocation.storages, plan.allocation.tensors
     found = extents.of_plan(plan)
@@ -26,7 +26,7 @@ def check_addresses(plan: Plan) -> None:
         if footprint > arena.capacity:
             raise TmmuError(
                 "ARENA_TOO_SMALL",
-                f"its footprint is {footprint}, its capacity {arena.capacity}",
+                f"its footprint of {footprint} bytes exceeds its capacity of {arena.capacity}",
                 place=f"arena {arena.name!r}",
                 fix="plan again",
                 operator=APPLY,
@@ -47,7 +47,7 @@ def check_addresses(plan: Plan) -> None:
         if offset % max(alignment, plan.allocation.arenas[a].alignment) or at % alignment:
             raise TmmuError(
                 "ALIGNMENT_VIOLATION",
-                f"storage {k} lies at {offset}, not at a multiple of "
+                f"storage {k} is at {offset}, which is not a multiple of "
                 f"{max(alignment, plan.allocation.arenas[a].alignment)}",
                 place=f"arena {plan.allocation.arenas[a].name!r}",
                 fix="plan again",
@@ -56,18 +56,18 @@ def check_addresses(plan: Plan) -> None:
                 logical_slot=k if claimed is None else int(claimed.of[k]),
             )
         if not birth <= death <= last:
-            raise _outlives(f"storage {k}", birth, death, last)
+            raise _make_invalid_lifetime(f"storage {k}", birth, death, last)
     backing = s.bytes.tolist()
     for row, (birth, death) in enumerate(zip(t.birth.tolist(), t.death.tolist(), strict=True)):
         if not birth <= death <= last:
-            raise _outlives(f"tensor {t.name[row]!r}", birth, death, last)
+            raise _make_invalid_lifetime(f"tensor {t.name[row]!r}", birth, death, last)
     for row, (k, window, size) in enumerate(zip(t.storage.tolist(), t.window.tolist(), t.bytes.tolist(), strict=True)):
         if window + size > backing[k]:
             a, what = int(s.arena[k]), f"tensor {t.name[row]!r} ends beyond its storage of {backing[k]} bytes"
-            raise _elsewhere(plan, a, int(s.offset[k]), what)
+            raise _make_invalid_address(plan, a, int(s.offset[k]), what)
 
 
-def _elsewhere(plan: Plan, arena: int, offset: int, what: str) -> TmmuError:
+def _make_invalid_address(plan: Plan, arena: int, offset: int, what: str) -> TmmuError:
     return TmmuError(
         "INVALID_ADDRESS",
         what,
@@ -79,7 +79,7 @@ def _elsewhere(plan: Plan, arena: int, offset: int, what: str) -> TmmuError:
     )
 
 
-def _outlives(what: str, birth: int, death: int, last: int) -> TmmuError:
+def _make_invalid_lifetime(what: str, birth: int, death: int, last: int) -> TmmuError:
     return TmmuError(
         "CONTRACT_VIOLATION",
         f"{what} lives from step {birth} to {death} of a run that ends with {last}",

@@ -1,4 +1,4 @@
-"""ApplyPlan: from a plan to arenas in memory, all of them or none.
+"""ApplyPlan: put the arenas of a plan into memory, all of them or none.
 
 spec: U2.1 to U2.5, U2.8, U2.10, U5.20 and U7.8
 """
@@ -33,7 +33,7 @@ from tmmu.runtime.records.trace import Trace, header
 
 
 class LoadedPlan(Protocol):
-    """A plan as it was read from a file: what `tmmu.load` and `tmmu.plan` return."""
+    """A plan that was read from a file: the result of `tmmu.load` and `tmmu.plan`."""
 
     @property
     def stated(self) -> Stated | StatedBuffers:
@@ -51,36 +51,41 @@ def apply_plan(
     records: RunRecords = UNRECORDED,
     start: Continuation | None = None,
 ) -> Execution:
-    """Put a plan's arenas into memory, zero those that are reused, and commit.
+    """Put the arenas of a plan into memory, zero those that are reused, and commit.
 
     Parameters
     ----------
     plan
-        A plan, or what `tmmu.load` returns, proved by `verify-plan`: here only its addresses are looked at.
+        A plan, or the result of `tmmu.load`, that `verify-plan` has proved: only its addresses are checked here.
     execution_mode
         "local", "managed", "confidential" or "regulated".
     memory_bytes_budget
         The most bytes of memory that all arenas may take together, pages included.
     base
-        Buffers to use in place of mappings, by arena, or by `device/memory` for the arenas of a memory. What is in a
-        reused arena is zeroed; a persistent arena is taken as it is: its maker has filled it.
+        Buffers to use instead of mappings, by arena, or by `device/memory` for the arenas of a memory. A reused arena
+        is zeroed; a persistent arena keeps its content, which its maker has written.
     huge_pages
         Ask for huge pages.
     debug_seed
-        Give storages of reused arenas the pattern of this seed in place of zeros, now and at their birth (diagnostics;
-        refused in confidential and regulated mode).
+        Write the pattern of this seed, instead of zeros, to storages of reused arenas, now and at their birth
+        (diagnostics; refused in confidential and regulated mode).
     records
-        Where the run is recorded.
+        The records of the run.
     start
-        What a run that was sealed before goes on from: of a checkpoint, or of another plan.
+        The sealed state from which the run continues: that of a checkpoint, or of another plan.
+
+    Returns
+    -------
+    Execution
+        The execution, ready for its first batch.
 
     Raises
     ------
     TmmuError
         INVALID_PLAN for lifetimes without steps; CONTRACT_VIOLATION over budget; MODE_VIOLATION; INVALID_ADDRESS,
-        ALIGNMENT_VIOLATION, ADDRESS_COLLISION or ARENA_TOO_SMALL for a plan whose addresses cannot be;
-        TMMU_ALLOCATION_FAILURE if memory or the journal cannot be had; what `MappedMemory.map` and `Journal.open`
-        raise. Nothing is mapped or written to the journal then.
+        ALIGNMENT_VIOLATION, ADDRESS_COLLISION or ARENA_TOO_SMALL for a plan with impossible addresses;
+        TMMU_ALLOCATION_FAILURE if memory or the journal cannot be allocated; the exceptions of `MappedMemory.map` and
+        `Journal.open`. Then nothing is mapped or written to the journal.
 
     Notes
     -----
@@ -91,8 +96,8 @@ def apply_plan(
     ledger, trace, events = records.ledger or Ledger(), records.trace, records.events
     contents = None if start is None else start.contents
     with (
-        _timed(trace, begun),
-        _failures_recorded(plan, ledger, trace, events, 0 if start is None else start.state.batches),
+        _add_time(trace, begun),
+        _record_failures(plan, ledger, trace, events, 0 if start is None else start.state.batches),
     ):
         check_mode(execution_mode, APPLY)
         if debug_seed is not None:
@@ -104,7 +109,7 @@ def apply_plan(
         if events is not None:
             is_fresh = is_zeroed and debug_seed is None
             sizes = [each.reserved for each in found]
-            asked = _asked(
+            asked = _describe_request(
                 plan, sizes, memory_bytes_budget,
                 is_fresh=is_fresh, is_restored=start is not None, failures=ledger.allocation_failures,
             )  # fmt: skip
@@ -112,7 +117,8 @@ def apply_plan(
         if memory_bytes_budget is not None and needed > memory_bytes_budget:
             raise TmmuError(
                 "CONTRACT_VIOLATION",
-                f"its arenas take {needed} bytes of memory, the budget is {memory_bytes_budget}; nothing was allocated",
+                f"its arenas need {needed} bytes of memory, but the budget is "
+                f"{memory_bytes_budget}; nothing was allocated",
                 fix="raise the budget, or plan smaller shapes",
                 operator=APPLY,
                 failure_operator=APPLY,
@@ -158,8 +164,8 @@ def apply_plan(
 
 
 @contextmanager
-def _timed(trace: Trace | None, begun: int) -> Iterator[None]:
-    """Add the time since `begun` to a trace, also where applying failed. spec: U5.20"""
+def _add_time(trace: Trace | None, begun: int) -> Iterator[None]:
+    """Add the time since `begun` to a trace, even if applying failed. spec: U5.20"""
     try:
         yield
     finally:
@@ -168,7 +174,7 @@ def _timed(trace: Trace | None, begun: int) -> Iterator[None]:
 
 
 @contextmanager
-def _failures_recorded(
+def _record_failures(
     plan: Plan, ledger: Ledger, trace: Trace | None, events: EventLog | None, t: int
 ) -> Iterator[None]:
     """Record a TmmuError in the ledger, the log and the trace, and raise it again."""
@@ -185,10 +191,10 @@ def _failures_recorded(
         raise
 
 
-def _asked(
+def _describe_request(
     plan: Plan, sizes: list[int], budget: int | None, *, is_fresh: bool, is_restored: bool, failures: int
 ) -> dict[str, Any]:
-    """Return what is logged of a plan that is to be applied: what it needs, and the storages of each arena."""
+    """Return the log fields of a plan to apply: the memory that it needs, and the storages of each arena."""
     s = plan.allocation.storages
     names = plan.allocation.tensors.name.list()
     first: dict[int, str] = {}
@@ -212,13 +218,13 @@ def _asked(
 
 
 def _fill(memory: MappedMemory, contents: Contents | None) -> None:
-    """Zeros in reused arenas that were not made here (what is mapped here is zero), or what a checkpoint held."""
+    """Write the bytes of a checkpoint, or zeros to reused arenas in given buffers (fresh mappings are zero)."""
     for a, found in enumerate(memory.arenas):
         if contents is not None and not callable(contents):
             if len(contents[a]) != len(found.content):
                 raise TmmuError(
                     "INVALID_RECORD",
-                    f"{len(contents[a])} bytes for an arena of {len(found.content)}",
+                    f"expected {len(found.content)} bytes, got {len(contents[a])}",
                     place=f"memory of arena {found.arena.name!r}",
                     fix="restore a checkpoint of this plan",
                     operator=APPLY,

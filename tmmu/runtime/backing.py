@@ -1,4 +1,4 @@
-"""The bytes behind arenas: a fresh mapping, or a buffer of the caller's. spec: U1.1, U1.3, U1.8, U2.10"""
+"""The bytes of arenas: a fresh mapping, or a buffer of the caller. spec: U1.1, U1.3, U1.8, U2.10"""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tmmu.runtime.extents import OPERATOR
 Bytes = NDArray[np.uint8]
 
 HUGE_PAGE = 1 << 21
-"""What the base of an arena with huge pages is aligned to."""
+"""The alignment of the base of an arena with huge pages."""
 
 
-def _failed(where: Mapping, size: int, why: str) -> TmmuError:
+def _make_allocation_failure(where: Mapping, size: int, why: str) -> TmmuError:
     return TmmuError(
         "TMMU_ALLOCATION_FAILURE",
-        f"{size} bytes cannot be had ({why})",
+        f"{size} bytes cannot be allocated ({why})",
         place=where.place,
         fix="free memory, or plan smaller shapes",
         operator=OPERATOR,
@@ -31,7 +31,10 @@ def _failed(where: Mapping, size: int, why: str) -> TmmuError:
 
 
 def mapped(where: Mapping, huge_pages: bool) -> Bytes:
-    """Fresh bytes, all zero, in whole pages and aligned. They are unmapped with the last view of them."""
+    """Map fresh bytes, all zero, in whole pages and aligned. The last view of them unmaps them.
+
+    Raises TMMU_ALLOCATION_FAILURE if the system does not provide them.
+    """
     size, alignment = where.reserved, max(where.alignment, HUGE_PAGE if huge_pages else 1)
     if not size:
         return np.empty(0, np.uint8)
@@ -41,26 +44,29 @@ def mapped(where: Mapping, huge_pages: bool) -> Bytes:
         if huge_pages:
             pages.madvise(mmap.MADV_HUGEPAGE)
     except (OSError, OverflowError, ValueError) as error:
-        raise _failed(where, size, getattr(error, "strerror", None) or str(error)) from error
+        raise _make_allocation_failure(where, size, getattr(error, "strerror", None) or str(error)) from error
     except AttributeError as error:
-        raise _failed(where, size, "this system has no huge pages") from error
+        raise _make_allocation_failure(where, size, "this system has no huge pages") from error
     content = np.frombuffer(pages, np.uint8)
     first = -content.ctypes.data % alignment
     return content[first : first + size]
 
 
 def given(where: Mapping, buffer: Any) -> Bytes:
-    """A caller's buffer as bytes: writable, contiguous and large enough, or INVALID_ADDRESS."""
+    """Return the buffer of a caller as bytes.
+
+    Raises INVALID_ADDRESS unless it is writable, contiguous and large enough.
+    """
     try:
         content = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
         if not content.flags.writeable:
             raise ValueError("it is read-only")
         if len(content) < where.size:
-            raise ValueError(f"it has {len(content)} bytes, {where.size} are needed")
+            raise ValueError(f"expected at least {where.size} bytes, got {len(content)}")
     except (ValueError, TypeError, BufferError) as error:
         raise TmmuError(
             "INVALID_ADDRESS",
-            f"the buffer that was given cannot hold it ({error})",
+            f"the given buffer cannot hold it ({error})",
             place=where.place,
             fix="give a writable, contiguous buffer as large as the footprint",
             operator=OPERATOR,

@@ -1,7 +1,7 @@
-"""What reused arenas hold where something is born: zeros, or a debug pattern (A6).
+"""The content of storages of reused arenas at their birth: zeros, or a debug pattern (A6).
 
-Zeros cost nothing as long as an arena is fresh: zeroed whole by ApplyPlan, and no storage of it has died since.
-Persistent arenas are never zeroed again. spec: U2.9, U2.10, X4.9
+Zeroing is free while an arena is fresh: ApplyPlan zeroed it whole, and no storage of it has died since. Persistent
+arenas are never zeroed again. spec: U2.9, U2.10, X4.9
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class Births:
     Parameters
     ----------
     plan, memory
-        A plan and its arenas, zero where they are reused.
+        A plan and its arenas, whose reused ones are zero.
     debug_seed, execution_mode
-        Give storages the pattern of this seed in place of zeros.
+        Write the pattern of this seed, instead of zeros, to storages.
 
     Attributes
     ----------
     born, overwritten
-        The storages that were born when the last batch or step began, and those of them that were overwritten; none
-        of an arena that is fresh.
+        The storages that were born at the begin of the last batch or step, and those of them that were overwritten;
+        none of a fresh arena.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Births:
     ) -> None:
         self.plan, self.memory, self.debug_seed, self.execution_mode = plan, memory, debug_seed, execution_mode
         s = plan.allocation.storages
-        # What the leave of exclusive arms writes may lie where an arm's output still is, which it takes first.
+        # The leave of exclusive branches may write over the output of a branch, which it reads first.
         left = np.isin(s.birth, plan.allocation.bodies.leave[plan.allocation.bodies.exclusive == 1])
         reused = np.flatnonzero(np.array([arena.reuse for arena in plan.allocation.arenas], np.bool_)[s.arena] & ~left)
         self._born = reused[np.argsort(s.birth[reused], kind="stable")]
@@ -48,22 +48,25 @@ class Births:
         self.overwritten: list[int] = []
 
     def begin(self, *, is_fresh: bool) -> None:
-        """A batch begins, and what lives from step 0 is born. `is_fresh`: the arenas are as ApplyPlan has made them."""
+        """Begin a batch: storages that live from step 0 on are born.
+
+        `is_fresh`: the arenas are as ApplyPlan made them.
+        """
         if not is_fresh:
             self._fresh = [False] * len(self._fresh)
         self._last = -1
-        self._begun(0)
+        self._bear(0)
 
     def step(self, step: int) -> None:
-        """A step begins, and what lives from it on is born. A step of a body may begin again and again.
+        """Begin a step: storages that live from it on are born. A step of a body may begin again and again.
 
-        Raises INVALID_ADDRESS where a storage lies outside of its arena.
+        Raises INVALID_ADDRESS if a storage is outside of its arena.
         """
         self.born, self.overwritten = [], []
         if step > 0:
-            self._begun(step)
+            self._bear(step)
 
-    def _begun(self, step: int) -> None:
+    def _bear(self, step: int) -> None:
         for a, death in enumerate(self._first_death):
             if step <= self._last or death < step:
                 self._fresh[a] = False

@@ -1,8 +1,8 @@
-"""Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and the bytes of its arenas if wanted.
+"""Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and optionally the bytes of its arenas.
 
-On restore every hash is computed again, that of the sealed state from its commit and those of the bytes that it covers
-included, the slots and live ranges are worked out from the plan again, and any difference aborts. Addresses are
-offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.11
+On restore, every hash is recomputed, including that of the sealed state from its commit and those of the bytes that the
+commit covers. Slots and live ranges are derived from the plan again. Any difference aborts. Addresses are offsets, so
+the arenas may be anywhere afterwards. spec: U6.1 to U6.11
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KEYS: dict[str, tuple[type, ...]] = {
 
 
 class Checkpoint(NamedTuple):
-    """What a checkpoint holds, checked: the plan, the state, and the bytes of each arena or None."""
+    """The checked content of a checkpoint: the plan, the state, and the bytes of each arena or None."""
 
     plan: Plan
     plan_hash: bytes
@@ -55,13 +55,13 @@ class Checkpoint(NamedTuple):
 
     @property
     def is_covered(self) -> bool:
-        """Whether the sealed state covers the bytes of every arena, where there are any. spec: U6.11"""
+        """Whether the sealed state covers the bytes of every arena; true if there are no bytes. spec: U6.11"""
         sealed_arenas = [] if self.state.commit is None else self.state.commit["arenas"]
         return self.memory is None or all(arena["content"] is not None for arena in sealed_arenas)
 
 
 def tensor_columns(plan: Plan) -> dict[str, Any]:
-    """The logical slots and live ranges of a plan's tensors, in the order of the UTF-8 bytes of their names."""
+    """Return the logical slots and live ranges of a plan's tensors, in the order of the UTF-8 bytes of their names."""
     t, s = plan.allocation.tensors, plan.allocation.storages
     names = t.name.list()
     order = np.array(sorted(range(len(names)), key=lambda row: names[row].encode()), np.int64)
@@ -79,9 +79,10 @@ def tensor_columns(plan: Plan) -> dict[str, Any]:
 
 
 def encode(plan: Plan, state: JournalState | None = None, memory: MappedMemory | None = None) -> bytes:
-    """The bytes of a checkpoint; without a state it is that of a plan of which nothing has run.
+    """Encode a checkpoint; without a state, that of a plan that has not run.
 
-    Raises CONTRACT_VIOLATION for a state whose commit is not there to be checked again: that of a journal without one.
+    Raises CONTRACT_VIOLATION for a state without its commit, which restore could not check: that of a journal that
+    continues another run.
     """
     plan_hash = file.identity(plan)
     state = state or genesis(plan_hash)
@@ -103,11 +104,11 @@ def encode(plan: Plan, state: JournalState | None = None, memory: MappedMemory |
 
 
 def check_contents(execution_mode: str) -> None:
-    """MODE_VIOLATION where the bytes of arenas may not be written to a file. spec: U6.9"""
+    """Raise MODE_VIOLATION if the bytes of arenas may not be written to a file in this mode. spec: U6.9"""
     if execution_mode in UNFILLED:
         raise TmmuError(
             "MODE_VIOLATION",
-            f"a checkpoint with the bytes of the arenas in execution mode {execution_mode!r}",
+            f"a checkpoint must not contain the bytes of the arenas in execution mode {execution_mode!r}",
             fix="write it without them, or run in local or managed mode",
             operator="UML_OS.TMMU.ApplyPlan_v1",
             mode=execution_mode,
@@ -115,15 +116,15 @@ def check_contents(execution_mode: str) -> None:
 
 
 def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = True) -> None:
-    """Write the checkpoint of what is sealed, whole or not at all; with the arenas' bytes unless they are left out.
+    """Write a checkpoint of the sealed state, whole or not at all; with the bytes of the arenas if `memory` is true.
 
-    Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE where the file cannot be written, and
+    Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE if the file cannot be written, and
     MODE_VIOLATION for the bytes of arenas in confidential and regulated mode.
     """
     if memory:
         check_contents(execution.execution_mode)
     if execution.is_open:
-        raise violation("a checkpoint is made while a batch is open", "commit the batch first")
+        raise violation("a checkpoint cannot be made while a batch is open", "commit the batch first")
     data = encode(execution.plan, execution.state, execution.memory if memory else None)
     events, t = execution.events, execution.state.batches
     report = None if events is None else lambda what: events("checkpoint", what=what, t=t)
@@ -131,10 +132,10 @@ def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = T
 
 
 def load(path: str | os.PathLike[str], current: Plan | None = None, events: EventLog | None = None) -> Checkpoint:
-    """The checkpoint at `path`, every hash computed again; with `current`, it must be of that plan.
+    """Read the checkpoint at `path`, and recompute every hash; with `current`, check that it belongs to that plan.
 
-    Raises INVALID_RECORD where the bytes are no checkpoint, REPLAY_DIVERGENCE where a hash, a slot or a live range is
-    not what follows from the plan, or the plan is not `current`.
+    Raises INVALID_RECORD if the bytes are not a checkpoint, REPLAY_DIVERGENCE if a hash, a slot or a live range does
+    not follow from the plan, or if the plan is not `current`.
     """
     try:
         data = canonical.read_bounded(path, LIMIT, "INVALID_RECORD")
@@ -151,7 +152,7 @@ def load(path: str | os.PathLike[str], current: Plan | None = None, events: Even
 
 
 def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
-    """What `load` returns, from bytes."""
+    """Decode and check the bytes of a checkpoint, as `load` does."""
     try:
         value = canonical.decode(data, "checkpoint")
     except TmmuError as error:
@@ -160,40 +161,40 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
         raise refusal("checkpoint", "its keys are not those of a checkpoint")
     for key, types in KEYS.items():
         if type(value[key]) not in types:
-            raise refusal(key, "a value of another kind")
+            raise refusal(key, "the value has a wrong type")
     if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
         raise refusal("format", f"{value['format']!r} {value['spec_version']!r} is not a known format of checkpoints")
     body = {key: item for key, item in value.items() if key != "checkpoint_hash"}
     if value["checkpoint_hash"] != canonical.digest(body):
-        raise refusal("checkpoint_hash", "it is not that of the other keys: the file is damaged")
+        raise refusal("checkpoint_hash", "it does not match the other keys: the file is damaged")
     try:
         stated = file.with_steps(file.decode(value["plan"]))
     except TmmuError as error:
         raise refusal("plan", error.what) from error
     plan = stated.plan
     for field, found, expected in file.false_hashes(stated):
-        raise _diverged(field, expected, found)
+        raise _make_divergence(field, expected, found)
     plan_hash = stated.hashes.get("plan_hash", stated.hashes["file_digest"])
     if value["tmmu_plan_hash"] != plan_hash:
-        raise _diverged("tmmu_plan_hash", plan_hash, value["tmmu_plan_hash"])
+        raise _make_divergence("tmmu_plan_hash", plan_hash, value["tmmu_plan_hash"])
     for key, derived in (("tensors", tensor_columns(plan)), ("metrics", metrics.of_plan(plan))):
         if canonical.encode(value[key]) != canonical.encode(derived):
-            raise _diverged(key, canonical.digest(derived), canonical.digest(value[key]))
+            raise _make_divergence(key, canonical.digest(derived), canonical.digest(value[key]))
     if current is not None:
-        # The plan hash leaves operators, types and bodies out; the digest of the file covers all.
+        # The plan hash leaves operators, types and bodies out; the digest of the file covers everything.
         now = file.hashes(current)
         for field in (name for name in ("plan_hash", "file_digest") if name in stated.hashes):
             if now.get(field) != stated.hashes[field]:
-                raise _diverged(f"{field} of the current plan", stated.hashes[field], now.get(field, b""))
+                raise _make_divergence(f"{field} of the current plan", stated.hashes[field], now.get(field, b""))
     state = JournalState(value["batches"], value["state_hash"], value["commit"])
     if state.batches < 0 or len(state.state_hash) != 32 or (state.batches == 0 and state != genesis(plan_hash)):
         raise refusal("state_hash", "it is not a state of this plan")
-    checkpoint = Checkpoint(plan, plan_hash, state, _memory(value["memory"], plan))
+    checkpoint = Checkpoint(plan, plan_hash, state, _check_memory(value["memory"], plan))
     _check_sealed(checkpoint)
     return checkpoint
 
 
-def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
+def _check_memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
     if value is not None and (
         len(value) != len(plan.allocation.arenas) or not all(isinstance(item, bytes) for item in value)
     ):
@@ -202,13 +203,13 @@ def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
 
 
 def _check_sealed(found: Checkpoint) -> None:
-    """The commit is the last batch's of this plan, the state its hash, and the bytes those that it covers. spec: U6.10
+    """Check that the commit is that of the last batch of this plan, and the state and bytes match it. spec: U6.10
 
-    Raises INVALID_RECORD where the commit is none of this plan's last batch, REPLAY_DIVERGENCE where a digest differs.
+    Raises INVALID_RECORD if the commit is not that of the last batch, REPLAY_DIVERGENCE if a digest differs.
     """
     state, commit = found.state, found.state.commit
     if (commit is None) != (state.batches == 0):
-        raise refusal("commit", "it is there where a batch has run, and only there")
+        raise refusal("commit", "expected a commit if and only if a batch has run")
     if commit is None:
         return
     check_record(commit, state.batches)
@@ -218,10 +219,10 @@ def _check_sealed(found: Checkpoint) -> None:
         raise refusal("commit", "it is not the commit of the last batch of this plan")
     for hash_of_state in (commit["state_hash"], state.state_hash):
         if hash_of_state != (expected := sealed(commit)):
-            raise _diverged("state_hash", expected, hash_of_state)
+            raise _make_divergence("state_hash", expected, hash_of_state)
     for arena, content in zip(commit["arenas"], found.memory or (), strict=False):
         if arena["content"] is not None and arena["content"] != (digest := hashlib.sha256(content).digest()):
-            raise _diverged(f"memory of arena {arena['arena']!r}", arena["content"], digest)
+            raise _make_divergence(f"memory of arena {arena['arena']!r}", arena["content"], digest)
 
 
 def restore(
@@ -233,7 +234,7 @@ def restore(
     base: Mapping[str, Any] | None = None,
     records: RunRecords = UNRECORDED,
 ) -> Execution:
-    """Return the execution that goes on from the checkpoint at `path`. Does and raises what `load` and `resume` do."""
+    """Load the checkpoint at `path` and return the execution that continues it. Raises as `load` and `resume` do."""
     found = load(path, current, records.events)
     return resume(
         found, execution_mode=execution_mode, memory_bytes_budget=memory_bytes_budget, base=base, records=records
@@ -248,10 +249,10 @@ def resume(
     base: Mapping[str, Any] | None = None,
     records: RunRecords = UNRECORDED,
 ) -> Execution:
-    """Return the execution that goes on from a checkpoint, in memory of its own or at `base`.
+    """Return the execution that continues from a checkpoint, in separate memory or at `base`.
 
-    If the checkpoint holds the arenas' bytes, they are put back; else reused arenas are zero. The parameters are those
-    of `apply_plan`, and so is what is raised; nothing is mapped then.
+    If the checkpoint contains the bytes of the arenas, they are restored; else reused arenas are zero. Parameters and
+    exceptions are those of `apply_plan`.
     """
     return apply_plan(
         found.plan, execution_mode=execution_mode, memory_bytes_budget=memory_bytes_budget, base=base,
@@ -259,12 +260,12 @@ def resume(
     )  # fmt: skip
 
 
-def _diverged(field: str, expected: bytes, found: bytes) -> TmmuError:
+def _make_divergence(field: str, expected: bytes, found: bytes) -> TmmuError:
     return TmmuError(
         "REPLAY_DIVERGENCE",
         f"expected {expected.hex()}, found {found.hex()}",
         place=field,
-        fix="restore it with the plan that it was made of",
+        fix="restore it with the plan from which it was made",
         operator="UML_OS.TMMU.ApplyPlan_v1",
         expected=expected,
         found=found,

@@ -15,27 +15,27 @@ from tmmu.runtime.journal import JournalState, sealed
 
 
 def commit_execution(execution: Execution) -> JournalState:
-    """Seal the open batch and return the new state; where no batch is open, return the sealed one and change nothing.
+    """Seal the open batch and return the new state; if no batch is open, return the sealed state and change nothing.
 
-    The pending operations of each arena are run, arena by arena in the plan's order, and waited for. Then the batch's
-    record is made, its hash is the new state, and where there is a journal it is synced there. Only then may
-    downstream consumers see the arenas.
+    The pending operations of each arena are run and waited for, arena by arena in the order of the plan. Then the
+    record of the batch is made, and its hash is the new state; if there is a journal, the record is synced there. Only
+    then may downstream consumers see the arenas.
 
     Raises
     ------
     TmmuError
-        TMMU_ALLOCATION_FAILURE where an operation fails or the journal cannot be synced: then nothing is sealed, the
-        batch stays open and the old state stands.
+        TMMU_ALLOCATION_FAILURE if an operation fails or the journal cannot be synced: then nothing is sealed, the batch
+        stays open and the old state remains.
 
     Notes
     -----
-    O(arenas) and the operations, and O(bytes of the arenas) where contents are hashed.
+    O(arenas) and the operations, and O(bytes of the arenas) if contents are hashed.
     """
     if not execution.is_open:
         return execution.state
     for arena in execution.plan.allocation.arenas:
-        _barrier(execution, arena.name)
-    record = _record(execution)
+        _run_pending(execution, arena.name)
+    record = _make_record(execution)
     if execution.journal is not None:
         state = execution.journal.append(record)
     else:
@@ -52,7 +52,7 @@ def commit_execution(execution: Execution) -> JournalState:
     return state
 
 
-def _barrier(execution: Execution, arena: str) -> None:
+def _run_pending(execution: Execution, arena: str) -> None:
     pending = execution.pending[arena]
     while pending:
         try:
@@ -62,7 +62,7 @@ def _barrier(execution: Execution, arena: str) -> None:
                 "TMMU_ALLOCATION_FAILURE",
                 f"a pending operation failed ({type(error).__name__}: {error}); nothing was committed",
                 place=f"arena {arena!r}",
-                fix="repair what failed, then commit again",
+                fix="remove the cause, then commit again",
                 operator=COMMIT,
                 arena=arena,
                 peak_required_bytes=0,
@@ -70,7 +70,7 @@ def _barrier(execution: Execution, arena: str) -> None:
         pending.pop(0)
 
 
-def _record(execution: Execution) -> dict[str, Any]:
+def _make_record(execution: Execution) -> dict[str, Any]:
     record: dict[str, Any] = {
         "kind": "commit",
         "t": execution.state.batches,

@@ -1,6 +1,6 @@
-"""Which arenas lie in which mapping: those of a memory one behind the other, every other one alone.
+"""The mappings of arenas: the arenas of one memory are consecutive in one mapping, every other arena has its own.
 
-Where a device's memory has several arenas, their addresses are parts of one range of real memory, as in a plan that
+If a memory of a device has several arenas, their addresses are parts of one range of real memory, as in a plan that
 fits into the memory (M3.10). spec: U1.10, M3.10
 """
 
@@ -17,13 +17,14 @@ from tmmu.plans.sections import ArenaUse, Plan
 from tmmu.runtime.extents import OPERATOR, Extents
 
 PAGE = 4096
-"""The page size of an arena for which the plan states none."""
+"""The page size of an arena whose plan states none."""
 
 
 class Mapping(NamedTuple):
     """One range of real memory of `size` bytes, aligned to `alignment`, with the rows of its arenas and their places.
 
-    `name` is an arena's, or `device/memory`. `page_size` is the largest of its arenas; `reserved` counts whole pages.
+    `name` is that of an arena, or `device/memory`. `page_size` is the largest of its arenas; `reserved` counts whole
+    pages.
     """
 
     name: str
@@ -41,20 +42,20 @@ class Mapping(NamedTuple):
 
     @property
     def place(self) -> str:
-        """How it is named to people."""
+        """The name of the mapping in messages."""
         return f"{'memory' if self.is_memory else 'arena'} {self.name!r}"
 
 
 def mappings(plan: Plan, found: Sequence[Extents]) -> list[Mapping]:
-    """The mappings of a plan whose extents are `found`, memories first. O(arenas)."""
+    """Return the mappings of a plan whose extents are `found`, memories first. O(arenas)."""
     sizes, alignments = [extent.size for extent in found], [extent.alignment for extent in found]
-    pages = [use.page_size for use in _uses(plan)]
+    pages = [use.page_size for use in _get_uses(plan)]
     made = [
         Mapping(
             each.name, True, each.arenas, each.bases, each.end, max(alignments[a] for a in each.arenas),
             max(pages[a] for a in each.arenas),
         )
-        for each in divide(_uses(plan), _policy(plan), sizes, alignments)
+        for each in divide(_get_uses(plan), _get_policy(plan), sizes, alignments)
     ]  # fmt: skip
     shared = {a for each in made for a in each.arenas}
     for a, arena in enumerate(plan.allocation.arenas):
@@ -63,25 +64,25 @@ def mappings(plan: Plan, found: Sequence[Extents]) -> list[Mapping]:
     return made
 
 
-def _uses(plan: Plan) -> tuple[ArenaUse, ...]:
-    """Where each arena lies; a plan without a configuration has each in a memory of its own."""
+def _get_uses(plan: Plan) -> tuple[ArenaUse, ...]:
+    """Return the use of each arena; without a configuration, each arena is in a separate memory."""
     if plan.claims is None or plan.claims.configuration is None:
         return (ArenaUse((), PAGE, "", ""),) * len(plan.allocation.arenas)
     return plan.claims.configuration.uses
 
 
-def _policy(plan: Plan) -> ArenaPolicy:
+def _get_policy(plan: Plan) -> ArenaPolicy:
     return ANYWHERE if plan.claims is None or plan.claims.configuration is None else plan.configuration.policy
 
 
 def check_memories(plan: Plan, found: Sequence[Extents]) -> None:
-    """ARENA_TOO_SMALL where the footprints of a memory's arenas do not end within its capacity."""
+    """Raise ARENA_TOO_SMALL if the footprints of the arenas of a memory exceed its capacity."""
     sizes, alignments = needed_bytes(plan), [extent.alignment for extent in found]
-    for each in divide(_uses(plan), _policy(plan), sizes, alignments):
+    for each in divide(_get_uses(plan), _get_policy(plan), sizes, alignments):
         if each.end > each.capacity:
             raise TmmuError(
                 "ARENA_TOO_SMALL",
-                f"its arenas end at {each.end}, its capacity is {each.capacity}",
+                f"its arenas end at {each.end}, but its capacity is {each.capacity}",
                 place=f"memory {each.name!r}",
                 fix="plan again",
                 operator=OPERATOR,
@@ -92,7 +93,7 @@ def check_memories(plan: Plan, found: Sequence[Extents]) -> None:
 
 
 def buffers(made: Sequence[Mapping], plan: Plan, names: Sequence[str]) -> dict[int, str]:
-    """The name under which each mapping is given a buffer, by its number; INVALID_BINDING for any other name."""
+    """Return the name of the buffer for each mapping, by its number. Raises INVALID_BINDING for any other name."""
     own: dict[str, int] = {}
     for number, each in enumerate(made):
         own.setdefault(each.name, number)
@@ -102,7 +103,7 @@ def buffers(made: Sequence[Mapping], plan: Plan, names: Sequence[str]) -> dict[i
         if name in own:
             found[own[name]] = name
             continue
-        what = f"which lies in the memory {inside[name]!r}" if name in inside else "which is not an arena of the plan"
+        what = f"which is in the memory {inside[name]!r}" if name in inside else "which is not an arena of the plan"
         raise TmmuError(
             "INVALID_BINDING",
             f"a buffer for {name!r}, {what}",

@@ -1,8 +1,9 @@
-"""The event log of a run, if one is wanted: what happened, line after line, as it happened.
+"""The optional event log of a run: its events, line by line, in their order.
 
-Traces, ledgers and journals are hashed and hold no more than a commit needs. Here is what lies between two commits:
-arenas mapped one by one, what was zeroed at which birth, a checkpoint written, synced, renamed. `check-models
---follow` takes the lines through the TLA+ modules of `tla/`. Nothing else reads them. spec: U5.17, U5.18, U5.21
+Traces, ledgers and journals are hashed and contain only the data that a commit needs. The event log also contains
+events between two commits: single mappings of arenas, zeroing at each birth, and writing, syncing and renaming a
+checkpoint. `check-models --follow` checks the lines against the TLA+ modules of `tla/`. Nothing else reads them.
+spec: U5.17, U5.18, U5.21
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ OPERATOR = "UML_OS.TMMU.CommitExecution_v1"
 
 
 class EventLog:
-    """Events in memory (`lines`), or a file of a JSON object a line if a `path` is given.
+    """Events in memory (`lines`), or, if a `path` is given, in a file with a JSON object on each line.
 
-    Each line is handed to the system in one write, so that a process that dies leaves whole lines and at most one
-    torn one behind; the next log at the same path drops that and goes on. One log is of one run: what a process does
-    with one plan after the other, the processes that go on with it, and those that write it beside each other.
+    Each line is written to the file in one write, so a process that dies leaves whole lines and at most one torn line;
+    the next log at the same path drops that line and continues. One log belongs to one run: to everything that a
+    process does with one plan after the other, and to the processes that continue the run or write to it concurrently.
 
-    Raises TMMU_ALLOCATION_FAILURE where the file cannot be written, INVALID_RECORD where there is one that is no log.
+    Raises TMMU_ALLOCATION_FAILURE if the file cannot be written, INVALID_RECORD if there is a file that is not a log.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -38,7 +39,7 @@ class EventLog:
         self("start", format=FORMAT)
 
     def __call__(self, event: str, **fields: Any) -> None:
-        """Something has happened."""
+        """Log an event. Raises TMMU_ALLOCATION_FAILURE if the file cannot be written."""
         line = json_text({"event": event, **fields}, indent=None)
         if self.path is None:
             self.lines.append(line)
@@ -47,13 +48,13 @@ class EventLog:
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)  # not while another process drops a torn line
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # excludes a process that drops a torn line
                 while data:
                     data = data[os.write(descriptor, data) :]
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise _failure(self.path, error) from error
+            raise _make_failure(self.path, error) from error
 
     def _drop_torn_line(self) -> None:
         assert self.path is not None
@@ -67,7 +68,7 @@ class EventLog:
                 head = file.read(len(begin))
                 if not begin.startswith(head):
                     raise TmmuError(
-                        "INVALID_RECORD", "there is another file, and no event log, which would be lost",
+                        "INVALID_RECORD", "the file is not an event log, and its content would be lost",
                         file=self.path, place="the first line", fix="choose another path", operator=OPERATOR,
                     )  # fmt: skip
                 end = file.seek(0, os.SEEK_END)
@@ -81,10 +82,10 @@ class EventLog:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise _failure(self.path, error) from error
+            raise _make_failure(self.path, error) from error
 
 
-def _failure(path: str, error: OSError) -> TmmuError:
+def _make_failure(path: str, error: OSError) -> TmmuError:
     return TmmuError(
         "TMMU_ALLOCATION_FAILURE",
         f"the event log cannot be written ({error.strerror})",

@@ -1,6 +1,6 @@
 """An execution of a plan: its arenas in memory, batch after batch, each sealed by a commit.
 
-A storage of a reused arena holds zeros when it is born (`births`). spec: U2.8 to U2.12, U4.11
+A storage of a reused arena contains zeros when it is born (`births`). spec: U2.8 to U2.12, U4.11
 """
 
 from __future__ import annotations
@@ -28,27 +28,29 @@ APPLY, COMMIT = "UML_OS.TMMU.ApplyPlan_v1", "UML_OS.TMMU.CommitExecution_v1"
 
 
 def violation(what: str, fix: str, operator: str = COMMIT) -> TmmuError:
-    """CONTRACT_VIOLATION by the caller of an operator."""
+    """Make the error CONTRACT_VIOLATION for a wrong call of an operator."""
     return TmmuError("CONTRACT_VIOLATION", what, fix=fix, operator=operator, failure_operator=operator)
 
 
 class Execution:
-    """An applied plan. `apply_plan` makes one; `begin`, `step` for each step, then `commit_execution`, and again.
+    """An applied plan, made by `apply_plan`.
+
+    For each batch call `begin`, `step` for each step, then `commit_execution`.
 
     Attributes
     ----------
     memory
-        The arenas; views of it are for writing within a batch.
+        The arenas; their views may be written within a batch.
     tensor_map
         The handle of each tensor by name.
     state
-        What has been sealed last.
+        The state that was sealed last.
     origin
-        What reused arenas held when they were made: "zeroed", "filled with a pattern" or "restored".
+        The content of reused arenas when they were made: "zeroed", "filled with a pattern" or "restored".
     visible
-        For each arena the number of batches whose writes downstream consumers may see.
+        The number of batches whose writes downstream consumers may see, by arena.
     allocation_time_ns
-        How long applying the plan took; it varies, and is in no hash.
+        The duration of applying the plan; it varies, and no hash covers it.
     """
 
     def __init__(
@@ -84,16 +86,16 @@ class Execution:
 
     @property
     def bytes_allocated(self) -> int:
-        """The bytes of real memory that the arenas hold."""
+        """The bytes of real memory that the arenas take."""
         return self.memory.bytes_allocated
 
     def begin(self) -> int:
-        """Begin a batch and return its number: what is born at step 0 is zeroed, and the caller may write its inputs.
+        """Begin a batch and return its number: storages born at step 0 are zeroed, and the caller may write its inputs.
 
-        Raises CONTRACT_VIOLATION where the last batch was not committed.
+        Raises CONTRACT_VIOLATION if the last batch was not committed.
         """
         if self.is_open:
-            raise violation("a batch is begun while another is open", "commit that one first")
+            raise violation("a batch cannot begin while another is open", "commit that one first")
         self.is_open = True
         if self.events is not None:
             self.events("begun", t=self.state.batches)
@@ -102,13 +104,13 @@ class Execution:
         return self.state.batches
 
     def step(self, step: int) -> None:
-        """Begin a step: what is born there is zeroed, and the ledger counts it.
+        """Begin a step: storages born at it are zeroed, and the ledger counts it.
 
-        A step of a loop's body may begin again and again. Raises CONTRACT_VIOLATION outside a batch or for a step that
-        the plan does not have.
+        A step in the body of a loop may begin again and again. Raises CONTRACT_VIOLATION outside of a batch and for a
+        step that the plan does not have.
         """
         if not self.is_open:
-            raise violation(f"step {step} begins outside a batch", "begin a batch first")
+            raise violation(f"step {step} cannot begin outside of a batch", "begin a batch first")
         if not 0 <= step < len(self.plan.allocation.steps):
             raise violation(f"there is no step {step}", f"the plan has {len(self.plan.allocation.steps)} steps")
         if self.events is not None:
@@ -118,16 +120,19 @@ class Execution:
         self.ledger.stepped(self.state.batches, self._counters[step])
 
     def record_value(self, name: str, access: str, content: Bytes) -> None:
-        """Let the commit of the open batch cover a tensor's bytes, "given" by the caller or "returned" to it."""
+        """Let the commit of the open batch cover the bytes of a tensor, "given" by the caller or "returned" to it.
+
+        Raises CONTRACT_VIOLATION outside of a batch. O(bytes).
+        """
         if not self.is_open:
-            raise violation(f"a value of {name!r} is recorded outside a batch", "begin a batch first")
+            raise violation(f"a value of {name!r} cannot be recorded outside of a batch", "begin a batch first")
         digest = hashlib.sha256(np.ascontiguousarray(content).data).digest()
         self.values.append(
             {"kind": "value", "t": self.state.batches, "tensor_id": name, "access": access, "content": digest}
         )
 
     def scratch(self, step: int) -> list[Bytes]:
-        """The scratch that a step has declared, the only memory beside its tensors that it may use."""
+        """Return the scratch that a step has declared: the only memory, except its tensors, that it may use."""
         role = ROLES.index(Role.SCRATCH)
         writes = self.plan.allocation.steps.writes[
             self.plan.allocation.steps.writes_at[step] : self.plan.allocation.steps.writes_at[step + 1]
@@ -137,20 +142,23 @@ class Execution:
         ]
 
     def enqueue(self, arena: str, operation: Callable[[], object]) -> None:
-        """An operation on an arena that the next commit includes: it is run at the arena's barrier."""
+        """Add an operation on an arena to the next commit, which runs it at the barrier of the arena.
+
+        Raises CONTRACT_VIOLATION outside of a batch, INVALID_ADDRESS for an unknown arena.
+        """
         self.memory.arena(arena)
         if not self.is_open:
-            raise violation("an operation is enqueued outside a batch", "begin a batch first")
+            raise violation("an operation cannot be enqueued outside of a batch", "begin a batch first")
         self.pending[arena].append(operation)
 
     def published(self, name: str) -> Bytes:
-        """A read-only view of a tensor's bytes as the last commit left them.
+        """Return a read-only view of the bytes of a tensor after the last commit.
 
-        Raises CONTRACT_VIOLATION while a batch is open, since its writes are not visible yet, and INVALID_ADDRESS for
+        Raises CONTRACT_VIOLATION while a batch is open, because its writes are not visible yet, and INVALID_ADDRESS for
         a tensor that the plan does not have.
         """
         if self.is_open:
-            raise violation(f"{name!r} is read while a batch is open", "commit the batch first")
+            raise violation(f"{name!r} cannot be read while a batch is open", "commit the batch first")
         if name not in self.tensor_map:
             raise TmmuError(
                 "INVALID_ADDRESS",
@@ -165,7 +173,7 @@ class Execution:
         return view
 
     def close(self) -> None:
-        """Give the memory and the journal up; doing it twice changes nothing."""
+        """Close the memory and the journal; a second call does nothing."""
         if self.events is not None and not self._is_closed:
             self.events("closed")
         self._is_closed = True
@@ -180,12 +188,12 @@ class Execution:
         self.close()
 
     def applied(self, *, is_fresh: bool) -> None:
-        """ApplyPlan has committed: the batch that follows finds the arenas as they were made, zero where `is_fresh`."""
+        """Record that ApplyPlan has committed; if `is_fresh`, the next batch finds the reused arenas zero."""
         self.origin = self.origin if is_fresh else "restored"
         self._applied_at = self.state.batches if is_fresh else -1
 
     def _log_births(self) -> None:
-        """Log each storage that was born, whether it was zeroed, and what its bytes hold now."""
+        """Log each storage that was born, whether it was zeroed, and whether its bytes are zero."""
         if self.events is None:
             return
         s = self.plan.allocation.storages

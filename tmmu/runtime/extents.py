@@ -1,8 +1,8 @@
-"""Where the addresses of one arena lie in the memory behind it.
+"""The places of the addresses of one arena in its memory.
 
-Offsets are that place themselves, and an arena is one extent from 0 to its footprint. Hashed addresses are scattered
-over 64 bits: there the storages of one address are an extent of their own, and the extents lie one after the other in
-the order in which the plan first lists a storage of each, each at its alignment. spec: U1.5, U1.6
+An offset is its own place, and the arena is one extent from 0 to its footprint. Hashed addresses are scattered over 64
+bits: there, the storages of one address form a separate extent. These extents are consecutive, each at its alignment,
+in the order in which the plan first lists a storage of each. spec: U1.5, U1.6
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ OPERATOR = "UML_OS.TMMU.ApplyPlan_v1"
 class Extents:
     """Ranges of addresses, ascending and disjoint, each with its place in a backing of `size` bytes.
 
-    `alignment` is the strictest that anything in the arena requires: the base pointer must be a multiple of it (A5).
+    `alignment` is the strictest that the arena or a storage in it requires: the base pointer must be a multiple of it
+    (A5).
     """
 
     arena: str
@@ -35,14 +36,14 @@ class Extents:
     alignment: int
 
     def locate(self, address: int, size: int) -> tuple[int, int]:
-        """The extent that holds `size` bytes at `address`, and their place in the backing; else INVALID_ADDRESS."""
+        """Return the extent of `size` bytes at `address`, and their place in the backing. Raises INVALID_ADDRESS."""
         k = bisect_right(self.start, address) - 1
         if k < 0 or size < 0 or address + size > self.end[k]:
             raise TmmuError(
                 "INVALID_ADDRESS",
                 f"{size} bytes at {address} are not within its memory",
                 place=f"arena {self.arena!r}",
-                fix="plan again, or give the arena the memory that its footprint asks for",
+                fix="plan again, or give the arena the memory that its footprint requires",
                 operator=OPERATOR,
                 arena=self.arena,
                 offset=address % UINT64_END,
@@ -51,21 +52,24 @@ class Extents:
 
 
 def of_plan(plan: Plan) -> list[Extents]:
-    """The extents of each arena. O(N log N).
+    """Return the extents of each arena. O(N log N).
 
-    Raises ALIGNMENT_VIOLATION for an alignment that is no power of two, ADDRESS_COLLISION where hashed ones collide.
+    Raises ALIGNMENT_VIOLATION for an alignment that is not a power of two, ADDRESS_COLLISION if hashed addresses
+    collide.
     """
-    return [_extents(plan.allocation, a, footprint) for a, footprint in enumerate(needed_bytes(plan))]
+    return [_compute_extents(plan.allocation, a, footprint) for a, footprint in enumerate(needed_bytes(plan))]
 
 
-def _extents(allocation: Allocation, a: int, footprint: int) -> Extents:
+def _compute_extents(allocation: Allocation, a: int, footprint: int) -> Extents:
     arena, s = allocation.arenas[a], allocation.storages
     for row, alignment in enumerate(s.alignment.tolist()):
         if alignment < 1 or alignment & (alignment - 1):
-            raise _unaligned(arena.name, f"the alignment {alignment} of storage {row} is not a power of two", row)
+            raise _make_alignment_violation(
+                arena.name, f"the alignment {alignment} of storage {row} is not a power of two", row
+            )
     strictest = max([arena.alignment, *s.alignment[s.arena == a].tolist()])
     if strictest & (strictest - 1):
-        raise _unaligned(arena.name, f"its alignment {strictest} is not a power of two", 0)
+        raise _make_alignment_violation(arena.name, f"its alignment {strictest} is not a power of two", 0)
     if not arena.scattered:
         return Extents(arena.name, (0,), (footprint,), (0,), footprint, strictest)
     longest: dict[int, int] = {}
@@ -93,7 +97,7 @@ def _extents(allocation: Allocation, a: int, footprint: int) -> Extents:
     return Extents(arena.name, tuple(starts), ends, tuple(place[start] for start in starts), end, strictest)
 
 
-def _unaligned(arena: str, what: str, slot: int) -> TmmuError:
+def _make_alignment_violation(arena: str, what: str, slot: int) -> TmmuError:
     return TmmuError(
         "ALIGNMENT_VIOLATION",
         what,

@@ -1,4 +1,4 @@
-"""ZeroTensor and DebugFillTensor: what the bytes at an address hold before the first write there.
+"""ZeroTensor and DebugFillTensor: the bytes at an address before the first write there.
 
 spec: U3.1 to U3.5
 """
@@ -14,18 +14,18 @@ from tmmu.plans.sections import Plan
 from tmmu.runtime import philox
 from tmmu.runtime.memory import MappedMemory
 
-"""How a plan is run; it is an input of ApplyPlan alone (M4)."""
+"""The execution modes of a plan; the mode is only an input of ApplyPlan (M4)."""
 
 UNFILLED = ("confidential", "regulated")
-"""The execution modes in which no debug pattern may be written, and no tensor's bytes to a file."""
+"""The execution modes in which no debug pattern may be written, and no bytes of a tensor to a file."""
 
 ZERO, FILL = "UML_OS.TMMU.ZeroTensor_v1", "UML_OS.TMMU.DebugFillTensor_v1"
 LogicalAddress = tuple[str, int]
-"""An arena's name and an address in it: an offset, or a hashed address."""
+"""The name of an arena and an address in it: an offset, or a hashed address."""
 
 
 def zero_tensor(memory: MappedMemory, logical_address: LogicalAddress, size_bytes: int) -> None:
-    """Write zeros over `size_bytes` bytes at an address, or INVALID_ADDRESS and nothing. O(size)."""
+    """Write zeros to `size_bytes` bytes at an address. Raises INVALID_ADDRESS, and writes nothing then. O(size)."""
     try:
         memory.arena(logical_address[0]).unused(logical_address[1], size_bytes)[:] = 0
     except TmmuError as error:
@@ -36,10 +36,10 @@ def zero_tensor(memory: MappedMemory, logical_address: LogicalAddress, size_byte
 def debug_fill_tensor(
     memory: MappedMemory, logical_address: LogicalAddress, size_bytes: int, pattern_seed: int, execution_mode: str
 ) -> None:
-    """Write the Philox4x32-10 pattern of a seed over `size_bytes` bytes at an address: for diagnostics alone. O(size).
+    """Write the Philox4x32-10 pattern of a seed to `size_bytes` bytes at an address, for diagnostics only. O(size).
 
     Raises MODE_VIOLATION in the execution modes confidential and regulated, INVALID_BINDING for a seed beyond 128 bits,
-    INVALID_ADDRESS outside the arena. Nothing is written then.
+    INVALID_ADDRESS outside of the arena. Then nothing is written.
     """
     check_fill(execution_mode, pattern_seed)
     try:
@@ -54,13 +54,13 @@ def debug_fill_tensor(
 
 
 def storage_seed(plan: Plan, seed: int, storage: int) -> int:
-    """The pattern seed of one storage: 16 bytes of a commitment, little-endian."""
+    """Return the pattern seed of one storage: 16 bytes of a commitment, little-endian."""
     value: list[Any] = [plan.origin.replay_token, seed.to_bytes(16, "little"), storage]
     return int.from_bytes(canonical.commitment("tmmu_debug_fill_v1", value)[:16], "little")
 
 
 def fill_storage(plan: Plan, memory: MappedMemory, seed: int, storage: int, execution_mode: str) -> None:
-    """Write the pattern of one storage over it."""
+    """Write the pattern of one storage to it."""
     s = plan.allocation.storages
     address = plan.allocation.arenas[int(s.arena[storage])].name, int(s.offset[storage])
     seed = storage_seed(plan, seed, storage)
@@ -77,11 +77,11 @@ def debug_fill(plan: Plan, memory: MappedMemory, seed: int, execution_mode: str)
 
 
 def check_mode(execution_mode: str, operator: str) -> None:
-    """MODE_VIOLATION for an execution mode that is not known."""
+    """Raise MODE_VIOLATION for an unknown execution mode."""
     if execution_mode not in EXECUTION_MODES:
         raise TmmuError(
             "MODE_VIOLATION",
-            f"execution mode {execution_mode!r} is not known",
+            f"unknown execution mode {execution_mode!r}",
             fix=f"use one of {', '.join(EXECUTION_MODES)}",
             operator=operator,
             mode=execution_mode,
@@ -89,12 +89,12 @@ def check_mode(execution_mode: str, operator: str) -> None:
 
 
 def check_fill(execution_mode: str, pattern_seed: int) -> None:
-    """MODE_VIOLATION where no debug pattern may be written, INVALID_BINDING for a seed beyond 128 bits."""
+    """Raise MODE_VIOLATION if no debug pattern may be written, INVALID_BINDING for a seed beyond 128 bits."""
     check_mode(execution_mode, FILL)
     if execution_mode in UNFILLED:
         raise TmmuError(
             "MODE_VIOLATION",
-            f"a debug fill in execution mode {execution_mode!r}",
+            f"no debug pattern may be written in execution mode {execution_mode!r}",
             fix="fill in local or managed mode, or not at all",
             operator=FILL,
             mode=execution_mode,
@@ -102,7 +102,7 @@ def check_fill(execution_mode: str, pattern_seed: int) -> None:
     if not 0 <= pattern_seed < philox.SEED_END:
         raise TmmuError(
             "INVALID_BINDING",
-            f"a pattern seed of {pattern_seed.bit_length()} bits",
+            f"expected a pattern seed of at most 128 bits, got one of {pattern_seed.bit_length()} bits",
             fix="give one from 0 to 2**128 - 1",
             operator=FILL,
             binding="pattern_seed",

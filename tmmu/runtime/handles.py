@@ -1,7 +1,7 @@
-"""The tensor map: what a runtime needs of each tensor, by name in the order of its UTF-8 bytes.
+"""The tensor map: the data that a runtime needs about each tensor, by name in the order of its UTF-8 bytes.
 
-The generation of a tensor is the number of its storage among those that take turns in the slot, from 0: a handle of
-an older generation points at bytes that have had another tenant since. spec: U2.6, U2.7
+The generation of a tensor is the number of its storage among those that share the slot, from 0: a handle of an older
+generation points at bytes that another storage has used since. spec: U2.6, U2.7
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tmmu.plans.sections import Plan
 class Handle(NamedTuple):
     """One tensor: `logical_address` is (arena, address), `logical_slot` the number of its slot in the arena, or None.
 
-    `size` is in bytes; `alignment` is the arena's, in bytes.
+    `size` is in bytes; `alignment` is that of the arena, in bytes.
     """
 
     logical_address: tuple[str, int]
@@ -33,7 +33,7 @@ class Handle(NamedTuple):
 
 
 def generations(plan: Plan) -> NDArray[np.int64]:
-    """For each storage how many storages had its slot before it, or, without slots, its address. O(N log N)."""
+    """Count, for each storage, the earlier storages in its slot, or, without slots, at its address. O(N log N)."""
     s = plan.allocation.storages
     claimed = None if plan.claims is None else plan.claims.slots
     groups = (s.offset, s.arena) if claimed is None else (claimed.of,)
@@ -47,7 +47,7 @@ def generations(plan: Plan) -> NDArray[np.int64]:
 
 
 class TensorMap(Mapping[str, Handle]):
-    """The handles of a plan's tensors, made when they are asked for. Iterates by name, UTF-8 bytes ascending."""
+    """The handles of a plan's tensors, each made when it is asked for. Iterates by name, UTF-8 bytes ascending."""
 
     def __init__(self, plan: Plan) -> None:
         names = plan.allocation.tensors.name.list()
@@ -57,7 +57,7 @@ class TensorMap(Mapping[str, Handle]):
         self._first = {} if self._slots is None else first_slot(self._slots)
 
     def row(self, name: str) -> int:
-        """The row of a tensor in the plan's table; KeyError for an unknown name."""
+        """Return the row of a tensor in the plan's table. Raises KeyError for an unknown name."""
         return self._row[name]
 
     def __getitem__(self, name: str) -> Handle:

@@ -1,8 +1,8 @@
-"""The journal of commits: what is sealed stays sealed, whenever the process or the machine stops.
+"""The journal of commits: a sealed state stays sealed, whenever the process or the machine stops.
 
-A file of records: a header that binds it to a plan, then one commit after the other, each with the hash of the state
-before it. A commit counts when its bytes are synced. At most the last record can then be torn, and is dropped when the
-journal is opened again; anything else that is wrong is damage, and refused. spec: U4.5 to U4.10
+A file of records: a header that binds it to a plan, then the commits in order, each with the hash of the state before
+it. A commit counts once its bytes are synced. Therefore at most the last record can be torn, and it is dropped when the
+journal is opened again; any other error is damage, and is refused. spec: U4.5 to U4.10
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from tmmu.runtime.records.schema import check_record
 OPERATOR = "UML_OS.TMMU.CommitExecution_v1"
 FORMAT = "tmmu-journal"
 MARK = canonical.encode("kind") + canonical.encode("commit")
-"""The bytes with which every commit begins, after its number: farther on in a torn end they belong to a commit after
-the torn one, so that this one is no torn end but damage."""
+"""The bytes with which every commit begins, after its number.
+
+If they occur later in a torn end, another commit follows the torn one, which is therefore damage and not a torn end.
+"""
 
 MARK_END = 16
-"""How far from the beginning of a commit the mark begins at most."""
+"""The largest distance of the mark from the begin of a commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalState:
-    """What has been sealed: how many batches, and the hash of the last one's state.
+    """A sealed state: the number of batches, and the hash of the state after the last one.
 
-    `commit` is the record that the hash is of; None where nothing has run, and at the beginning of a journal that goes
-    on from a state.
+    `commit` is the record of the hash; None if nothing has run, and at the begin of a journal that continues a state.
     """
 
     batches: int
@@ -43,29 +44,29 @@ class JournalState:
 
 
 def genesis(plan_hash: bytes) -> JournalState:
-    """The state of a plan of which nothing has run."""
+    """Return the state of a plan that has not run."""
     return JournalState(0, canonical.commitment("tmmu_state_v1", [plan_hash]))
 
 
 def sealed(record: dict[str, Any]) -> bytes:
-    """The state hash of a commit: the commitment of everything else in it."""
+    """Return the state hash of a commit: the commitment of all its other fields."""
     rest = {key: value for key, value in record.items() if key != "state_hash"}
     return canonical.commitment("tmmu_state_v1", rest)
 
 
-def _failure(path: str, what: str, fix: str) -> TmmuError:
+def _make_failure(path: str, what: str, fix: str) -> TmmuError:
     return TmmuError(
         "TMMU_ALLOCATION_FAILURE", what, file=path, fix=fix, operator=OPERATOR, arena="", peak_required_bytes=0
     )
 
 
 class Journal:
-    """An open journal. One process at a time; a context manager.
+    """An open journal. Only one process opens it at a time. It is a context manager.
 
     Attributes
     ----------
     state
-        What is sealed on the disk.
+        The state that is sealed on the disk.
     """
 
     def __init__(self, path: str, descriptor: int, state: JournalState, end: int) -> None:
@@ -74,31 +75,35 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], plan_hash: bytes, start: JournalState | None = None) -> Self:
-        """Open the journal at `path`, or begin one that starts at `start` (by default nothing has run).
+        """Open the journal at `path`, or create one that starts at `start` (by default nothing has run).
 
-        Raises REPLAY_DIVERGENCE where the journal is of another plan, or does not end at a `start` that is given,
-        INVALID_RECORD where it is damaged, TMMU_ALLOCATION_FAILURE where it cannot be written or another process has
-        it. Nothing is changed then. O(journal).
+        Raises REPLAY_DIVERGENCE if the journal belongs to another plan, or does not end at a given `start`,
+        INVALID_RECORD if it is damaged, TMMU_ALLOCATION_FAILURE if it cannot be written or another process has opened
+        it. Then nothing is changed. O(journal).
         """
         name = os.fspath(path)
         first = genesis(plan_hash) if start is None else start
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise _failure(name, f"cannot be opened ({error.strerror})", "choose a file that you may write") from error
+            raise _make_failure(
+                name, f"cannot be opened ({error.strerror})", "choose a file that you may write"
+            ) from error
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise _failure(name, "another process has it open", "wait for that process to end") from error
-            data = _begun(name, descriptor, canonical.encode(_header(plan_hash, first)))
+                raise _make_failure(name, "another process has it open", "wait for that process to end") from error
+            data = _read_or_create(name, descriptor, canonical.encode(_make_header(plan_hash, first)))
             try:
                 state, end = replay(data, plan_hash)
             except TmmuError as error:
                 error.in_file(name)
                 raise
             if start is not None and state != start:
-                raise _diverged(name, "its last state is not the one to go on from", start.state_hash, state.state_hash)
+                raise _make_divergence(
+                    name, "its last state is not the one to continue from", start.state_hash, state.state_hash
+                )
             if end < len(data):
                 os.ftruncate(descriptor, end)
                 os.fsync(descriptor)
@@ -108,9 +113,12 @@ class Journal:
         return cls(name, descriptor, state, end)
 
     def append(self, record: dict[str, Any]) -> JournalState:
-        """Add a commit and sync it. Where that fails the state stays what it was, and the journal takes no more."""
+        """Append a commit and sync it; return the new state.
+
+        Raises TMMU_ALLOCATION_FAILURE if that fails: then the state is unchanged, and the journal is closed.
+        """
         if self._descriptor < 0:
-            raise _failure(self.path, "the journal is closed, or a write to it failed", "open it again")
+            raise _make_failure(self.path, "the journal is closed, or a write to it failed", "open it again")
         data = canonical.encode(record)
         try:
             written = 0
@@ -122,13 +130,13 @@ class Journal:
                 os.ftruncate(self._descriptor, self._end)
             self.close()
             what = f"cannot be written ({error.strerror})"
-            raise _failure(self.path, what, "make room, then open it again") from error
+            raise _make_failure(self.path, what, "make room, then open it again") from error
         self._end += len(data)
         self.state = JournalState(self.state.batches + 1, record["state_hash"], record)
         return self.state
 
     def close(self) -> None:
-        """Give the file and its lock up."""
+        """Close the file and release its lock; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -140,8 +148,8 @@ class Journal:
         self.close()
 
 
-def _begun(name: str, descriptor: int, header: bytes) -> bytes:
-    """The bytes of a journal, which is begun where there is none, or where a crash has cut its very header off."""
+def _read_or_create(name: str, descriptor: int, header: bytes) -> bytes:
+    """Read the bytes of a journal; create it if it is missing, or if a crash cut off its header."""
     data = canonical.read_bounded(name, sequence.LIMIT, "INVALID_RECORD")
     if len(data) >= len(header) or not header.startswith(data):
         return data
@@ -156,11 +164,11 @@ def _begun(name: str, descriptor: int, header: bytes) -> bytes:
         finally:
             os.close(folder)
     except OSError as error:
-        raise _failure(name, f"cannot be written ({error.strerror})", "make room") from error
+        raise _make_failure(name, f"cannot be written ({error.strerror})", "make room") from error
     return header
 
 
-def _header(plan_hash: bytes, start: JournalState) -> dict[str, Any]:
+def _make_header(plan_hash: bytes, start: JournalState) -> dict[str, Any]:
     return {
         "format": FORMAT, "spec_version": SPEC_VERSION, "tmmu_plan_hash": plan_hash, "batches": start.batches,
         "state_hash": start.state_hash,
@@ -168,7 +176,7 @@ def _header(plan_hash: bytes, start: JournalState) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str], plan_hash: bytes) -> JournalState:
-    """The sealed state in a journal, without opening it for writing."""
+    """Return the sealed state in a journal, without opening it for writing. Raises as `replay`."""
     try:
         return replay(canonical.read_bounded(path, sequence.LIMIT, "INVALID_RECORD"), plan_hash)[0]
     except TmmuError as error:
@@ -177,9 +185,9 @@ def load(path: str | os.PathLike[str], plan_hash: bytes) -> JournalState:
 
 
 def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
-    """The last state in a journal's bytes, and how many bytes are whole.
+    """Return the last state in the bytes of a journal, and the number of bytes that are whole.
 
-    The bytes after these are one torn commit, or INVALID_RECORD is raised. REPLAY_DIVERGENCE for another plan.
+    The bytes after these are one torn commit; else INVALID_RECORD is raised. Raises REPLAY_DIVERGENCE for another plan.
     """
     found = sequence.items(data)
     head = next(found, None)
@@ -200,7 +208,7 @@ def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
 
 
 def _read_header(value: Any, plan_hash: bytes) -> JournalState:
-    shape = _header(bytes(32), JournalState(0, bytes(32)))
+    shape = _make_header(bytes(32), JournalState(0, bytes(32)))
     if not isinstance(value, dict) or {k: type(v) for k, v in value.items()} != {k: type(v) for k, v in shape.items()}:
         raise sequence.refusal("record 0", "it is not the header of a journal")
     if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
@@ -208,9 +216,9 @@ def _read_header(value: Any, plan_hash: bytes) -> JournalState:
             "record 0", f"{value['format']!r} {value['spec_version']!r} is not a known format of journals"
         )
     if value["tmmu_plan_hash"] != plan_hash:
-        raise _diverged(None, "the journal is of another plan", plan_hash, value["tmmu_plan_hash"])
+        raise _make_divergence(None, "the journal belongs to another plan", plan_hash, value["tmmu_plan_hash"])
     if value["batches"] == 0 and value["state_hash"] != genesis(plan_hash).state_hash:
-        raise sequence.refusal("record 0", "its state is not that of a plan of which nothing has run")
+        raise sequence.refusal("record 0", "its state is not that of a plan that has not run")
     return JournalState(value["batches"], value["state_hash"])
 
 
@@ -220,12 +228,12 @@ def _check_commit(record: Any, state: JournalState, plan_hash: bytes) -> None:
     if record["kind"] != "commit":
         raise sequence.refusal(place, "it is not a commit")
     if record["tmmu_plan_hash"] != plan_hash or record["t"] != state.batches:
-        raise sequence.refusal(place, "it is of another plan or iteration")
+        raise sequence.refusal(place, "it belongs to another plan or iteration")
     if record["previous_state_hash"] != state.state_hash or record["state_hash"] != sealed(record):
-        raise sequence.refusal(place, "its state does not follow from the one before")
+        raise sequence.refusal(place, "its state does not follow from the state before it")
 
 
-def _diverged(file: str | None, what: str, expected: bytes, found: bytes) -> TmmuError:
+def _make_divergence(file: str | None, what: str, expected: bytes, found: bytes) -> TmmuError:
     return TmmuError(
         "REPLAY_DIVERGENCE",
         f"{what} (expected {expected.hex()[:16]}…, found {found.hex()[:16]}…)",

@@ -1,7 +1,7 @@
-"""Leases: arrays of memory of ours that the host or a command holds, counted until the last one is collected.
+"""Leases: arrays of pool memory that the host or a command holds, counted until the last one is collected.
 
-A lease begins with an array whose base is an object of ours. NumPy keeps that base for all that is derived from the
-array (views, views of views, buffers, tensors of other libraries), so it is collected with the last of them.
+A lease begins with an array whose base is an object of this module. NumPy keeps that base for every array that derives
+from the first one (views, views of views, buffers, tensors of other libraries), so it is collected with the last.
 spec: FD2.7
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class _Base:
-    """What the arrays of one lease derive from."""
+    """The base from which the arrays of one lease derive."""
 
     def __init__(self, array: Any, is_read_only: bool) -> None:
         described = dict(array.__array_interface__)
@@ -24,7 +24,7 @@ class _Base:
 
 
 def leased(array: Any, ended: Callable[[], object], is_read_only: bool = False) -> Any:
-    """An array of the same bytes; `ended` is called once, when the last array derived from it was collected.
+    """Return an array of the same bytes; call `ended` once, when the last array that derives from it is collected.
 
     That may be in any thread, at any moment: `ended` must neither wait nor raise.
     """

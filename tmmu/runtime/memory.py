@@ -1,8 +1,7 @@
-"""The arenas of a plan as real memory: what is mapped, where each tensor's bytes are, how far they were used.
+"""The arenas of a plan as real memory: their mappings, the bytes of each tensor, and the high-water marks.
 
-An arena is an anonymous mapping or a part of one, with huge pages where they are asked for, or a buffer of the
-caller's. Whatever it is, its base is aligned as strictly as anything in it (A5), and no access
-reaches a byte outside of it.
+An arena is an anonymous mapping or a part of one, on request with huge pages, or a buffer of the caller. In each case
+its base has the strictest alignment that the arena requires (A5), and no access reaches a byte outside of it.
 spec: U1.1 to U1.10
 """
 
@@ -24,23 +23,23 @@ from tmmu.runtime.extents import OPERATOR, Extents
 
 
 class ArenaMemory:
-    """The memory behind one arena.
+    """The memory of one arena.
 
     Parameters
     ----------
     arena
         Its configuration.
     extent
-        Which addresses it has and where they lie in the memory.
+        Its addresses and their places in the memory.
     content
         Its bytes, `extent.size` of them.
     is_given
-        They are the caller's, and hold what the caller has put there.
+        Whether they are a buffer of the caller, with the content that the caller wrote.
 
     Raises
     ------
     TmmuError
-        ALIGNMENT_VIOLATION where the base is not aligned to the strictest slot.
+        ALIGNMENT_VIOLATION if the base is not aligned to the strictest slot.
     """
 
     def __init__(self, arena: Arena, extent: Extents, content: Bytes, *, is_given: bool = False) -> None:
@@ -61,7 +60,7 @@ class ArenaMemory:
 
     @property
     def content(self) -> Bytes:
-        """All bytes of the arena, in the order in which they lie in memory. CONTRACT_VIOLATION once it is closed."""
+        """All bytes of the arena, in the order of memory. Raises CONTRACT_VIOLATION once it is closed."""
         if self._content is None:
             raise TmmuError(
                 "CONTRACT_VIOLATION",
@@ -74,21 +73,21 @@ class ArenaMemory:
         return self._content
 
     def bytes(self, address: int, size: int) -> Bytes:
-        """A writable view of `size` bytes at a logical address, or INVALID_ADDRESS. O(log slots)."""
+        """Return a writable view of `size` bytes at a logical address. Raises INVALID_ADDRESS. O(log slots)."""
         view = self.unused(address, size)
         k = self.extent.locate(address, size)[0]
-        reached = min(address + max(size, 1), self.extent.end[k])  # no bytes at the very end reach no further
+        reached = min(address + max(size, 1), self.extent.end[k])  # zero bytes at the very end reach no further
         self._used[k] = max(self._used[k], reached - self.extent.start[k])
         return view
 
     def unused(self, address: int, size: int) -> Bytes:
-        """The same for a fill, which uses nothing: it does not count for the high-water mark."""
+        """Return the same view for a fill, which does not count for the high-water mark."""
         content = self.content
         at = self.extent.locate(address, size)[1]
         return content[at : at + size]
 
     def look(self, address: int, size: int) -> Bytes:
-        """A read-only view of what lies at a logical address, which does not count as a use of it."""
+        """Return a read-only view of the bytes at a logical address, which does not count for the high-water mark."""
         at = self.extent.locate(address, size)[1]
         view = self.content[at : at + size]
         view.flags.writeable = False
@@ -96,19 +95,19 @@ class ArenaMemory:
 
     @property
     def high_water(self) -> int:
-        """How many bytes the views reach that were given out, zero bytes counted as one: at most the footprint."""
+        """The number of bytes that views have reached, zero bytes counted as one: at most the footprint."""
         return sum(self._used)
 
     def close(self) -> None:
-        """Give the memory up. Views that are still held stay valid; the pages go back with the last of them."""
+        """Release the memory. Views that are still held stay valid; the last of them unmaps the pages."""
         self._content = None
 
 
 class MappedMemory:
     """All arenas of a plan in memory.
 
-    `arenas` are in the plan's order, `mappings` are the ranges of memory in which they lie. A context manager: the
-    memory is given up at its end.
+    `arenas` are in the order of the plan, `mappings` are the ranges of memory that contain them. It is a context
+    manager, which releases the memory at its end.
     """
 
     def __init__(self, plan: Plan, arenas: list[ArenaMemory], mappings: list[Mapping]) -> None:
@@ -134,12 +133,11 @@ class MappedMemory:
     ) -> Self:
         """Map every arena of `plan`, or none.
 
-        `base` gives buffers to use in place of mappings, a NumPy or ctypes array or anything with a buffer: of single
-        arenas by name, of all arenas of a device's memory by `device/memory`. No two may have a byte in common. What
-        is mapped here is zero. Whether the plan's tensors lie within it is checked at each access (and by `apply_plan`
-        of all).
+        `base` maps names to buffers that replace mappings, such as NumPy or ctypes arrays: of single arenas by name, of
+        all arenas of a device's memory by `device/memory`. No two may have a byte in common. Fresh mappings are zero.
+        Each access checks that a tensor is within its arena (and `apply_plan` checks all tensors).
 
-        Raises what `ArenaMemory` and `extents.of_plan` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,
+        Raises as `ArenaMemory` and `extents.of_plan` do, TMMU_ALLOCATION_FAILURE if memory cannot be allocated,
         INVALID_ADDRESS for a buffer that is too small, read-only or not contiguous, INVALID_BINDING for a buffer of no
         arena.
         """
@@ -169,7 +167,7 @@ class MappedMemory:
         return cls(plan, ordered, made)
 
     def arena(self, arena: int | str) -> ArenaMemory:
-        """One arena, by its row in the plan or its name; INVALID_ADDRESS for any other."""
+        """Return one arena, by its row in the plan or its name. Raises INVALID_ADDRESS for any other."""
         row = self._row.get(arena, -1) if isinstance(arena, str) else arena
         if not 0 <= row < len(self.arenas):
             raise TmmuError(
@@ -183,21 +181,24 @@ class MappedMemory:
         return self.arenas[row]
 
     def bytes(self, arena: int | str, offset: int, size: int) -> Bytes:
-        """A writable view of `size` bytes at a logical address of an arena, or INVALID_ADDRESS."""
+        """Return a writable view of `size` bytes at a logical address of an arena. Raises INVALID_ADDRESS."""
         return self.arena(arena).bytes(offset, size)
 
     def tensor(self, row: int) -> Bytes:
-        """A writable view of the bytes of the tensor in row `row`, or INVALID_ADDRESS where its arena ends before."""
+        """Return a writable view of the bytes of the tensor in row `row`.
+
+        Raises INVALID_ADDRESS if its arena ends before.
+        """
         return self.bytes(*self._tensors[row])
 
     def pointer(self, row: int) -> int:
-        """The address in this process of the tensor in row `row`: base pointer plus place. It ends with the memory."""
+        """Return the address in this process of the tensor in row `row`; it is valid as long as the memory."""
         arena, address, size = self._tensors[row]
         found = self.arena(arena)
         return found.base + found.extent.locate(address, size)[1]
 
     def high_water(self, arena: int | str) -> int:
-        """How many bytes of an arena the views reach that were given out."""
+        """Return the number of bytes of an arena that views have reached."""
         return self.arena(arena).high_water
 
     @property
@@ -206,7 +207,7 @@ class MappedMemory:
         return sum(each.reserved for each in self.mappings)
 
     def close(self) -> None:
-        """Give all arenas up; doing it twice changes nothing."""
+        """Release all arenas; a second call does nothing."""
         for arena in self.arenas:
             arena.close()
 
@@ -231,7 +232,7 @@ def _check_disjoint(arenas: list[ArenaMemory]) -> None:
                 "INVALID_ADDRESS",
                 f"its buffer has bytes in common with that of {one.arena.name!r}",
                 place=f"arena {other.arena.name!r}",
-                fix="give every arena a buffer of its own",
+                fix="give every arena a separate buffer",
                 operator=OPERATOR,
                 arena=other.arena.name,
                 offset=0,

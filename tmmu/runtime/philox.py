@@ -1,7 +1,7 @@
 """Philox4x32-10, the documents' generator: a pattern of bytes from a seed, the same on every machine.
 
-Of the seed's 16 bytes (little-endian) the first two words are the key and the next two the low words of the counter,
-which grows by one with each draw of four words. spec: U3.4
+The first two words of the seed's 16 bytes (little-endian) are the key, and the next two the low words of the counter,
+which increases by one with each draw of four words. spec: U3.4
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 
 SEED_END = 1 << 128
-"""A seed is an integer below this."""
+"""A seed is an integer from 0 and below this."""
 
 BLOCK = 1 << 16
-"""How many draws of 16 bytes are made at once."""
+"""The number of draws of 16 bytes that are made at once."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 _WORD = np.uint64(32)
 
 
 def draws(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint32]:
-    """The four words drawn at each counter.
+    """Return the four words drawn at each counter.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def draws(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint3
 
 
 def pattern(seed: int, size: int) -> Iterator[NDArray[np.uint8]]:
-    """The first `size` bytes of the pattern of `seed`, in pieces of at most 16 × `BLOCK` bytes.
+    """Yield the first `size` bytes of the pattern of `seed`, in pieces of at most 16 × `BLOCK` bytes.
 
     Raises ValueError for a seed that is not in [0, 2^128). O(size) time, bounded memory.
     """

@@ -1,4 +1,4 @@
-"""How much memory this process may use: that of the machine, or less where a control group says so. spec: FD3.1"""
+"""The memory that this process may use: that of the machine, or less if a control group limits it. spec: FD3.1"""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 def total_ram(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUPS, physical: int | None = None) -> int:
-    """Bytes of memory that this process may use: the least of the machine's and of all limits that hold for it.
+    """Return the bytes of memory that this process may use: the least of the machine's memory and of all limits on it.
 
     Parameters
     ----------
     groups, own
-        Where control groups are mounted, and the file that names those of this process (both versions).
+        The mount point of control groups, and the file that names those of this process (both versions).
     physical
-        The memory of the machine, if it is not to be asked for.
+        The memory of the machine; None: ask the system.
     """
     if physical is None:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([physical, *_limits(groups, own)])
+    return min([physical, *_read_limits(groups, own)])
 
 
 def recommended_working_set(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUPS, physical: int | None = None) -> int:
-    """3/4 of it, in integers."""
+    """Return 3/4 of `total_ram`, in integers."""
     return total_ram(groups, own, physical) * 3 // 4
 
 
 def control_groups(controller: str, groups: Path, own: Path) -> Iterator[tuple[Path, int]]:
-    """The folders of the groups of this process and of all groups around them, each with its version (2 or 1).
+    """Yield the folders of the groups of this process and of all groups around them, each with its version (2 or 1).
 
-    Inside of a container the paths may be those outside of it: what holds then is the root of the mount.
+    In a container, the paths may be those outside of it; then the root of the mount applies.
     """
     for line in text_of(own).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if not controllers:  # version 2, alone or beside version 1
+        if not controllers:  # version 2, with or without version 1
             roots, version = (groups, groups / "unified"), 2
         elif controller in controllers.split(","):
             roots, version = (groups / controllers, groups / controller), 1
@@ -49,16 +49,16 @@ def control_groups(controller: str, groups: Path, own: Path) -> Iterator[tuple[P
         yield from ((root.joinpath(*parts[:n]), version) for root in roots for n in depths)
 
 
-def _limits(groups: Path, own: Path) -> Iterator[int]:
-    """The limits of all these groups; what cannot be read limits nothing."""
+def _read_limits(groups: Path, own: Path) -> Iterator[int]:
+    """Yield the limits of all these groups, except those that cannot be read."""
     for folder, version in control_groups("memory", groups, own):
         text = text_of(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes")).strip()
-        if text.isascii() and text.isdigit():  # and not "max"
+        if text.isascii() and text.isdigit():  # the text "max" is no limit
             yield int(text)
 
 
 def text_of(path: Path) -> str:
-    """The text of a file of the system; none where it is not there or cannot be read."""
+    """Return the text of a file of the system; "" if it is missing or cannot be read."""
     try:
         return path.read_text()
     except (OSError, ValueError):

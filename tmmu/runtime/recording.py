@@ -1,4 +1,4 @@
-"""Where a run is recorded, and what a run goes on from. spec: U2.10, U6.9"""
+"""The records of a run, and the state from which a run continues. spec: U2.10, U6.9"""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.trace import Trace
 
 Contents = Sequence[bytes] | Callable[[MappedMemory], None]
-"""What arenas hold when they are applied: the bytes of each, or what fills those that persist."""
+"""The content of arenas when they are applied: the bytes of each, or a function that fills the persistent ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecords:
-    """Where a run is recorded; None for what is not kept.
+    """The records of a run; None for those that are not kept.
 
     Attributes
     ----------
     ledger, trace
-        Counters of each step, and the trace. A failure is recorded in both before it is raised.
+        The counters of each step, and the trace. A failure is recorded in both before it is raised.
     journal
-        The file in which commits are kept; made if it is not there.
+        The file of commits; it is created if it does not exist.
     events
-        A log of all that happens. It looks at the bytes of each storage at its birth: O(bytes).
+        A log of all events. It reads the bytes of each storage at its birth: O(bytes).
     hash_contents
         Whether each commit covers the bytes of all arenas.
     """
@@ -40,12 +40,12 @@ class RunRecords:
 
 
 UNRECORDED = RunRecords()
-"""Nothing is kept."""
+"""Records nothing."""
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """What a run goes on from: the state that was sealed last, and what arenas hold; None is zeros.
+    """The state that a run continues: the last sealed state, and the content of arenas; None stands for zeros.
 
     The journal of the run must end with `state`.
     """

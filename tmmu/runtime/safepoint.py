@@ -1,8 +1,8 @@
-"""The safepoint between two batches: there another plan takes the place of the one that runs.
+"""The safepoint between two batches: there another plan can replace the plan that runs.
 
-A shape outside of the envelope is answered by a new plan (`tmmu.planner.replan`). What the caller keeps across batches,
-parameters and optimizer state, goes over to it byte by byte, and the chain of commits goes on. Until the new plan is in
-memory the old one stands: if that cannot be, nothing has changed. spec: R6.8, U8.1 to U8.6
+A shape outside of the envelope requires a new plan (`tmmu.planner.replan`). Tensors that the caller keeps across
+batches (parameters and optimizer state) are copied byte by byte, and the chain of commits continues. The old plan
+remains until the new plan is in memory: if that fails, nothing has changed. spec: R6.8, U8.1 to U8.6
 """
 
 from __future__ import annotations
@@ -30,47 +30,46 @@ def exchange(
     base: Mapping[str, Any] | None = None,
     journal: str | os.PathLike[str] | None = None,
 ) -> Execution:
-    """The execution that goes on under `plan`; the one before is closed, and its memory given back.
+    """Return the execution that continues under `plan`; close the one before, and release its memory.
 
     Parameters
     ----------
     execution
         A run whose last batch is committed.
     plan
-        What it goes on with, proved by `verify-plan`.
+        The plan to continue with, which `verify-plan` proved.
     reason
-        For the trace: why the plan was exchanged.
+        For the trace: why the plan is exchanged.
     shape
-        For the trace: sizes of named dimensions, where a shape outside the old plan's envelope is the reason.
+        For the trace: sizes of named dimensions, if a shape outside of the envelope of the old plan is the reason.
     memory_bytes_budget, base
-        As `apply_plan` takes them. For a moment both plans are in memory; the budget is the new one's alone.
+        As in `apply_plan`. For a moment both plans are in memory; the budget only counts the new one.
     journal
-        Where the commits under the new plan are kept: a journal is of one plan.
+        The file for the commits under the new plan: a journal belongs to one plan.
 
     Returns
     -------
     Execution
-        `execution` itself where `plan` is the plan that it runs.
+        `execution` itself if it already runs `plan`.
 
     Raises
     ------
     TmmuError
-        CONTRACT_VIOLATION while a batch is open, where a persistent tensor is not in both plans with one size, and
-        where the run has a journal and none is named for the new plan; what `apply_plan` raises. The old plan then
-        stands.
+        CONTRACT_VIOLATION while a batch is open, if a persistent tensor is not in both plans with one size, and if the
+        run has a journal but none is named for the new plan; the exceptions of `apply_plan`. The old plan then remains.
 
     Notes
     -----
     O(plan), and the bytes of the persistent tensors.
     """
     if execution.is_open:
-        raise violation("the plan is exchanged while a batch is open", "commit the batch first", APPLY)
+        raise violation("the plan cannot be exchanged while a batch is open", "commit the batch first", APPLY)
     old, new = execution.plan_hash, file.identity(plan)
     if old == new:
         return execution
     if execution.journal is not None and journal is None:
-        raise violation("the run has a journal, which is of the old plan", "name another for the new one", APPLY)
-    kept = _kept(execution.plan, plan)
+        raise violation("the run has a journal, which belongs to the old plan", "name another for the new one", APPLY)
+    kept = _pair_persistent(execution.plan, plan)
     t, trace, events = execution.state.batches, execution.trace, execution.events
 
     def carry(memory: MappedMemory) -> None:
@@ -94,16 +93,16 @@ def exchange(
             why = "the new plan could not be applied"
             trace.replanned(ReplanRecord.between(plan, execution.plan, t, why, shape))
         raise
-    execution.events = None  # it is not the run that ends
+    execution.events = None  # the run does not end here
     execution.close()
     if events is not None:
         events("released")
     return made
 
 
-def _kept(old: Plan, new: Plan) -> list[tuple[int, int]]:
-    """The rows of each persistent tensor in both plans."""
-    before, after = _persistent(old), _persistent(new)
+def _pair_persistent(old: Plan, new: Plan) -> list[tuple[int, int]]:
+    """Return the rows of each persistent tensor in both plans. Raises CONTRACT_VIOLATION if they differ."""
+    before, after = _find_persistent(old), _find_persistent(new)
     for name in sorted(before.keys() ^ after.keys()):
         where = "new" if name in before else "old"
         raise violation(f"the {where} plan has no persistent tensor {name!r}", "plan the same model again", APPLY)
@@ -116,8 +115,8 @@ def _kept(old: Plan, new: Plan) -> list[tuple[int, int]]:
     return [(before[name][0], after[name][0]) for name in before]
 
 
-def _persistent(plan: Plan) -> dict[str, tuple[int, int]]:
-    """Row and bytes of each tensor of an arena that does not reuse its bytes, by name."""
+def _find_persistent(plan: Plan) -> dict[str, tuple[int, int]]:
+    """Return row and bytes of each tensor of an arena that does not reuse its bytes, by name."""
     arena = plan.allocation.storages.arena
     return {
         name: (row, int(plan.allocation.tensors.bytes[row]))

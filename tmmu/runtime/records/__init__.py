@@ -1,1 +1,1 @@
-"""What a run leaves behind: trace, ledger, metrics and error records, all canonical CBOR (`spec/records.cddl`)."""
+"""The records of a run: trace, ledger, metrics and error records, all canonical CBOR (`spec/records.cddl`)."""

@@ -1,4 +1,4 @@
-"""Two traces: can they be compared at all, and what is the first thing in which they differ (001, section 7).
+"""The comparison of two traces: whether it is possible, and the first difference (001, section 7).
 
 spec: U5.15, U5.16
 """
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from tmmu.runtime.records.schema import Record
 
 CONTEXT = ("ir_hash", "arena_config_hash", "replay_token_digest", "trace_schema", "metric_schema")
-"""Two runs are comparable where their headers agree in these."""
+"""Two runs are comparable if their headers have the same values of these keys."""
 
 
 class TraceDifference(NamedTuple):
-    """The first difference: the number of the record, what it is, the key, and both values (None: there is none)."""
+    """The first difference: number and name of the record, the key, and both values (None: the value is missing)."""
 
     record: int
     what: str
@@ -25,15 +25,15 @@ class TraceDifference(NamedTuple):
 
 
 def incomparable(first: Sequence[Record], second: Sequence[Record]) -> list[TraceDifference]:
-    """Why two traces cannot be compared; nothing where they can."""
+    """Return the reasons why two traces cannot be compared; [] if they can."""
     a, b = first[0], second[0]
     return [TraceDifference(0, a["kind"], key, a[key], b[key]) for key in CONTEXT if a[key] != b[key]]
 
 
 def first_difference(first: Sequence[Record], second: Sequence[Record]) -> TraceDifference | None:
-    """The first record in which two traces differ, and its first key in alphabetical order; None where none does.
+    """Return the first differing record of two traces and its first differing key; None if the traces are equal.
 
-    How long the allocations took is no difference.
+    Keys are compared in alphabetical order. The duration of allocations is ignored.
     """
     for number, (a, b) in enumerate(zip(first, second, strict=False)):
         if a["kind"] != b["kind"]:
@@ -50,7 +50,7 @@ def first_difference(first: Sequence[Record], second: Sequence[Record]) -> Trace
 
 
 def named(record: Record) -> str:
-    """A record in a word or two: its kind with the tensor or the iteration that it is of."""
+    """Describe a record in a word or two: its kind, with its tensor or iteration."""
     name = record.get("tensor_id", record.get("t"))
     return record["kind"] if name is None else f"{record['kind']} {name!r}"
 
@@ -68,13 +68,13 @@ WORDS = {
     ("commit", "t"): "the runs go on from different states",
     ("error", None): "the runs failed in different ways",
 }
-"""What a difference means, by the kind of the record and the key; None stands for every other key."""
+"""The meaning of a difference, by the kind of the record and the key; None stands for every other key."""
 
 OTHER_PLANS = "the runs are of different plans"
 
 
 def meaning(found: TraceDifference, first: Sequence[Record], second: Sequence[Record]) -> str:
-    """What a difference means to a user, in words."""
+    """Describe the meaning of a difference for a user."""
     record = (first if found.record < len(first) else second)[found.record]
     kind = record["kind"]
     if found.key == "kind":
@@ -82,7 +82,7 @@ def meaning(found: TraceDifference, first: Sequence[Record], second: Sequence[Re
         return (
             "one of the runs failed"
             if ended
-            else "one of the runs goes on where the other has ended or does another thing"
+            else "one of the runs continues after the end of the other, or does another thing"
         )
     if kind == "tensor":
         same = found.key in ("tensor_id", "size")
@@ -93,15 +93,15 @@ def meaning(found: TraceDifference, first: Sequence[Record], second: Sequence[Re
             return f"the runs were given different values of {name!r}: another input, weight or seed"
         return f"from the same values the runs computed a different {name!r}"
     words = WORDS.get((kind, found.key)) or WORDS.get((kind, None))
-    if kind == "allocation_header" and (place := _misplaced(first, second)) is not None:
+    if kind == "allocation_header" and (place := _find_misplaced(first, second)) is not None:
         return (
             f"{words or 'the runs are of different plans'}; the first tensor that they place differently is {place!r}"
         )
     return words or "the runs are of different plans"
 
 
-def _misplaced(first: Sequence[Record], second: Sequence[Record]) -> str | None:
-    """The first tensor of which two traces differ, None where there is none."""
+def _find_misplaced(first: Sequence[Record], second: Sequence[Record]) -> str | None:
+    """Return the first tensor whose records differ in two traces, None if there is none."""
     mine, others = (
         {record["tensor_id"]: record for record in records if record["kind"] == "tensor"} for records in (first, second)
     )

@@ -1,4 +1,4 @@
-"""Emit: a failure as the documents' error record, written before anything is given up (001 Error.Emit). spec: U5.6"""
+"""Emit: a failure as the documents' error record, written before the failure is raised (001 Error.Emit). spec: U5.6"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_TOKEN = bytes(32)
 
 
 def of_error(error: TmmuError, *, replay_token: bytes = NO_TOKEN, t: int = 0, rank: int = 0) -> dict[str, Any]:
-    """The error record: the registry's fields, the message, and the diagnostics that the refusal carries."""
+    """Make the error record: the fields of the registry, the message, and the diagnostics of the refusal."""
     record = error.record()
     return {
         "kind": "error_record",
@@ -35,9 +35,9 @@ def of_error(error: TmmuError, *, replay_token: bytes = NO_TOKEN, t: int = 0, ra
 def emit(
     error: TmmuError, path: str | os.PathLike[str] | None, *, replay_token: bytes = NO_TOKEN, t: int = 0, rank: int = 0
 ) -> NoReturn:
-    """Write the error record to `path`, whole and synced, where one is given; then raise the failure. Never returns.
+    """Write the error record to `path`, if one is given, whole and synced; then raise the failure. Never returns.
 
-    Where the record cannot be written, the failure names that too.
+    If the record cannot be written, the message of the failure states that too.
     """
     if path is not None:
         try:

@@ -1,8 +1,8 @@
 """The resource ledger: counters for each step of a run, the same in every run of one plan (001 II.J, R4).
 
-`bytes_allocated` are the bytes of real memory that the arenas hold, `peak_bytes` the most bytes of storages that were
-live at one step so far, `internal_fragmentation_ratio` what of the occupied slots' bytes was not used so far.
-spec: U5.7, U5.8
+`bytes_allocated` are the bytes of real memory that the arenas take. `peak_bytes` is the largest sum of bytes of
+storages live at one step so far. `internal_fragmentation_ratio` is the part of the bytes of occupied slots that was not
+used so far. spec: U5.7, U5.8
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tmmu.runtime.records.ratios import ratio
 
 
 class Ledger:
-    """The records of one run, in the order in which they were made."""
+    """The records of one run, in their order."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, Any]] = []
@@ -25,24 +25,24 @@ class Ledger:
         self._sealed = 0
 
     def failed(self, t: int = 0) -> None:
-        """An allocation was refused: nothing is allocated, and that is counted."""
+        """Count a refused allocation, and record that nothing is allocated."""
         self.allocation_failures += 1
         self._add(t, None, 0, 0, [0, 1])
 
     def applied(self, t: int, bytes_allocated: int) -> None:
-        """The arenas were made; no step has run."""
+        """Record that the arenas were made; no step has run."""
         self._add(t, None, bytes_allocated, 0, [0, 1])
 
     def stepped(self, t: int, counters: dict[str, Any]) -> None:
-        """A step has begun; `counters` is an item of `of_steps`."""
+        """Record that a step has begun; `counters` is an item of `of_steps`."""
         self.records.append({"kind": "ledger", "t": t, "allocation_failures": self.allocation_failures, **counters})
 
     def digest(self) -> bytes:
-        """The digest of the records that no commit has sealed yet."""
+        """Return the digest of the records that no commit has sealed yet."""
         return canonical.digest(self.records[self._sealed :])
 
     def seal(self) -> None:
-        """A commit has sealed all records so far."""
+        """Mark all records so far as sealed by a commit."""
         self._sealed = len(self.records)
 
     def _add(self, t: int, step: int | None, allocated: int, peak: int, fragmentation: list[int]) -> None:
@@ -56,7 +56,7 @@ class Ledger:
 
 
 def of_steps(plan: Plan, bytes_allocated: int) -> Iterator[dict[str, Any]]:
-    """The counters of each step of a plan. O(storages + steps)."""
+    """Yield the counters of each step of a plan. O(storages + steps)."""
     s, count = plan.allocation.storages, max(1, len(plan.allocation.steps))
     live, held = [0] * (count + 1), [0] * (count + 1)
     claimed = None if plan.claims is None else plan.claims.slots

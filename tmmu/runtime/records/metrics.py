@@ -1,6 +1,6 @@
 """The metrics of a plan as a record, under the documents' names (R3; the table of names is in `spec/runtime.md`).
 
-Everything here follows from the plan. A time that was measured stands beside the record, never in it.
+Every metric follows from the plan. A measured time is reported beside the record, never in it.
 spec: U5.4, U5.5
 """
 
@@ -20,7 +20,7 @@ SCHEMA = "tmmu_metrics_v1"
 
 
 def of_plan(plan: Plan) -> dict[str, Any]:
-    """The metrics of a plan. O(plan)."""
+    """Compute the metrics of a plan. O(plan)."""
     used, held = occupancy(plan)
     per_arena = np.bincount(
         plan.allocation.storages.arena[plan.allocation.tensors.storage], minlength=len(plan.allocation.arenas)
@@ -50,18 +50,18 @@ def of_plan(plan: Plan) -> dict[str, Any]:
 
 
 def reuse(slots: int, tensors: int) -> Ratio:
-    """1 - slots / tensors, and 0 where there are no tensors; 0 too where a wrong plan has more slots than tensors."""
+    """Compute 1 - slots / tensors; 0 if there are no tensors, or if a wrong plan has more slots than tensors."""
     return ratio(max(0, tensors - slots), tensors)
 
 
 def fragmentation(plan: Plan) -> Ratio:
-    """1 - (bytes x steps live) / (slot bytes x steps occupied), over all arenas."""
+    """Compute 1 - (bytes x steps live) / (slot bytes x steps occupied), over all arenas."""
     used, held = occupancy(plan)
     return ratio(max(0, sum(held) - sum(used)), sum(held))
 
 
 def retention(plan: Plan) -> Ratio:
-    """Bytes of activations that are saved for backward by bytes of activations, views apart."""
+    """Compute the bytes of activations saved for backward, divided by the bytes of all activations, without views."""
     t = plan.allocation.tensors
     mine = (t.role == ROLES.index(Role.ACTIVATION)) & (t.shares != SHARES.index(Shares.VIEW))
     saved = mine & ((t.flags & IS_SAVED) != 0)

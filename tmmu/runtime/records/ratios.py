@@ -1,4 +1,4 @@
-"""Ratios in records: two integers, since no record holds a float (R1.2). spec: U5.3"""
+"""Ratios in records: two integers, because no record contains a float (R1.2). spec: U5.3"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Ratio = list[int]
 
 
 def ratio(part: int, whole: int, nothing: int = 0) -> Ratio:
-    """`part` ÷ `whole` in lowest terms; `nothing` ÷ 1 where the whole is 0.
+    """Return `part` ÷ `whole` in lowest terms; `nothing` ÷ 1 if the whole is 0.
 
-    Exact wherever both fit 64 bits; else both are halved until they do.
+    The result is exact if both fit 64 bits; else both are halved until they do.
 
     >>> ratio(6, 8), ratio(0, 5), ratio(0, 0)
     ([3, 4], [0, 1], [0, 1])
@@ -27,7 +27,7 @@ def ratio(part: int, whole: int, nothing: int = 0) -> Ratio:
 
 
 def percent(value: Ratio) -> str:
-    """A ratio for people.
+    """Format a ratio for people.
 
     >>> percent([1, 3])
     '33.3%'

@@ -1,4 +1,4 @@
-"""What each kind of record in a trace holds: the same as `spec/records.cddl`, in code, and stricter.
+"""The content of each kind of record in a trace: the same as `spec/records.cddl`, in code, and stricter.
 
 spec: U5.9, U5.20
 """
@@ -13,19 +13,19 @@ from tmmu.core.vocabulary import UINT64_END
 
 SCHEMA = "tmmu_trace_v1"
 PREFIX = 8
-"""How many bytes of the replay token the header shows; its digest stands for the rest."""
+"""The number of bytes of the replay token that the header shows; its digest represents the rest."""
 
 Record = dict[str, Any]
 HEADER, TENSOR, SUMMARY, END = "allocation_header", "tensor", "summary", "end"
 EVENTS = ("replan", "value", "commit", "error")
 STATUS = ("success", "failed")
-"""How a run was completed (001 0.I)."""
+"""The completion of a run (001 0.I)."""
 
 BESIDE = ("status", "failure_code", "allocation_time_ns", "trace_final_hash")
-"""What stands in the end of a trace beside the chain: it is no part of what is hashed."""
+"""The keys of the end of a trace that are not part of the hashed data."""
 
 ACCESS = ("given", "returned")
-"""What the caller does with a value: it writes it before the first step, or reads it after the last."""
+"""The use of a value by the caller: it writes the value before the first step, or reads it after the last."""
 
 
 def _is_uint(value: Any) -> bool:
@@ -57,7 +57,7 @@ def _is_sizes(value: Any) -> bool:
 
 
 def _is_envelope(value: Any) -> bool:
-    """Of each dimension that has a name its least and its largest size."""
+    """Return whether the value has the least and the largest size of each named dimension."""
     return isinstance(value, dict) and all(_is_range(ends) and ends[0] <= ends[1] for ends in value.values())
 
 
@@ -74,14 +74,14 @@ def _is_maps(value: Any) -> bool:
 
 
 def _is_configuration(value: Any) -> bool:
-    """Arenas, devices and rules; what stands in each is checked by the gate, in the plan."""
+    """Return whether the value has arenas, devices and rules; the reader of plans checks their content."""
     return (
         isinstance(value, dict) and set(value) == {"arenas", "devices", "rules"} and all(map(_is_maps, value.values()))
     )
 
 
 def _is_seal(value: Any) -> bool:
-    """The record of one arena in a commit; the content's digest is null where none was requested."""
+    """Return whether the value is the record of one arena in a commit; a digest that was not requested is null."""
     return (
         isinstance(value, dict)
         and set(value) == {"arena", "high_water", "content"}
@@ -132,19 +132,19 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "allocation_time_ns": _is_uint, "trace_final_hash": _is_hash,
     },
 }  # fmt: skip
-"""The keys of each kind of record besides `kind`, and what each value must be."""
+"""The keys of each kind of record other than `kind`, with the check of each value."""
 
 
 def check_record(record: Any, number: int) -> None:
-    """INVALID_RECORD where a record has an unknown kind, or a key missing, unknown or of another type."""
+    """Raise INVALID_RECORD if a record has an unknown kind, or a key that is missing, unknown or of another type."""
     place = f"record {number}"
     if not isinstance(record, dict) or record.get("kind") not in KEYS:
-        raise refusal(place, "it has no kind that is known")
+        raise refusal(place, "its kind is missing or unknown")
     keys = KEYS[record["kind"]]
     for key, fits in keys.items():
         if key not in record:
             raise refusal(place, f"the key {key!r} is missing")
         if not fits(record[key]):
-            raise refusal(f"{place}, {key}", "a value of another kind")
+            raise refusal(f"{place}, {key}", "the value has a wrong type")
     if unknown := [key for key in record if key != "kind" and key not in keys]:
         raise refusal(place, f"the key {unknown[0]!r} is unknown")

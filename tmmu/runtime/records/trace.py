@@ -1,8 +1,9 @@
-"""The trace of a run: a header, a record for each tensor, a summary, what happened, and the end of a hash chain.
+"""The trace of a run: a header, a record for each tensor, a summary, events, and the end of a hash chain.
 
-h(0) is the commitment of nothing, h(i) that of [h(i-1), SHA-256 of record i]; the last record carries the last hash,
-and is itself part of the chain without it. So two runs are equal where their last hashes are. Beside that hash stand
-how the run was completed and the time that its allocations took, which no hash covers. spec: U5.5, U5.9 to U5.14, U5.20
+h(0) is the commitment of nothing, h(i) that of [h(i-1), SHA-256 of record i]. The last record contains the last hash,
+and is itself part of the chain without it. Therefore two runs are equal if their last hashes are. The last record also
+contains the completion of the run and the duration of its allocations, which no hash covers.
+spec: U5.5, U5.9 to U5.14, U5.20
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ if TYPE_CHECKING:
 
 
 def link(previous: bytes, record: Mapping[str, Any]) -> bytes:
-    """The next hash of the chain."""
+    """Return the next hash of the chain."""
     return canonical.commitment("trace_chain_v1", [previous, hashlib.sha256(canonical.encode(record)).digest()])
 
 
 def start() -> bytes:
-    """The hash before the first record."""
+    """Return the hash before the first record."""
     return canonical.commitment("trace_chain_v1", [])
 
 
 def header(plan: Plan) -> Record:
-    """What a trace is of: the plan's hashes and configuration, and the schemas of what follows."""
+    """Make the header of a trace: hashes and configuration of the plan, and the schemas of the other records."""
     hashes = file.hashes(plan)
     return {
         "kind": HEADER,
@@ -74,7 +75,7 @@ def header(plan: Plan) -> Record:
 
 
 def allocation(plan: Plan, tensor_map: TensorMap | None = None) -> Iterator[Record]:
-    """A record for each tensor, by name in the order of its UTF-8 bytes, and their summary. O(N log N)."""
+    """Yield a record for each tensor, by name in the order of its UTF-8 bytes, and their summary. O(N log N)."""
     handles = TensorMap(plan) if tensor_map is None else tensor_map
     storage, backing = plan.allocation.tensors.storage.tolist(), plan.allocation.storages.bytes.tolist()
     for name, handle in handles.items():
@@ -103,34 +104,34 @@ def allocation(plan: Plan, tensor_map: TensorMap | None = None) -> Iterator[Reco
 
 
 class Trace:
-    """The trace of a run while it is made; nothing is written before `save`."""
+    """The trace of a run while it is made; only `save` writes it."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.chain = start()
         self.allocation_time_ns = 0
-        """The time that all calls of ApplyPlan took so far."""
+        """The duration of all calls of ApplyPlan so far."""
 
     def add(self, record: Record) -> None:
-        """One more record, whose place in the order is checked: INVALID_RECORD where it does not belong here."""
+        """Append a record. Raises INVALID_RECORD if it is invalid or not allowed after the last one."""
         check_record(record, len(self.records))
         check_order(self.records[-1]["kind"] if self.records else None, record, len(self.records))
         self.records.append(record)
         self.chain = link(self.chain, record)
 
     def allocated(self, plan: Plan, tensor_map: TensorMap | None = None) -> None:
-        """The records of one allocation; the first of a trace is preceded by its header."""
+        """Append the records of one allocation, and before the first one the header."""
         if not self.records:
             self.add(header(plan))
         for record in allocation(plan, tensor_map):
             self.add(record)
 
     def replanned(self, record: ReplanRecord) -> None:
-        """The plan was exchanged at the safepoint before iteration `record.t`."""
+        """Append the record that the plan was exchanged at the safepoint before iteration `record.t`."""
         self.add(record.to_object())
 
     def failed(self, error: TmmuError, replay_token: bytes, t: int = 0, rank: int = 0) -> None:
-        """A failure, in the short form of a trace."""
+        """Append a failure, in the short form of a trace."""
         record = errors.of_error(error, replay_token=replay_token, t=t, rank=rank)
         self.add(
             {
@@ -141,13 +142,13 @@ class Trace:
         )  # fmt: skip
 
     def end(self) -> list[Record]:
-        """All records with the one that ends the trace."""
+        """Return all records, including the one that ends the trace."""
         last: Record = {"kind": END, "records": len(self.records)}
         beside = {**completion(self.records), "allocation_time_ns": self.allocation_time_ns}
         return [*self.records, last | beside | {"trace_final_hash": link(self.chain, last)}]
 
     def save(self, path: str | os.PathLike[str]) -> bytes:
-        """Write the trace, whole or not at all; returns its final hash."""
+        """Write the trace, whole or not at all; return its final hash."""
         records = self.end()
         sequence.write(records, path)
         final: bytes = records[-1]["trace_final_hash"]
@@ -155,7 +156,7 @@ class Trace:
 
 
 def load(path: str | os.PathLike[str]) -> list[Record]:
-    """The records of a trace whose kinds, order and chain are right, the end included; else INVALID_RECORD."""
+    """Read the records of a trace, the end included. Raises INVALID_RECORD unless kinds, order and chain are right."""
     records = sequence.read(path)
     try:
         check(records)
@@ -166,7 +167,7 @@ def load(path: str | os.PathLike[str]) -> list[Record]:
 
 
 def check(records: Sequence[Any]) -> None:
-    """INVALID_RECORD naming the first record that is not what it should be, or does not belong where it stands."""
+    """Raise INVALID_RECORD, with its number, for the first record that is invalid or not allowed at its place."""
     chain, previous, last_name = start(), None, b""
     for number, record in enumerate(records):
         check_record(record, number)
@@ -174,7 +175,7 @@ def check(records: Sequence[Any]) -> None:
         if record["kind"] == TENSOR:
             name = record["tensor_id"].encode()
             if previous == TENSOR and name <= last_name:
-                raise refusal(f"record {number}", "its tensor_id does not follow the one before")
+                raise refusal(f"record {number}", "its tensor_id is not after the one before it")
             last_name = name
         previous = record["kind"]
         if previous != END:
@@ -184,13 +185,13 @@ def check(records: Sequence[Any]) -> None:
     last = records[-1]
     hashed = {key: value for key, value in last.items() if key not in BESIDE}
     if last["records"] != len(records) - 1 or last["trace_final_hash"] != link(chain, hashed):
-        raise refusal(f"record {len(records) - 1}", "its chain is not that of the records before it")
+        raise refusal(f"record {len(records) - 1}", "its hash does not match the chain of the records before it")
     if any(last[key] != value for key, value in completion(records[:-1]).items()):
-        raise refusal(f"record {len(records) - 1}", "its completion is not that of the records before it")
+        raise refusal(f"record {len(records) - 1}", "its completion does not match the records before it")
 
 
 def completion(records: Sequence[Record]) -> Record:
-    """The completion of 001 0.I: failed, with its code, where nothing comes after a failure any more."""
+    """Return the completion of 001 0.I: failed, with its code, if a failure is the last record."""
     if records and records[-1]["kind"] == "error":
         return {"status": STATUS[1], "failure_code": records[-1]["failure_code"]}
     return {"status": STATUS[0], "failure_code": None}
@@ -207,11 +208,11 @@ FOLLOWS: dict[str | None, tuple[str, ...]] = {
     "error": (*EVENTS, END),
     END: (),
 }
-"""What may come after a record of each kind; None stands for the beginning."""
+"""The kinds that may follow a record of each kind; None stands for the begin of the trace."""
 
 
 def check_order(previous: str | None, record: Record, number: int) -> None:
-    """INVALID_RECORD where a record of this kind may not follow `previous`."""
+    """Raise INVALID_RECORD if a record of this kind may not follow `previous`."""
     if record["kind"] not in FOLLOWS[previous]:
         after = f"after {previous!r}" if previous else "at the beginning"
-        raise refusal(f"record {number}", f"{record['kind']!r} {after}")
+        raise refusal(f"record {number}", f"a record of kind {record['kind']!r} is not allowed {after}")
