@@ -1,7 +1,7 @@
 """The memory of the C: a block for each pool, or one for each arena, and the place of each tensor in them.
 
-What only the caller writes and keeps, the weights, lies in no block. Under the layouts `pools` and `hashed` a block is
-what storages that touch each other take together, that is a pool or a hashed slot; under any other an arena is one.
+Weights, which only the caller writes and keeps, are in no block. Under the layouts `pools` and `hashed`, a block holds
+storages that overlap each other: it is a pool or a hashed slot. Under any other layout, an arena is one block.
 spec: MC3.1, MC3.2, MC3.3
 """
 
@@ -17,9 +17,7 @@ from tmmu.plans.sections import Plan
 
 @dataclass(frozen=True)
 class MemoryBlock:
-    """Addresses of an arena that are one array, `memory_pool_k`: `bytes` from `first` on, which is a multiple of
-    `alignment`.
-    """
+    """Addresses of an arena that form one array: `bytes` from `first`, which is a multiple of `alignment`."""
 
     arena: str
     first: int
@@ -28,17 +26,17 @@ class MemoryBlock:
 
 
 class BlockPlace(NamedTuple):
-    """Where a tensor lies: its block by number, and its first byte in that."""
+    """The place of a tensor: the number of its block, and its first byte in the block."""
 
     block: int
     offset: int
 
 
 def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], dict[int, BlockPlace]]:
-    """The blocks of a plan, arena by arena in the order of their addresses, and the place of every other tensor.
+    """Return the blocks of a plan, arena by arena in the order of their addresses, and the place of every other tensor.
 
-    `weights` are rows of tensors that lie elsewhere; a storage of such alone is in no block. A storage of zero bytes
-    takes one (T7). O(n log n).
+    `weights` are rows of tensors outside of the blocks; a storage of only such tensors is in no block. A storage of
+    zero bytes takes one byte (T7). O(n log n).
     """
     allocation = plan.allocation
     home = allocation.tensors.storage.tolist()
@@ -46,8 +44,8 @@ def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], 
     by_pool = plan.provenance is not None and plan.provenance.layout in ("pools", "hashed")
     blocks: list[MemoryBlock] = []
     of: dict[int, int] = {}
-    for members in _grouped(allocation, kept, by_pool):
-        blocks.append(_block(allocation, members))
+    for members in _group_storages(allocation, kept, by_pool):
+        blocks.append(_make_block(allocation, members))
         of.update(dict.fromkeys(members, len(blocks) - 1))
     places = {}
     for t, address in enumerate(allocation.addresses().tolist()):
@@ -57,8 +55,8 @@ def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], 
     return blocks, places
 
 
-def _grouped(allocation: Allocation, kept: Collection[int], by_pool: bool) -> list[list[int]]:
-    """The storages of each block."""
+def _group_storages(allocation: Allocation, kept: Collection[int], by_pool: bool) -> list[list[int]]:
+    """Return the storages of each block."""
     s = allocation.storages
     arena, offset, size = s.arena.tolist(), s.offset.tolist(), s.bytes.tolist()
     groups: list[list[int]] = []
@@ -72,7 +70,7 @@ def _grouped(allocation: Allocation, kept: Collection[int], by_pool: bool) -> li
     return groups
 
 
-def _block(allocation: Allocation, members: list[int]) -> MemoryBlock:
+def _make_block(allocation: Allocation, members: list[int]) -> MemoryBlock:
     s = allocation.storages
     arena = allocation.arenas[int(s.arena[members[0]])]
     alignment = max(arena.alignment, *(int(s.alignment[k]) for k in members))

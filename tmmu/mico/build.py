@@ -1,4 +1,4 @@
-"""The files by which the C is built: a Makefile that honours CC and CFLAGS, and a CMakeLists.txt. spec: MC2.6"""
+"""The files that build the C: a Makefile that honours CC and CFLAGS, and a CMakeLists.txt. spec: MC2.6"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tmmu.mico.code import ModelCode
 
 
 def makefile(program: ModelCode, has_file: bool) -> str:
-    """A Makefile whose target is the program of `main.c`."""
+    """Write a Makefile whose target is the program of `main.c`."""
     name = program.name
     weights = "weights.o: weights.bin\n" if has_file else ""
     return f"""\
@@ -29,7 +29,7 @@ clean:
 
 
 def cmake(program: ModelCode, has_file: bool) -> str:
-    """A CMakeLists.txt with a library `NAME_c` to link to, and the program."""
+    """Write a CMakeLists.txt with a library `NAME_c` to link to, and the program."""
     name = program.name
     weights = (
         "set_source_files_properties(weights.c PROPERTIES\n"

@@ -1,4 +1,4 @@
-"""All that the C files are written from: memory, names, and the calls of each step. spec: MC2.2, MC3.4"""
+"""The content of the C files: memory, names, and the calls of each step. spec: MC2.2, MC3.4"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tmmu.mico.weights import Constant
 
 @dataclass(frozen=True)
 class StepCode:
-    """A step: its node, operator, what it reads and writes by name, and its calls."""
+    """A step: its node, operator, the names of its operands and results, and its calls."""
 
     node: str
     op: str
@@ -23,7 +23,7 @@ class StepCode:
 
 @dataclass(frozen=True)
 class ModelCode:
-    """All that the files are written from."""
+    """The complete content of the C files."""
 
     name: str
     static: bool
@@ -34,8 +34,8 @@ class ModelCode:
     blocks: list[MemoryBlock]
     places: dict[str, BlockPlace]
     fields: dict[str, str]
-    """The field of the struct for each tensor that lies in a block."""
+    """The field of the struct for each tensor that is in a block."""
     code: dict[str, str]
-    """The expression of each tensor's bytes."""
+    """The expression of the bytes of each tensor."""
     steps: list[StepCode]
     constants: list[Constant]

@@ -1,9 +1,9 @@
 """An `nn.Module` as an ONNX model, with MiCo's names: `x`, `layers_0`, …, and a copy named `output` at the end.
 
-torch exports it. Results are then named as MiCo names them, by the path of the module that makes them, or by the
-operator where a function does (`relu`, `add_1`); a module that becomes several nodes gives its name to the last.
-Constants become initializers, so that no memory is planned for them. The result is copied to `output`, as MiCo's code
-does, so that the figures of a plan are those of the document. torch is imported when a module is exported.
+torch exports it. Then the results get MiCo's names: the path of the module that makes them, or the operator if a
+function does (`relu`, `add_1`). If a module becomes several nodes, the last one has its name. Constants become
+initializers, so no memory is planned for them. The result is copied to `output`, as MiCo's code does, so that the
+figures of a plan are those of the document. torch is imported when a module is exported.
 spec: MC8.2, MC8.3
 """
 
@@ -22,16 +22,16 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
 
 OPSET = 19
-"""The version of the ai.onnx operators that is asked for: the first whose DequantizeLinear onnx can evaluate."""
+"""The requested version of the ai.onnx operators: the first whose DequantizeLinear onnx can evaluate."""
 
 
 def is_module(model: object) -> bool:
-    """Whether it is an `nn.Module`, or behaves as one; torch is not imported."""
+    """Return whether the object is an `nn.Module`, or behaves as one; torch is not imported."""
     return callable(getattr(model, "named_parameters", None)) and callable(getattr(model, "forward", None))
 
 
 def run(module: Any, inputs: Sequence[Any]) -> Any:
-    """The module's result on `inputs`, without gradients."""
+    """Run the module on `inputs` without gradients, and return its result."""
     with require_import("torch", "running an nn.Module"):
         import torch
     with torch.no_grad():
@@ -39,14 +39,14 @@ def run(module: Any, inputs: Sequence[Any]) -> Any:
 
 
 def exported(module: Any, inputs: Sequence[Any]) -> onnx.ModelProto:
-    """The module at inference as an ONNX model whose inputs have the shapes of `inputs`, named as `forward` names them.
+    """Export the module at inference as an ONNX model for inputs of these shapes, with `forward`'s names.
 
-    Raises INVALID_IR with torch's reason where it does not export the module. O(nodes + weights), and a run of it.
+    Raises INVALID_IR with torch's reason if it does not export the module. O(nodes + weights), and a run of it.
     """
     with require_import("torch", "exporting an nn.Module"):
         import torch
     names = list(inspect.signature(module.forward).parameters)[: len(inputs)]
-    data: Any = io.BytesIO()  # this exporter takes a stream, though its types do not say so
+    data: Any = io.BytesIO()  # this exporter accepts a stream, although its types do not declare it
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # this exporter, which names nodes by modules, is called deprecated
@@ -69,7 +69,7 @@ def exported(module: Any, inputs: Sequence[Any]) -> onnx.ModelProto:
 
 
 def _inline_constants(graph: onnx.GraphProto) -> None:
-    """Constants, and initializers that are stored once under two names, become plain initializers."""
+    """Turn constants, and initializers that are stored once under two names, into plain initializers."""
     stored = {tensor.name: tensor for tensor in graph.initializer}
     for node in list(graph.node):
         if node.op_type == "Constant" and node.attribute[0].name == "value":
@@ -86,7 +86,7 @@ def _inline_constants(graph: onnx.GraphProto) -> None:
 
 
 def _copy_results(graph: onnx.GraphProto) -> None:
-    """A Concat of one input for each result, which no planner takes for a view; none for a scalar."""
+    """Add a Concat of one input for each result, which no planner treats as a view; a scalar gets none."""
     for place, value in enumerate(graph.output):
         if not value.type.tensor_type.shape.dim:
             continue
@@ -95,17 +95,17 @@ def _copy_results(graph: onnx.GraphProto) -> None:
 
 
 def _rename(graph: onnx.GraphProto) -> None:
-    """Name every result by the module that makes it; where nodes have bodies, which read names too, none."""
+    """Name every result by the module that makes it; rename nothing if nodes have bodies, which read names too."""
     if any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute):
         return
     copies = {value.name for value in graph.output}
     nodes = [node for node in graph.node if not copies.intersection(node.output)]
-    last = {_module(node.name): node.name for node in nodes}
+    last = {_module_path(node.name): node.name for node in nodes}
     taken = Counter({value.name: 1 for value in (*graph.input, *graph.output)})
     taken.update(tensor.name for tensor in graph.initializer)
     names: dict[str, str] = {}
     for node in nodes:
-        module = _module(node.name)
+        module = _module_path(node.name)
         operator = node.op_type.lower()
         wanted = module if module and last[module] == node.name else f"{module}_{operator}" if module else operator
         for name in node.output:
@@ -119,11 +119,11 @@ def _rename(graph: onnx.GraphProto) -> None:
     del graph.value_info[:]
 
 
-def _module(node: str) -> str:
-    """The path of the module that a node stands in, from its scopes.
+def _module_path(node: str) -> str:
+    """Return the path of the module that contains a node, from its scopes.
 
-    >>> _module("/layers/layers.0/Conv"), _module("/block/body/body.0/Conv_1"), _module("/Relu_1"), _module("Relu")
-    ('layers_0', 'block_body_0', '', '')
+    >>> [_module_path(node) for node in ("/layers/layers.0/Conv", "/block/body/body.0/Conv_1", "/Relu_1", "Relu")]
+    ['layers_0', 'block_body_0', '', '']
     """
     path: list[str] = []
     for scope in node.strip("/").split("/")[:-1]:

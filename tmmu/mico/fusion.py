@@ -1,6 +1,6 @@
 """Batch normalization folded into the convolution before it, in an ONNX graph: `fuse_model` of MiCo.
 
-A BatchNormalization at inference is a factor and a shift of each channel, so a Conv that nothing else reads can do its
+A BatchNormalization at inference multiplies and shifts each channel, so a Conv that no other node reads can do its
 work. Weights are computed in float64 and rounded once. spec: MC8.5
 """
 
@@ -16,11 +16,11 @@ from tmmu.mico.stored import values
 
 
 def fuse_batch_normalizations(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with every BatchNormalization folded that follows a Conv and can be: a copy.
+    """Return a copy of the model in which every BatchNormalization after a Conv is folded if possible.
 
-    One is left as it is where another node, a body or the caller reads what the Conv writes, where it is one of a
-    training, or where its operands or the weights are computed. A Conv keeps the name of its own result, unless the
-    caller asks for the other. Raises INVALID_IR where the values of the operands are not there. O(nodes + weights).
+    One stays if another node, a body or the caller reads the result of the Conv, if it is one of a training, or if its
+    operands or the weights are computed. A Conv keeps the name of its own result, unless the caller reads the other.
+    Raises INVALID_IR if the values of the operands are missing. O(nodes + weights).
     """
     fused = onnx.ModelProto()
     fused.CopyFrom(model)
@@ -55,7 +55,7 @@ def fuse_batch_normalizations(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _trains(node: onnx.NodeProto) -> bool:
-    """Whether it works out the statistics of its batch, or is asked for them."""
+    """Return whether the node computes the statistics of its batch, or has results for them."""
     return any(a.name == "training_mode" and a.i for a in node.attribute) or any(node.output[1:])
 
 
@@ -65,7 +65,7 @@ def _fold(
     convolution: onnx.NodeProto,
     node: onnx.NodeProto,
 ) -> None:
-    """Give the convolution the weights that do both."""
+    """Replace the weights of the convolution by those that compute both nodes."""
     scale, shift, mean, variance = (values(stored[name]).astype(np.float64) for name in node.input[1:5])
     epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
     factor = scale / np.sqrt(variance + epsilon)
@@ -86,24 +86,24 @@ def _fold(
 
 
 def _read_in_bodies(graph: onnx.GraphProto) -> set[str]:
-    """Every name that is read in a body, or given back by it."""
+    """Return every name that a body reads or returns."""
     found: set[str] = set()
-    pending = [body for node in graph.node for body in _bodies(node)]
+    pending = [body for node in graph.node for body in _list_bodies(node)]
     while pending:
         body = pending.pop()
         found |= {value.name for value in body.output}
         for node in body.node:
             found.update(node.input)
-            pending += _bodies(node)
+            pending += _list_bodies(node)
     return found
 
 
-def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+def _list_bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else list(a.graphs))]
 
 
 def _drop_unread(graph: onnx.GraphProto, stored: dict[str, onnx.TensorProto], in_bodies: set[str]) -> None:
-    """Initializers that only the folded nodes read."""
+    """Remove initializers that only the folded nodes read."""
     read = {name for node in graph.node for name in node.input} | in_bodies | {value.name for value in graph.output}
     for name, tensor in stored.items():
         if name not in read:

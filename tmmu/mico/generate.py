@@ -1,4 +1,4 @@
-"""From a proved plan and its model to a folder of C files, written whole or not at all.
+"""Generation of a folder of C files from a proved plan and its model, written whole or not at all.
 
 spec: MC1.1 to MC1.8
 """
@@ -35,22 +35,22 @@ WEIGHTS = ("embed", "file")
 WORD = re.compile(r"\w+")
 
 OTHER_FILES = ("kernels", "weights", "main", "math", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string")
-"""What a header and a source of the name `model` has cannot be called."""
+"""The names that the header and the source of `model` must not have."""
 
 
 class PlanVerdict(Protocol):
-    """What a verifier answers: `verdict` is PROVED or another word, `line` the line that states of what."""
+    """The answer of a verifier: `verdict` is PROVED or another word, `line` the line that states what it is about."""
 
     verdict: str
 
     @property
     def line(self) -> str:
-        """What the header of the C repeats."""
+        """The line that the header of the C repeats."""
         ...
 
 
 Prove = Callable[[Plan, str], PlanVerdict]
-"""Judges a plan against the model at a path. `tmmu.mico` has no verifier: its caller gives it one."""
+"""A function that judges a plan against the model at a path. `tmmu.mico` has no verifier: its caller provides one."""
 
 
 class PlanNotProved(Exception):
@@ -77,63 +77,63 @@ def generate(
     Parameters
     ----------
     plan
-        A plan of any layout, of the whole model (no rank's), at one size, for inference.
+        A plan of any layout, of the whole model (not of one rank), at one size, for inference.
     model
         The path of the ONNX model, whose weights are read as onnx reads them.
     folder
-        A folder that is not there, or is empty.
+        A folder that does not exist, or is empty.
     prove
-        Judges the plan against the model; without it nothing is written.
+        A function that judges the plan against the model; without it nothing is written.
     weights
-        `embed` (C literals up to 1 MiB, else as `file`) or `file` (`weights.bin`, which the assembler takes in).
+        `embed` (C literals up to 1 MiB, else as `file`) or `file` (`weights.bin`, which the assembler includes).
     static
-        Arrays in place of malloc.
+        Whether to use arrays instead of malloc.
     name
-        What the header, the source and the program are called.
+        The name of the header, the source and the program.
     bindings
-        What the shapes of the model are bound with [the plan's own].
+        The bindings of the shapes of the model [those of the plan].
 
     Raises
     ------
     PlanNotProved
-        Where the answer of `prove` is not PROVED.
+        The answer of `prove` is not PROVED.
     TmmuError
         CONTRACT_VIOLATION without `prove`; REPLAY_DIVERGENCE for a plan of another model; INVALID_IR for an operator
-        that has no kernel or weights that are not there; MODE_VIOLATION for a plan that is no inference.
+        without a kernel or for missing weights; MODE_VIOLATION for a plan that is not for inference.
 
     Notes
     -----
-    O(plan + weights), beside what `prove` takes.
+    O(plan + weights), and the time of `prove`.
     """
     if prove is None:
         what = "no verifier was given, and only the C of a proved plan is written"
         raise TmmuError("CONTRACT_VIOLATION", what, place="prove", fix="pass a function that judges the plan")
     if weights not in WEIGHTS:
-        raise ValueError(f"weights are written as one of {', '.join(WEIGHTS)}, not {weights!r}")
+        raise ValueError(f"expected weights to be one of {', '.join(WEIGHTS)}, got {weights!r}")
     check_name(name)
     check_folder(folder)
-    read = _digest(model)
+    read = _hash_file(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
         raise PlanNotProved(answer)
     _check_scope(plan)
     digest = None if plan.provenance is None else plan.provenance.source_digest
     network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, {read, digest or read})
-    program = _program(plan, network, name=name, static=static, verdict=answer.line)
+    program = _build_program(plan, network, name=name, static=static, verdict=answer.line)
     used = program.constants
     as_file = weights == "file" or sum(each.bytes for each in used) > constants.LITERALS
     declared, defined = kernels(call for step in program.steps for call in step.calls)
     prefix = name.upper()
     files: dict[str, Iterable[bytes]] = {
-        f"{name}.h": _text(source.header(program)),
-        f"{name}.c": _text(source.forward(program)),
-        "kernels.h": _text(source.kernels_header(declared, prefix)),
-        "kernels.c": _text(source.kernels_source(defined)),
-        "weights.h": _text(constants.header(used, as_file, prefix)),
-        "weights.c": _text(constants.source(used, as_file)),
-        "main.c": _text(source.main(program)),
-        "Makefile": _text(build.makefile(program, as_file and bool(used))),
-        "CMakeLists.txt": _text(build.cmake(program, as_file and bool(used))),
+        f"{name}.h": _encode(source.header(program)),
+        f"{name}.c": _encode(source.forward(program)),
+        "kernels.h": _encode(source.kernels_header(declared, prefix)),
+        "kernels.c": _encode(source.kernels_source(defined)),
+        "weights.h": _encode(constants.header(used, as_file, prefix)),
+        "weights.c": _encode(constants.source(used, as_file)),
+        "main.c": _encode(source.main(program)),
+        "Makefile": _encode(build.makefile(program, as_file and bool(used))),
+        "CMakeLists.txt": _encode(build.cmake(program, as_file and bool(used))),
     }
     if as_file and used:
         files["weights.bin"] = constants.content(used)
@@ -142,13 +142,15 @@ def generate(
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError where a name is none of files and of a program."""
+    """Raise ValueError if a name cannot be that of files and of a program."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is None or name.lower() in OTHER_FILES:
-        raise ValueError(f"{name!r} is no name: letters, digits and underscores, and not {', '.join(OTHER_FILES)}")
+        raise ValueError(
+            f"{name!r} cannot be a name: expected letters, digits and underscores, and none of {', '.join(OTHER_FILES)}"
+        )
 
 
-def _digest(path: str) -> bytes:
-    """That of the file that is proved, so that no other is read after it."""
+def _hash_file(path: str) -> bytes:
+    """Return the digest of the file that is proved, so that another file cannot be read after it."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
@@ -158,17 +160,17 @@ def _digest(path: str) -> bytes:
 
 
 def check_folder(folder: str) -> None:
-    """Raise TMMU_ALLOCATION_FAILURE where something lies in the folder already, or it is none. spec: MC1.7"""
+    """Raise TMMU_ALLOCATION_FAILURE if the folder is not empty or is not a folder. spec: MC1.7"""
     if not os.path.lexists(folder) or (os.path.isdir(folder) and not os.listdir(folder)):
         return
     raise TmmuError(
-        "TMMU_ALLOCATION_FAILURE", "it is there already, and nothing in it is overwritten", file=folder,
+        "TMMU_ALLOCATION_FAILURE", "it already exists, and nothing in it is overwritten", file=folder,
         fix="remove it, or choose another folder",
     )  # fmt: skip
 
 
 def _check_scope(plan: Plan) -> None:
-    """Refuse what is no inference of a whole model at one size. spec: MC1.3"""
+    """Raise MODE_VIOLATION unless the plan is an inference of a whole model at one size. spec: MC1.3"""
 
     def refuse(code: str, what: str, fix: str) -> TmmuError:
         return TmmuError(code, what, place="the plan", fix=fix, mode="inference")
@@ -176,18 +178,18 @@ def _check_scope(plan: Plan) -> None:
     if plan.envelope is not None:
         raise refuse("MODE_VIOLATION", "its sizes are open", "plan for one size: --dim NAME=SIZE")
     if plan.shards is not None or (plan.provenance is not None and plan.provenance.world_size > 1):
-        raise refuse("MODE_VIOLATION", "it is that of one rank", "plan the whole model")
+        raise refuse("MODE_VIOLATION", "it is the plan of one rank", "plan the whole model")
     if plan.provenance is not None and plan.provenance.mode != "inference":
         raise refuse("MODE_VIOLATION", f"its mode is {plan.provenance.mode}", "plan for inference")
 
 
-def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdict: str) -> ModelCode:
-    """The calls of each step, and everything that they name. spec: MC1.1, MC3.4"""
+def _build_program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdict: str) -> ModelCode:
+    """Build the calls of each step, and everything that they name. spec: MC1.1, MC3.4"""
     allocation = plan.allocation
     tensors = allocation.tensors.name.list()
     rows = {tensor: row for row, tensor in enumerate(tensors)}
     weights = [row for row, each in enumerate(tensors) if network.is_weight(each)]
-    shown = _shown(plan, weights)
+    shown = _find_shown(plan, weights)
     _check_weights(plan, tensors, shown)
     blocks, places = blocks_of(plan, shown)
     held, fields = constants.Constants(), Identifiers()
@@ -205,8 +207,8 @@ def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdi
         allocation.steps.node, allocation.steps.op.tolist(), allocation.steps.part.tolist(), strict=True
     ):
         if PARTS[part] is not NodePart.WHOLE:
-            raise _unsupported(network, node, allocation.ops[op][1], "it has bodies")
-        steps.append(_step(network, node, code, places, rows, held))
+            raise _make_unsupported(network, node, allocation.ops[op][1], "it has bodies")
+        steps.append(_build_step(network, node, code, places, rows, held))
     read = {word for step in steps for call in step.calls for each in call.arguments for word in WORD.findall(each)}
     read.update(code[name] for name in network.outputs)
     used = [each for each in held.all.values() if each.code in read]
@@ -216,8 +218,8 @@ def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdi
     )  # fmt: skip
 
 
-def _shown(plan: Plan, weights: list[int]) -> dict[int, int]:
-    """For each weight, and each tensor that shows the whole of one, the weight. spec: MC3.3"""
+def _find_shown(plan: Plan, weights: list[int]) -> dict[int, int]:
+    """Return the weight of each weight and of each tensor that shows the whole of one. spec: MC3.3"""
     tensors = plan.allocation.tensors
     shown = {row: row for row in weights}
     for row in (row for rows in plan.allocation.steps.listed("writes") for row in rows):
@@ -229,18 +231,18 @@ def _shown(plan: Plan, weights: list[int]) -> dict[int, int]:
 
 
 def _check_weights(plan: Plan, names: list[str], shown: Mapping[int, int]) -> None:
-    """Refuse plans under which weights do not stay what they are. spec: MC3.3"""
+    """Raise MODE_VIOLATION for a plan under which weights change. spec: MC3.3"""
     home = plan.allocation.tensors.storage.tolist()
     shared = {home[t] for t in range(len(home)) if t not in shown}
     for row in sorted(shown):
         if home[row] in shared:
             raise TmmuError(
-                "MODE_VIOLATION", "the plan gives its bytes to results, and the C keeps weights constant",
+                "MODE_VIOLATION", "the plan reuses its bytes for results, but the C keeps weights constant",
                 place=f"weight {names[shown[row]]!r}", fix="plan the model without donating it", mode="inference",
             )  # fmt: skip
 
 
-def _step(
+def _build_step(
     network: OnnxNetwork,
     name: str,
     code: dict[str, str],
@@ -261,7 +263,7 @@ def _step(
         shape, dtype = network.sizes[tensor]
         text = code[tensor]
         if rows[tensor] in places:
-            # tensors at one place are one expression, so that a rule sees what is a view or in place
+            # tensors at one place are one expression, so that a rule detects views and results in place
             text = at.setdefault(places[rows[tensor]], text)
         return Operand(text, shape, dtype, partial(network.known, tensor))
 
@@ -275,14 +277,14 @@ def _step(
                 raise NoKernel(f"it has no kernel for {each.dtype}")
         calls = calls_of(seen)
         if calls and any(each is not None and not each.code.startswith("model->") for each in results):
-            raise NoKernel("it writes what the plan has as a view of a weight")
+            raise NoKernel("it writes a tensor that is a view of a weight in the plan")
     except NoKernel as error:
-        raise _unsupported(network, name, node.op_type, str(error)) from error
+        raise _make_unsupported(network, name, node.op_type, str(error)) from error
     return StepCode(name, node.op_type, [*filter(None, node.input)], [*filter(None, node.output)], calls)
 
 
-def _unsupported(network: OnnxNetwork, name: str, op: str, reason: str) -> TmmuError:
-    """The refusal of a node. spec: MC4.5"""
+def _make_unsupported(network: OnnxNetwork, name: str, op: str, reason: str) -> TmmuError:
+    """Make the refusal of a node. spec: MC4.5"""
     fix = "replace the operator, or run the plan with tmmu run"
     return TmmuError(
         "INVALID_IR", f"{op} cannot be written as C: {reason}", file=network.path, place=f"node {name!r}", fix=fix,
@@ -290,12 +292,12 @@ def _unsupported(network: OnnxNetwork, name: str, op: str, reason: str) -> TmmuE
     )  # fmt: skip
 
 
-def _text(text: str) -> list[bytes]:
+def _encode(text: str) -> list[bytes]:
     return [text.encode()]
 
 
 def _write(folder: str, files: dict[str, Iterable[bytes]]) -> None:
-    """Write all files to a folder beside, sync it, and rename it. spec: MC1.7"""
+    """Write all files to a folder beside the target, sync it, and rename it. spec: MC1.7"""
     target = os.path.abspath(folder)
     temporary = ""
     try:

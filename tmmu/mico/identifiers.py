@@ -1,4 +1,4 @@
-"""Names of a model as C has them: identifiers of their own, and texts that cannot end a comment. spec: MC2.3"""
+"""The names of a model in C: unique identifiers, and texts that cannot end a comment. spec: MC2.3"""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ long register restrict return short signed sizeof static struct switch true type
 while asm typeof errno stdin stdout stderr linux unix weights model unused
 """
 KEYWORDS = frozenset(_WORDS.split())
-"""Words that are no name of a field or of an array."""
+"""The words that cannot be the name of a field or of an array."""
 
 TAKEN = re.compile(r"\d|memory_pool|weight_|constant_|[A-Z][A-Z0-9_]{2,}$")
-"""What begins as a number or as names of ours do, and what may be a macro of a header."""
+"""Names that begin with a digit or with a prefix of generated names, or that may be macros of a header."""
 
 
 class Identifiers:
-    """C identifiers, one for each name: letters, digits and underscores, numbered where two would be the same.
+    """C identifiers, one for each name: letters, digits and underscores, numbered if two would be equal.
 
     >>> names = Identifiers()
     >>> names.of("layers_0.weight"), names.of("layers_0/weight"), names.of("0"), names.of("layers_0.weight")
@@ -29,7 +29,7 @@ class Identifiers:
         self._taken: set[str] = set(KEYWORDS)
 
     def of(self, name: str) -> str:
-        """The identifier of a name."""
+        """Return the identifier of a name."""
         if name not in self._of:
             stem = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "t"
             stem = f"t{stem}" if TAKEN.match(stem) else stem
@@ -43,7 +43,7 @@ class Identifiers:
 
 
 def comment(text: str) -> str:
-    """A text within a comment: printable ASCII, in which nothing ends the comment, begins one or is a trigraph.
+    """Return a text for a comment: printable ASCII without comment delimiters and trigraphs.
 
     >>> comment("a */ b ??/ \\n")
     'a *_ b ?_/ _'

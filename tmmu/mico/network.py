@@ -1,4 +1,4 @@
-"""An ONNX model as C needs it: its nodes by name, the sizes of its tensors, its weights, and what values are known.
+"""An ONNX model for C generation: its nodes by name, the sizes of its tensors, its weights, and the known values.
 
 spec: MC1.4, MC1.5, MC5.3
 """
@@ -32,7 +32,7 @@ Size = tuple[tuple[int, ...], str]
 class OnnxNetwork:
     """A model file whose sizes are bound.
 
-    Raises what `resolve` raises; REPLAY_DIVERGENCE where the file is another one than the `digests` are of.
+    Raises the exceptions of `resolve`; REPLAY_DIVERGENCE if the file does not have the `digests`.
     """
 
     def __init__(self, path: str, bindings: Bindings, digests: Collection[bytes]) -> None:
@@ -42,7 +42,7 @@ class OnnxNetwork:
         found = hashlib.sha256(data).digest()
         if other := next((each for each in (*digests, resolved.source_digest) if each != found), None):
             raise TmmuError(
-                "REPLAY_DIVERGENCE", "the plan was made of another model, or of another version of this one",
+                "REPLAY_DIVERGENCE", "the plan was made from another model, or from another version of this one",
                 file=path, place="source_digest", fix="name the model that was planned, or plan it again",
                 expected=other, found=found,
             )  # fmt: skip
@@ -61,24 +61,24 @@ class OnnxNetwork:
         self._known: dict[str, Array | None] = {}
 
     def is_weight(self, name: str) -> bool:
-        """Whether a tensor is stored or a constant, so that no step writes it. spec: T10.12"""
+        """Return whether a tensor is stored or a constant, so that no step writes it. spec: T10.12"""
         at = self.main.defined.get(name)
         return name in self.main.initializers or (at is not None and at >= 0 and self.main.ids[at] in self.constant)
 
     def weight(self, name: str) -> Array:
-        """The elements of an initializer or of a constant. Raises INVALID_IR where they are not there."""
-        if self._writer(name) is not None:
-            return self._constant(name)
+        """Return the elements of an initializer or of a constant. Raises INVALID_IR if they are missing."""
+        if self._find_writer(name) is not None:
+            return self._compute_constant(name)
         tensor = self.stored.get(name)
         if tensor is None:
-            raise self._refusal(name, "it is stored sparsely, for which there is no C", "store it densely")
+            raise self._make_refusal(name, "it is stored sparsely, which the C does not support", "store it densely")
         folder = os.path.dirname(os.path.abspath(self.path))
         try:
             if external_data_helper.uses_external_data(tensor):
                 location = external_data_helper.ExternalDataInfo(tensor).location
                 if not os.path.exists(os.path.join(folder, location)):
-                    what = f"its weights are not there: {location} does not exist"
-                    raise self._refusal(
+                    what = f"its weights are missing: {location} does not exist"
+                    raise self._make_refusal(
                         name, what, "put the file beside the model (of an example: tmmu example NAME --weights SEED)"
                     )
                 copy = onnx.TensorProto()
@@ -90,21 +90,21 @@ class OnnxNetwork:
             raise
         except Exception as error:  # onnx raises exceptions of any kind over data that do not fit
             what = f"its data cannot be read ({error})"
-            raise self._refusal(name, what, "write its weights again") from error
+            raise self._make_refusal(name, what, "write its weights again") from error
         if array.shape != self.sizes[name][0]:
-            raise self._refusal(name, f"its data have the shape {list(array.shape)}", "write its weights again")
+            raise self._make_refusal(name, f"its data have the shape {list(array.shape)}", "write its weights again")
         return array
 
-    def _refusal(self, name: str, what: str, fix: str) -> TmmuError:
+    def _make_refusal(self, name: str, what: str, fix: str) -> TmmuError:
         place = f"initializer {name!r}"
         return TmmuError("INVALID_IR", what, file=self.path, place=place, fix=fix, node_id=name)
 
-    def _constant(self, name: str) -> Array:
-        """What a node without a step gives, by those that it reads from."""
+    def _compute_constant(self, name: str) -> Array:
+        """Compute the result of a node without a step from the constants that it reads."""
         work, found = [name], dict[str, Array]()
         while work:
             here = work[-1]
-            node = self._writer(here)
+            node = self._find_writer(here)
             if node is None:
                 found[here] = self.weight(here)
             waiting = [] if node is None else [each for each in node.input if each and each not in found]
@@ -116,40 +116,40 @@ class OnnxNetwork:
                 made = compute(node, [found[each] if each else None for each in node.input], self.version)
                 found.update(zip(filter(None, node.output), made or (), strict=False))
                 if here not in found or (found[here].shape, found[here].dtype.name) != self.sizes[here]:
-                    raise self._refusal(
+                    raise self._make_refusal(
                         here, f"its {node.op_type} gives no dense value", "store the value in the model"
                     )
         return found[name]
 
     def known(self, name: str) -> Array | None:
-        """The value that a tensor has in every run, None where it depends on the inputs or is large.
+        """Return the value that a tensor has in every run, None if it depends on the inputs or is large.
 
-        What operators make of known values is computed as it is where shapes are worked out.
+        The results of operators on known values are computed as in the resolution of shapes.
         """
         work = [name]
         while work:
             here = work[-1]
-            needs = [each for each in self._needs(here) if each not in self._known]
+            needs = [each for each in self._list_needs(here) if each not in self._known]
             if here in self._known or not needs:
                 work.pop()
                 if here not in self._known:
-                    self._known[here] = self._value(here)
+                    self._known[here] = self._compute_value(here)
             else:
                 work.extend(needs)
         return self._known[name]
 
-    def _writer(self, name: str) -> onnx.NodeProto | None:
+    def _find_writer(self, name: str) -> onnx.NodeProto | None:
         position = self.main.defined[name]
         return self.main.nodes[position] if position >= 0 else None
 
-    def _needs(self, name: str) -> list[str]:
-        node = self._writer(name)
+    def _list_needs(self, name: str) -> list[str]:
+        node = self._find_writer(name)
         if node is None or not is_folded(node) or row_of("", node.op_type).by_shape:
             return []
         return [each for each in node.input if each]
 
-    def _value(self, name: str) -> Array | None:
-        node = self._writer(name)
+    def _compute_value(self, name: str) -> Array | None:
+        node = self._find_writer(name)
         if name not in self.sizes or not fits(self.sizes[name]):
             return None
         if node is None:
@@ -167,6 +167,6 @@ class OnnxNetwork:
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The attributes of a node; texts are decoded."""
+    """Return the attributes of a node; texts are decoded."""
     found = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in found.items()}

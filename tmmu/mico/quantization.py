@@ -1,9 +1,9 @@
-"""Layers at 8 bits, as MiCo's `set_qscheme` asks for them: the same ONNX graph with integer products in their place.
+"""Layers at 8 bits, as MiCo's `set_qscheme` requests them: the same ONNX graph with integer products.
 
-A layer is a Conv, Gemm or MatMul whose weight is stored. At 8 bits its operand is quantized by QuantizeLinear, the
-product is a QLinearConv or QLinearMatMul of int8 by int8, and DequantizeLinear gives float32 back, to which Gemm's bias
-is added. Scales are symmetric, one for each tensor: the largest absolute value is 127, for weights as they are stored,
-for operands and results as they were in the runs of `forward`. spec: MC8.6, MC8.7
+A layer is a Conv, Gemm or MatMul whose weight is stored. At 8 bits, QuantizeLinear quantizes its operand, the product
+is a QLinearConv or QLinearMatMul of int8 by int8, and DequantizeLinear returns float32, to which Gemm's bias is added.
+Scales are symmetric, one for each tensor: 127 is the largest absolute value, for weights the stored one, for operands
+and results that of the runs of `forward`. spec: MC8.6, MC8.7
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.mico.stored import values
 
 FLOAT = 32
-"""The bits of a layer that stays as it is."""
+"""The bits of a layer that is not quantized."""
 
 OLDEST = 10
 """The first version of the ai.onnx operators with QLinearConv and QLinearMatMul."""
@@ -28,7 +28,7 @@ OLDEST = 10
 LARGEST = 127
 
 Ranges = dict[str, float]
-"""The largest absolute value of each tensor that has been seen."""
+"""The largest absolute value of each tensor in the runs so far."""
 
 
 class Layer(NamedTuple):
@@ -40,12 +40,12 @@ class Layer(NamedTuple):
 
     @property
     def bias(self) -> str:
-        """The stored tensor that is added to each product, if any."""
+        """The stored tensor that is added to each product, "" if there is none."""
         return self.node.input[2] if len(self.node.input) > 2 else ""
 
 
 def layers_of(graph: onnx.GraphProto) -> list[Layer]:
-    """The layers in the order of the graph; what is not float32 is none."""
+    """Return the layers in the order of the graph; only products of float32 are layers."""
     float32 = onnx.TensorProto.FLOAT
     stored = {tensor.name: len(tensor.dims) for tensor in graph.initializer if tensor.data_type == float32}
     found = []
@@ -64,7 +64,7 @@ def layers_of(graph: onnx.GraphProto) -> list[Layer]:
 
 
 def bits_of(scheme: Sequence[Sequence[int]], layers: int) -> list[int]:
-    """The bits of each layer from MiCo's scheme, a list for weights and one for activations; 8 or 32.
+    """Return the bits of each layer, 8 or 32, from MiCo's scheme: a list for weights and one for activations.
 
     Raises INVALID_BINDING for another form, and for bits that no kernel has.
 
@@ -73,26 +73,26 @@ def bits_of(scheme: Sequence[Sequence[int]], layers: int) -> list[int]:
     """
     if len(scheme) != 2 or any(len(bits) != layers for bits in scheme):
         lengths = ", ".join(str(len(bits)) for bits in scheme)
-        raise _refused(
+        raise _make_refusal(
             f"it has lists of {lengths} numbers", f"give two lists, of weights and of activations, of {layers}"
         )
     for k, (weight, activation) in enumerate(zip(*scheme, strict=True)):
         if weight != activation or weight not in (8, FLOAT):
-            raise _refused(
+            raise _make_refusal(
                 f"layer {k} has weights of {weight} and activations of {activation} bits, which no kernel has",
                 "give a layer 8 bits in both lists, or 32 in both",
             )
     return list(scheme[0])
 
 
-def _refused(what: str, fix: str) -> TmmuError:
+def _make_refusal(what: str, fix: str) -> TmmuError:
     return TmmuError("INVALID_BINDING", what, place="quantization scheme", fix=fix, binding="qscheme")
 
 
 def observed(model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[str, Any], ranges: Ranges) -> list[Any]:
-    """Run the model on `inputs`, widen `ranges` by what the layers read and write, and return its outputs.
+    """Run the model on `inputs`, widen `ranges` by the operands and results of the layers, and return its outputs.
 
-    The results of a Gemm count without its bias. Raises INVALID_IR for weights whose values are not there.
+    The results of a Gemm count without its bias. Raises INVALID_IR for weights whose values are missing.
     """
     from onnx.reference import ReferenceEvaluator
 
@@ -111,25 +111,25 @@ def observed(model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[st
         product = found[result]
         if layer.bias and layer.node.op_type == "Gemm":
             product = product - stored[layer.bias]
-        for name, seen in ((operand, found[operand]), (_of_product(layer), product)):
+        for name, seen in ((operand, found[operand]), (_name_product(layer), product)):
             ranges[name] = max(ranges.get(name, 0.0), float(np.abs(seen).max(initial=0.0)))
     return [found[name] for name in outputs]
 
 
-def _of_product(layer: Layer) -> str:
-    """Under which name the range of a layer's product stands, apart from that of the result as an operand."""
+def _name_product(layer: Layer) -> str:
+    """Return the name for the range of the product of a layer; the range of its result has another name."""
     return f"{layer.node.output[0]}.product"
 
 
 def quantized(model: onnx.ModelProto, bits: Sequence[int], ranges: Ranges) -> onnx.ModelProto:
-    """The model with those layers in integers that have 8 bits: a copy. O(nodes + weights).
+    """Return a copy of the model in which the layers with 8 bits compute in integers. O(nodes + weights).
 
-    Raises INVALID_IR for a model of operators that are older than the integer ones.
+    Raises INVALID_IR for a model whose operators are older than the integer ones.
     """
     version = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
     if version < OLDEST and any(count != FLOAT for count in bits):
         raise TmmuError(
-            "INVALID_IR", f"version {version} of its operators has none for integers", place="opset_import",
+            "INVALID_IR", f"version {version} of its operators has no integer products", place="opset_import",
             fix=f"convert the model to version {OLDEST} or later with onnx.version_converter",
         )  # fmt: skip
     result = onnx.ModelProto()
@@ -159,7 +159,7 @@ class _Quantization:
 
     def layer(self, layer: Layer) -> None:
         """Write the nodes of one layer."""
-        node, product = layer.node, _of_product(layer)
+        node, product = layer.node, _name_product(layer)
         operand, output = node.input[0], node.output[0]
         weight = values(self.weights[layer.weight]).astype(np.float64)
         if node.op_type == "Gemm" and layer.by_rows:
@@ -192,7 +192,7 @@ class _Quantization:
         self.nodes.append(helper.make_node(op, operands, [result], name=f"{result}/{op}", **attributes))
 
     def name(self, wanted: str) -> str:
-        """The name that stands for `wanted` in the graph, one that nothing had before."""
+        """Return the name for `wanted` in the graph, one that nothing had before."""
         if wanted not in self.named:
             free = wanted
             while free in self.taken:
@@ -207,7 +207,7 @@ class _Quantization:
         return self.named[wanted]
 
     def finish(self) -> None:
-        """Put the nodes into the graph, and drop what none of them reads."""
+        """Put the nodes into the graph, and remove initializers that none of them reads."""
         del self.graph.node[:]
         self.graph.node.extend(self.nodes)
         read = {name for node in self.nodes for name in node.input} | {value.name for value in self.graph.output}
@@ -218,10 +218,10 @@ class _Quantization:
 
 
 def _step(largest: float) -> np.float32:
-    """The step of integers in [-127, 127] that reach `largest`; 1 where there is nothing but zeros."""
+    """Return the step of integers in [-127, 127] that reach `largest`; 1 if there are only zeros."""
     return np.float32(largest / LARGEST) or np.float32(1.0)
 
 
 def _integers(weight: NDArray[np.float64], scale: np.float32) -> NDArray[np.int8]:
-    """Rounded half to even, and clamped."""
+    """Round half to even, and clamp."""
     return np.clip(np.rint(weight / np.float64(scale)), -LARGEST, LARGEST).astype(np.int8)

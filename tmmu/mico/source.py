@@ -16,7 +16,7 @@ WIDTH = 110
 
 
 def header(program: ModelCode) -> str:
-    """`model.h`: what was proved, the struct with a field for each tensor, and what a caller uses."""
+    """Write `model.h`: the verdict, the struct with a field for each tensor, and the functions for a caller."""
     guard = f"{program.name.upper()}_H"
     lines = [
         "/*",
@@ -24,10 +24,10 @@ def header(program: ModelCode) -> str:
         f" * plan hash {program.plan_hash}",
         f" * model digest {program.model_digest}",
         " *",
-        *(f" * {line}" for line in _memory(program)),
+        *(f" * {line}" for line in _describe_memory(program)),
         " *",
-        " * Call model_init once. Before each model_forward write every input again: its bytes are used for other",
-        " * tensors once it was read. What is returned stays until the next model_forward.",
+        " * Call model_init once. Before each model_forward write every input again: its bytes are reused for other",
+        " * tensors after its last read. The outputs stay until the next model_forward.",
         " */",
         f"#ifndef {guard}", f"#define {guard}", "",
         "#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "",
@@ -41,16 +41,16 @@ def header(program: ModelCode) -> str:
         lines.append(f"    uint8_t *memory_pool_{k}; /* {block.bytes} bytes of {comment(block.arena)} */")
     if not program.static:
         lines += [f"    void *memory_pool_{k}_allocation;" for k in range(len(program.blocks))]
-    lines += [f"    Tensor {field};{_tensor_comment(program, name)}" for name, field in program.fields.items()]
+    lines += [f"    Tensor {field};{_comment_tensor(program, name)}" for name, field in program.fields.items()]
     if not program.fields and not program.blocks:
         lines.append("    int unused;")
     lines += [
         "} Model;", "",
-        "/* Gives each tensor its memory; false where there is none. */",
+        "/* Gives each tensor its memory; false if there is not enough. */",
         "bool model_init(Model *model);", "",
         "/* Computes the outputs from the inputs. */",
         "void model_forward(Model *model);", "",
-        "/* Gives the memory back. */",
+        "/* Frees the memory. */",
         "void model_free(Model *model);", "",
         "/* The inputs and outputs of the graph by number, in its order. */",
         "uint8_t *model_input(Model *model, size_t number);",
@@ -62,7 +62,7 @@ def header(program: ModelCode) -> str:
     return "\n".join(lines)
 
 
-def _memory(program: ModelCode) -> Iterator[str]:
+def _describe_memory(program: ModelCode) -> Iterator[str]:
     total, slack = sum(b.bytes for b in program.blocks), sum(b.alignment - 1 for b in program.blocks)
     if program.static:
         yield f"Memory: {total} bytes in static arrays, no malloc."
@@ -72,14 +72,14 @@ def _memory(program: ModelCode) -> Iterator[str]:
     yield f"Constant: {constant} bytes."
 
 
-def _tensor_comment(program: ModelCode, name: str) -> str:
+def _comment_tensor(program: ModelCode, name: str) -> str:
     shape, dtype = program.network.sizes[name]
     place = program.places[name]
     return f" /* {comment(name)}: {dtype} {list(shape)}, memory_pool_{place.block} + {place.offset} */"
 
 
 def forward(program: ModelCode) -> str:
-    """`model.c`: the pools, and the three functions of a model."""
+    """Write `model.c`: the pools, and the three functions of a model."""
     lines = [
         f'#include "{program.name}.h"', "", '#include "kernels.h"', '#include "weights.h"', "",
         "#include <math.h>", "#include <stdlib.h>", "#include <string.h>", "",
@@ -92,8 +92,8 @@ def forward(program: ModelCode) -> str:
         lines.append("")
     elif program.blocks:
         lines += [ALIGNED]
-    lines += [*_init(program), "", *_forward(program), "", *_free(program), ""]
-    lines += _access(program)
+    lines += [*_write_init(program), "", *_write_forward(program), "", *_write_free(program), ""]
+    lines += _write_access(program)
     text = "\n".join(lines)
     if "malloc(" not in text and "free(" not in text.replace("model_free(", ""):
         text = text.replace("#include <stdlib.h>\n", "")
@@ -113,7 +113,7 @@ static uint8_t *aligned(void *allocation, size_t alignment)
 """
 
 
-def _init(program: ModelCode) -> Iterator[str]:
+def _write_init(program: ModelCode) -> Iterator[str]:
     yield "bool model_init(Model *model)"
     yield "{"
     names = [f"memory_pool_{k}" for k in range(len(program.blocks))]
@@ -139,27 +139,27 @@ def _init(program: ModelCode) -> Iterator[str]:
     yield "}"
 
 
-def _forward(program: ModelCode) -> Iterator[str]:
+def _write_forward(program: ModelCode) -> Iterator[str]:
     yield "void model_forward(Model *model)"
     yield "{"
     used = False
     for number, step in enumerate(program.steps):
-        yield f"    /* step {number}, {comment(step.node)}: {_accesses(step)} */"
+        yield f"    /* step {number}, {comment(step.node)}: {_describe_accesses(step)} */"
         for call in step.calls:
-            yield from _wrapped(f"    {name_of(call)}(", call.arguments)
+            yield from _wrap_call(f"    {name_of(call)}(", call.arguments)
             used = used or any("model->" in argument for argument in call.arguments)
     if not used:
         yield "    (void)model;"
     yield "}"
 
 
-def _accesses(step: StepCode) -> str:
+def _describe_accesses(step: StepCode) -> str:
     reads, writes = (comment(", ".join(names)) for names in (step.reads, step.writes))
-    return f"{step.op} {reads} -> {writes}{'' if step.calls else ', which nothing has to be written for'}"
+    return f"{step.op} {reads} -> {writes}{'' if step.calls else ', which needs no call'}"
 
 
-def _wrapped(head: str, arguments: tuple[str, ...]) -> Iterator[str]:
-    """A call in lines of at most `WIDTH` characters where its arguments are short enough."""
+def _wrap_call(head: str, arguments: tuple[str, ...]) -> Iterator[str]:
+    """Yield a call in lines of at most `WIDTH` characters if its arguments are short enough."""
     line = head
     for k, argument in enumerate(arguments):
         text = argument + (");" if k == len(arguments) - 1 else ",")
@@ -171,7 +171,7 @@ def _wrapped(head: str, arguments: tuple[str, ...]) -> Iterator[str]:
     yield line
 
 
-def _free(program: ModelCode) -> Iterator[str]:
+def _write_free(program: ModelCode) -> Iterator[str]:
     yield "void model_free(Model *model)"
     yield "{"
     if program.static or not program.blocks:
@@ -183,8 +183,8 @@ def _free(program: ModelCode) -> Iterator[str]:
     yield "}"
 
 
-def _access(program: ModelCode) -> Iterator[str]:
-    """Inputs and outputs by number."""
+def _write_access(program: ModelCode) -> Iterator[str]:
+    """Yield the functions that return inputs and outputs by number."""
     network = program.network
     tables = (
         ("uint8_t *model_input(Model *model, size_t number)", network.inputs, False),
@@ -210,20 +210,20 @@ def _access(program: ModelCode) -> Iterator[str]:
 
 
 def kernels_header(declared: str, prefix: str) -> str:
-    """`kernels.h`."""
+    """Write `kernels.h`."""
     guard = f"{prefix}_KERNELS_H"
     head = f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     return f"{head}\n{declared}\n#endif\n"
 
 
 def kernels_source(defined: str) -> str:
-    """`kernels.c`: the functions that the model calls. Elements are read and written by memcpy of a fixed size."""
+    """Write `kernels.c`, the functions that the model calls; memcpy of a fixed size reads and writes elements."""
     head = '#include "kernels.h"\n\n#include <math.h>\n#include <string.h>\n'
     return f"{head}\n{defined}"
 
 
 def main(program: ModelCode) -> str:
-    """`main.c`: a program that reads all inputs from one file and writes all outputs to another."""
+    """Write `main.c`, a program that reads all inputs from one file and writes all outputs to another."""
     return MAIN.replace("model.h", f"{program.name}.h")
 
 
@@ -250,7 +250,7 @@ int main(int count, char **arguments)
         return 2;
     }
     if (!model_init(&model)) {
-        return failed("there is not enough memory", "model_init");
+        return failed("not enough memory", "model_init");
     }
     FILE *file = fopen(arguments[1], "rb");
     if (file == NULL) {

@@ -1,4 +1,4 @@
-"""ONNX models with the values of their weights, or a refusal that names what is not there. spec: MC8.2"""
+"""ONNX models with the values of their weights, or a refusal that names the missing ones. spec: MC8.2"""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tmmu.core.errors import TmmuError
 
 
 def load_with_weights(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model at `path` with its weights in memory; INVALID_IR where onnx does not read it, or they are not there."""
+    """Read the model at `path` with its weights. Raises INVALID_IR if onnx cannot read it or weights are missing."""
     try:
         return onnx.load(path)
-    except Exception as error:  # onnx lets every library's exceptions through, protobuf's too
+    except Exception as error:  # onnx raises the exceptions of its libraries, also those of protobuf
         raise TmmuError(
             "INVALID_IR", f"onnx does not read it with its weights ({error})", file=os.fspath(path),
             fix="give an ONNX model with its weights beside it, as `tmmu example NAME --weights SEED` writes them",
@@ -24,7 +24,7 @@ def load_with_weights(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def values(tensor: onnx.TensorProto) -> NDArray[Any]:
-    """The elements of a stored tensor; INVALID_IR where they are in a file that was not read."""
+    """Return the elements of a stored tensor. Raises INVALID_IR if they are in a file that was not read."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise TmmuError(
             "INVALID_IR", "its values are in a file that was not read", place=f"initializer {tensor.name!r}",

@@ -1,7 +1,7 @@
-"""What the C keeps constant: weights, and values that are known when it is made, as literals or as one file.
+"""The constants of the C: weights, and values known at generation, as literals or as one file.
 
-Up to `LITERALS` bytes are C arrays; more would cost a compiler gigabytes of memory, so that they are a file which the
-assembler takes in as it is (`.incbin`). spec: MC5.1, MC5.2
+Up to `LITERALS` bytes are C arrays. A compiler would need gigabytes of memory for more, so they are a file that the
+assembler includes unchanged (`.incbin`). spec: MC5.1, MC5.2
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LITERALS = 1 << 20
 """The most bytes that are written as literals."""
 
 ALIGNMENT = 16
-"""That of each array in the file."""
+"""The alignment of each array in the file."""
 
 TYPES = {
     "float32": "float", "float64": "double", "bool": "uint8_t", "float16": "uint16_t", "bfloat16": "uint16_t",
@@ -28,7 +28,7 @@ TYPES = {
 
 
 class Constant(NamedTuple):
-    """An array: its macro, its name for people, shape and type, and what reads its elements."""
+    """An array: its macro, its name for people, shape and type, and the function that reads its elements."""
 
     code: str
     name: str
@@ -38,17 +38,17 @@ class Constant(NamedTuple):
 
     @property
     def data(self) -> str:
-        """The array of its literals."""
+        """The name of the array of its literals."""
         return f"data_of_{self.code}"
 
     @property
     def bytes(self) -> int:
-        """Its size."""
+        """The bytes of the array."""
         return nbytes(self.shape, self.dtype)
 
 
 class Constants:
-    """Every array that the C might read; `used` are those that it does."""
+    """Every array that the C may read."""
 
     def __init__(self) -> None:
         self.names = Identifiers()
@@ -56,7 +56,7 @@ class Constants:
         self._of: dict[str | tuple[str, ...], str] = {}
 
     def add(self, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
-        """The C expression of a weight."""
+        """Return the C expression of a weight; store it at the first call."""
         if name not in self._of:
             code = f"weight_{self.names.of(name)}"
             self.all[code] = Constant(code, name, shape, dtype, read)
@@ -64,7 +64,7 @@ class Constants:
         return self._of[name]
 
     def literal(self, array: Array) -> str:
-        """The C expression of a value that is known; equal ones are stored once."""
+        """Return the C expression of a known value; equal values are stored once."""
         dtype = array.dtype.name
         key = dtype, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
         if key not in self._of:
@@ -76,7 +76,7 @@ class Constants:
 
 
 def header(constants: list[Constant], as_file: bool, prefix: str) -> str:
-    """The header of the constants: each is an expression of bytes."""
+    """Write the header of the constants: each is an expression of bytes."""
     lines = [f"#ifndef {prefix}_WEIGHTS_H", f"#define {prefix}_WEIGHTS_H", "", "#include <stdint.h>", ""]
     if as_file and constants:
         lines += ["extern const uint8_t weights[];", ""]
@@ -85,23 +85,23 @@ def header(constants: list[Constant], as_file: bool, prefix: str) -> str:
         if as_file:
             lines.append(f"#define {each.code} (weights + {at})")
         else:
-            lines.append(f"extern const {_type(each)} {each.data}[{max(1, _count(each))}];")
+            lines.append(f"extern const {_c_type(each)} {each.data}[{max(1, _count_elements(each))}];")
             lines.append(f"#define {each.code} ((const uint8_t *){each.data})")
     return "\n".join([*lines, "", "#endif", ""])
 
 
 def source(constants: list[Constant], as_file: bool) -> str:
-    """The source of the constants: literals, or a file that the assembler takes in."""
+    """Write the source of the constants: literals, or a file that the assembler includes."""
     lines = ['#include "weights.h"', ""]
     if not constants:
         return "\n".join([*lines[:1], ""])
     if as_file:
         return "\n".join([*lines, INCBIN])
     for each in constants:
-        count = max(1, _count(each))
-        lines.append(f"const {_type(each)} {each.data}[{count}] = {{")
+        count = max(1, _count_elements(each))
+        lines.append(f"const {_c_type(each)} {each.data}[{count}] = {{")
         row: list[str] = []
-        for text in _literals(each):
+        for text in _write_literals(each):
             row.append(text)
             if len(row) == 8:
                 lines.append(f"    {', '.join(row)},")
@@ -138,7 +138,7 @@ __asm__(
 
 
 def offsets(constants: list[Constant]) -> list[int]:
-    """Where each array begins in the file."""
+    """Return the first byte of each array in the file."""
     found, at = [], 0
     for each in constants:
         at += -at % ALIGNMENT
@@ -148,7 +148,7 @@ def offsets(constants: list[Constant]) -> list[int]:
 
 
 def content(constants: list[Constant]) -> Iterator[bytes]:
-    """The bytes of the file, array by array."""
+    """Yield the bytes of the file, array by array."""
     at = 0
     for each, start in zip(constants, offsets(constants), strict=True):
         yield bytes(start - at)
@@ -158,20 +158,20 @@ def content(constants: list[Constant]) -> Iterator[bytes]:
 
 
 def little_endian(array: Array) -> bytes:
-    """The bytes of an array as a run reads them."""
+    """Return the bytes of an array, little-endian, as the C reads them."""
     whole = np.ascontiguousarray(array)
     return whole.astype(whole.dtype.newbyteorder("<")).tobytes()
 
 
-def _count(each: Constant) -> int:
+def _count_elements(each: Constant) -> int:
     return int(np.prod(each.shape, dtype=np.int64))
 
 
-def _type(each: Constant) -> str:
+def _c_type(each: Constant) -> str:
     return TYPES.get(each.dtype, f"{each.dtype}_t")
 
 
-def _literals(each: Constant) -> Iterator[str]:
+def _write_literals(each: Constant) -> Iterator[str]:
     array = np.ascontiguousarray(each.read()).reshape(-1)
     if each.dtype in ("float32", "float64"):
         suffix = "F" if each.dtype == "float32" else ""
@@ -185,12 +185,12 @@ def _literals(each: Constant) -> Iterator[str]:
     else:
         words = array.view(np.uint16) if each.dtype in ("float16", "bfloat16") else array
         for number in words.tolist() or [0]:
-            yield _integer(int(number), each.dtype)
+            yield _write_integer(int(number), each.dtype)
     if not len(array) and each.dtype.startswith("float"):
         yield "0"
 
 
-def _integer(number: int, dtype: str) -> str:
+def _write_integer(number: int, dtype: str) -> str:
     if dtype == "uint64":
         return f"{number}ULL"
     if number == -(1 << 63):

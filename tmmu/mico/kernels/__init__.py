@@ -1,6 +1,6 @@
 """The table of kernels: for each operator of ai.onnx the rule that turns a node into calls of C functions.
 
-Each module holds the rules of a family beside the functions that they call, written once for all element types:
+Each module contains the rules of a family and the functions that they call, written once for all element types:
 `elementwise`, `products`, `windows`, `rows`, `movement` and `quantized`. spec: MC4.1 to MC4.7
 """
 
@@ -19,13 +19,13 @@ TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
     **movement.RULES,
     **quantized.RULES,
 }
-"""Every operator that has a kernel."""
+"""The rule of every operator that has a kernel."""
 
 
 def calls_of(node: NodeCall) -> list[KernelCall]:
-    """The calls that compute a node: none where no byte of its results has to be written.
+    """Return the calls that compute a node; none if no byte of its results has to be written.
 
-    Raises NoKernel with the reason where its operator, an element type or an attribute has no kernel.
+    Raises NoKernel with the reason if its operator, an element type or an attribute has no kernel.
     """
     rule = TABLE.get(node.op)
     if rule is None:

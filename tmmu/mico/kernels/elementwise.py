@@ -1,7 +1,7 @@
 """Operators that compute each element from the elements at the same place: functions, arithmetic, comparisons, casts.
 
-Each reads an element of every operand before it writes the result's at that place and never reads it again, so that a
-result may take an operand's bytes where the plan lets it (T3). spec: MC4.3, MC4.6
+Each reads an element of every operand before it writes the element of the result at that place, and never reads it
+again, so a result may take the bytes of an operand if the plan permits it (T3). spec: MC4.3, MC4.6
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ UNARY: dict[str, tuple[str, tuple[tuple[str, float], ...]]] = {
     "Tanh": ("tanh$f(x)", ()),
     "ThresholdedRelu": ("x > alpha ? x : 0", (("alpha", 1.0),)),
 }
-"""Functions of floating-point elements, with their parameters and what these are where a node has no attribute."""
+"""Functions of floating-point elements, with their parameters and the defaults of these."""
 
 GELU = {
     "gelu": "0.5$F * x * (1 + erf$f(x * 0.70710678118654752$F))",
@@ -83,7 +83,7 @@ UNARY_OF_INTEGERS = {
     "Relu": "x < 0 ? 0 : x",
     "Sign": "(x > 0) - (x < 0)",
 }
-"""The same of signed integers, which wrap around."""
+"""Functions of signed integers, which wrap around."""
 
 BINARY = {
     "Add": "a + b",
@@ -94,7 +94,7 @@ BINARY = {
     "PRelu": "a < 0 ? b * a : a",
     "Sub": "a - b",
 }
-"""Of two floating-point elements."""
+"""Functions of two floating-point elements."""
 
 BINARY_OF_INTEGERS = {
     "Add": "(uint64_t)a + (uint64_t)b",
@@ -106,7 +106,7 @@ BINARY_OF_INTEGERS = {
     "Mul": "(uint64_t)a * (uint64_t)b",
     "Sub": "(uint64_t)a - (uint64_t)b",
 }
-"""Of two integers, which wrap around; nothing is divided by zero."""
+"""Functions of two integers, which wrap around; division by zero gives no trap."""
 
 COMPARISONS = {
     "Equal": "a == b",
@@ -119,7 +119,7 @@ LOGICAL = {"And": "a && b", "Or": "a || b", "Xor": "a != b"}
 
 
 def snake(op: str) -> str:
-    """An operator as C functions are named.
+    """Convert the name of an operator to that of a C function.
 
     >>> snake("GlobalAveragePool"), snake("PRelu"), snake("LRN")
     ('global_average_pool', 'prelu', 'lrn')
@@ -133,7 +133,7 @@ def snake(op: str) -> str:
 
 
 def _define_unary(name: str, expression: str, parameters: tuple[str, ...] = (), result: str = "") -> None:
-    """A function of one operand; `result` is empty where its type is that of the operand."""
+    """Define a function of one operand; `result` is empty if its type is that of the operand."""
     given = "".join(f", $T {each}" for each in parameters)
     target, made = (f"$s{result}", f"($T{result})({expression})") if not result else ("bool", expression)
     TEMPLATES[name] = f"""\
@@ -148,7 +148,7 @@ void $name(uint8_t *y, const uint8_t *operand, size_t count{given})
 
 
 def _define_binary(name: str, expression: str, result: str = "$s", b: str = "") -> None:
-    """A function of two operands that are broadcast; `b` numbers the type of the second."""
+    """Define a function of two operands that are broadcast; `b` numbers the type of the second."""
     made = expression if result == "bool" else f"($T)({expression})"
     TEMPLATES[name] = f"""\
 void $name(uint8_t *y, const uint8_t *left, const uint8_t *right, size_t rank, const size_t *shape,
@@ -214,7 +214,7 @@ void $name(uint8_t *y, size_t count, size_t summands)
 }
 """
 TEMPLATES["clip"] = """\
-/* A limit that is NULL is none. */
+/* A limit that is NULL is absent. */
 void $name(uint8_t *y, const uint8_t *operand, size_t count, const uint8_t *low, const uint8_t *high)
 {
     for (size_t i = 0; i < count; i++) {
@@ -246,7 +246,7 @@ void $name(uint8_t *y, const uint8_t *x, size_t count)
 }
 """
 TEMPLATES["cast_to_integer"] = """\
-/* What the integers do not hold becomes the nearest of them, what is no number 0. */
+/* A value out of range becomes the nearest integer in range, and NaN becomes 0. */
 void $name(uint8_t *y, const uint8_t *x, size_t count, double low, double high, $T2 least, $T2 most)
 {
     for (size_t i = 0; i < count; i++) {
@@ -262,7 +262,7 @@ def _count(node: NodeCall) -> str:
 
 
 def unary(node: NodeCall) -> list[KernelCall]:
-    """A function of each element."""
+    """Return the call of a function of each element."""
     x, name = node.x, snake(node.op)
     if x.dtype in SIGNED and node.op in UNARY_OF_INTEGERS:
         return [KernelCall(f"{name}_integer", (x.dtype,), (node.y.code, x.code, _count(node)))]
@@ -274,7 +274,7 @@ def unary(node: NodeCall) -> list[KernelCall]:
 
 
 def copied(node: NodeCall, operand: int = 0, result: int = 0) -> list[KernelCall]:
-    """The bytes of an operand as those of a result: nothing where the plan has them at one place. spec: MC3.5"""
+    """Return the copy of the bytes of an operand to a result; none if the plan places both at one place. spec: MC3.5"""
     x, y = node.needed(operand), node.result(result)
     if y is None or x.code == y.code:
         return []
@@ -282,30 +282,30 @@ def copied(node: NodeCall, operand: int = 0, result: int = 0) -> list[KernelCall
 
 
 def gelu(node: NodeCall) -> list[KernelCall]:
-    """Gelu, whole or by tanh."""
+    """Return the call of Gelu, exact or by tanh."""
     name = "gelu_tanh" if node.get("approximate", "none") == "tanh" else "gelu"
     return [KernelCall(name, (node.of_type(node.x, FLOATS),), (node.y.code, node.x.code, _count(node)))]
 
 
 def bits_inverted(node: NodeCall) -> list[KernelCall]:
-    """BitwiseNot and Not."""
+    """Return the call of BitwiseNot or Not."""
     types = ("bool",) if node.op == "Not" else INTEGERS
     return [KernelCall(snake(node.op), (node.of_type(node.x, types),), (node.y.code, node.x.code, _count(node)))]
 
 
 def is_nan(node: NodeCall) -> list[KernelCall]:
-    """IsNaN."""
+    """Return the call of IsNaN."""
     return [KernelCall("is_nan", (node.of_type(node.x, FLOATS),), (node.y.code, node.x.code, _count(node)))]
 
 
 def is_inf(node: NodeCall) -> list[KernelCall]:
-    """IsInf, of either sign or one."""
+    """Return the call of IsInf, of either sign or one."""
     signs = (str(node.get(f"detect_{sign}", 1)) for sign in ("negative", "positive"))
     return [KernelCall("is_inf", (node.of_type(node.x, FLOATS),), (node.y.code, node.x.code, _count(node), *signs))]
 
 
 def binary(node: NodeCall) -> list[KernelCall]:
-    """An operator of two elements; operands are broadcast."""
+    """Return the call of an operator of two elements, whose operands are broadcast."""
     a, b = node.x, node.needed(1)
     return [
         KernelCall(_binary_name(node, a.dtype), (node.of_type(a, NUMBERS),), _binary_arguments(node, a.code, b.code))
@@ -328,20 +328,20 @@ def _binary_name(node: NodeCall, dtype: str) -> str:
 
 
 def bitwise(node: NodeCall) -> list[KernelCall]:
-    """An operator of the bits of two integers."""
+    """Return the call of an operator of the bits of two integers."""
     node.of_type(node.x, INTEGERS)
     return binary(node)
 
 
 def shifted(node: NodeCall) -> list[KernelCall]:
-    """BitShift."""
+    """Return the call of BitShift."""
     name = f"bit_shift_{str(node.get('direction')).lower()}"
     types = (node.of_type(node.x, UNSIGNED),)
     return [KernelCall(name, types, _binary_arguments(node, node.x.code, node.needed(1).code))]
 
 
 def power(node: NodeCall) -> list[KernelCall]:
-    """Pow, whose exponents may have a type of their own."""
+    """Return the call of Pow, whose exponents may have another type."""
     types = node.of_type(node.x, NUMBERS), node.of_type(node.needed(1), NUMBERS)
     if node.x.dtype in FLOATS:
         name = "pow"
@@ -352,14 +352,14 @@ def power(node: NodeCall) -> list[KernelCall]:
 
 
 def compared(node: NodeCall) -> list[KernelCall]:
-    """A comparison or a logical operator."""
+    """Return the call of a comparison or a logical operator."""
     types = ("bool",) if node.op in LOGICAL else (*NUMBERS, "bool")
     arguments = _binary_arguments(node, node.x.code, node.needed(1).code)
     return [KernelCall(snake(node.op), (node.of_type(node.x, types),), arguments)]
 
 
 def folded(node: NodeCall) -> list[KernelCall]:
-    """Max, Min, Sum and Mean: the operands go into the result one after the other."""
+    """Return the calls of Max, Min, Sum or Mean, which fold the operands into the result one after the other."""
     y, op = node.y, {"Sum": "Add", "Mean": "Add"}.get(node.op, node.op)
     operands = [node.needed(k) for k in range(len(node.operands))]
     types = (node.of_type(y, FLOATS if node.op == "Mean" else NUMBERS),)
@@ -369,7 +369,7 @@ def folded(node: NodeCall) -> list[KernelCall]:
     calls, before = [], operands[0]
     for operand in operands[1:]:
         if before is not operands[0] and operand.code == y.code:
-            raise NoKernel("its result takes the bytes of an operand that is read after it was begun")
+            raise NoKernel("its result takes the bytes of an operand that is read after the first write")
         arguments = (y.code, before.code, operand.code, *broadcast(y.shape, before, operand))
         calls.append(KernelCall(name, types, arguments))
         before = y
@@ -379,7 +379,7 @@ def folded(node: NodeCall) -> list[KernelCall]:
 
 
 def clip(node: NodeCall) -> list[KernelCall]:
-    """Clip, with limits as operands or (before opset 11) as attributes."""
+    """Return the call of Clip, whose limits are operands or (before opset 11) attributes."""
     x = node.x
     types = (node.of_type(x, NUMBERS),)
     limits = []
@@ -396,7 +396,7 @@ def clip(node: NodeCall) -> list[KernelCall]:
 
 
 def where(node: NodeCall) -> list[KernelCall]:
-    """Where; elements are moved as words of their width."""
+    """Return the call of Where, which moves elements as words of their width."""
     operands = [node.needed(k) for k in range(3)]
     return [
         KernelCall(
@@ -407,14 +407,14 @@ def where(node: NodeCall) -> list[KernelCall]:
 
 
 def word(dtype: str) -> str:
-    """The type as which elements are moved."""
+    """Return the type as which elements are moved. Raises NoKernel if there is none of their width."""
     if BITS[dtype] not in WORDS:
         raise NoKernel(f"it has no kernel for {dtype}")
     return WORDS[BITS[dtype]]
 
 
 def cast(node: NodeCall) -> list[KernelCall]:
-    """Cast and CastLike."""
+    """Return the call of Cast or CastLike."""
     x, y = node.x, node.y
     types = (node.of_type(x, (*NUMBERS, "bool")), node.of_type(y, (*NUMBERS, "bool")))
     if x.dtype == y.dtype:
@@ -430,12 +430,12 @@ def cast(node: NodeCall) -> list[KernelCall]:
 
 
 def dropout(node: NodeCall) -> list[KernelCall]:
-    """Dropout at inference: a view or a copy, and a mask that is true everywhere."""
+    """Return the calls of Dropout at inference: a view or a copy, and a mask that is true everywhere."""
     training = node.operand(2)
     if training is not None:
         value = training.value()
         if value is None or bool(np.asarray(value).any()):
-            raise NoKernel("whether it drops elements is not known to be false")
+            raise NoKernel("it may drop elements")
     mask = node.result(1)
     calls = copied(node)
     return [*calls, KernelCall("memset", (), (mask.code, "1", str(mask.count)))] if mask is not None else calls

@@ -1,10 +1,10 @@
-"""The text of C functions: templates, made for the element types of a call, with the helpers that they use.
+"""The text of C functions: templates, instantiated for the element types of a call, with the helpers that they use.
 
-A template is written once for all types. In it `$name` is the function's name, `$T` the type that elements of the
-first type are computed in, `$s` its suffix as in `load_$s`, `$f` that of functions of <math.h>, `$F` that of numbers;
-`$T2`, `$s2` and so on are those of the second type. Elements are read and written by `load` and `store`, which are
-`memcpy` of a fixed size: compilers make one instruction of each, and no rule on the effective types of objects is
-broken whatever a pool holds or is declared as. spec: MC3.6, MC4.2
+A template is written once for all types. In it, `$name` is the name of the function, `$T` the type in which elements of
+the first type are computed, `$s` its suffix as in `load_$s`, `$f` that of functions of <math.h>, `$F` that of numbers;
+`$T2`, `$s2` and so on are those of the second type. `load` and `store` read and write elements; they are `memcpy` of a
+fixed size. Compilers make one instruction of each, and no rule on the effective types of objects is broken, whatever
+the type and the content of a pool are. spec: MC3.6, MC4.2
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tmmu.core.dtypes import SHORT
 from tmmu.mico.kernels.node import KernelCall
 
 TEMPLATES: dict[str, str] = {}
-"""Every function by its name without suffixes; the modules beside this one fill it in."""
+"""Every function by its name without suffixes; the other modules of this package add them."""
 
 STRUCTS: dict[str, str] = {}
-"""Types of arguments, by name."""
+"""The types of arguments, by name."""
 
 COMPUTED = {"float32": "float", "float64": "double", "float16": "float", "bfloat16": "float", "bool": "bool"}
-"""The C type in which elements of a type are computed; integers have that of their name."""
+"""The C type in which elements of a type are computed; integers have the type of their name."""
 
 HELPERS: dict[str, str] = {
     "product": """\
@@ -38,7 +38,7 @@ static inline size_t product(size_t rank, const size_t *shape)
 }
 """,
     "place": """\
-/* Element number i of a tensor of this shape, in one in which its neighbours along dimension d lie steps[d] apart. */
+/* Element number i of a tensor of this shape, in one whose neighbours along dimension d are steps[d] apart. */
 static inline size_t place(size_t i, size_t rank, const size_t *shape, const size_t *steps)
 {
     size_t found = 0;
@@ -50,7 +50,7 @@ static inline size_t place(size_t i, size_t rank, const size_t *shape, const siz
 }
 """,
     "clamped": """\
-/* An index that may count from the end, and never leads out of a dimension. */
+/* An index that may count from the end, clamped to its dimension. */
 static inline size_t clamped(int64_t index, size_t dim)
 {
     if (index < 0) {
@@ -75,7 +75,7 @@ static inline size_t end_tap(size_t at, size_t pad, size_t dilation, size_t size
 }
 """,
     "power": """\
-/* A whole power, which wraps around; of a negative exponent 0, but for 1 and -1. */
+/* An integer power, which wraps around; for a negative exponent 0, except for the bases 1 and -1. */
 static inline uint64_t power(uint64_t base, int64_t exponent)
 {
     uint64_t found = 1;
@@ -90,7 +90,7 @@ static inline uint64_t power(uint64_t base, int64_t exponent)
 }
 """,
     "of_half": """\
-/* The number that 16 bits stand for. */
+/* The number that 16 bits represent. */
 static inline float of_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (uint32_t)(h >> 10) & 31u, part = h & 1023u, bits;
@@ -108,7 +108,7 @@ static inline float of_half(uint16_t h)
 }
 """,
     "half_of": """\
-/* The nearest number of 16 bits, of two the even one. */
+/* The nearest number of 16 bits, ties to even. */
 static inline uint16_t half_of(float value)
 {
     uint32_t bits;
@@ -128,11 +128,11 @@ static inline uint16_t half_of(float value)
 }
 """,
 }
-"""What functions call, in the order of their definitions."""
+"""The helpers that functions call, in the order of their definitions."""
 
 
 def suffix(dtype: str) -> str:
-    """How functions name a type.
+    """Return the suffix of functions for a type.
 
     >>> suffix("float32"), suffix("bool")
     ('f32', 'bool')
@@ -141,12 +141,12 @@ def suffix(dtype: str) -> str:
 
 
 def computed(dtype: str) -> str:
-    """The C type in which elements are computed."""
+    """Return the C type in which elements are computed."""
     return COMPUTED.get(dtype, f"{dtype}_t")
 
 
 def name_of(call: KernelCall) -> str:
-    """The C function of a call.
+    """Return the name of the C function of a call.
 
     >>> name_of(KernelCall("cast", ("int64", "float32"), ()))
     'cast_i64_f32'
@@ -155,7 +155,7 @@ def name_of(call: KernelCall) -> str:
 
 
 def text_of(call: KernelCall) -> str:
-    """The definition of the function of a call."""
+    """Return the definition of the function of a call."""
     words = {"name": name_of(call)}
     for k, dtype in enumerate(call.types):
         wide = dtype == "float64"
@@ -167,7 +167,7 @@ def text_of(call: KernelCall) -> str:
     return Template(TEMPLATES[call.function]).substitute(words)
 
 
-def _load(dtype: str) -> str:
+def _define_load(dtype: str) -> str:
     stored = {"float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t"}.get(dtype, computed(dtype))
     value = {
         "float16": "    return of_half(stored);",
@@ -181,7 +181,7 @@ def _load(dtype: str) -> str:
     )
 
 
-def _store(dtype: str) -> str:
+def _define_store(dtype: str) -> str:
     made = {
         "float16": "    uint16_t stored = half_of(value);",
         "bfloat16": "    uint32_t bits;\n    memcpy(&bits, &value, sizeof bits);\n"
@@ -199,24 +199,24 @@ def _uses(text: str, name: str) -> bool:
 
 
 def kernels(calls: Iterable[KernelCall]) -> tuple[str, str]:
-    """The declarations and the definitions of all functions that calls need, each once, by name. spec: MC4.1"""
+    """Return the declarations and the definitions of all functions that calls need, each once, by name. spec: MC4.1"""
     wanted = {name_of(call): call for call in calls if call.function in TEMPLATES}
     bodies = {name: text_of(wanted[name]) for name in sorted(wanted)}
     text = "\n".join(bodies.values())
     access = "".join(
         make(dtype)
-        for word, make in (("load", _load), ("store", _store))
+        for word, make in (("load", _define_load), ("store", _define_store))
         for dtype in SHORT
         if _uses(text, f"{word}_{suffix(dtype)}")
     )
     halves = [HELPERS[name] for name in ("of_half", "half_of") if _uses(access, name)]
     helpers = [*halves, access, *(HELPERS[name] for name in HELPERS if _uses(text, name))]
     structs = [STRUCTS[name] for name in STRUCTS if _uses(text, name)]
-    prototypes = [_prototype(body) for body in bodies.values()]
+    prototypes = [_declare(body) for body in bodies.values()]
     return "\n".join([*structs, *prototypes]), "\n".join(filter(None, [*helpers, text]))
 
 
-def _prototype(body: str) -> str:
-    """The declaration of a function, with the comment before it."""
+def _declare(body: str) -> str:
+    """Return the declaration of a function, with the comment before it."""
     head, _, _ = body.partition("\n{\n")
     return f"{head};\n"

@@ -1,4 +1,4 @@
-"""Operators that move elements, or make them of shapes and numbers: no arithmetic but that of places. spec: MC4.3"""
+"""Operators that move elements, or make them of shapes and numbers; they compute only places. spec: MC4.3"""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ void $name(uint8_t *y, const uint8_t *x, size_t rows, size_t y_bytes, size_t x_b
 """
 
 TEMPLATES["gather"] = """\
-/* Of `dim` parts of `bytes` in each of `outer`, those that the indices name. */
+/* The parts that the indices name, of `dim` parts of `bytes` in each of `outer`. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *indices, size_t outer, size_t dim, size_t bytes, size_t count)
 {
     for (size_t n = 0; n < outer; n++) {
@@ -71,7 +71,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *indices, size_t outer, s
 """
 
 TEMPLATES["gather_elements"] = """\
-/* Elements of y have the places of their indices, but along one dimension, in which the index is the place. */
+/* An element of y has the place of its index in x, except along one dimension, where the index is the place. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *indices, size_t rank, const size_t *shape,
     const size_t *steps, size_t dim, size_t step)
 {
@@ -84,7 +84,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *indices, size_t rank, co
 """
 
 TEMPLATES["pad"] = """\
-/* Element (i, j, ...) of y lies before[0], before[1], ... elements into the padding of x; NULL is padding of zeros. */
+/* Element (i, j, ...) of y is (i - before[0], j - before[1], ...) of x, or padding; a value that is NULL is 0. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *value, size_t rank, const size_t *y_shape,
     const size_t *x_shape, const ptrdiff_t *before, char mode)
 {
@@ -119,7 +119,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *value, size_t rank, cons
 """
 
 TEMPLATES["trilu"] = """\
-/* What lies below diagonal k of each matrix becomes zero, or what lies above it. */
+/* The elements below diagonal k of each matrix become zero, or those above it. */
 void $name(uint8_t *y, const uint8_t *x, size_t matrices, size_t rows, size_t columns, ptrdiff_t k, bool upper)
 {
     for (size_t i = 0; i < matrices * rows * columns; i++) {
@@ -149,11 +149,11 @@ void $name(uint8_t *y, const uint8_t *value, size_t count)
 
 
 def _walk(node: NodeCall, name: str, shape: Sequence[int], steps: Sequence[int], first: int = 0) -> list[KernelCall]:
-    """A walk over all elements of the result in an order of the operand's; a negative step wraps around as size_t."""
-    return _walked(name, node.y, node.x, shape, steps, first)
+    """Return the call of a walk over the result, by steps in the operand; a negative step wraps as size_t."""
+    return _make_walk(name, node.y, node.x, shape, steps, first)
 
 
-def _walked(
+def _make_walk(
     name: str, y: Operand, x: Operand, shape: Sequence[int], steps: Sequence[int], first: int
 ) -> list[KernelCall]:
     dims, (found,) = collapsed(shape, steps)
@@ -163,14 +163,14 @@ def _walked(
 
 
 def transpose(node: NodeCall) -> list[KernelCall]:
-    """Transpose."""
+    """Return the call of Transpose."""
     order = node.get("perm", list(range(node.x.rank))[::-1])
     steps = strides(node.x.shape)
     return _walk(node, "transpose", node.y.shape, [steps[axis] for axis in order])
 
 
 def sliced(node: NodeCall) -> list[KernelCall]:
-    """Slice, by numbers that are known when the code is made."""
+    """Return the call of Slice, whose limits must be known at generation."""
     x = node.x
     starts = node.get("starts") or node.known(1, "starts") or []
     axes = node.get("axes") or node.known(3, "axes") or list(range(len(starts)))
@@ -187,13 +187,13 @@ def sliced(node: NodeCall) -> list[KernelCall]:
 
 
 def expand(node: NodeCall) -> list[KernelCall]:
-    """Expand."""
+    """Return the call of Expand."""
     own = [1] * (node.y.rank - node.x.rank) + list(node.x.shape)
     return _walk(node, "expand", node.y.shape, [0 if d == 1 else s for d, s in zip(own, strides(own), strict=True)])
 
 
 def tile(node: NodeCall) -> list[KernelCall]:
-    """Tile: each dimension is gone through several times."""
+    """Return the call of Tile, which walks through each dimension several times."""
     shape, steps = [], []
     for whole, dim, step in zip(node.y.shape, node.x.shape, strides(node.x.shape), strict=True):
         shape += [whole // dim, dim]
@@ -202,7 +202,7 @@ def tile(node: NodeCall) -> list[KernelCall]:
 
 
 def depth_and_space(node: NodeCall) -> list[KernelCall]:
-    """DepthToSpace and SpaceToDepth, as walks over six dimensions."""
+    """Return the call of DepthToSpace or SpaceToDepth, as a walk over six dimensions."""
     n, c, h, w = node.x.shape
     b = node.get("blocksize")
     if node.op == "SpaceToDepth":
@@ -217,7 +217,7 @@ def depth_and_space(node: NodeCall) -> list[KernelCall]:
 
 
 def concat(node: NodeCall) -> list[KernelCall]:
-    """Concat: a call for each operand."""
+    """Return the calls of Concat, one for each operand."""
     y, calls, at = node.y, [], 0
     axis = node.axis(node.get("axis", 1), y.rank)
     for k in range(len(node.operands)):
@@ -240,7 +240,7 @@ def _bytes(shape: Sequence[int], operand: Operand) -> int:
 
 
 def split(node: NodeCall) -> list[KernelCall]:
-    """Split: a call for each result."""
+    """Return the calls of Split, one for each result."""
     x, calls, at = node.x, [], 0
     axis = node.axis(node.get("axis", 0))
     for k, y in enumerate(node.results):
@@ -256,7 +256,7 @@ def split(node: NodeCall) -> list[KernelCall]:
 
 
 def gather(node: NodeCall) -> list[KernelCall]:
-    """Gather; an index beyond the dimension is the nearest within."""
+    """Return the call of Gather; an index beyond the dimension is clamped."""
     x, indices = node.x, node.needed(1)
     axis = node.axis(node.get("axis", 0))
     types = (node.of_type(indices, ("int32", "int64")),)
@@ -265,7 +265,7 @@ def gather(node: NodeCall) -> list[KernelCall]:
 
 
 def gather_elements(node: NodeCall) -> list[KernelCall]:
-    """GatherElements; an index beyond the dimension is the nearest within."""
+    """Return the call of GatherElements; an index beyond the dimension is clamped."""
     x, indices = node.x, node.needed(1)
     axis = node.axis(node.get("axis", 0))
     own = strides(x.shape)
@@ -276,7 +276,7 @@ def gather_elements(node: NodeCall) -> list[KernelCall]:
 
 
 def pad(node: NodeCall) -> list[KernelCall]:
-    """Pad, by numbers that are known when the code is made."""
+    """Return the call of Pad, whose pads must be known at generation."""
     x, y, value = node.x, node.y, node.operand(2)
     pads = node.get("pads") or node.known(1, "pads") or []
     axes = node.known(3, "axes")
@@ -296,7 +296,7 @@ def pad(node: NodeCall) -> list[KernelCall]:
 
 
 def trilu(node: NodeCall) -> list[KernelCall]:
-    """Trilu."""
+    """Return the call of Trilu."""
     x = node.x
     k = (node.known(1, "diagonal") or [0])[0]
     k = max(-(2**31) + 1, min(2**31 - 1, k))
@@ -307,30 +307,30 @@ def trilu(node: NodeCall) -> list[KernelCall]:
 
 
 def counted(node: NodeCall) -> list[KernelCall]:
-    """Range."""
+    """Return the call of Range."""
     types = (node.of_type(node.y, ("float32", "float64", "int16", "int32", "int64")),)
     return [KernelCall("range", types, (node.y.code, node.x.code, node.needed(2).code, str(node.y.count)))]
 
 
 def constant_of_shape(node: NodeCall) -> list[KernelCall]:
-    """ConstantOfShape."""
+    """Return the call of ConstantOfShape."""
     value = node.get("value")
     array = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value).reshape(1)
     arguments = (node.y.code, node.literal(array), str(node.y.count))
     return [KernelCall("constant_of_shape", (word(node.y.dtype),), arguments)]
 
 
-def _stored(node: NodeCall, array: Array) -> list[KernelCall]:
+def _copy_constant(node: NodeCall, array: Array) -> list[KernelCall]:
     if BITS[node.y.dtype] < 8:
         raise NoKernel(f"it has no kernel for {node.y.dtype}")
     return [KernelCall("memcpy", (), (node.y.code, node.literal(array), str(array.nbytes)))]
 
 
 def by_shape(node: NodeCall) -> list[KernelCall]:
-    """Shape and Size, which are known when the code is made."""
+    """Return the call of Shape or Size, which are known at generation."""
     if node.op == "Size":
-        return _stored(node, np.array(node.x.count, np.int64))
-    return _stored(node, np.array(node.x.shape[node.get("start", 0) : node.get("end")], np.int64))
+        return _copy_constant(node, np.array(node.x.count, np.int64))
+    return _copy_constant(node, np.array(node.x.shape[node.get("start", 0) : node.get("end")], np.int64))
 
 
 RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {

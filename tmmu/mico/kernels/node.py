@@ -1,4 +1,4 @@
-"""What a kernel is made from: a node with the shapes, types, places and known values of what it reads and writes.
+"""The input of a kernel rule: a node with the shapes, types, places and known values of its operands and results.
 
 A rule turns it into calls of C functions; `NoKernel` is its refusal, with the reason.
 """
@@ -17,14 +17,14 @@ Array = NDArray[Any]
 
 
 class NoKernel(Exception):
-    """No kernel computes this node: the text says why."""
+    """No kernel computes this node; the text states the reason."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor at a node: the C expression of its bytes, shape, element type, and its value where that is known.
+    """A tensor at a node: the C expression of its bytes, its shape, its element type, and its value if it is known.
 
-    Two operands are the same bytes where their `code` is the same.
+    Two operands are the same bytes if their `code` is equal.
     """
 
     code: str
@@ -53,7 +53,7 @@ class KernelCall(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeCall:
-    """A node of ai.onnx as a rule sees it; None stands for operands and results that are absent."""
+    """A node of ai.onnx as the input of a rule; None stands for operands and results that are absent."""
 
     op: str
     version: int
@@ -65,35 +65,35 @@ class NodeCall:
 
     @property
     def x(self) -> Operand:
-        """The first operand."""
+        """The first operand. Raises NoKernel if it is absent."""
         return self.needed(0)
 
     @property
     def y(self) -> Operand:
-        """The first result."""
+        """The first result. Raises NoKernel if it is absent."""
         if not self.results or self.results[0] is None:
             raise NoKernel("its first result is left out")
         return self.results[0]
 
     def needed(self, number: int) -> Operand:
-        """The operand of that number."""
+        """Return the operand of that number. Raises NoKernel if it is absent."""
         found = self.operand(number)
         if found is None:
             raise NoKernel(f"its operand {number} is absent")
         return found
 
     def operand(self, number: int) -> Operand | None:
-        """The operand of that number, None where it is absent."""
+        """Return the operand of that number, None if it is absent."""
         return self.operands[number] if number < len(self.operands) else None
 
     def result(self, number: int) -> Operand | None:
-        """The result of that number, None where it is absent."""
+        """Return the result of that number, None if it is absent."""
         return self.results[number] if number < len(self.results) else None
 
     def known(self, number: int, what: str) -> list[int] | None:
-        """The numbers that an operand is known to hold, None where it is absent.
+        """Return the known numbers of an operand, None if it is absent.
 
-        Raises NoKernel where they are computed when the model runs.
+        Raises NoKernel if they are computed when the model runs.
         """
         operand = self.operand(number)
         if operand is None:
@@ -104,17 +104,17 @@ class NodeCall:
         return [int(each) for each in np.asarray(value).reshape(-1).tolist()]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute."""
+        """Return an attribute, or the default."""
         return self.attributes.get(name, default)
 
     def of_type(self, operand: Operand, types: Sequence[str]) -> str:
-        """The type of an operand, which has to be one of `types`."""
+        """Return the type of an operand. Raises NoKernel unless it is one of `types`."""
         if operand.dtype not in types:
             raise NoKernel(f"it has no kernel for {operand.dtype}")
         return operand.dtype
 
     def axis(self, axis: int, rank: int | None = None) -> int:
-        """An axis as a number from 0 on."""
+        """Return an axis as a number from 0 on. Raises NoKernel for an axis that does not exist."""
         rank = self.x.rank if rank is None else rank
         if not -rank <= axis < max(1, rank):
             raise NoKernel(f"it has no axis {axis}")
@@ -131,7 +131,7 @@ WORDS = {8: "uint8", 16: "uint16", 32: "uint32", 64: "uint64"}
 
 
 def sizes(numbers: Sequence[int], kind: str = "size_t") -> str:
-    """An array as an argument.
+    """Return an array of numbers as an argument.
 
     >>> sizes((2, 3))
     '(const size_t[]){2, 3}'
@@ -140,7 +140,7 @@ def sizes(numbers: Sequence[int], kind: str = "size_t") -> str:
 
 
 def strides(shape: Sequence[int]) -> list[int]:
-    """How many elements apart neighbours along each dimension lie.
+    """Return the distance of neighbours along each dimension, in elements.
 
     >>> strides((2, 3, 4))
     [12, 4, 1]
@@ -153,10 +153,10 @@ def strides(shape: Sequence[int]) -> list[int]:
 
 
 def collapsed(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
-    """The same walk over elements in as few dimensions as will do, at least one.
+    """Return the same walk over elements in the fewest dimensions possible, at least one.
 
-    `steps` go along the dimensions of `shape`, each list in a tensor of its own. Dimensions of one element fall away,
-    and two become one where every list goes through both at an even pace.
+    `steps` are the steps along the dimensions of `shape`, a list for each tensor. Dimensions of one element are
+    removed, and two dimensions become one if every list has one constant step through both.
 
     >>> collapsed((2, 3, 1, 4), (12, 4, 4, 1), (0, 4, 4, 1))
     ([2, 12], [[12, 1], [0, 1]])
@@ -178,9 +178,9 @@ def collapsed(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], l
 
 
 def broadcast(shape: Sequence[int], *operands: Operand) -> tuple[str, ...]:
-    """Arguments for a walk over `shape` in operands that are broadcast to it: rank, shape, and the steps in each.
+    """Return rank, shape, and the steps of each operand for a walk over `shape`, to which operands are broadcast.
 
-    Raises NoKernel where one does not broadcast to it.
+    Raises NoKernel if one does not broadcast to it.
     """
     steps = []
     for operand in operands:
@@ -193,7 +193,7 @@ def broadcast(shape: Sequence[int], *operands: Operand) -> tuple[str, ...]:
 
 
 def number(value: float, dtype: str = "float32") -> str:
-    """An attribute, which ONNX stores as float32, as a number of the type in which elements of `dtype` are computed.
+    """Return an attribute, stored as float32, as a C number of the type in which elements of `dtype` are computed.
 
     >>> number(0.5), number(0.2), number(0.2, "float64"), number(float("inf")), number(3)
     ('0.5F', '0.2F', '0.20000000298023224', 'INFINITY', '3.0F')

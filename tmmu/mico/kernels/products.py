@@ -20,7 +20,7 @@ from tmmu.mico.kernels.node import (
 )
 
 TEMPLATES["gemm"] = """\
-/* y = alpha * a * b + beta * c, for y of [rows, columns]; elements of an operand lie steps apart, down and across. */
+/* y = alpha * a * b + beta * c, for y of [rows, columns]; elements of an operand are steps apart, down and across. */
 void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, const uint8_t *c, size_t rows, size_t inner,
     size_t columns, const size_t *a_steps, const size_t *b_steps, const size_t *c_steps, $T alpha, $T beta)
 {
@@ -108,7 +108,7 @@ PER_FILTER
 
 
 def convolution(begin: str, term: str, end: str, per_filter: str = "") -> str:
-    """The body of a convolution: how a sum begins, what a tap adds, what becomes of it, and what a filter has."""
+    """Return the body of a convolution: the begin of a sum, the term of a tap, the end, and code for each filter."""
     parts = {"PER_FILTER\n": per_filter, "BEGIN": begin, "TERM": term, "END": end}
     return re.sub("|".join(parts), lambda found: parts[found[0]], _CONVOLUTION)
 
@@ -122,7 +122,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
 )
 
 TEMPLATES["conv_transpose"] = """\
-/* Each element sums what a convolution with the same numbers would have carried from it. */
+/* Each element sums the terms that a convolution with the same numbers would compute from it. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const Conv *c)
 {
     size_t y_at = 0;
@@ -138,7 +138,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
                             size_t left = ox + c->pad_left - kx * c->dilation_x;
                             if (up % c->stride_y != 0 || up / c->stride_y >= c->height || left % c->stride_x != 0
                                 || left / c->stride_x >= c->width) {
-                                continue; /* no element was carried here, or one in the padding */
+                                continue; /* no element contributes here, or only one in the padding */
                             }
                             for (size_t channel = first; channel < first + c->channels; channel++) {
                                 size_t from = (n * c->groups * c->channels + channel) * c->height + up / c->stride_y;
@@ -159,7 +159,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
 
 
 def gemm(node: NodeCall) -> list[KernelCall]:
-    """Gemm; operands may be transposed, the third is broadcast."""
+    """Return the call of Gemm; operands may be transposed, the third is broadcast."""
     a, b, c = node.x, node.needed(1), node.operand(2)
     rows, columns = node.y.shape
     inner = a.shape[0 if node.get("transA", 0) else 1]
@@ -182,12 +182,12 @@ def gemm(node: NodeCall) -> list[KernelCall]:
 
 
 def mat_mul(node: NodeCall) -> list[KernelCall]:
-    """MatMul, of stacks of matrices too; a vector is a matrix of one row, or of one column."""
+    """Return the call of MatMul, also of stacks of matrices; a vector is a matrix of one row, or of one column."""
     return [KernelCall("mat_mul", (node.of_type(node.x, NUMBERS),), product_arguments(node.y, node.x, node.needed(1)))]
 
 
 def product_arguments(y: Operand, a: Operand, b: Operand) -> tuple[str, ...]:
-    """The arguments of a product of stacks of matrices."""
+    """Return the arguments of a product of stacks of matrices."""
     left = (1, *a.shape) if a.rank == 1 else a.shape
     right = (*b.shape, 1) if b.rank == 1 else b.shape
     batch = y.shape[: y.rank - (a.rank > 1) - (b.rank > 1)]
@@ -197,14 +197,14 @@ def product_arguments(y: Operand, a: Operand, b: Operand) -> tuple[str, ...]:
 
 
 def planar(shape: Sequence[int]) -> tuple[int, int]:
-    """Height and width of one or two dimensions. Raises NoKernel for more."""
+    """Return height and width of one or two dimensions. Raises NoKernel for more."""
     if len(shape) not in (1, 2):
         raise NoKernel(f"it has no kernel for {len(shape)} spatial dimensions")
     return (1, shape[0]) if len(shape) == 1 else (shape[0], shape[1])
 
 
 def window(node: NodeCall, kernel: Sequence[int], spatial: Sequence[int], out: Sequence[int]) -> dict[str, int]:
-    """How a kernel goes over two dimensions, as fields of `Conv` and `Window`; the other of one dimension is 1."""
+    """Return the walk of a kernel over two dimensions as fields of `Conv` and `Window`; a missing dimension is 1."""
     rank = len(spatial)
     stride, dilation = node.get("strides", [1] * rank), node.get("dilations", [1] * rank)
     pads = list(node.get("pads", [0] * (2 * rank)))
@@ -229,13 +229,13 @@ def window(node: NodeCall, kernel: Sequence[int], spatial: Sequence[int], out: S
 
 
 def struct(name: str, fields: dict[str, int]) -> str:
-    """A struct as an argument, with its fields by name."""
+    """Return a struct as an argument, with its fields by name."""
     stated = STRUCTS[name]
     return f"&(const {name}){{{', '.join(f'.{key} = {value}' for key, value in fields.items() if key in stated)}}}"
 
 
 def conv_fields(node: NodeCall, x: Operand, w: Operand, y: Operand) -> dict[str, int]:
-    """A convolution as fields of `Conv`."""
+    """Return a convolution as fields of `Conv`."""
     groups = node.get("group", 1)
     kernel = w.shape[2:]
     if any(dim == 0 for dim in kernel):
@@ -245,7 +245,7 @@ def conv_fields(node: NodeCall, x: Operand, w: Operand, y: Operand) -> dict[str,
 
 
 def conv(node: NodeCall) -> list[KernelCall]:
-    """Conv over one or two dimensions, with groups, strides, dilations and pads."""
+    """Return the call of Conv over one or two dimensions, with groups, strides, dilations and pads."""
     x, w, bias = node.x, node.needed(1), node.operand(2)
     arguments = (node.y.code, x.code, w.code, "NULL" if bias is None else bias.code)
     fields = struct("Conv", conv_fields(node, x, w, node.y))
@@ -253,7 +253,7 @@ def conv(node: NodeCall) -> list[KernelCall]:
 
 
 def conv_transpose(node: NodeCall) -> list[KernelCall]:
-    """ConvTranspose over one or two dimensions; what is padded first follows from the shape of the result."""
+    """Return the call of ConvTranspose over one or two dimensions; the shape of the result determines the pads."""
     x, w, bias, y = node.x, node.needed(1), node.operand(2), node.y
     groups, rank, kernel = node.get("group", 1), x.rank - 2, w.shape[2:]
     stride, dilation = node.get("strides", [1] * rank), node.get("dilations", [1] * rank)
@@ -266,7 +266,7 @@ def conv_transpose(node: NodeCall) -> list[KernelCall]:
             total = whole - y.shape[2 + d]
             pads[d] = total // 2 if auto == "SAME_UPPER" else total - total // 2
             if total < 0:
-                raise NoKernel("its result is larger than what it carries")
+                raise NoKernel("its result is larger than its terms cover")
     fields = {"batch": x.shape[0], "groups": groups, "channels": x.shape[1] // groups, "filters": w.shape[1]}
     padded = NodeCall(
         node.op, node.version, {**node.attributes, "pads": pads, "auto_pad": "NOTSET"}, (), (), node.literal

@@ -1,8 +1,8 @@
 """Operators on int8 and uint8, with scales and zero points; sums are int32, and each result is rounded once.
 
-A result of integers is sum * (a_scale * b_scale / y_scale), the factor in float and the product in double, rounded to
-the nearest, of two to the even one, plus the zero point, and kept within its type: as onnx's reference evaluator has
-it, bit for bit. spec: MC4.8
+An integer result is sum * (a_scale * b_scale / y_scale), with the factor in float and the product in double, rounded to
+nearest, ties to even, plus the zero point, and clamped to its type: bit for bit that of onnx's reference evaluator.
+spec: MC4.8
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *x
 """ + _CONV("int32_t sum = 0", end="store_i32(y, y_at, sum);")
 
 TEMPLATES["qlinear_conv"] = """\
-/* Scales and zero points of filters lie steps apart: 0 where all filters have one. */
+/* Scales and zero points of filters are steps apart: 0 if all filters share one. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *x_scale, const uint8_t *x_zero, const uint8_t *weight,
     const uint8_t *w_scale, size_t w_scale_step, const uint8_t *w_zero, size_t w_zero_step, const uint8_t *y_scale,
     const uint8_t *y_zero, const uint8_t *bias, double low, double high, const Conv *c)
@@ -120,7 +120,7 @@ void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t rank, const si
 """ + _PRODUCT.replace("END", "store_i32(y, (m * rows + i) * columns + j, sum);")
 
 TEMPLATES["qlinear_mat_mul"] = """\
-/* Scales and zero points of columns lie steps apart: 0 where all columns have one. */
+/* Scales and zero points of columns are steps apart: 0 if all columns share one. */
 void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t rank, const size_t *batch, const size_t *a_steps,
     const size_t *b_steps, size_t rows, size_t inner, size_t columns, const uint8_t *a_zero, const uint8_t *b_zero,
     size_t b_zero_step, const uint8_t *a_scale, const uint8_t *b_scale, size_t b_scale_step, const uint8_t *y_scale,
@@ -140,14 +140,14 @@ def _code(operand: Operand | None) -> str:
 
 
 def _single(operand: Operand | None) -> str:
-    """The code of a scale or zero point of a whole tensor."""
+    """Return the code of a scale or zero point of a whole tensor. Raises NoKernel for several."""
     if operand is not None and operand.count != 1:
         raise NoKernel(f"it has no kernel for {operand.count} scales or zero points of one operand")
     return _code(operand)
 
 
 def _step(operand: Operand | None, count: int) -> str:
-    """How far apart the scales or zero points of filters or columns lie."""
+    """Return the distance of the scales or zero points of filters or columns."""
     if operand is None or operand.count == 1:
         return "0"
     if operand.count != count or max(operand.shape) != count:
@@ -156,7 +156,7 @@ def _step(operand: Operand | None, count: int) -> str:
 
 
 def _by_axis(node: NodeCall, scale: Operand, zero: Operand | None) -> tuple[str, str, str]:
-    """The elements, the scales, and how many elements in a row have one."""
+    """Return the number of elements, that of scales, and the number of consecutive elements that share one."""
     x = node.x
     if node.get("block_size", 0):
         raise NoKernel("it has no kernel for blocks")
@@ -171,7 +171,7 @@ def _by_axis(node: NodeCall, scale: Operand, zero: Operand | None) -> tuple[str,
 
 
 def quantize_linear(node: NodeCall) -> list[KernelCall]:
-    """QuantizeLinear of float32, of a tensor or along an axis."""
+    """Return the call of QuantizeLinear of float32, of a tensor or along an axis."""
     x, y, scale, zero = node.x, node.y, node.needed(1), node.operand(2)
     node.of_type(scale, ("float32",))
     if node.get("precision", 0) not in (0, 1):
@@ -183,7 +183,7 @@ def quantize_linear(node: NodeCall) -> list[KernelCall]:
 
 
 def dequantize_linear(node: NodeCall) -> list[KernelCall]:
-    """DequantizeLinear to float32, of a tensor or along an axis."""
+    """Return the call of DequantizeLinear to float32, of a tensor or along an axis."""
     x, y, scale, zero = node.x, node.y, node.needed(1), node.operand(2)
     for operand in (y, scale):
         node.of_type(operand, ("float32",))
@@ -193,7 +193,7 @@ def dequantize_linear(node: NodeCall) -> list[KernelCall]:
 
 
 def dynamic_quantize_linear(node: NodeCall) -> list[KernelCall]:
-    """DynamicQuantizeLinear."""
+    """Return the call of DynamicQuantizeLinear."""
     y, scale, zero = node.results
     if y is None or scale is None or zero is None:
         raise NoKernel("one of its results is left out")
@@ -202,7 +202,7 @@ def dynamic_quantize_linear(node: NodeCall) -> list[KernelCall]:
 
 
 def conv_integer(node: NodeCall) -> list[KernelCall]:
-    """ConvInteger."""
+    """Return the call of ConvInteger."""
     x, w, x_zero, w_zero = node.x, node.needed(1), node.operand(2), node.operand(3)
     types = node.of_type(x, BYTES), node.of_type(w, BYTES)
     fields = struct("Conv", conv_fields(node, x, w, node.y))
@@ -211,7 +211,7 @@ def conv_integer(node: NodeCall) -> list[KernelCall]:
 
 
 def qlinear_conv(node: NodeCall) -> list[KernelCall]:
-    """QLinearConv, with a scale for the weights or one for each filter."""
+    """Return the call of QLinearConv, with one scale for the weights or one for each filter."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.needed(k) for k in range(8))
     y, bias = node.y, node.operand(8)
     types = node.of_type(x, BYTES), node.of_type(w, BYTES), node.of_type(y, BYTES)
@@ -224,7 +224,7 @@ def qlinear_conv(node: NodeCall) -> list[KernelCall]:
 
 
 def mat_mul_integer(node: NodeCall) -> list[KernelCall]:
-    """MatMulInteger, with a zero point for the second operand or one for each column."""
+    """Return the call of MatMulInteger, with one zero point for the second operand or one for each column."""
     a, b, a_zero, b_zero = node.x, node.needed(1), node.operand(2), node.operand(3)
     types = node.of_type(a, BYTES), node.of_type(b, BYTES)
     zeros = (_single(a_zero), _code(b_zero), _step(b_zero, b.shape[-1]))
@@ -232,7 +232,7 @@ def mat_mul_integer(node: NodeCall) -> list[KernelCall]:
 
 
 def qlinear_mat_mul(node: NodeCall) -> list[KernelCall]:
-    """QLinearMatMul, with a scale for the second operand or one for each column."""
+    """Return the call of QLinearMatMul, with one scale for the second operand or one for each column."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.needed(k) for k in range(8))
     y, columns = node.y, b.shape[-1]
     for scale in (a_scale, b_scale, y_scale):

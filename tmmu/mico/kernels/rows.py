@@ -66,7 +66,7 @@ _STATISTICS = """\
 """The mean of a row, and the inverse of its deviation."""
 
 TEMPLATES["layer_normalization"] = """\
-/* Rows of `width` elements; what is NULL is left out. */
+/* Rows of `width` elements; an argument that is NULL is left out. */
 void $name(uint8_t *y, uint8_t *mean_out, uint8_t *inverse_out, const uint8_t *x, const uint8_t *scale,
     const uint8_t *bias, size_t rows, size_t width, $T epsilon)
 {
@@ -145,7 +145,7 @@ REDUCTIONS: dict[str, tuple[str, str, str]] = {
     "ReduceSum": ("0", "found + value", "found"),
     "ReduceSumSquare": ("0", "found + value * value", "found"),
 }
-"""What each reduction begins with (empty: with the first element), adds an element by, and gives at the end."""
+"""The first value of each reduction (empty: the first element), the expression that adds an element, and the result."""
 FOR_INTEGERS = {
     "ReduceMax": ("", "value > found ? value : found", "found"),
     "ReduceMin": ("", "value < found ? value : found", "found"),
@@ -153,7 +153,7 @@ FOR_INTEGERS = {
     "ReduceSum": ("0", "(uint64_t)found + (uint64_t)value", "found"),
     "ReduceSumSquare": ("0", "(uint64_t)found + (uint64_t)value * (uint64_t)value", "found"),
 }
-"""The same of integers, which wrap around."""
+"""The same expressions for integers, which wrap around."""
 
 
 def _define_reduction(name: str, begin: str, add: str, end: str) -> None:
@@ -240,13 +240,13 @@ void $name(uint8_t *y, const uint8_t *x, size_t outer, size_t width, size_t inne
 
 
 def _around(operand: Operand, axis: int) -> tuple[str, str, str]:
-    """The elements before, along and after an axis."""
+    """Return the number of elements before, along and after an axis."""
     shape = operand.shape or (1,)
     return str(math.prod(shape[:axis])), str(shape[axis]), str(math.prod(shape[axis + 1 :]))
 
 
 def softmax(node: NodeCall) -> list[KernelCall]:
-    """Softmax and LogSoftmax; before opset 13 over all dimensions from the axis on."""
+    """Return the call of Softmax or LogSoftmax; before opset 13 they go over all dimensions from the axis on."""
     x = node.x
     if node.version >= 13:
         around = _around(x, node.axis(node.get("axis", -1)))
@@ -257,7 +257,7 @@ def softmax(node: NodeCall) -> list[KernelCall]:
 
 
 def layer_normalization(node: NodeCall) -> list[KernelCall]:
-    """LayerNormalization, with the mean and the inverse deviation if they are asked for."""
+    """Return the call of LayerNormalization, with the mean and the inverse deviation if they are results."""
     x, scale, bias = node.x, node.needed(1), node.operand(2)
     axis = node.axis(node.get("axis", -1))
     rows, width = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
@@ -272,7 +272,7 @@ def layer_normalization(node: NodeCall) -> list[KernelCall]:
 
 
 def rms_normalization(node: NodeCall) -> list[KernelCall]:
-    """RMSNormalization."""
+    """Return the call of RMSNormalization."""
     x, scale = node.x, node.needed(1)
     axis = node.axis(node.get("axis", -1))
     rows, width = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
@@ -284,7 +284,7 @@ def rms_normalization(node: NodeCall) -> list[KernelCall]:
 
 
 def batch_normalization(node: NodeCall) -> list[KernelCall]:
-    """BatchNormalization at inference."""
+    """Return the call of BatchNormalization at inference."""
     x, operands = node.x, [node.needed(k) for k in range(1, 5)]
     if node.get("training_mode", 0) or any(each is not None for each in node.results[1:]):
         raise NoKernel("it computes statistics, which is training")
@@ -299,7 +299,7 @@ def batch_normalization(node: NodeCall) -> list[KernelCall]:
 
 
 def group_normalization(node: NodeCall) -> list[KernelCall]:
-    """GroupNormalization, and InstanceNormalization, in which a channel is a group."""
+    """Return the call of GroupNormalization or InstanceNormalization, whose groups are channels."""
     x, scale, bias = node.x, node.needed(1), node.needed(2)
     groups = node.get("num_groups", x.shape[1])
     channels = x.shape[1] // groups
@@ -311,7 +311,7 @@ def group_normalization(node: NodeCall) -> list[KernelCall]:
 
 
 def reduced(node: NodeCall) -> list[KernelCall]:
-    """A reduction over some axes or all."""
+    """Return the call of a reduction over some axes or all."""
     x = node.x
     axes = node.get("axes") or node.known(1, "axes")
     if not axes:
@@ -336,14 +336,14 @@ def reduced(node: NodeCall) -> list[KernelCall]:
 
 
 def arg_extreme(node: NodeCall) -> list[KernelCall]:
-    """ArgMax and ArgMin."""
+    """Return the call of ArgMax or ArgMin."""
     around = _around(node.x, node.axis(node.get("axis", 0)))
     last = "true" if node.get("select_last_index", 0) else "false"
     return [KernelCall(snake(node.op), (node.of_type(node.x, NUMBERS),), (node.y.code, node.x.code, *around, last))]
 
 
 def cum_sum(node: NodeCall) -> list[KernelCall]:
-    """CumSum."""
+    """Return the call of CumSum."""
     axes = node.known(1, "axis")
     around = _around(node.x, node.axis((axes or [0])[0]))
     flags = ("true" if node.get(name, 0) else "false" for name in ("exclusive", "reverse"))

@@ -10,7 +10,7 @@ from tmmu.mico.kernels.node import FLOATS, NUMBERS, KernelCall, NodeCall, NoKern
 from tmmu.mico.kernels.products import struct, window
 
 STRUCTS["Window"] = """\
-/* A window that goes over each of some planes. */
+/* A window that moves over each plane. */
 typedef struct {
     size_t planes, height, width, out_height, out_width;
     size_t kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x;
@@ -19,7 +19,7 @@ typedef struct {
 """
 
 TEMPLATES["max_pool"] = """\
-/* Where it is not NULL, indices are the places of the maxima in x. */
+/* Indices, if not NULL, are the places of the maxima in x. */
 void $name(uint8_t *y, uint8_t *indices, const uint8_t *x, const Window *w)
 {
     size_t y_at = 0;
@@ -55,7 +55,7 @@ void $name(uint8_t *y, uint8_t *indices, const uint8_t *x, const Window *w)
 """
 
 TEMPLATES["average_pool"] = """\
-/* Where padding counts, a window is divided by all of it that lies within the padded plane. */
+/* If padding counts, the divisor is the part of the window that is within the padded plane. */
 void $name(uint8_t *y, const uint8_t *x, const Window *w, bool padding_counts)
 {
     size_t y_at = 0;
@@ -122,7 +122,7 @@ def _window(node: NodeCall) -> str:
 
 
 def max_pool(node: NodeCall) -> list[KernelCall]:
-    """MaxPool over one or two dimensions, with the indices if they are asked for."""
+    """Return the call of MaxPool over one or two dimensions, with the indices if they are a result."""
     indices = node.result(1)
     if indices is not None and node.get("storage_order", 0):
         raise NoKernel("it has no kernel for indices in the order of columns")
@@ -131,14 +131,14 @@ def max_pool(node: NodeCall) -> list[KernelCall]:
 
 
 def average_pool(node: NodeCall) -> list[KernelCall]:
-    """AveragePool over one or two dimensions."""
+    """Return the call of AveragePool over one or two dimensions."""
     counts = "true" if node.get("count_include_pad", 0) else "false"
     arguments = (node.y.code, node.x.code, _window(node), counts)
     return [KernelCall("average_pool", (node.of_type(node.x, FLOATS),), arguments)]
 
 
 def global_pool(node: NodeCall) -> list[KernelCall]:
-    """GlobalAveragePool and GlobalMaxPool over any number of dimensions."""
+    """Return the call of GlobalAveragePool or GlobalMaxPool over any number of dimensions."""
     x, name = node.x, "global_average_pool" if node.op == "GlobalAveragePool" else "global_max_pool"
     arguments = (node.y.code, x.code, str(math.prod(x.shape[:2])), str(math.prod(x.shape[2:])))
     return [KernelCall(name, (node.of_type(x, FLOATS),), arguments)]

@@ -14,13 +14,15 @@ from tmmu.mico.stored import load_with_weights
 
 
 def fuse_model(model: Any) -> Any:
-    """The network with each batch normalization folded into the convolution that alone feeds it: a copy.
+    """Return a copy of the network in which each batch normalization is folded into the convolution before it.
+
+    A convolution is folded only if the normalization alone reads it.
 
     Parameters
     ----------
     model
-        An `nn.Module` that torch.fx can trace, in which an `nn.Identity` takes the normalization's place; an
-        `onnx.ModelProto`, or the path of an ONNX model, of which an `onnx.ModelProto` is returned.
+        An `nn.Module` that torch.fx can trace, in which an `nn.Identity` replaces the normalization; or an
+        `onnx.ModelProto`, or the path of an ONNX model, for which an `onnx.ModelProto` is returned.
 
     Raises
     ------

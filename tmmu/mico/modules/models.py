@@ -1,6 +1,6 @@
 """MiCo's module of this name (004): the networks of the document's table, for `import torch`. spec: MC8.9
 
-Sizes are those of `tmmu.examples.mico`, the same networks as ONNX; here as everywhere in torch weights are random.
+Sizes are those of `tmmu.examples.mico`, which are the same networks as ONNX; weights are random, as usual in torch.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from tmmu.mico.quantization import bits_of
 
 
 class MiCoModel(nn.Module):
-    """A network with a number of bits for each layer, which are for the C code: `forward` computes in float32."""
+    """A network with a number of bits for each layer, which apply to the C code: `forward` computes in float32."""
 
     qscheme: Sequence[Sequence[int]]
 
     @property
     def n_layers(self) -> int:
-        """How many convolutions and linear layers there are."""
+        """The number of convolutions and linear layers."""
         return sum(isinstance(module, (nn.Conv2d, nn.Linear)) for module in self.modules())
 
     def set_qscheme(self, qscheme: Sequence[Sequence[int]]) -> None:
-        """The bits of weights and of activations, a list each; INVALID_BINDING for what no kernel has."""
+        """Set the bits of weights and of activations, a list each. Raises INVALID_BINDING for bits without a kernel."""
         bits_of(qscheme, self.n_layers)
         self.qscheme = qscheme
 
@@ -43,7 +43,7 @@ class MLP(MiCoModel):
         self.layers = nn.Sequential(*parts[:-1])
 
     def forward(self, x: torch.Tensor) -> Any:
-        """[1, in_features], or an image of as many pixels."""
+        """Compute the network on [1, in_features], or an image with that number of pixels."""
         return self.layers(torch.flatten(x, 1))
 
 
@@ -59,7 +59,7 @@ class LeNet(MiCoModel):
         )  # fmt: skip
 
     def forward(self, x: torch.Tensor) -> Any:
-        """[1, in_channels, 28, 28]."""
+        """Compute the network on [1, in_channels, 28, 28]."""
         return self.layers(x)
 
 
@@ -78,5 +78,5 @@ class VGG(MiCoModel):
         self.layers = nn.Sequential(*parts, nn.Linear(4096, num_class))
 
     def forward(self, x: torch.Tensor) -> Any:
-        """[1, in_channels, 32, 32]."""
+        """Compute the network on [1, in_channels, 32, 32]."""
         return self.layers(x)
