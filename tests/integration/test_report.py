@@ -117,7 +117,7 @@ def test_an_arena_of_very_many_storages_is_drawn_in_part(pages: ModuleType, monk
     assert "Of the 20 largest of " in text
     assert " the 10 largest in sight are drawn" in text
     (one, *_) = arena_maps(plan)
-    picture, height = pages._occupied(one)
+    picture, height = pages._compute_occupancy(one)
     # Where much is live much is grey: the picture's columns follow the live bytes.
     columns = picture.sum(0).astype(float)
     edges = np.linspace(0, one.last_step + 1, len(columns) + 1).astype(int)

@@ -1,4 +1,4 @@
-"""What a map of memory shows: each storage of an arena as a rectangle of steps and bytes, and what lives in it.
+"""The content of a map of memory: each storage of an arena as a rectangle of steps and bytes, with its tensors.
 
 spec: RP1.1, RP1.2
 """
@@ -22,9 +22,9 @@ Int = NDArray[np.int64]
 class ArenaMap:
     """The storages of one arena, in the order of the plan, as columns of equal length.
 
-    Steps are counted from 0 and lifetimes include both ends; offsets and sizes are bytes. `names` has the tensors of
-    each storage, a line each; `slot` is -1 where no slots are claimed. `producer` and `reader` are steps, -1 for what
-    the caller writes and for what no step reads.
+    Steps are counted from 0 and lifetimes include both ends; offsets and sizes are in bytes. `names` has the tensors of
+    each storage, one per line; `slot` is -1 if no slots are claimed. `producer` and `reader` are steps, -1 for a
+    storage that the caller writes or that no step reads.
     """
 
     name: str
@@ -52,21 +52,21 @@ class ArenaMap:
 
     @property
     def peak(self) -> int:
-        """The most bytes that are live at one step: no plan of these lifetimes needs less."""
+        """The most bytes that are live at one step: no plan of these lifetimes needs fewer."""
         return int(self.live.max(initial=0))
 
     @property
     def changes(self) -> Int:
-        """The steps at which the live bytes are others than before, the first step included."""
+        """The steps at which the live bytes change, including the first step."""
         return np.flatnonzero(np.diff(self.live, prepend=-1.0))
 
     @property
     def is_constant(self) -> bool:
-        """Whether as much is live at every step, as of weights."""
+        """Whether the live bytes are equal at every step, as those of weights are."""
         return len(self.changes) <= 1
 
     def at_peak(self, most: int) -> list[int]:
-        """The rows that are live at the peak, the largest first, `most` of them."""
+        """Return the rows of the `most` largest storages that are live at the peak, the largest first."""
         step = self.peak_step
         rows = np.flatnonzero((self.birth <= step) & (self.death >= step))
         found: list[int] = rows[np.argsort(-self.bytes[rows], kind="stable")][:most].tolist()
@@ -74,19 +74,19 @@ class ArenaMap:
 
 
 def step_names(plan: Plan | BufferPlan) -> list[str]:
-    """The node of each step; none for lifetimes alone, which have numbers."""
+    """Return the node of each step; [] for a plan of lifetimes, whose steps only have numbers."""
     return plan.allocation.steps.node.list() if isinstance(plan, Plan) else []
 
 
 def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
-    """A map of each arena that holds anything, those first that change with time. O(plan)."""
+    """Return a map of each arena with storages, first those that change with time. O(plan)."""
     placement = plan.placement
     storages = placement.storages
     count = len(storages)
     names, roles, operators = [[""] * count for _ in range(3)]
     producer, reader = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     if isinstance(plan, Plan):
-        names, roles, operators, producer, reader = _contents(plan)
+        names, roles, operators, producer, reader = _describe_contents(plan)
     else:
         names = plan.buffers.name.list()
     claims = plan.claims
@@ -117,9 +117,10 @@ def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
     return sorted(found, key=lambda one: one.is_constant)
 
 
-def _contents(plan: Plan) -> tuple[list[str], list[str], list[str], Int, Int]:
-    """For each storage: its tensors, the role of the first, the operator and the step that write it first, the last
-    step that reads it.
+def _describe_contents(plan: Plan) -> tuple[list[str], list[str], list[str], Int, Int]:
+    """Return tensors, role, operator, producer and reader of each storage.
+
+    The role, the operator and the producer are those of its first tensor; the reader is the last step that reads it.
     """
     allocation = plan.allocation
     tensors, steps = allocation.tensors, allocation.steps

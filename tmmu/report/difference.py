@@ -1,4 +1,4 @@
-"""What changed from one plan to another: bytes of arenas, and tensors by name. spec: RP4.1"""
+"""The difference of two plans: bytes of arenas, and tensors by name. spec: RP4.1"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tmmu.report.arena_map import arena_maps
 
 @dataclass(frozen=True)
 class ArenaChange:
-    """An arena's footprint and most live bytes in both plans; 0 where a plan does not have it."""
+    """The footprint and the most live bytes of an arena in both plans; 0 if a plan does not have it."""
 
     name: str
     footprint: tuple[int, int]
@@ -23,7 +23,7 @@ class ArenaChange:
 
 @dataclass(frozen=True)
 class TensorChange:
-    """A tensor in both plans, as (arena, offset, bytes, birth, death); None where a plan does not have it."""
+    """A tensor in both plans, as (arena, offset, bytes, birth, death); None if a plan does not have it."""
 
     name: str
     before: tuple[str, int, int, int, int] | None
@@ -31,7 +31,7 @@ class TensorChange:
 
     @property
     def kind(self) -> str:
-        """One of "new", "gone", "resized", "moved" and "lives otherwise": the first that is true of it."""
+        """One of "new", "gone", "resized", "moved" and "lives otherwise": the first that applies."""
         if self.before is None or self.after is None:
             return "new" if self.before is None else "gone"
         if self.before[2] != self.after[2]:
@@ -40,12 +40,12 @@ class TensorChange:
 
     @property
     def growth(self) -> int:
-        """By how many bytes it is larger."""
+        """The bytes by which it is larger in the second plan."""
         return (self.after[2] if self.after else 0) - (self.before[2] if self.before else 0)
 
 
 def arena_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[ArenaChange]:
-    """The arenas of both, those of the first plan first. O(storages)."""
+    """Return the arenas of both plans, first those of the first plan. O(storages)."""
     found: list[dict[str, tuple[int, int]]] = []
     for plan in (before, after):
         peaks = {one.name: one.peak for one in arena_maps(plan)}
@@ -65,8 +65,8 @@ def arena_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[A
 
 
 def tensor_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[TensorChange]:
-    """The tensors that are not the same in both, those that grow most first. O(n log n)."""
-    old, new = dict(_tensors(before)), dict(_tensors(after))
+    """Return the tensors that differ, first those that grow most. O(n log n)."""
+    old, new = dict(_iterate_tensors(before)), dict(_iterate_tensors(after))
     changes = [
         TensorChange(name, old.get(name), new.get(name))
         for name in dict.fromkeys([*old, *new])
@@ -76,14 +76,14 @@ def tensor_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[
 
 
 def growth(changes: list[ArenaChange]) -> Fraction | None:
-    """By which part of itself the arena that has grown most has grown; None for growth from nothing."""
+    """Return the largest relative growth of an arena; None for growth from nothing."""
     if any(before == 0 < after for before, after in (change.footprint for change in changes)):
         return None
     parts = [Fraction(after - before, before) for before, after in (change.footprint for change in changes) if before]
     return max(parts, default=Fraction(0))
 
 
-def _tensors(plan: Plan | BufferPlan) -> Iterator[tuple[str, tuple[str, int, int, int, int]]]:
+def _iterate_tensors(plan: Plan | BufferPlan) -> Iterator[tuple[str, tuple[str, int, int, int, int]]]:
     arenas, of = [arena.name for arena in plan.placement.arenas], places(plan)
     columns = (column.tolist() for column in (of.arena, of.offset, of.bytes, of.birth, of.death))
     for name, (arena, offset, size, birth, death) in zip(of.name, zip(*columns, strict=True), strict=True):

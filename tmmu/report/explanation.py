@@ -1,4 +1,4 @@
-"""Why an arena is as large as it is: its peak, what is live there, and what would lower it. spec: RP3.1, RP3.2"""
+"""The reasons for the size of an arena: its peak, the storages live there, and possible savings. spec: RP3.1, RP3.2"""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tmmu.report.arena_map import ArenaMap
 
 @dataclass(frozen=True)
 class PeakSaving:
-    """A storage, as a row of its map, and by how many bytes the peak would be lower without it."""
+    """A storage, as a row of its map, and the bytes by which the peak would be lower without it."""
 
     row: int
     bytes: int
 
 
 def savings(one: ArenaMap, most: int) -> list[PeakSaving]:
-    """The `most` storages whose absence would lower the peak most, the best first; none that would not.
+    """Return the `most` storages whose absence would lower the peak most, the best first; only those that lower it.
 
-    The peak without a storage is the highest of the live bytes outside of its lifetime, and of those inside it less its
-    size. Only a storage that is live at every step of the peak counts. O(n + steps + candidates x lifetime), where no
-    candidate is looked at that is smaller than the savings that were found.
+    The peak without a storage is the maximum of the live bytes outside of its lifetime, and of those inside it less its
+    size. Only a storage that is live at every step of the peak counts. O(n + steps + candidates x lifetime); candidates
+    smaller than the savings found so far are skipped.
     """
     if not len(one.live):
         return []

@@ -20,13 +20,13 @@ with require_import("matplotlib", "a map as an image", "report"):
     from matplotlib.patches import Patch
 
 MOST = 100_000
-"""As many rectangles, the largest, are drawn of one arena."""
+"""The number of rectangles, the largest ones, that are drawn for one arena."""
 
 
 def image(title: str, maps: Sequence[ArenaMap], kind: str) -> bytes:
-    """A file of kind "png", "svg" or "pdf": of each arena whose live bytes change a map, and these bytes.
+    """Draw a file of kind "png", "svg" or "pdf": a map and the live bytes of each arena whose live bytes change.
 
-    The same plan gives the same bytes under one version of Matplotlib. O(storages) up to `MOST` an arena.
+    The same plan gives the same bytes under one version of Matplotlib. O(storages), up to `MOST` per arena.
     """
     drawn = [one for one in maps if not one.is_constant] or list(maps[:1])
     figure = Figure(figsize=(11, 1 + 4.5 * max(1, len(drawn))), layout="constrained")
@@ -34,7 +34,7 @@ def image(title: str, maps: Sequence[ArenaMap], kind: str) -> bytes:
     figure.suptitle(title)
     grid = figure.subplots(2 * max(1, len(drawn)), 1, squeeze=False, height_ratios=[3, 1] * max(1, len(drawn)))[:, 0]
     for one, boxes, live in zip(drawn, grid[::2], grid[1::2], strict=True):
-        _boxes(one, boxes)
+        _draw_boxes(one, boxes)
         live.step(range(len(one.live)), one.live, where="post", linewidth=0.8)
         live.axhline(one.footprint, color="0.3", linestyle=":", linewidth=0.8)
         live.axhline(one.peak, color="tab:red", linestyle=":", linewidth=0.8)
@@ -51,7 +51,7 @@ def image(title: str, maps: Sequence[ArenaMap], kind: str) -> bytes:
     return out.getvalue()
 
 
-def _boxes(one: ArenaMap, axes: Any) -> None:
+def _draw_boxes(one: ArenaMap, axes: Any) -> None:
     kept = np.sort(np.argsort(-one.bytes, kind="stable")[:MOST])
     left, right = one.birth[kept], one.death[kept] + 1
     low, high = one.offset[kept], one.offset[kept] + np.maximum(1.0, one.bytes[kept])

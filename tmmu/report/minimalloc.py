@@ -13,14 +13,14 @@ from tmmu.plans.allocation import Placement
 
 HEADER = "id,lower,upper,size,alignment,offset"
 APART = re.compile(r"[,\s\x00]")
-"""What no id can hold: the format has no quotation marks."""
+"""The characters that no id can contain, because the format has no quotation marks."""
 
 
 def write(placement: Placement, arena: str | None = None) -> str:
-    """The CSV of the storages in `arena`, by default of the only arena with storages. O(storages).
+    """Write the CSV of the storages in `arena`, by default of the only arena with storages. O(storages).
 
-    Raises INVALID_PLAN where several arenas have storages and none is named, where none has the name, and where two
-    storages would have one id.
+    Raises INVALID_PLAN if several arenas have storages and none is named, if no arena has the name, and if two storages
+    would have one id.
     """
     s, names = placement.storages, placement.storage_names()
     used = sorted(set(s.arena.tolist()))
@@ -28,13 +28,13 @@ def write(placement: Placement, arena: str | None = None) -> str:
     if len(rows) != 1:
         shown = ", ".join(placement.arenas[k].name for k in used)
         what = "it has storages in several arenas" if arena is None else f"it has no arena {arena!r}"
-        raise TmmuError("INVALID_PLAN", f"{what}, and the CSV is of one", fix=f"name one by --arena: {shown}")
+        raise TmmuError("INVALID_PLAN", f"{what}, but the CSV describes one", fix=f"name one by --arena: {shown}")
     if placement.arenas[rows[0]].scattered:
         raise TmmuError("INVALID_PLAN", "its addresses are spread over 64 bits", fix="plan it in another layout")
-    return "".join(f"{line}\n" for line in (HEADER, *_rows(placement, rows[0], names)))
+    return "".join(f"{line}\n" for line in (HEADER, *_write_rows(placement, rows[0], names)))
 
 
-def _rows(placement: Placement, arena: int, names: list[str]) -> Iterator[str]:
+def _write_rows(placement: Placement, arena: int, names: list[str]) -> Iterator[str]:
     s, alignment = placement.storages, placement.arenas[arena].alignment
     columns = (s.arena, s.birth, s.death, s.bytes, s.alignment, s.offset)
     seen: set[str] = set()

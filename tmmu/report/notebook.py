@@ -1,6 +1,6 @@
 """A plan in a notebook: a table of its arenas and a small map of each that changes with time, as HTML.
 
-It loads nothing and runs nothing, and is of bounded size. spec: LIB5.1
+The HTML loads nothing, runs nothing, and has a bounded size. spec: LIB5.1
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tmmu.core.output import size
 from tmmu.report.arena_map import ArenaMap
 
 MOST = 300
-"""As many storages of an arena are drawn, those that take the most bytes for the longest time."""
+"""The number of storages of an arena that are drawn: those with the most bytes for the longest time."""
 WIDTH, HEIGHT = 640, 200
-"""Of a map, in pixels."""
+"""The size of a map, in pixels."""
 
 
 def arena_table(name: str, maps: Sequence[ArenaMap]) -> str:
-    """A row for each arena: its footprint, its peak and their ratio."""
+    """Write a row for each arena: its footprint, its peak and their ratio."""
     rows = "".join(
         f"<tr><td>{html.escape(one.name)}</td><td>{size(one.footprint)}</td><td>{size(one.peak)}</td>"
         f"<td>{one.footprint / one.peak if one.peak else 1:.3f}</td><td>{one.peak_step}</td>"
@@ -35,12 +35,12 @@ def arena_table(name: str, maps: Sequence[ArenaMap]) -> str:
 
 
 def plan_html(name: str, maps: Sequence[ArenaMap]) -> str:
-    """The table, and a map of each arena that changes with time. O(storages)."""
-    return arena_table(name, maps) + "".join(_map(one) for one in maps if not one.is_constant)
+    """Write the table, and a map of each arena that changes with time. O(storages)."""
+    return arena_table(name, maps) + "".join(_draw_map(one) for one in maps if not one.is_constant)
 
 
-def _map(one: ArenaMap) -> str:
-    """Storages over steps and bytes; a browser shows the name, the size and the steps of the one pointed at."""
+def _draw_map(one: ArenaMap) -> str:
+    """Draw the storages over steps and bytes; a browser shows the name, size and steps of the one under the pointer."""
     kept = np.argsort(-one.bytes * (one.death - one.birth + 1), kind="stable")[:MOST].tolist()
     across, up = WIDTH / (one.last_step + 1), HEIGHT / max(1, one.footprint)
     drawn = []

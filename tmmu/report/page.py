@@ -1,8 +1,8 @@
-"""The map of a plan as one page that loads nothing: steps to the right, bytes upwards, a rectangle a storage.
+"""The map of a plan as one page that loads nothing: steps to the right, bytes upwards, a rectangle for each storage.
 
-Drawn with Bokeh on a canvas. Of what is in sight the `DRAWN` largest storages are drawn, anew whenever the sight
-changes, before a picture of how full each part of the arena is; of an arena with more than `MOST` storages the page has
-the largest. So a page stays small, and quick. spec: RP1.1 to RP1.7
+It is drawn with Bokeh on a canvas. The `DRAWN` largest visible storages are drawn, anew whenever the visible part
+changes, in front of a picture that shows how full each part of the arena is. For an arena with more than `MOST`
+storages, the page contains the largest ones. Therefore a page stays small and fast. spec: RP1.1 to RP1.7
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ with require_import("bokeh", "a map as a page", "report"):
     from bokeh.resources import INLINE
 
 MOST = 120_000
-"""As many storages of one arena are in a page."""
+"""The most storages of one arena in a page."""
 DRAWN = 4000
-"""As many are drawn at a time."""
+"""The most storages that are drawn at a time."""
 NAMED_STEPS = 200_000
-"""Steps have names in a page where there are no more of them."""
+"""Steps have names in a page if there are no more of them."""
 SHOWN = 12
-"""As many storages are listed of those that are live at a peak."""
+"""The number of storages that are listed of those that are live at a peak."""
 GRID = 600, 1500
-"""Rows and columns of the picture of a larger arena."""
+"""The rows and columns of the picture of a larger arena."""
 GREYS = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(255, 159, -1)]
 COLOURED = 18
-"""As many operators have a colour of their own."""
+"""The number of operators with a separate colour."""
 
 BYTES = """
     const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']; let k = 0, v = value;
@@ -105,23 +105,25 @@ RECOLOUR = """
 
 
 def page(title: str, verdict: Sequence[str], maps: Sequence[tuple[str, Sequence[ArenaMap], list[str]]]) -> str:
-    """The page's HTML: for each (name, arena maps, names of steps) its arenas; two plans stand side by side.
+    """Write the HTML of the page: for each (name, arena maps, names of steps) its arenas; two plans are side by side.
 
-    `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; none where nothing was
-    proved. O(storages) time and bytes up to `MOST` an arena.
+    `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; [] if nothing was proved.
+    O(storages) time and bytes, up to `MOST` per arena.
     """
-    drawn = [_plan(*one, narrow=len(maps) > 1) for one in maps]
+    drawn = [_draw_plan(*one, narrow=len(maps) > 1) for one in maps]
     body = drawn[0] if len(drawn) == 1 else row(*drawn, sizing_mode="stretch_width")
-    whole = column(Div(text=_head(title, verdict), sizing_mode="stretch_width"), body, sizing_mode="stretch_width")
+    whole = column(
+        Div(text=_write_head(title, verdict), sizing_mode="stretch_width"), body, sizing_mode="stretch_width"
+    )
     made: str = file_html(whole, INLINE, title=title)
-    # What Bokeh would fetch to draw formulas, of which there are none.
+    # Bokeh would fetch these to draw formulas, and the page has none.
     return re.sub(r'(src|href)="https?://[^"]*"', r'\1=""', made)
 
 
 COLOURS = {"PROVED": "#11734b", "REFUTED": "#b3261e", "UNKNOWN": "#8a5a00"}
 
 
-def _head(title: str, verdict: Sequence[str]) -> str:
+def _write_head(title: str, verdict: Sequence[str]) -> str:
     lines = [html.escape(line) for line in verdict]
     word = verdict[0].split(" ")[0] if verdict else ""
     shown = f"<h2 style='margin:0;font-family:sans-serif'>{html.escape(title)}</h2>"
@@ -133,23 +135,23 @@ def _head(title: str, verdict: Sequence[str]) -> str:
     return shown
 
 
-def _plan(name: str, maps: Sequence[ArenaMap], steps: list[str], *, narrow: bool) -> LayoutDOM:
-    """One plan: a table of its arenas, and a tab for each."""
+def _draw_plan(name: str, maps: Sequence[ArenaMap], steps: list[str], *, narrow: bool) -> LayoutDOM:
+    """Draw one plan: a table of its arenas, and a tab for each."""
     listed = ColumnDataSource({"name": steps if len(steps) <= NAMED_STEPS else []})
-    panels = [TabPanel(child=_arena(one, listed, narrow=narrow), title=one.name) for one in maps]
+    panels = [TabPanel(child=_draw_arena(one, listed, narrow=narrow), title=one.name) for one in maps]
     return column(
         Div(text=arena_table(name, maps), sizing_mode="stretch_width"), Tabs(tabs=panels, sizing_mode="stretch_width"),
         sizing_mode="stretch_width",
     )  # fmt: skip
 
 
-def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM:
-    """The map of one arena, above it the search, below it the live bytes."""
+def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM:
+    """Draw the map of one arena, with the search above it and the live bytes below it."""
     kept = np.argsort(-np.maximum(1, one.bytes) * (one.death - one.birth + 1), kind="stable")[:MOST]
     x, y = Range1d(-0.5, one.last_step + 1.5), Range1d(0, max(1, one.footprint) * 1.02)
     names = ColumnDataSource({"all": [one.names[k] for k in kept]})
-    by_role, roles = _colours([one.role[k] for k in kept], Colorblind[8])
-    by_operator, operators = _colours([one.operator[k] for k in kept], Category20[20])
+    by_role, roles = _assign_colours([one.role[k] for k in kept], Colorblind[8])
+    by_operator, operators = _assign_colours([one.operator[k] for k in kept], Category20[20])
     boxes = ColumnDataSource(
         {
             "left": one.birth[kept].astype(np.int32), "right": (one.death[kept] + 1).astype(np.int32),
@@ -165,7 +167,7 @@ def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM
         x_axis_label="step", y_axis_label=f"bytes of {one.name}", tools=[],
     )  # fmt: skip
     if len(one.names) > DRAWN:
-        picture, height = _occupied(one)
+        picture, height = _compute_occupancy(one)
         plot.image(
             image=[picture], x=0, y=0, dw=one.last_step + 1, dh=height, palette=GREYS,
         )  # fmt: skip
@@ -206,11 +208,11 @@ def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM
         y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
     )  # fmt: skip
     live.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
-    steps_drawn = _curve(one)
+    steps_drawn = _choose_curve(one)
     live.step(steps_drawn + 0.0, one.live[steps_drawn], mode="after", line_color="#0b5cad")
     for height, colour in ((one.footprint, "#444444"), (one.peak, "#b3261e")):
         live.add_layout(Span(location=height, dimension="width", line_color=colour, line_dash="dotted"))
-    legends = [Div(text=_legend(roles)), Div(text=_legend(operators), visible=False)]
+    legends = [Div(text=_write_legend(roles)), Div(text=_write_legend(operators), visible=False)]
     matches = Div(text="")
     search = TextInput(placeholder="search a tensor by name, or a part of it", width=280)
     search.js_on_change(
@@ -218,26 +220,33 @@ def _arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM
     )
     colours = Select(value="by_role", options=[("by_role", "by role"), ("by_operator", "by operator")], width=120)
     colours.js_on_change("value", CustomJS(args={"quads": quads, "legends": legends}, code=RECOLOUR))
-    parts: list[Any] = [row(search, colours, matches), *legends, plot, live, Div(text=_peak(one, steps.data["name"]))]
+    parts: list[Any] = [
+        row(search, colours, matches),
+        *legends,
+        plot,
+        live,
+        Div(text=_write_peak(one, steps.data["name"])),
+    ]
     if len(one.names) > DRAWN:
         of = f"the {len(kept)} largest of " if len(kept) < len(one.names) else ""
-        remark = f"Of {of}{counted(len(one.names), 'storage')} the {DRAWN} largest in sight are drawn; grey: how full."
+        remark = (
+            f"The {DRAWN} largest visible of {of}{counted(len(one.names), 'storage')} are "
+            "drawn; grey shows how full a part is."
+        )
         parts.insert(0, Div(text=remark))
     return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
 
 
-def _curve(one: ArenaMap) -> NDArray[np.int64]:
-    """The steps that the curve of live bytes goes through: its changes and the end; of very many the highest of each
-    part.
-    """
+def _choose_curve(one: ArenaMap) -> NDArray[np.int64]:
+    """Return the steps of the curve of live bytes: its changes and the end; of very many, the highest of each part."""
     steps = one.changes
     if len(steps) > 4 * DRAWN:
         steps = np.array([part[one.live[part].argmax()] for part in np.array_split(steps, 2 * DRAWN)])
     return np.append(steps, len(one.live) - 1)
 
 
-def _colours(words: list[str], palette: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """A colour for each word, the most frequent ones having one of their own; and the legend."""
+def _assign_colours(words: list[str], palette: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return a colour for each word, with separate ones for the most frequent words; and the legend."""
     values, counts = np.unique(np.array(words, dtype=str), return_counts=True)
     ranked = [str(value) for value in values[np.argsort(-counts, kind="stable")]]
     own = ranked[: min(COLOURED, len(palette))]
@@ -245,15 +254,15 @@ def _colours(words: list[str], palette: Sequence[str]) -> tuple[list[str], dict[
     return [table.get(word, "#999999") for word in words], table | ({"others": "#999999"} if ranked[len(own) :] else {})
 
 
-def _legend(table: dict[str, str]) -> str:
+def _write_legend(table: dict[str, str]) -> str:
     return " ".join(
         f"<span style='background:{colour};padding:0 .6em'></span> {html.escape(word or 'buffer')} &nbsp;"
         for word, colour in table.items()
     )
 
 
-def _peak(one: ArenaMap, steps: Sequence[str]) -> str:
-    """What is live at the peak, as a table."""
+def _write_peak(one: ArenaMap, steps: Sequence[str]) -> str:
+    """Write the storages that are live at the peak, as a table."""
     step = one.peak_step
     rows = "".join(
         f"<tr><td style='text-align:right;padding-right:1em'>{size(int(one.bytes[k]))}</td>"
@@ -266,12 +275,12 @@ def _peak(one: ArenaMap, steps: Sequence[str]) -> str:
     return f"<b>{size(one.peak)} are live at {at}</b>, {counted(count, 'storage')}; the largest:<table>{rows}</table>"
 
 
-def _occupied(one: ArenaMap) -> tuple[NDArray[np.uint8], float]:
-    """How full each part of an arena is, from 0 to 95, as a grid of bytes by steps; and the bytes it is high."""
+def _compute_occupancy(one: ArenaMap) -> tuple[NDArray[np.uint8], float]:
+    """Return how full each part of an arena is, from 0 to 95, as a grid of bytes by steps; and the height in bytes."""
     rows, columns = GRID
     height = float(max(1, one.footprint))
     columns = min(columns, one.last_step + 1)
-    # Whole cells are counted by the four corners of each rectangle, and their sums taken in both directions.
+    # The four corners of each rectangle count its whole cells, by sums in both directions.
     total = np.zeros((rows + 1, columns + 1))
     left = one.birth * columns // (one.last_step + 1)
     right = np.minimum(one.death * columns // (one.last_step + 1), columns - 1) + 1

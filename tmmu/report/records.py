@@ -1,6 +1,6 @@
 """A plan in the formats of other viewers: Perfetto's trace, PyTorch's memory snapshot, JSON, CSV, a C header.
 
-Each is a function to the bytes of a file. spec: RP2.2 to RP2.6
+Each function returns the bytes of a file. spec: RP2.2 to RP2.6
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.report.arena_map import ArenaMap
 
 FIELDS = ("arena", "offset", "bytes", "birth", "death", "slot", "role", "operator", "tensors")
-"""The columns of JSON and CSV: a row a storage."""
+"""The columns of JSON and CSV, whose rows are storages."""
 
 
 def rows(maps: Sequence[ArenaMap]) -> Iterator[dict[str, Any]]:
-    """One record a storage: bytes and steps as integers, its tensors as a list."""
+    """Yield one record for each storage: bytes and steps as integers, its tensors as a list."""
     for one in maps:
         columns = (one.offset, one.bytes, one.birth, one.death, one.slot)
         for k, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
@@ -38,13 +38,13 @@ def rows(maps: Sequence[ArenaMap]) -> Iterator[dict[str, Any]]:
 
 
 def flat_json(maps: Sequence[ArenaMap]) -> bytes:
-    """One list of records, a line each."""
+    """Write one list of records, one per line."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=True) for row in rows(maps))
     return f"[\n{lines}\n]\n".encode()
 
 
 def as_csv(maps: Sequence[ArenaMap]) -> bytes:
-    """The same as CSV; no text begins a formula."""
+    """Write the same records as CSV; no text begins a formula."""
     out = io.StringIO()
     writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
     writer.writeheader()
@@ -54,14 +54,14 @@ def as_csv(maps: Sequence[ArenaMap]) -> bytes:
 
 
 def perfetto(maps: Sequence[ArenaMap], steps: Sequence[str]) -> bytes:
-    """A trace for Perfetto and chrome://tracing: a process an arena, a thread a slot, a step as a microsecond.
+    """Write a trace for Perfetto and chrome://tracing: arenas are processes, slots threads, and a step a microsecond.
 
-    Storages without slots take the first thread that is free. Live bytes are a counter. O(n log n).
+    Storages without slots take the first free thread. Live bytes are a counter. O(n log n).
     """
     events: list[dict[str, Any]] = []
     for pid, one in enumerate(maps, 1):
         events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": one.name}})
-        threads = one.slot.tolist() if (one.slot >= 0).all() else _threads(one)
+        threads = one.slot.tolist() if (one.slot >= 0).all() else _assign_threads(one)
         for k, tid in enumerate(threads):
             at = {"birth": int(one.birth[k]), "death": int(one.death[k])}
             events.append(
@@ -83,8 +83,8 @@ def perfetto(maps: Sequence[ArenaMap], steps: Sequence[str]) -> bytes:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}).encode()
 
 
-def _threads(one: ArenaMap) -> list[int]:
-    """A thread for each storage, so that no two of one thread are live at one step."""
+def _assign_threads(one: ArenaMap) -> list[int]:
+    """Return a thread for each storage, so that no two of one thread are live at one step."""
     found, free, busy, count = [0] * len(one.names), list[int](), list[tuple[int, int]](), 0
     for k in np.lexsort((one.death, one.birth)).tolist():
         while busy and busy[0][0] < one.birth[k]:
@@ -98,9 +98,9 @@ def _threads(one: ArenaMap) -> list[int]:
 
 
 def memory_snapshot(maps: Sequence[ArenaMap]) -> bytes:
-    """A snapshot for PyTorch's memory viewer (memory_viz): an arena is a device with one segment of its footprint.
+    """Write a snapshot for PyTorch's memory viewer: an arena is a device with one segment of its footprint.
 
-    The timeline has an allocation where a storage is born and a release after the last step at which it is live.
+    The timeline has an allocation at the birth of a storage and a release after its last live step.
     """
     segments, traces = [], []
     for device, one in enumerate(maps):
@@ -138,35 +138,35 @@ def memory_snapshot(maps: Sequence[ArenaMap]) -> bytes:
 
 
 def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
-    """A C header: the bytes of each arena; arena (by number), offset and size of each tensor, in its own name."""
+    """Write a C header: the bytes of each arena, and the arena (by number), offset and size of each tensor."""
     placement, found_at = plan.placement, places(plan)
     taken: set[str] = set()
-    prefix = _identifier(name, taken)
+    prefix = _make_identifier(name, taken)
     lines = [
         "/* Where each tensor lies, in bytes of its arena; written by tmmu report. */", f"#ifndef {prefix}_H",
         f"#define {prefix}_H", "",
     ]  # fmt: skip
     for a, (one, footprint) in enumerate(zip(placement.arenas, metrics.footprints(placement), strict=True)):
-        found = _identifier(f"{name}_arena_{one.name}", taken)
+        found = _make_identifier(f"{name}_arena_{one.name}", taken)
         lines += [f"#define {found} {a}", f"#define {found}_BYTES {footprint}ull"]
     columns = (column.tolist() for column in (found_at.arena, found_at.offset, found_at.bytes))
     for tensor, a, offset, size in zip(found_at.name, *columns, strict=True):
-        found = _identifier(f"{name}_{tensor}", taken)
+        found = _make_identifier(f"{name}_{tensor}", taken)
         lines += [f"#define {found}_{what}" for what in (f"ARENA {a}", f"OFFSET {offset}ull", f"BYTES {size}ull")]
     return "\n".join([*lines, "", "#endif", ""]).encode()
 
 
-def _identifier(text: str, taken: set[str]) -> str:
-    """A name of a macro that no other text has got; its suffixes _ARENA, _OFFSET and _BYTES are its own too."""
+def _make_identifier(text: str, taken: set[str]) -> str:
+    """Return a unique name of a macro; its names with the suffixes _ARENA, _OFFSET and _BYTES are unique too."""
     made = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").upper() or "TENSOR"
     made = f"T_{made}" if made[0].isdigit() else made
     found, number = made, 1
-    while any(one in taken for one in _macros(found)):
+    while any(one in taken for one in _list_macros(found)):
         number += 1
         found = f"{made}_{number}"
-    taken.update(_macros(found))
+    taken.update(_list_macros(found))
     return found
 
 
-def _macros(name: str) -> tuple[str, ...]:
+def _list_macros(name: str) -> tuple[str, ...]:
     return (name, *(f"{name}_{what}" for what in ("ARENA", "OFFSET", "BYTES", "H")))
