@@ -93,7 +93,7 @@ def test_every_field_of_the_model_stands_where_it_did() -> None:
     assert (root.number(0, "u32"), root.text(3), root.numbers(5, "i32")) == (3, "described", [7, 9])
     assert [each.text(0) for each in root.tables(6)] == ["other", reader.METADATA]
     assert root.tables(7)[0].text(2) == "main"
-    with pytest.raises(TmmuError, match="not in the schema"):
+    with pytest.raises(TmmuError, match="not in the supported schema"):
         tflite.planned(Source("m.tflite", write({**fields, 8: ("u32", 1)}, b"TFL3")))
 
 
@@ -160,7 +160,7 @@ def test_any_graph_gets_a_plan_that_is_right(data: st.DataObject) -> None:
 REFUSED: dict[str, Any] = {
     "byte 4": b"\0\0\0\0TFL2" + bytes(64),
     "operator ethos-u": model(chain(node(NPU, [0], [3])), None, CODES),
-    "behind its tables": write({1: [], 2: [subgraph([], [], [], [])], 4: [{1: ("u64", 4096)}]}, b"TFL3"),
+    "after its tables": write({1: [], 2: [subgraph([], [], [], [])], 4: [{1: ("u64", 4096)}]}, b"TFL3"),
     "no subgraph": write({4: [{}]}, b"TFL3"),
     "none of 4": model(chain(node(CONV, [0], [4])), None, CODES),
     "operator code 9": model(chain(node(9, [0], [3])), None, CODES),
@@ -168,7 +168,7 @@ REFUSED: dict[str, Any] = {
     "buffer 9": model(chain(*LINE, a=stored(16, "a", buffer=9)), None, CODES),
     "64 bits": model(chain(*LINE, a=stored(16, "a", shape=[1 << 30] * 3)), None, CODES),
     "cannot state": model(chain(*LINE, a=stored(16, "a", shape=[1 << 30, 2])), None, CODES),
-    "options stand": model(chain({**node(CONV, [0], [3]), 9: ("u64", 4096)}), None, CODES),
+    "options are stored": model(chain({**node(CONV, [0], [3]), 9: ("u64", 4096)}), None, CODES),
     "deeper than": model([chain(node(ONCE, [0], [3], options=[0]))[0]], None, CODES),
 }  # fmt: skip
 

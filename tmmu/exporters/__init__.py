@@ -1,1 +1,4 @@
-"""Our plan in other people's files and runtimes: TensorFlow Lite Micro, ExecuTorch, MiniMalloc's CSV. spec: FP11.2"""
+"""Plans of this project in the files and runtimes of others: TensorFlow Lite Micro, ExecuTorch, MiniMalloc's CSV.
+
+spec: FP11.2
+"""

@@ -8,8 +8,8 @@
     memory = MemoryPlanningPass(memory_planning_algo=MemoryPlanningAlgorithmSuite([packed]))
     program = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory))
 
-Nothing here imports torch, and ExecuTorch only when an algorithm is called. What its emitter makes of the addresses is
-judged by `verify-plan` in the `.pte`. spec: FP12.1, FP12.2, FP12.3, FP12.4
+This module does not import torch, and imports ExecuTorch only when an algorithm is called. `verify-plan` judges the
+addresses in the `.pte` that ExecuTorch's emitter writes. spec: FP12.1, FP12.2, FP12.3, FP12.4
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from tmmu.planner.buffers import LiveBuffer, pack_buffers
 FIRST_MEMORY = 1
 """The memory of a tensor for which none is chosen; memory 0 is that of constants."""
 SIZES = "non_const_buffer_sizes"
-"""Where ExecuTorch keeps how many bytes of each memory an arm or a body needs."""
+"""The key under which ExecuTorch stores the bytes of each memory that a branch or a body needs."""
 COND = "cond"
 PASSES_ON = frozenset({"getitem", "view"})
-"""The functions whose result lies where their operand does."""
+"""The functions whose result has the bytes of their operand."""
 
 
 def packed(
     alignment: int, specs: Iterable[Any], graph_module: Any, graph_signature: Any, extra_padding: int = 0
 ) -> Any:  # fmt: skip
-    """ExecuTorch's `MemoryAlgoResult`: the place of each tensor, and the bytes of each memory.
+    """Return ExecuTorch's `MemoryAlgoResult`: the place of each tensor, and the bytes of each memory.
 
-    Bytes are used again as soon as a lifetime ends, and a tensor shares those of its views. The arms and bodies of
-    control flow, which ExecuTorch plans first, are placed among the tensors of the graph that runs them, from the step
-    that does to the last use of what they return; the result has the places of their tensors as well. Raises
-    ValueError for a tensor in the bytes of one that is not planned. O(n log n) for n tensors. spec: FP12.1 to FP12.4
+    Bytes are reused as soon as a lifetime ends, and a tensor shares its bytes with its views. ExecuTorch plans the
+    branches and bodies of control flow first. They are placed among the tensors of the graph that runs them, from the
+    step that runs them to the last use of their results; the result contains the places of their tensors too. Raises
+    ValueError for a view of a tensor that is not planned. O(n log n) for n tensors. spec: FP12.1 to FP12.4
     """
     return searched(0)(alignment, specs, graph_module, graph_signature, extra_padding)
 
 
 def searched(effort: int) -> Callable[..., Any]:
-    """`packed`, with looks at boxes that a search may spend in each memory of each graph. spec: FP12.1"""
+    """Return `packed` with a search that may inspect this number of boxes in each memory of each graph. spec: FP12.1"""
 
     def algorithm(
         alignment: int, specs: Iterable[Any], graph_module: Any, graph_signature: Any, extra_padding: int = 0
@@ -50,7 +50,7 @@ def searched(effort: int) -> Callable[..., Any]:
         from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult
 
         memories: dict[int, _Memory] = {}
-        own, inside = _shared(specs, alignment)
+        own, inside = _group_views(specs, alignment)
         for members in own:
             birth, death = members[0].lifetime
             size = max(spec.allocated_memory for spec in members)
@@ -58,10 +58,10 @@ def searched(effort: int) -> Callable[..., Any]:
             held = [(spec, 0) for spec in members]
             memories.setdefault(memory, _Memory()).add(LiveBuffer(birth, death, size, alignment), held)
         known = {spec for members in own for spec in members} | set(inside)
-        for birth, death, parts in _parts(graph_module):
+        for birth, death, parts in _iterate_parts(graph_module):
             for memory in range(max(len(part.meta[SIZES]) for part in parts)):
                 size = max(sum(part.meta[SIZES][memory : memory + 1]) for part in parts)
-                inner = (spec for part in parts for spec in _placed_in(part, memory) if spec not in known)
+                inner = (spec for part in parts for spec in _iterate_placed(part, memory) if spec not in known)
                 if size:
                     held = [(spec, spec.mem_offset) for spec in inner]
                     memories.setdefault(memory, _Memory()).add(LiveBuffer(birth, death, size, alignment), held)
@@ -77,7 +77,7 @@ def searched(effort: int) -> Callable[..., Any]:
             while base.storage_base is not None:
                 base, shift = base.storage_base, shift + base.storage_base_offset
             if base not in placed:
-                raise ValueError(f"{spec} lies in the bytes of a tensor that is not planned: {base}")
+                raise ValueError(f"{spec} is a view of a tensor that is not planned: {base}")
             of = placed[base]
             placed[spec] = SpecAllocResult(of.mem_id, of.mem_obj_id, of.mem_offset + shift)
         return MemoryAlgoResult(placed, sizes)
@@ -97,10 +97,10 @@ class _Memory:
         self.held.append(held)
 
 
-def _shared(specs: Iterable[Any], alignment: int) -> tuple[list[list[Any]], list[Any]]:
-    """The tensors with bytes of their own, each beside its views, and those that lie in another's.
+def _group_views(specs: Iterable[Any], alignment: int) -> tuple[list[list[Any]], list[Any]]:
+    """Return the tensors that have separate bytes, each with its views, and the tensors inside of another one.
 
-    A view has the lifetime of its base: the one list, which either changes.
+    A view has the lifetime of its base: it is the same list object.
     """
     found: dict[int, list[Any]] = {}
     inside = []
@@ -113,10 +113,10 @@ def _shared(specs: Iterable[Any], alignment: int) -> tuple[list[list[Any]], list
     return list(found.values()), inside
 
 
-def _parts(graph_module: Any) -> Iterator[tuple[int, int, list[Any]]]:
-    """The arms and bodies that a graph runs, from which step to which their bytes must be kept.
+def _iterate_parts(graph_module: Any) -> Iterator[tuple[int, int, list[Any]]]:
+    """Yield the branches and bodies that a graph runs, with the steps between which their bytes must be kept.
 
-    The arms of one cond come together, since they may lie in the same bytes: one of them runs.
+    The branches of one cond are in one group: they may share bytes, because only one of them runs.
     """
     nodes = list(graph_module.graph.nodes)
     step = {node: k for k, node in enumerate(nodes)}
@@ -126,31 +126,31 @@ def _parts(graph_module: Any) -> Iterator[tuple[int, int, list[Any]]]:
         planned = [part for part in parts if SIZES in getattr(part, "meta", ())]
         is_cond = getattr(node.target, "__name__", "") == COND
         for group in [planned] if is_cond and planned else [[part] for part in planned]:
-            yield k, _last_use(node, step), group
+            yield k, _find_last_use(node, step), group
 
 
-def _last_use(node: Any, step: dict[Any, int]) -> int:
-    """The last step that uses what a node returns, or what lies there."""
+def _find_last_use(node: Any, step: dict[Any, int]) -> int:
+    """Return the last step that uses the results of a node, or their bytes."""
     last, waiting = step[node], [node]
     while waiting:
         for user in waiting.pop().users:
             last = max(last, step[user])
             if getattr(user.target, "__name__", "") in PASSES_ON:
                 waiting.append(user)
-    return max([last, *(int(spec.lifetime[1]) for spec in _specs(node) if spec.lifetime[1] is not None)])
+    return max([last, *(int(spec.lifetime[1]) for spec in _list_specs(node) if spec.lifetime[1] is not None)])
 
 
-def _placed_in(part: Any, memory: int) -> Iterator[Any]:
-    """The tensors that have a place in a memory of an arm or body, and in those that it runs."""
+def _iterate_placed(part: Any, memory: int) -> Iterator[Any]:
+    """Yield the tensors that have a place in a memory of a branch or body, and of those that it runs."""
     for node in part.graph.nodes:
-        yield from (spec for spec in _specs(node) if spec.mem_id == memory and spec.mem_offset is not None)
-    for _, _, parts in _parts(part):
+        yield from (spec for spec in _list_specs(node) if spec.mem_id == memory and spec.mem_offset is not None)
+    for _, _, parts in _iterate_parts(part):
         for inner in parts:
-            yield from _placed_in(inner, memory)
+            yield from _iterate_placed(inner, memory)
 
 
-def _specs(node: Any) -> Sequence[Any]:
-    """ExecuTorch's records of the tensors that a node returns."""
+def _list_specs(node: Any) -> Sequence[Any]:
+    """Return ExecuTorch's records of the tensors that a node returns."""
     found, waiting = [], [node.meta.get("spec")]
     while waiting:
         each = waiting.pop()

@@ -1,7 +1,7 @@
-"""A set of buffers in MiniMalloc's CSV, given offsets: the file again, with the column `offset` filled in.
+"""Offsets for a set of buffers in MiniMalloc's CSV: the same file with the column `offset` filled in.
 
-An offset that a row states already is fixed. A gap is a time in which the buffer's bytes are free for others; one that
-keeps a window is taken as none, which costs room and is never wrong. spec: FP3.8, FP3.9, FP3.10
+An offset that a row already states is fixed. A gap is a time during which the bytes of the buffer are free for others.
+A gap with a window is ignored, which may cost bytes but is never wrong. spec: FP3.8, FP3.9, FP3.10
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tmmu.planner.problem import AllocationProblem, Fixed
 from tmmu.plans.sections import BOUNDS, PlacementBound
 
 ARENA = "memory"
-"""The one arena of a CSV."""
+"""The name of the only arena of a CSV."""
 ALIASES = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
-"""Other names of columns. The verifier's reader has a table of its own."""
+"""Other names of columns. The verifier's reader has a separate table."""
 NEEDED = ("id", "lower", "upper", "size")
 FREE = ("", "-1")
-"""What stands in the column `offset` of a buffer that may lie anywhere."""
+"""The values in the column `offset` of a buffer without a fixed offset."""
 
 
 @dataclass(frozen=True)
 class PlacedBuffers:
     """The file with offsets, the bytes that they need, those live at the peak, and the bound of a search, if any.
 
-    `fixed` are the offsets that the file stated, by id; `windows` is how many gaps keep a window.
+    `fixed` are the offsets that the file stated, by id; `windows` is the number of gaps with a window.
     """
 
     data: bytes
@@ -44,11 +44,11 @@ class PlacedBuffers:
 
     @property
     def shown(self) -> str:
-        """What the command prints of it."""
+        """The summary that the command prints."""
         found = f"{self.buffers} buffers in {self.footprint} bytes, {self.peak} of them live at the peak"
         if self.bound is not None:
             found += f"; no placement is below {self.bound.bytes} ({BOUNDS[self.bound.by]})"
-        return found + (f"; {self.windows} gaps keep a window and were taken as none" if self.windows else "")
+        return found + (f"; {self.windows} gaps with a window were ignored" if self.windows else "")
 
 
 @dataclass
@@ -72,10 +72,10 @@ def placed(
     capacity: int | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> PlacedBuffers:
-    """Give each buffer of a set an offset, by the layout `packed`. As `allocate`, beside O(bytes).
+    """Give each buffer of a set an offset, by the layout `packed`. Cost: that of `allocate`, and O(bytes).
 
-    Raises INVALID_PLAN with file and line for what is no such set; ARENA_TOO_SMALL, after a search with what shows that
-    nothing fits; and what `planner.fixed.check` does of offsets that the file states.
+    Raises INVALID_PLAN with file and line for a file that is not such a set; ARENA_TOO_SMALL, after a search with the
+    proof that nothing fits; and the exceptions of `planner.fixed.check` for offsets that the file states.
     """
     lines, header, found = _read(source)
     moments = sorted(
@@ -105,7 +105,7 @@ def placed(
 
 
 def _read(source: Source) -> tuple[list[str], list[str], _Buffers]:
-    """The lines of the file, the proper names of its columns, and the set. spec: FP3.1, FP3.2, FP3.8"""
+    """Return the lines of the file, the canonical names of its columns, and the set. spec: FP3.1, FP3.2, FP3.8"""
     lines = source.text().replace("\r\n", "\n").rstrip("\n").split("\n")
     stated = [cell.strip() for cell in lines[0].split(",")]
     header = [ALIASES.get(cell, cell) for cell in stated]
@@ -118,7 +118,7 @@ def _read(source: Source) -> tuple[list[str], list[str], _Buffers]:
         row = dict(zip(header, (cell.strip() for cell in line.split(",")), strict=False))
         try:
             if line.count(",") + 1 != len(header) or not row["id"] or row["id"] in seen:
-                raise ValueError(f"expected {len(header)} cells and an id of its own")
+                raise ValueError(f"expected {len(header)} cells and a unique id")
             seen.add(row["id"])
             _add(found, row, "end" in stated)
         except ValueError as error:
@@ -127,15 +127,15 @@ def _read(source: Source) -> tuple[list[str], list[str], _Buffers]:
 
 
 def _add(found: _Buffers, row: dict[str, str], is_inclusive: bool) -> None:
-    """One more buffer. Raises ValueError."""
+    """Add one buffer. Raises ValueError if the row is invalid."""
     i = len(found.name)
-    lower, upper = _number(row["lower"]), _number(row["upper"]) + is_inclusive
+    lower, upper = _parse_number(row["lower"]), _parse_number(row["upper"]) + is_inclusive
     gaps: list[tuple[int, int]] = []
     for item in row.get("gaps", "").split():
         steps, _, window = item.partition("@")
-        low, high = (_number(part) for part in steps.split("-", 1)) if "-" in steps else (0, 0)
+        low, high = (_parse_number(part) for part in steps.split("-", 1)) if "-" in steps else (0, 0)
         high += is_inclusive
-        first, end = (_number(part) for part in window.split(":", 1)) if ":" in window else (0, 0)
+        first, end = (_parse_number(part) for part in window.split(":", 1)) if ":" in window else (0, 0)
         if not lower <= low <= high <= upper or (":" in window) != bool(window) or "-" not in steps:
             raise ValueError(f"expected a gap such as 3-5 or 3-5@0:64 within the lifetime, got {item!r}")
         if first < end:
@@ -147,20 +147,25 @@ def _add(found: _Buffers, row: dict[str, str], is_inclusive: bool) -> None:
         lower = gaps.pop(0)[1]
     if gaps and gaps[-1][1] == upper:
         upper = gaps.pop()[0]
-    alignment = _number(row.get("alignment") or "1")
+    alignment = _parse_number(row.get("alignment") or "1")
     if lower >= upper or alignment < 1 or alignment & (alignment - 1):
         raise ValueError("expected a lifetime of a step or more, and an alignment that is a power of two")
     if gaps:
         found.gaps[i] = gaps
     if (stated := row.get("offset", "")) not in FREE:
-        found.fixed[i] = Fixed(_number(stated), row["id"])
-    for column, value in (("lower", lower), ("upper", upper), ("size", _number(row["size"])), ("alignment", alignment)):
+        found.fixed[i] = Fixed(_parse_number(stated), row["id"])
+    for column, value in (
+        ("lower", lower),
+        ("upper", upper),
+        ("size", _parse_number(row["size"])),
+        ("alignment", alignment),
+    ):
         getattr(found, column).append(value)
     found.name.append(row["id"])
 
 
-def _number(text: str) -> int:
-    """A decimal integer of 64 bits. Raises ValueError."""
+def _parse_number(text: str) -> int:
+    """Parse a decimal integer of 64 bits. Raises ValueError."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < UINT64_END):
         raise ValueError(f"expected an integer of 64 bits, got {text!r}")
     return int(text)
