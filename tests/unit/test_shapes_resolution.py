@@ -212,7 +212,7 @@ def test_names_that_only_stated_shapes_have_may_be_bound_where_they_are_trusted(
     assert resolved(tmp_path, model, dims={"found": 7}, trust_shapes=True).sizes["y"][0] == (7, 4)
     assert refusal(tmp_path, model, dims={"found": 7}).code_id == "INVALID_BINDING"
     error = refusal(tmp_path, model, trust_shapes=True)
-    assert "the file states none either" in str(error)
+    assert "the file does not state it either" in str(error)
 
 
 def test_a_stated_shape_completes_what_is_known_and_does_not_contradict_it(tmp_path: Path) -> None:
@@ -230,14 +230,14 @@ def test_a_stated_shape_completes_what_is_known_and_does_not_contradict_it(tmp_p
 
 def test_a_type_that_is_stated_without_a_shape_does_not_suffice(tmp_path: Path) -> None:
     text = "main (float[2, 3] x, bool[2] c) => (y) <float[] t> { t = Compress <axis = 0> (x, c) y = Relu (t) }"
-    assert "the file states none either" in str(refusal(tmp_path, text, trust_shapes=True))
+    assert "the file does not state it either" in str(refusal(tmp_path, text, trust_shapes=True))
 
 
 def test_a_stated_dimension_that_is_no_number_is_open(tmp_path: Path) -> None:
     model = model_of("main (float[3] x) => (y) <float[7] t> { t = local.A (x) y = Relu (t) }", more=', "local" : 1')
     for value in (0, -1):
         model.graph.value_info[0].type.tensor_type.shape.dim[0].dim_value = value
-        assert "the file states none either" in str(refusal(tmp_path, model, trust_shapes=True))
+        assert "the file does not state it either" in str(refusal(tmp_path, model, trust_shapes=True))
 
 
 def test_the_bodies_of_an_unknown_operator_are_as_the_file_states(tmp_path: Path) -> None:

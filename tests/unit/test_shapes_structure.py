@@ -49,17 +49,17 @@ def test_two_branches_may_use_the_same_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        ("main (float[3] x) => (float[3] y) { y = Add (x, z) }", "INVALID_IR", "it reads 'z', which nothing defines"),
+        ("main (float[3] x) => (float[3] y) { y = Add (x, z) }", "INVALID_IR", "it reads 'z', which is not defined"),
         ("main (float[3] x) => (float[3] z) { y = Relu (x) }", "INVALID_IR", "output of the main graph: it reads 'z'"),
         (
             "main (float[3] x) => (float[3] y) { [late] y = Add (x, a) [early] a = Relu (x) }",
             "INVALID_IR",
-            "node 'late': it reads 'a', which node 'early' writes only later; sort the nodes topologically",
+            "node 'late': it reads 'a', which node 'early' writes later; sort the nodes topologically",
         ),
         (
             "main (float[3] x) => (float[3] y) { [n1] y = Add (a, b) [n2] a = Relu (x) [n3] b = Relu (x) }",
             "INVALID_IR",
-            "node 'n1': it reads 'a', which node 'n2' writes only later",
+            "node 'n1': it reads 'a', which node 'n2' writes later",
         ),
         (
             "main (float[3] x) => (float[3] y) { [n1] a = Add (x, b) [n2] b = Relu (a) [n3] y = Relu (b) }",
@@ -127,7 +127,7 @@ def test_a_body_hides_no_name_that_it_sees(tmp_path: Path) -> None:
 def test_a_value_of_a_body_is_not_read_outside(tmp_path: Path) -> None:
     """spec: I1.9"""
     error = refusal(tmp_path, NESTED.replace("Identity (a)", "Identity (q)"))
-    assert "it reads 'q', which nothing defines" in str(error)
+    assert "it reads 'q', which is not defined" in str(error)
 
 
 def test_names_that_would_clash_are_refused(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_value_without_a_usable_name_is_refused(tmp_path: Path, name: str) -> 
     """spec: I1.3"""
     model = model_of("main (float[3] x) => (float[3] y) { y = Relu (x) }")
     model.graph.input[0].name = model.graph.node[0].input[0] = name
-    assert "a value's name is empty or holds a NUL" in str(refusal(tmp_path, model))
+    assert "the name of a value is empty or contains a NUL" in str(refusal(tmp_path, model))
 
 
 def test_a_body_needs_a_name_of_its_own(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_body_needs_a_name_of_its_own(tmp_path: Path) -> None:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
     assert resolved(tmp_path, with_bodies("then_branch", "else_branch")).sizes["y"] == ((3,), "float32")
-    assert "'then_branch' stands there 2 times" in str(refusal(tmp_path, with_bodies("then_branch", "then_branch")))
+    assert "'then_branch' occurs 2 times" in str(refusal(tmp_path, with_bodies("then_branch", "then_branch")))
     assert "two bodies named 'branches[0]'" in str(refusal(tmp_path, with_bodies("branches", "branches[0]")))
     assert "name of a body is empty" in str(refusal(tmp_path, with_bodies("then_branch", "else\0branch")))
 

@@ -246,8 +246,8 @@ def test_a_constant_without_its_data_has_no_value(tmp_path: Path) -> None:
     [
         ("y = NonZero (x)", "--shape y=int64:2xN or --bytes y=40"),
         ("y = MatMull (x, x)", "did you mean MatMul, "),
-        ("y = local.MatMull (x, x)", "is not known; --trust-shapes takes the shape that the file states, "
-         "--shape y=float32:1x10 or"),
+        ("y = local.MatMull (x, x)", "is not known; use --trust-shapes for the shape that the file states, "
+         "or state it: --shape y=float32:1x10 or"),
     ],
 )  # fmt: skip
 def test_a_tensor_of_unknown_size_is_asked_for_by_what_is_known_of_it(tmp_path: Path, node: str, says: str) -> None:

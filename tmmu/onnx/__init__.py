@@ -1,13 +1,14 @@
-"""The shape of every tensor of an ONNX model: the one part of the importers that the checker rests on too.
+"""The shape of every tensor of an ONNX model: the only part of the importers that the checker depends on too.
 
-A size is established from the operators' definitions and the user's bindings, on values of its own and never
-on the user's graph; the shapes that the file states of its results are not used. The package imports onnx, NumPy and
-the format layer, and nothing else of the project. spec: T10.1, D1.3
+A size follows from the definitions of the operators and the bindings of the user; it is computed on separate values and
+never on the graph of the user. The shapes that the file states for results are not used. The package imports only onnx,
+NumPy and the format layer. spec: T10.1, D1.3
 
-- `reading` and `functions` make a graph of a file, `structure` decides which name means which value;
-- `binding` reads the user's bindings, `operators` infers one node's types, `folding` and `values` compute values;
-- `bodies` handles If, Loop and Scan, `stated` holds what the file claims;
-- `walk` goes through it all once, and `resolution` returns the result.
+- `reading` and `functions` make a graph of a file, `structure` decides which value each name means;
+- `binding` reads the bindings of the user, `operators` infers the types of one node, `folding` and `values` compute
+  values;
+- `bodies` handles If, Loop and Scan, `stated` holds the statements of the file;
+- `walk` goes through the graph once, and `resolution` returns the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Local functions, before they are inlined: none may call itself, and together they may not grow beyond reason.
+"""Local functions, before they are inlined: none may call itself, and their total expanded size is bounded.
 
-A file of a few hundred bytes can describe a model of as many nodes as there are atoms, by functions that call
-others twice each. So the expanded size is added up first, without expanding.
+A file of a few hundred bytes can describe a model with an astronomic number of nodes, by functions that call others
+twice each. Therefore the expanded size is computed first, without expanding.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tmmu.onnx.naming import bodies_of, domain_of
 from tmmu.onnx.sizes import refuse
 
 NODE_LIMIT, BYTE_LIMIT = 1 << 20, 1 << 28
-"""The most nodes and bytes that a model's calls may expand to."""
+"""The most nodes and bytes to which the calls of a model may expand."""
 
 RUNTIMES = ("com.microsoft",)
-"""The beginnings of domains whose operators a runtime brings along, whatever functions a model has."""
+"""The prefixes of domains whose operators a runtime implements, whatever functions a model has."""
 
 Key = tuple[str, str, str]
 
@@ -31,14 +31,14 @@ class _Cost(NamedTuple):
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its local functions inlined; `model` itself is changed where a function is.
+    """Return the model with its local functions inlined; `model` itself may be changed.
 
-    An output that is an input of its function, or that stands twice, is given a value of its own by an Identity: the
-    inliner leaves what such an output is called in the caller undefined (finding 91). Attributes of functions are
-    written in before, as the inliner loses their defaults (finding 132). Raises as `check_expansion`.
+    An output that is an input of its function, or that occurs twice, gets a separate value by an Identity: otherwise
+    the inliner leaves the name of such an output in the caller undefined (finding 91). Attributes of functions are
+    substituted before, because the inliner loses their defaults (finding 132). Raises as `check_expansion`.
     """
     check_expansion(model)
-    _write_in_attributes(model)
+    _substitute_attributes(model)
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     for function in model.functions:
         taken = {*function.input, *(name for node in function.node for name in (*node.input, *node.output))}
@@ -55,11 +55,11 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     return inline_local_functions(model)
 
 
-def _write_in_attributes(model: onnx.ModelProto) -> None:
-    """Give each call of a function with attributes a function without, in which the values of the call stand.
+def _substitute_attributes(model: onnx.ModelProto) -> None:
+    """Replace each call of a function with attributes by one of a function with the values substituted.
 
-    A value that neither the call nor the function's defaults have leaves out every attribute that refers to it. Calls
-    with the same values share one function. O(expanded nodes).
+    If neither the call nor the defaults of the function have a value, every attribute that refers to it is left out.
+    Calls with the same values share one function. O(expanded nodes).
     """
     with_attributes = {
         (f.domain, f.name, f.overload): f for f in model.functions if len(f.attribute) or len(f.attribute_proto)
@@ -71,7 +71,7 @@ def _write_in_attributes(model: onnx.ModelProto) -> None:
     names = {f.name for f in model.functions}
     work = [model.graph.node, *(f.node for f in others)]
     while work:
-        for node in _within(work.pop()):
+        for node in _iterate_nodes(work.pop()):
             called = with_attributes.get(key := (node.domain, node.op_type, node.overload))
             if called is None:
                 continue
@@ -83,8 +83,8 @@ def _write_in_attributes(model: onnx.ModelProto) -> None:
                 del own.attribute[:], own.attribute_proto[:]
                 own.name = next(name for n in count() if (name := f"{called.name}.{n}") not in names)
                 names.add(own.name)
-                for inner in _within(own.node):
-                    _refer(inner, values)
+                for inner in _iterate_nodes(own.node):
+                    _substitute(inner, values)
                 work.append(own.node)
             node.op_type = made[key, stated].name
             del node.attribute[:]
@@ -92,8 +92,8 @@ def _write_in_attributes(model: onnx.ModelProto) -> None:
     model.functions.extend([*others, *made.values()])
 
 
-def _refer(node: onnx.NodeProto, values: Mapping[str, onnx.AttributeProto]) -> None:
-    """Write the values in for the attributes of a node that refer to them."""
+def _substitute(node: onnx.NodeProto, values: Mapping[str, onnx.AttributeProto]) -> None:
+    """Substitute the values for the attributes of a node that refer to them."""
     kept = []
     for attribute in node.attribute:
         if not attribute.ref_attr_name:
@@ -107,8 +107,8 @@ def _refer(node: onnx.NodeProto, values: Mapping[str, onnx.AttributeProto]) -> N
     node.attribute.extend(kept)
 
 
-def _within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes and those of their bodies; a node may be changed as it comes."""
+def _iterate_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes and those of their bodies; the caller may change a node that was yielded."""
     work = list(nodes)
     while work:
         node = work.pop()
@@ -117,9 +117,9 @@ def _within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def check_expansion(model: onnx.ModelProto) -> None:
-    """Raise INVALID_IR where functions call themselves, are called as operators are, or expand to more than the limits.
+    """Check that functions do not call themselves, are not named like operators, and expand to no more than the limits.
 
-    O(model). spec: T10.9
+    Raises INVALID_IR otherwise. O(model). spec: T10.9
     """
     functions: dict[Key, onnx.FunctionProto] = {}
     for function in model.functions:
@@ -127,7 +127,7 @@ def check_expansion(model: onnx.ModelProto) -> None:
         if key in functions:
             raise refuse("INVALID_IR", f"function {function.name!r}", "it is defined twice", "rename one")
         if onnx.defs.has(function.name, domain_of(function)) or domain_of(function).startswith(RUNTIMES):
-            what = "an operator of ONNX or of a runtime has its name, and the runtime chooses which of the two runs"
+            what = "an operator of ONNX or of a runtime has the same name, and the runtime chooses between them"
             raise refuse("INVALID_IR", f"function {function.name!r}", what, "rename it")
         functions[key] = function
     costs: dict[Key, _Cost] = {}
@@ -136,7 +136,7 @@ def check_expansion(model: onnx.ModelProto) -> None:
         work = [root]
         while work:
             key = work[-1]
-            missing = [callee for callee in _calls(functions[key].node, functions) if callee not in costs]
+            missing = [callee for callee in _list_calls(functions[key].node, functions) if callee not in costs]
             if missing and key in started:
                 place = f"function {key[1]!r}"
                 raise refuse("INVALID_IR", place, "it calls itself, directly or through others", "break the cycle")
@@ -144,23 +144,27 @@ def check_expansion(model: onnx.ModelProto) -> None:
                 started.add(key)
                 work.extend(dict.fromkeys(missing))
                 continue
-            costs[work.pop()] = _cost(functions[key], functions, costs)
+            costs[work.pop()] = _compute_cost(functions[key], functions, costs)
     nodes = bytes_ = 0
-    for callee in _calls(model.graph.node, functions):
+    for callee in _list_calls(model.graph.node, functions):
         nodes, bytes_ = nodes + costs[callee].nodes, bytes_ + costs[callee].bytes
     if nodes > NODE_LIMIT or bytes_ > BYTE_LIMIT:
-        what = f"its functions expand to {nodes} nodes of {bytes_} bytes, the limits are {NODE_LIMIT} and {BYTE_LIMIT}"
+        what = (
+            f"its functions expand to {nodes} nodes of {bytes_} bytes, but the limits are {NODE_LIMIT} and {BYTE_LIMIT}"
+        )
         raise refuse("INVALID_IR", "the model", what, "write its layers as a Loop or Scan")
 
 
-def _cost(function: onnx.FunctionProto, functions: dict[Key, onnx.FunctionProto], costs: dict[Key, _Cost]) -> _Cost:
+def _compute_cost(
+    function: onnx.FunctionProto, functions: dict[Key, onnx.FunctionProto], costs: dict[Key, _Cost]
+) -> _Cost:
     nodes, size = len(function.node), function.ByteSize()
-    for callee in _calls(function.node, functions):
+    for callee in _list_calls(function.node, functions):
         nodes, size = nodes + costs[callee].nodes, size + costs[callee].bytes
     return _Cost(nodes, size)
 
 
-def _calls(nodes: Iterable[onnx.NodeProto], functions: dict[Key, onnx.FunctionProto]) -> list[Key]:
-    """The functions that `nodes` call, bodies included, once for each call."""
-    keys = ((node.domain, node.op_type, node.overload) for node in _within(nodes))
+def _list_calls(nodes: Iterable[onnx.NodeProto], functions: dict[Key, onnx.FunctionProto]) -> list[Key]:
+    """Return the functions that `nodes` call, bodies included, once for each call."""
+    keys = ((node.domain, node.op_type, node.overload) for node in _iterate_nodes(nodes))
     return [key for key in keys if key in functions]

@@ -1,7 +1,7 @@
-"""How nodes, bodies and values are named: importer and checker must give the same names independently.
+"""The names of nodes, bodies and values: importer and checker must give the same names independently.
 
-A node has its own name where that is unique among the nodes of its graph, else its operator and position. A
-body is `node/attribute`, and what is defined in it carries the body's name as a prefix. spec: T8.12
+A node keeps its name if that is unique among the nodes of its graph, else it gets its operator and position. A body is
+`node/attribute`, and the names defined in it have the name of the body as a prefix. spec: T8.12
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import onnx
 
 
 def node_ids(graph: onnx.GraphProto, scope: str) -> list[str]:
-    """The id of each node of `graph`, in list order.
+    """Return the id of each node of `graph`, in list order.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def node_ids(graph: onnx.GraphProto, scope: str) -> list[str]:
     """
     count = Counter(node.name for node in graph.node)
     return [
-        within(scope, node.name if _usable(node.name) and count[node.name] == 1 else f"{node.op_type}#{index}")
+        within(scope, node.name if _is_usable(node.name) and count[node.name] == 1 else f"{node.op_type}#{index}")
         for index, node in enumerate(graph.node)
     ]
 
 
 def within(scope: str, name: str) -> str:
-    """The name of what is called `name` in the body `scope`.
+    """Return the name of `name` in the body `scope`.
 
     >>> within("", "relu"), within("loop/body", "relu")
     ('relu', 'loop/body/relu')
@@ -38,7 +38,7 @@ def within(scope: str, name: str) -> str:
 
 
 def bodies_of(node: onnx.NodeProto) -> list[tuple[str, onnx.GraphProto]]:
-    """The graphs that a node holds with their attributes' names: as stored, but an If's then-branch first."""
+    """Return the graphs of a node with the names of their attributes: as stored, but the then-branch of an If first."""
     found: list[tuple[str, onnx.GraphProto]] = []
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
@@ -51,9 +51,9 @@ def bodies_of(node: onnx.NodeProto) -> list[tuple[str, onnx.GraphProto]]:
 
 
 def domain_of(operator: onnx.NodeProto | onnx.OperatorSetIdProto) -> str:
-    """The domain of a node's operator, or of a set of them: empty for ai.onnx under either of its names."""
+    """Return the domain of a node's operator, or of a set of operators: empty for ai.onnx under either of its names."""
     return "" if operator.domain == "ai.onnx" else operator.domain
 
 
-def _usable(name: str) -> bool:
+def _is_usable(name: str) -> bool:
     return bool(name) and "\0" not in name

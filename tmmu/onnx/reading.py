@@ -1,8 +1,8 @@
-"""A model file as a graph: read whole but bounded, its local functions inlined, its weights' data left alone.
+"""A model file as a graph: read whole but bounded, with its local functions inlined, without the data of its weights.
 
-No weight file is ever opened. The data of large weights stored inline is dropped at once, since only shapes are
-asked for and copying it would take gigabytes. What parses is not yet a model (the empty file does), so the
-fields that every model has are asked for by name.
+No weight file is ever opened. The data of large weights stored inline are dropped at once, because only shapes are
+needed and copying the data would take gigabytes. A file that parses need not be a model (the empty file parses), so the
+fields that every model has are checked by name.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ DATA_LIMIT = 1 << 20
 """The most bytes of a stored tensor whose data may decide a shape (T10)."""
 
 OLDEST_OPSET = 7
-"""The first version of the ai.onnx operators that is understood."""
+"""The oldest supported version of the ai.onnx operators."""
 
 
 EXPORT = "export the model again"
 
 
 def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
-    """The model in the file at `path`, local functions inlined, and the SHA-256 of the file's bytes.
+    """Read the model in the file at `path`, local functions inlined, and the SHA-256 of the bytes of the file.
 
-    Raises INVALID_IR where the file cannot be read or states a value twice, with the reason. spec: T10.8
+    Raises INVALID_IR with the reason if the file cannot be read or states a value twice. spec: T10.8
     """
-    data = _bytes(path)
+    data = _read_bytes(path)
     digest = hashlib.sha256(data).digest()
     try:
         model = onnx.ModelProto.FromString(data)
-    except Exception as error:  # protobuf's DecodeError, which comes without types
+    except Exception as error:  # protobuf's DecodeError, which has no type stubs
         raise refuse("INVALID_IR", "the file", "it is not an ONNX model", EXPORT) from error
     del data
     _check_header(model)
-    graphs, nodes = _parts(model)
-    if not all(isinstance(text, str) for text in _texts(model, graphs, nodes)):
+    graphs, nodes = _list_parts(model)
+    if not all(isinstance(text, str) for text in _iterate_texts(model, graphs, nodes)):
         raise refuse("INVALID_IR", "the file", "a name in it is not UTF-8", EXPORT)
     if "" not in {domain_of(opset) for opset in model.opset_import} and any(domain_of(node) == "" for node in nodes):
-        raise refuse("INVALID_IR", "the file", "it uses operators of ai.onnx and does not state their version", EXPORT)
+        raise refuse("INVALID_IR", "the file", "it uses operators of ai.onnx but does not state their version", EXPORT)
     encodings.check(graphs, nodes)
     _drop_data(graphs, nodes)
     if model.functions:
@@ -62,9 +62,9 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
     return model, digest
 
 
-def _bytes(path: str | os.PathLike[str]) -> bytes:
+def _read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
-        # Opened without blocking, as a named pipe would block for ever; its type is checked afterwards.
+        # Opened without blocking, because a named pipe would block forever; its type is checked afterwards.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
             status = os.fstat(handle)
@@ -72,7 +72,9 @@ def _bytes(path: str | os.PathLike[str]) -> bytes:
                 raise refuse("INVALID_IR", "the path", "it is not a regular file", "name a model file")
             if status.st_size > FILE_LIMIT:
                 fix = "store the weights outside of the model file"
-                raise refuse("INVALID_IR", "the file", f"{status.st_size} bytes, the limit is {FILE_LIMIT}", fix)
+                raise refuse(
+                    "INVALID_IR", "the file", f"expected at most {FILE_LIMIT} bytes, got {status.st_size}", fix
+                )
             with open(handle, "rb", closefd=False) as file:
                 return file.read(FILE_LIMIT + 1)
         finally:
@@ -86,9 +88,9 @@ def _check_header(model: onnx.ModelProto) -> None:
         return refuse("INVALID_IR", "the file", what, fix)
 
     if model.ir_version <= 0 or not model.HasField("graph"):
-        raise bad("it does not hold an ONNX model", EXPORT)
+        raise bad("it does not contain an ONNX model", EXPORT)
     if model.ir_version > onnx.IR_VERSION:
-        raise bad(f"IR version {model.ir_version}, this onnx reads up to {onnx.IR_VERSION}", "update onnx")
+        raise bad(f"expected an IR version up to {onnx.IR_VERSION}, got {model.ir_version}", "update onnx")
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     newest = onnx.defs.onnx_opset_version()
     if not model.opset_import or len(set(versions)) > 1:
@@ -96,11 +98,11 @@ def _check_header(model: onnx.ModelProto) -> None:
     for version in versions:
         if not OLDEST_OPSET <= version <= newest:
             fix = "update onnx" if version > newest else "convert the model with onnx.version_converter"
-            raise bad(f"opset {version}, the versions {OLDEST_OPSET} to {newest} are known", fix)
+            raise bad(f"expected an opset from {OLDEST_OPSET} to {newest}, got {version}", fix)
 
 
-def _parts(model: onnx.ModelProto) -> tuple[list[onnx.GraphProto], list[onnx.NodeProto]]:
-    """All graphs and all nodes of a model, those in bodies and functions too."""
+def _list_parts(model: onnx.ModelProto) -> tuple[list[onnx.GraphProto], list[onnx.NodeProto]]:
+    """Return all graphs and all nodes of a model, including those in bodies and functions."""
     graphs, nodes = [model.graph], [node for function in model.functions for node in function.node]
     at_graph = at_node = 0
     while at_graph < len(graphs) or at_node < len(nodes):
@@ -113,8 +115,10 @@ def _parts(model: onnx.ModelProto) -> tuple[list[onnx.GraphProto], list[onnx.Nod
     return graphs, nodes
 
 
-def _texts(model: onnx.ModelProto, graphs: list[onnx.GraphProto], nodes: list[onnx.NodeProto]) -> Iterator[object]:
-    """Every name that is looked at later."""
+def _iterate_texts(
+    model: onnx.ModelProto, graphs: list[onnx.GraphProto], nodes: list[onnx.NodeProto]
+) -> Iterator[object]:
+    """Yield every name that is used later."""
     yield from (opset.domain for opset in model.opset_import)
     for function in model.functions:
         yield from (function.name, function.domain, function.overload, *function.input, *function.output)
@@ -132,7 +136,7 @@ def _texts(model: onnx.ModelProto, graphs: list[onnx.GraphProto], nodes: list[on
 
 
 def _drop_data(graphs: list[onnx.GraphProto], nodes: list[onnx.NodeProto]) -> None:
-    """Let go of the elements of every stored tensor that is too large to decide a shape."""
+    """Drop the elements of every stored tensor that is too large to decide a shape."""
     stored = [tensor for graph in graphs for tensor in graph.initializer]
     for sparse in (sparse for graph in graphs for sparse in graph.sparse_initializer):
         stored += [sparse.values, sparse.indices]

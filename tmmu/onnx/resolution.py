@@ -1,4 +1,4 @@
-"""What the shapes of a model rest on: a file, the user's bindings, and the defaults that decided something.
+"""The resolution of the shapes of a model from a file, bindings of the user, and defaults that decide something.
 
 The same file under the same bindings gives the same sizes to both callers: the importer, which makes a model of them,
 and the checker, which compares a plan with them. spec: T10.1, T10.2
@@ -30,10 +30,11 @@ from tmmu.onnx.walk import Walk
 class Resolved:
     """A model file with the size of every tensor that a run of it makes.
 
-    `graph` is the user's own model with its local functions inlined (and without the data of large weights);
-    `source_digest` the SHA-256 of the file. `sizes` gives shape and element type by scoped name; `ruled_out` the bodies
-    that a folded condition rules out, which have no steps; `unproduced` the outputs of T9 by scoped name; `bindings`
-    what the user and the defaults fixed, where `trust_shapes` is whether a stated shape was indeed needed.
+    `graph` is the model of the user with its local functions inlined (and without the data of large weights);
+    `source_digest` is the SHA-256 of the file. `sizes` gives shape and element type by scoped name; `ruled_out` are the
+    bodies that a folded condition rules out, which have no steps; `unproduced` are the outputs of T9 by scoped name.
+    `bindings` are those that the user and the defaults fixed, in which `trust_shapes` states whether a stated shape was
+    needed.
     """
 
     path: str
@@ -53,13 +54,13 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
     path
         The model; weight files beside it are never opened.
     bindings
-        `dims`, `shapes` and `values` are of named dimensions, graph inputs, and small graph inputs (numbers with commas
-        between them). `ranges` is the envelope: dimensions that are left open, with the least and the largest size of
-        each. Sizes are then expressions over them, compared with the sizes at the `corners` of the envelope. `stated`
-        are the sizes of tensors by scoped name (`1x10`, `float32:1x10`, `bytes:40`), for those that nothing else gives;
-        a shape in `shapes` of what is no graph input is one as well. `steps` are dimensions that are multiples of their
-        units, which `ranges` or `dims` holds. With `trust_shapes` a shape that the file states is used if it cannot be
-        inferred. `donated` and `defaults` are not looked at.
+        `dims`, `shapes` and `values` bind named dimensions, graph inputs, and small graph inputs (numbers separated by
+        commas). `ranges` is the envelope: open dimensions with the least and the largest size of each. Sizes are then
+        expressions over them, which are compared with the sizes at the `corners` of the envelope. `stated` are the
+        sizes of tensors by scoped name (`1x10`, `float32:1x10`, `bytes:40`), for those that cannot be inferred; a shape
+        in `shapes` of a tensor that is not a graph input is one of these too. `steps` are dimensions that are multiples
+        of their units, which `ranges` or `dims` contains. With `trust_shapes`, a shape that the file states is used if
+        it cannot be inferred. `donated` and `defaults` are not used.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
     Raises
     ------
     TmmuError
-        INVALID_IR, LIVENESS_CYCLE, INVALID_IR_SHAPES, ALLOCATION_OVERFLOW or INVALID_BINDING: what is wrong, where,
-        and the flag or change that fixes it.
+        INVALID_IR, LIVENESS_CYCLE, INVALID_IR_SHAPES, ALLOCATION_OVERFLOW or INVALID_BINDING: the error, its place, and
+        the flag or change that fixes it.
 
     Notes
     -----
@@ -81,12 +82,12 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
         found = structure(model.graph)
         of_inputs, of_others = divided(found, bindings.shapes, bindings.stated)
         given = GivenBindings(bindings.dims, of_inputs, bindings.values, of_others, bindings.steps)
-        walk = _walked(model, found, given, bindings.ranges, bindings.trust_shapes)
+        walk = _walk(model, found, given, bindings.ranges, bindings.trust_shapes)
         for corner in corners(bindings.ranges):
-            _agree(walk, _at_corner(model, found, given, corner, bindings.trust_shapes), corner)
+            _check_corner(walk, _walk_corner(model, found, given, corner, bindings.trust_shapes), corner)
     except TmmuError as error:
         raise error.in_file(os.fspath(path)) from error.__cause__
-    defaults = {name: _text(walk.defaults[name]) for name in sorted(walk.defaults)}
+    defaults = {name: _show_value(walk.defaults[name]) for name in sorted(walk.defaults)}
     used = walk.stated is not None and walk.stated.used
     taken = Bindings(
         dims=dict(bindings.dims), shapes=dict(of_inputs), values=dict(bindings.values), defaults=defaults,
@@ -100,7 +101,7 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
 
 
 class GivenBindings(NamedTuple):
-    """What the user binds and states, but for the envelope."""
+    """The bindings and statements of the user, except the envelope."""
 
     dims: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
@@ -109,7 +110,7 @@ class GivenBindings(NamedTuple):
     steps: Mapping[str, SteppedDim]
 
 
-def _walked(
+def _walk(
     model: onnx.ModelProto,
     found: Structure,
     given: GivenBindings,
@@ -124,7 +125,7 @@ def _walked(
 
 
 def corners(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
-    """Three shapes of an envelope: all dimensions at their least, all at their most, and one of odd sizes between.
+    """Return three shapes of an envelope: the least dimensions, the largest dimensions, and odd sizes between them.
 
     >>> corners({"batch": (1, 8), "seq": (1, 9)})
     [{'batch': 1, 'seq': 1}, {'batch': 8, 'seq': 9}, {'batch': 3, 'seq': 5}]
@@ -139,35 +140,36 @@ def corners(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
     return [least, most, between]
 
 
-def _at_corner(
+def _walk_corner(
     model: onnx.ModelProto,
     found: Structure,
     given: GivenBindings,
     corner: Mapping[str, int],
     trust_shapes: bool,
 ) -> Walk:
-    """The sizes at one shape of the envelope, by ONNX's inference alone."""
+    """Return the sizes at one shape of the envelope, by ONNX's inference only."""
     try:
-        return _walked(model, found, given._replace(dims={**given.dims, **corner}), {}, trust_shapes)
+        return _walk(model, found, given._replace(dims={**given.dims, **corner}), {}, trust_shapes)
     except TmmuError as error:
-        error.what = f"{error.what} (at {at(corner)}, which the envelope holds)"
+        error.what = f"{error.what} (at {at(corner)}, which is in the envelope)"
         raise
 
 
-def _agree(walk: Walk, concrete: Walk, corner: Mapping[str, int]) -> None:
-    """Raise where an expression does not give the size that the operators have at a shape. spec: R6.4"""
+def _check_corner(walk: Walk, concrete: Walk, corner: Mapping[str, int]) -> None:
+    """Raise INVALID_IR_SHAPES if an expression differs from the size that the operators have at a shape. spec: R6.4"""
     for name, (shape, dtype) in walk.sizes.items():
         stated = tuple(evaluate(dim, corner) for dim in shape), dtype
         if name in concrete.sizes and concrete.sizes[name] != stated:
             what = (
-                f"its shape is {list(concrete.sizes[name][0])} at {at(corner)}, and {list(stated[0])} by {list(shape)}"
+                f"its shape is {list(concrete.sizes[name][0])} at {at(corner)}, but "
+                f"{list(shape)} gives {list(stated[0])}"
             )
             raise refuse(
                 "INVALID_IR_SHAPES", f"tensor {name!r}", what, "bind the dimensions to single sizes with --dim"
             )
 
 
-def _text(array: Array) -> str:
-    """A default's value as text, shortened where it is long."""
+def _show_value(array: Array) -> str:
+    """Return the value of a default as text, shortened if it is long."""
     text = json.dumps(array.tolist(), separators=(",", ":"))
     return text if len(text) <= 1000 else f"{text[:1000]}... ({array.size} elements)"

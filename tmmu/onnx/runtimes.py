@@ -1,7 +1,7 @@
-"""Operators of which ONNX's inference gives no size: classical machine learning, and those of onnxruntime.
+"""Rules for operators whose sizes ONNX's inference does not give: classical machine learning, and onnxruntime.
 
-Each rule gives the sizes of the results that its text states, from the sizes of the operands and from attributes; what
-it leaves open is None. Operands that do not fit are `Unfit`. spec: T10.15
+Each rule computes the sizes of the results that its docstring states, from the sizes of the operands and from
+attributes; a size that it leaves open is None. Operands that do not fit raise `Unfit`. spec: T10.15
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tmmu.onnx.sizes import Size
 
 Found = list[Size | None]
 SizeRule = Callable[[NodeFacts], Found]
-"""The sizes of the outputs in order, with None for an output that the rule leaves open."""
+"""A rule that returns the sizes of the outputs in order, None for one that it leaves open."""
 
 
 def _dtype(facts: NodeFacts, k: int) -> str:
@@ -23,32 +23,32 @@ def _dtype(facts: NodeFacts, k: int) -> str:
 
 
 def like(facts: NodeFacts) -> Found:
-    """Like the first operand."""
+    """Return the size of the first operand."""
     return [(facts.shape(0), _dtype(facts, 0))]
 
 
 def floats(facts: NodeFacts) -> Found:
-    """The shape of the first operand, with floats."""
+    """Return the shape of the first operand, with elements of float32."""
     return [(facts.shape(0), "float32")]
 
 
-def _rank(facts: NodeFacts, k: int, rank: int) -> Shape:
+def _require_rank(facts: NodeFacts, k: int, rank: int) -> Shape:
     shape = facts.shape(k)
     if len(shape) != rank:
-        raise Unfit(f"operand {k} has {len(shape)} dimensions, not {rank}")
+        raise Unfit(f"expected {rank} dimensions of operand {k}, got {len(shape)}")
     return shape
 
 
 def targets(facts: NodeFacts) -> Found:
-    """A number for each target and row."""
+    """Return the size of a number for each target and row."""
     name = "targets" if facts.node.op_type == "LinearRegressor" else "n_targets"
     kept = facts.node.op_type == "TreeEnsemble"
-    return [((_rank(facts, 0, 2)[0], facts.attribute(name, 1)), _dtype(facts, 0) if kept else "float32")]
+    return [((_require_rank(facts, 0, 2)[0], facts.attribute(name, 1)), _dtype(facts, 0) if kept else "float32")]
 
 
 def classes(facts: NodeFacts) -> Found:
-    """A label and a score for each class: of trees alone, as others may score one of two."""
-    rows = _rank(facts, 0, 2)[0]
+    """Return the sizes of a label and of a score for each class; only trees always score each class."""
+    rows = _require_rank(facts, 0, 2)[0]
     numbers, texts = facts.attribute("classlabels_int64s", []), facts.attribute("classlabels_strings", [])
     if bool(numbers) == bool(texts):
         return [None, None]
@@ -56,7 +56,7 @@ def classes(facts: NodeFacts) -> Found:
 
 
 def extracted(facts: NodeFacts) -> Found:
-    """The features of each row that the indices name."""
+    """Return the size of the features of each row that the indices name."""
     count: Dim = 1
     for dim in facts.shape(1):
         count = count * dim
@@ -66,10 +66,10 @@ def extracted(facts: NodeFacts) -> Found:
 
 
 def vectorized(facts: NodeFacts) -> Found:
-    """Matrices beside each other."""
+    """Return the size of matrices side by side."""
     shapes: list[Shape] = [shape if len(shape) == 2 else (1, *shape) for shape in facts.shapes()]
     if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
-        raise Unfit("its operands are not matrices of as many rows")
+        raise Unfit("its operands are not matrices with the same number of rows")
     width: Dim = 0
     for shape in shapes:
         width = width + shape[1]
@@ -77,19 +77,22 @@ def vectorized(facts: NodeFacts) -> Found:
 
 
 def normalized(facts: NodeFacts) -> Found:
-    """The sum of the operands is the last of four results; mean and deviation of each row are what training keeps."""
+    """Return the size of a normalized sum, with that of the sum of the operands as the last of four results.
+
+    The second and the third result, mean and deviation of each row, are only for training.
+    """
     own: Size = (facts.shape(0), _dtype(facts, 0))
     return [own, None, None, own]
 
 
-def _product(a: Shape, b: Shape) -> Shape:
+def _multiply_shapes(a: Shape, b: Shape) -> Shape:
     if len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
         raise Unfit(f"{list(a)} and {list(b)} have no product")
     return (*broadcast(a[:-2], b[:-2]), a[-2], b[-1])
 
 
 def fused_product(facts: NodeFacts) -> Found:
-    """A product of matrices, either of them transposed if an attribute says so."""
+    """Return the size of a product of matrices, either of them transposed if an attribute states it."""
     if facts.attribute("transBatchA", 0) or facts.attribute("transBatchB", 0):
         return [None]
     turned = [facts.attribute(name, 0) for name in ("transA", "transB")]
@@ -97,34 +100,34 @@ def fused_product(facts: NodeFacts) -> Found:
         (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
         for turn, shape in zip(turned, (facts.shape(0), facts.shape(1)), strict=True)
     )
-    return [(_product(a, b), _dtype(facts, 0))]
+    return [(_multiply_shapes(a, b), _dtype(facts, 0))]
 
 
 def quantized_product(facts: NodeFacts) -> Found:
-    """A product of matrices, as floats."""
-    return [(_product(facts.shape(0), facts.shape(1)), "float32")]
+    """Return the size of a product of matrices, as floats."""
+    return [(_multiply_shapes(facts.shape(0), facts.shape(1)), "float32")]
 
 
 def packed_product(facts: NodeFacts) -> Found:
-    """A product with packed weights of N columns."""
+    """Return the size of a product with packed weights of N columns."""
     return [((*facts.shape(0)[:-1], facts.attribute("N")), _dtype(facts, 0))]
 
 
 def both(facts: NodeFacts) -> Found:
-    """Operands 0 and 3 broadcast together."""
+    """Return the size of operands 0 and 3 broadcast together."""
     return [(broadcast(facts.shape(0), facts.shape(3)), _dtype(facts, 0))]
 
 
 def attention(facts: NodeFacts) -> Found:
-    """The width of the values, which are by default a third of the weights."""
-    batch, length, _ = _rank(facts, 0, 3)
+    """Return the size of attention, whose width is that of the values: a third of the weights unless stated."""
+    batch, length, _ = _require_rank(facts, 0, 3)
     sizes = facts.attribute("qkv_hidden_sizes", [])
-    width = sizes[2] if len(sizes) == 3 else divided(_rank(facts, 1, 2)[1], 3)
+    width = sizes[2] if len(sizes) == 3 else divided(_require_rank(facts, 1, 2)[1], 3)
     return [None if width is None else ((batch, length, width), _dtype(facts, 0)), None]
 
 
 def attention_of_many(facts: NodeFacts) -> Found:
-    """The length of the queries and the width of the values."""
+    """Return the size of attention, with the length of the queries and the width of the values."""
     if not facts.has(2) or len(facts.shape(0)) != 3 or len(facts.shape(2)) != 3:
         return [None, None, None]
     batch, length, _ = facts.shape(0)
@@ -132,15 +135,15 @@ def attention_of_many(facts: NodeFacts) -> Found:
 
 
 def embedded(facts: NodeFacts) -> Found:
-    """A row of the table for each token, a number for each text, and the sum."""
-    batch, length = _rank(facts, 0, 2)
-    own: Size = ((batch, length, _rank(facts, 2, 2)[1]), _dtype(facts, 2))
+    """Return the sizes of a row of the table for each token, of a number for each text, and of the sum."""
+    batch, length = _require_rank(facts, 0, 2)
+    own: Size = ((batch, length, _require_rank(facts, 2, 2)[1]), _dtype(facts, 2))
     return [own, ((batch,), "int32"), own]
 
 
 def recurrent(facts: NodeFacts) -> Found:
-    """All steps, the last hidden state and the last cell."""
-    steps, batch, _ = _rank(facts, 0, 3)
+    """Return the sizes of all steps, of the last hidden state and of the last cell."""
+    steps, batch, _ = _require_rank(facts, 0, 3)
     ways = 2 if facts.attribute("direction", b"forward") == b"bidirectional" else 1
     width, kind = facts.attribute("hidden_size"), _dtype(facts, 0)
     if type(width) is not int or width < 1:
@@ -150,10 +153,10 @@ def recurrent(facts: NodeFacts) -> Found:
 
 
 def quantized(facts: NodeFacts) -> Found:
-    """Of the zero point's type."""
+    """Return the shape of the first operand, with the type of the zero point."""
     return [(facts.shape(0), _dtype(facts, 2) if facts.has(2) else "uint8")]
 
 
 def dequantized(facts: NodeFacts) -> Found:
-    """Of the scale's type."""
+    """Return the shape of the first operand, with the type of the scale."""
     return [(facts.shape(0), _dtype(facts, 1))]

@@ -46,14 +46,14 @@ def _equal(a: Dim, b: Dim) -> bool:
     raise Undecided
 
 
-def _truncated(a: Dim, b: Dim) -> Dim:
+def _truncate(a: Dim, b: Dim) -> Dim:
     """ONNX divides integers towards zero; that is rounding down where neither is negative."""
     if limits(a).low < 0:
         raise Undecided
     return quotient(a, b)
 
 
-def _absolute(a: Dim) -> Dim:
+def _take_absolute(a: Dim) -> Dim:
     if limits(a).low >= 0:
         return a
     if limits(a).high <= 0:
@@ -68,7 +68,7 @@ def _over_elements(function: Callable[..., object]) -> SymbolicRule:
     def run(node: onnx.NodeProto, operands: Sequence[Array | None]) -> Array:
         if attributes(node).get("fmod"):
             raise Undecided
-        result, *others = _given(operands)
+        result, *others = _list_given(operands)
         for other in others:
             result = np.asarray(over(result, other), object)
         return result
@@ -79,28 +79,28 @@ def _over_elements(function: Callable[..., object]) -> SymbolicRule:
 def _over_each(function: Callable[[Dim], object]) -> SymbolicRule:
     """Make the rule of an elementwise operator with one operand."""
     over = np.frompyfunc(function, 1, 1)
-    return lambda node, operands: np.asarray(over(_given(operands)[0]), object)
+    return lambda node, operands: np.asarray(over(_list_given(operands)[0]), object)
 
 
-def _given(operands: Sequence[Array | None]) -> list[Array]:
+def _list_given(operands: Sequence[Array | None]) -> list[Array]:
     """Return the operands that are present as arrays of objects."""
     return [operand.astype(object) for operand in operands if operand is not None]
 
 
 def cast(node: onnx.NodeProto, operands: Sequence[Array | None]) -> Array:
     """Cast to a truth value, or keep the number. The caller checks that the type holds the number."""
-    data = _given(operands)[0]
+    data = _list_given(operands)[0]
     if attributes(node).get("to") == onnx.TensorProto.BOOL:
         return np.asarray(np.frompyfunc(lambda a: not _equal(a, 0), 1, 1)(data), object)
     return data
 
 
-take_absolute = _over_each(_absolute)
+take_absolute = _over_each(_take_absolute)
 negate = _over_each(lambda a: -a)
 add = _over_elements(lambda a, b: a + b)
 subtract = _over_elements(lambda a, b: a - b)
 multiply = _over_elements(lambda a, b: a * b)
-divide = _over_elements(_truncated)
+divide = _over_elements(_truncate)
 take_remainder = _over_elements(lambda a, b: a - quotient(a, b) * b)
 find_larger = _over_elements(larger)
 find_smaller = _over_elements(smaller)

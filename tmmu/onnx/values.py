@@ -1,8 +1,8 @@
-"""The value of a tensor, worked out when a shape or a branch asks for it and not before.
+"""The value of a tensor, computed only when a shape or a branch needs it.
 
-A value is known where it follows from stored data, from what the user bound, or from known shapes, by operators of
-the closed list. With each value goes the list of defaults that it rests on: initializers that the caller might
-replace, which become bindings once they decide something. spec: T10.2, T10.3, T10.4
+A value is known if it follows from stored data, from bindings of the user, or from known shapes, by operators of the
+closed list. Each value carries the defaults that it depends on: initializers that the caller may replace, which become
+bindings once they decide something. spec: T10.2, T10.3, T10.4
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tmmu.onnx.table import row_of
 
 
 class KnownValue(NamedTuple):
-    """A known value, and the names of the defaults that it rests on."""
+    """A known value, and the names of the defaults that it depends on."""
 
     array: Array
     defaults: frozenset[str] = frozenset()
 
 
 class ScopedName(NamedTuple):
-    """A value where it is defined."""
+    """A value, with the scope that defines it."""
 
     home: GraphScope
     name: str
@@ -48,7 +48,7 @@ class ScopedName(NamedTuple):
 
 
 class Values:
-    """Values on demand, by place; `sizes` is shared with the walk that fills it in, `bound` are the user's values."""
+    """Values on demand, by place; `sizes` is shared with the walk that fills it, `bound` are the values of the user."""
 
     def __init__(self, operators: Operators, sizes: Mapping[str, Size], bound: Mapping[str, Array]) -> None:
         self._operators, self._sizes = operators, sizes
@@ -65,18 +65,18 @@ class Values:
         self._same[key] = place
 
     def of(self, scope: GraphScope, position: int, name: str) -> KnownValue | None:
-        """What the node at `position` of `scope` reads as `name`, None where that is not known."""
+        """Return the value that the node at `position` of `scope` reads as `name`, None if it is not known."""
         return self.at(locate(scope, position, name))
 
     def at(self, place: ScopedName) -> KnownValue | None:
-        """The value at `place`. Amortised over all calls: O(nodes), and no more data than `TOTAL_LIMIT`."""
+        """Return the value at `place`. Amortised over all calls: O(nodes), and at most `TOTAL_LIMIT` bytes of data."""
         work = [place]
         while work:
             here = work[-1]
             if here.key in self._known:
                 work.pop()
                 continue
-            needed = self._needed(here)
+            needed = self._list_needed(here)
             if needed is None:
                 self._known[here.key] = None
                 continue
@@ -88,21 +88,21 @@ class Values:
         return self._known[place.key]
 
     def reasons(self, place: ScopedName) -> list[ScopedName]:
-        """The places on which the value at `place` rests that are unknown by themselves; none where it is known."""
+        """Return the unknown places from which the value at `place` follows; [] if it is known."""
         work, seen, found = [place], set[str](), []
         while work:
             here = work.pop()
             if here.key in seen or self.at(here) is not None:
                 continue
             seen.add(here.key)
-            needed = [other for other in self._needed(here) or () if self.at(other) is None]
+            needed = [other for other in self._list_needed(here) or () if self.at(other) is None]
             work.extend(reversed(needed))
             if not needed:
                 found.append(here)
         return found
 
-    def _needed(self, here: ScopedName) -> list[ScopedName] | None:
-        """The places whose values decide the value here; None where nothing can decide it."""
+    def _list_needed(self, here: ScopedName) -> list[ScopedName] | None:
+        """Return the places whose values decide the value here; None if nothing can decide it."""
         if here.key in self._same:
             return [self._same[here.key]]
         position = here.home.defined[here.name]
@@ -116,7 +116,7 @@ class Values:
         return [locate(here.home, position, name) for name in node.input if name]
 
     def _settle(self, here: ScopedName, needed: list[ScopedName]) -> None:
-        """Compute the value here from those it needs, which are worked out already unless one is unknown."""
+        """Compute the value here from the values that it needs; they are computed already unless one is unknown."""
         found = [self._known.get(other.key) for other in needed]
         operands = [value for value in found if value is not None]
         position = here.home.defined[here.name]
@@ -168,19 +168,19 @@ class Values:
 
 
 def locate(scope: GraphScope, position: int, name: str) -> ScopedName:
-    """Where what the node at `position` of `scope` reads as `name` is defined."""
+    """Return the place of the value that the node at `position` of `scope` reads as `name`."""
     home = scope.find(name, position)
-    assert home is not None  # `structure` has resolved every name that is read
+    assert home is not None  # `structure` resolved every name that is read
     return ScopedName(home, name)
 
 
 def stored_value(tensor: onnx.TensorProto) -> Array | None:
-    """The elements of a stored tensor, None where they are not in the file, too many or of a foreign type."""
+    """Return the elements of a stored tensor, None if they are not in the file, too many or of an unsupported type."""
     size = stored_type(tensor, f"tensor {tensor.name!r}").size()
     if size is None or not fits(size) or tensor.data_location == onnx.TensorProto.EXTERNAL:
         return None
     try:
         array = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError):  # no data, or not as many as the shape has
+    except (ValueError, TypeError):  # no data, or another number than the shape requires
         return None
     return array if size == (array.shape, array.dtype.name) else None
