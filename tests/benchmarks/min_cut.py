@@ -16,7 +16,7 @@ from typing import Any
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.examples.traced import recipes
 from tmmu.importers.conversion import convert
-from tmmu.importers.torch import _tracing
+from tmmu.importers.torch import _set_flags
 from tmmu.importers.torch_reader import Template, TorchReader
 from tmmu.importers.traced import TrainingTrace
 from tmmu.planner import DEFAULT
@@ -32,7 +32,7 @@ def compare() -> None:
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    with _tracing(torch), FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
+    with _set_flags(torch), FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
         training = recipes.gpt2_124m()
         joint = aot_export_joint_with_descriptors(stack, training.module, training.arguments).graph_module
         whole = TorchReader(TrainingTrace("joint"))
@@ -77,13 +77,13 @@ def _together(forward: Any, backward: Any) -> tuple[Model, int, list[str]]:
     reader, known = TorchReader(TrainingTrace("halves")), dict[str, str]()
     for node in forward.nodes:
         if node.op == "placeholder":
-            known[node.name] = reader._given(node)
+            known[node.name] = reader._add_given(node)
         elif node.op != "output":
             reader.operation(node, known)
     placeholders = [node for node in backward.nodes if node.op == "placeholder"]
     for node in placeholders:
         if node.name not in known:
-            known[node.name] = reader._given(node)
+            known[node.name] = reader._add_given(node)
     crossing = [(node, reader.trace.values[known[node.name]]) for node in placeholders]
     storages: dict[int, object] = {node.meta["val"].untyped_storage()._cdata: value.storage for node, value in crossing}
     given = {reader.trace.values[name].storage for name in reader.trace.given}

@@ -257,7 +257,7 @@ def test_the_body_of_a_backward_loop_is_backward(tmp_path: Path) -> None:
         (lambda t: t.ops.reverse(), "operation 'mm1': it reads 'dh' before it is written"),
         (
             lambda t: t.values.update(h=TracedValue((4, 8), F, None, 0, "H", 64)),
-            "it shows bytes up to 128 of a storage of 64",
+            "it shows bytes up to 128, but its storage has 64",
         ),
         (lambda t: t.values.update(h=TracedValue((4, 8), F, (8,))), "shows no bytes"),
         (lambda t: t.ops.append(t.ops[0]), "the name is used twice|already written"),
@@ -321,7 +321,7 @@ def test_a_gradient_that_begins_at_more_or_less_than_one_number_is_refused(shape
     """spec: I2.12"""
     trace = step()
     trace.values["seed"] = dense(*shape)
-    with pytest.raises(TmmuError, match="a loss is one number"):
+    with pytest.raises(TmmuError, match="expected a loss of one number"):
         convert(trace)
     trace.values["seed"] = dense(1, 1)
     convert(trace)

@@ -1,1 +1,1 @@
-"""Readers of other people's models: each makes a `tmmu.core.vocabulary.Model` of a file."""
+"""Readers of models of other tools: each makes a `tmmu.core.vocabulary.Model` of a file or a trace."""

@@ -1,9 +1,9 @@
-"""The nodes of an ONNX model that have no step, because what they give is known before anything runs.
+"""The nodes of an ONNX model that have no step, because their results are known before anything runs.
 
-They are the `Constant` nodes, and the operators of the closed list on what is constant alone. Stored integers and
-booleans are constant where the caller cannot replace them; stored floating numbers are not, since training changes
-them. What a node with a step, a body or the caller reads of a constant is a parameter, as if it had been stored; what
-constants alone are made of has no bytes. spec: T10.12, T10.13
+They are the `Constant` nodes, and the operators of the closed list whose operands are all constant. Stored integers and
+booleans are constant if the caller cannot replace them; stored floating-point numbers are not, because training changes
+them. A constant that a node with a step, a body or the caller reads is a parameter, as if it had been stored; constants
+that only make other constants have no bytes. spec: T10.12, T10.13
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tmmu.onnx.structure import GraphScope, Structure
 
 
 def constant_nodes(found: Structure, sizes: Mapping[str, Size], ruled_out: frozenset[str]) -> frozenset[str]:
-    """The ids of the nodes without a step, those in bodies included. O(nodes + accesses x depth of bodies).
+    """Return the ids of the nodes without a step, including those in bodies. O(nodes + accesses x depth of bodies).
 
     Parameters
     ----------
     found, sizes, ruled_out
-        A model's scopes, the sizes of its tensors, and the bodies that have no steps.
+        The scopes of a model, the sizes of its tensors, and the bodies that have no steps.
     """
     constant, nodes, absent = set[str](), set[str](), set[str]()
     for scope in found.scopes:

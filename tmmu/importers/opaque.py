@@ -32,7 +32,7 @@ def is_opaque(node: onnx.NodeProto, schema: defs.OpSchema | None) -> bool:
     if schema is None or schema.since_version not in row.versions or node.overload:
         return True
     harmless = row.harmless.split()
-    if any(name not in harmless for name in (*_optional(node, schema), *_attributes(node, schema, row))):
+    if any(name not in harmless for name in (*_list_optional(node, schema), *_list_attributes(node, schema, row))):
         return True
     stated = {attribute.name for attribute in node.attribute}
     if any(formal.required and name not in stated for name, formal in schema.attributes.items()):
@@ -40,7 +40,7 @@ def is_opaque(node: onnx.NodeProto, schema: defs.OpSchema | None) -> bool:
     return _lacks(list(node.input), schema.inputs) or _lacks(list(node.output), schema.outputs)
 
 
-def _attributes(node: onnx.NodeProto, schema: defs.OpSchema, row: PlannedOperator) -> Iterator[str]:
+def _list_attributes(node: onnx.NodeProto, schema: defs.OpSchema, row: PlannedOperator) -> Iterator[str]:
     """Yield the attributes with a value that the row does not cover, and "" for an attribute of another kind."""
     for attribute in node.attribute:
         formal, kind = schema.attributes.get(attribute.name), onnx.AttributeProto.AttributeType.Name(attribute.type)
@@ -50,7 +50,7 @@ def _attributes(node: onnx.NodeProto, schema: defs.OpSchema, row: PlannedOperato
             yield attribute.name
 
 
-def _optional(node: onnx.NodeProto, schema: defs.OpSchema) -> Iterator[str]:
+def _list_optional(node: onnx.NodeProto, schema: defs.OpSchema) -> Iterator[str]:
     """The optional inputs and outputs that have a place, an empty one included."""
     for given, formals in ((node.input, schema.inputs), (node.output, schema.outputs)):
         for _, formal in zip(given, formals, strict=False):

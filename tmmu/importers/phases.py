@@ -1,8 +1,8 @@
-"""Which operations of a traced training step are forward, backward and optimizer (M1, M2).
+"""The phases of the operations of a traced training step: forward, backward and optimizer (M1, M2).
 
-A trace is one list: forward, then backward, then the update. Backward is what depends on a seed (the gradient of an
-output that the caller gives), and all that stands after the first such operation and that no forward output needs.
-spec: M2.1, M2.2, I2.5
+A trace is one list: forward, then backward, then the update. An operation is backward if it depends on a seed (the
+gradient of an output, which the caller gives), or if it is after the first such operation and no forward output needs
+it. spec: M2.1, M2.2, I2.5
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tmmu.importers.traced import Op, TrainingTrace
 
 
 def phases(trace: TrainingTrace) -> tuple[dict[str, Phase], set[str]]:
-    """The phase of each operation, and the names of those whose results depend on a seed. O(accesses).
+    """Return the phase of each operation, and the names of those whose results depend on a seed. O(accesses).
 
     The operations of a region have the phase of its owner.
     """
-    inside = _inside(trace)
+    inside = _group_by_owner(trace)
     late, dependent = set[str](), set(trace.seeds)
     main = [op for op in trace.ops if op.region == MAIN]
     groups = [[op, *inside.get(op.name, ())] for op in main]
@@ -27,7 +27,7 @@ def phases(trace: TrainingTrace) -> tuple[dict[str, Phase], set[str]]:
             late.update(op.name for op in group)
             dependent.update(name for op in group for name in op.results)
             storages |= {trace.values[name].storage for op in group for name in (*op.results, *op.changes)} - {None}
-    needed = _needed(trace, groups, late)
+    needed = _find_needed(trace, groups, late)
     found: dict[str, Phase] = {}
     begun = False
     for group in groups:
@@ -38,8 +38,8 @@ def phases(trace: TrainingTrace) -> tuple[dict[str, Phase], set[str]]:
     return found, late
 
 
-def _inside(trace: TrainingTrace) -> dict[str, list[Op]]:
-    """For each operation of the main graph that owns regions, all operations in them, however deep."""
+def _group_by_owner(trace: TrainingTrace) -> dict[str, list[Op]]:
+    """Return all operations in the regions of each operation of the main graph, at any depth."""
     holder = {op.name: op for op in trace.ops}
     found: dict[str, list[Op]] = {}
     for op in trace.ops:
@@ -51,8 +51,8 @@ def _inside(trace: TrainingTrace) -> dict[str, list[Op]]:
     return found
 
 
-def _needed(trace: TrainingTrace, groups: list[list[Op]], late: set[str]) -> set[str]:
-    """The operations that an output which depends on no seed needs, and those that change what the caller gave."""
+def _find_needed(trace: TrainingTrace, groups: list[list[Op]], late: set[str]) -> set[str]:
+    """Return the operations on which outputs without a seed depend, and those that change a value of the caller."""
     wanted = set(trace.outputs)
     needed = set[str]()
     returned: dict[str, list[str]] = {}

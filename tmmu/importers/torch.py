@@ -1,9 +1,10 @@
 """Training steps of PyTorch modules, traced without memory: the joint graph of AOTAutograd as a plain trace.
 
-The module is built and traced under FakeTensorMode, so that 405 billion parameters take no bytes. (On the device "meta"
-a trace silently loses its backward half: it is refused here, and every trainable parameter must have a gradient.)
-Which tensors share bytes is read from the storages of the fake tensors, which operations change an operand from their
-schemas, what an input is from the descriptors that AOTAutograd gives. torch is imported when a trace is asked for.
+The module is built and traced under FakeTensorMode, so that 405 billion parameters take no bytes. (On the device
+"meta", a trace silently loses its backward part: it is refused here, and every trainable parameter must have a
+gradient.) The storages of the fake tensors determine which tensors share bytes, the schemas of operations which
+operands they change, and the descriptors of AOTAutograd the kind of each input. torch is imported when a trace is
+requested.
 spec: M2.2, M2.14
 """
 
@@ -21,7 +22,7 @@ from tmmu.importers.traced import TrainingTrace
 class Update(NamedTuple):
     """An optimizer: `state(parameter)` makes its tensors, `step(parameter, gradient, *state)` works in place.
 
-    The classes of `torch.optim` are no help here: those that can be captured refuse tensors of the CPU.
+    The classes of `torch.optim` do not work here: those that can be captured refuse tensors of the CPU.
     """
 
     state: Callable[[Any], Sequence[Any]]
@@ -29,9 +30,9 @@ class Update(NamedTuple):
 
 
 class TorchTraining(NamedTuple):
-    """What a callable that is traced returns: `module(*arguments)` is the loss; a plain tuple will do as well.
+    """The result of a callable that is traced: `module(*arguments)` is the loss; a plain tuple works too.
 
-    `note` is kept in the model's name: what the module is, at which sizes.
+    `note` is added to the name of the model: the module and its sizes.
     """
 
     module: Any
@@ -41,7 +42,7 @@ class TorchTraining(NamedTuple):
 
 
 def adamw() -> Update:
-    """AdamW with two states of the parameter's type, each operation in place where AdamW allows it."""
+    """Build AdamW with two states of the parameter's type, with each operation in place if AdamW allows it."""
 
     def state(parameter: Any) -> Sequence[Any]:
         return parameter.new_zeros(parameter.shape), parameter.new_zeros(parameter.shape)
@@ -56,7 +57,7 @@ def adamw() -> Update:
 
 
 def sgd(momentum: float = 0.9) -> Update:
-    """Stochastic gradient descent with momentum: one state of the parameter's type."""
+    """Build stochastic gradient descent with momentum, with one state of the parameter's type."""
 
     def state(parameter: Any) -> Sequence[Any]:
         return (parameter.new_zeros(parameter.shape),)
@@ -69,21 +70,21 @@ def sgd(momentum: float = 0.9) -> Update:
 
 
 def trace(make: Callable[[], TorchTraining | Sequence[Any]], name: str) -> TrainingTrace:
-    """The joint forward and backward graph of one training step, and the update of the parameters if there is one.
+    """Trace the joint forward and backward graph of a training step, and the update of the parameters, if any.
 
     Parameters
     ----------
     make
-        Called once under FakeTensorMode; what it builds has shapes and no bytes. It returns `TorchTraining`, or a tuple
-        of its fields.
+        A function that is called once under FakeTensorMode; its tensors have shapes and no bytes. It returns
+        `TorchTraining`, or a tuple of its fields.
     name
-        The model's name.
+        The name of the model.
 
     Raises
     ------
     TmmuError
-        INVALID_IR where `make` returns something else, a tensor is on the device meta, a parameter has no gradient,
-        or an operation cannot be understood (one with a graph of its own, a result of unknown size).
+        INVALID_IR if `make` returns something else, a tensor is on the device meta, a parameter has no gradient, or an
+        operation is not supported (one that contains a graph, or a result of unknown size).
 
     Notes
     -----
@@ -93,16 +94,16 @@ def trace(make: Callable[[], TorchTraining | Sequence[Any]], name: str) -> Train
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    with _tracing(torch), FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
-        training = _training(make())
+    with _set_flags(torch), FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
+        training = _check_training(make())
         module, arguments = training.module, tuple(training.arguments)
         parameters = dict(module.named_parameters(remove_duplicate=False))
         for kind, tensors in (("parameter", parameters.items()), ("buffer", module.named_buffers())):
             for place, tensor in tensors:
                 if tensor.device.type == "meta":
-                    what = "it is on the device meta, on which a trace loses its backward half"
+                    what = "it is on the device meta, where a trace loses its backward part"
                     raise bad(f"{kind} {place!r}", what, "build the module on the CPU: its tensors are fake already")
-        _register(torch, module)
+        _register_buffers(torch, module)
         joint = aot_export_joint_with_descriptors(stack, module, arguments).graph_module
         reader = TorchReader(
             TrainingTrace(name=f"{name} ({training.note + '; ' if training.note else ''}torch {torch.__version__})")
@@ -114,8 +115,8 @@ def trace(make: Callable[[], TorchTraining | Sequence[Any]], name: str) -> Train
     return reader.trace
 
 
-def _register(torch: Any, module: Any) -> None:
-    """Make buffers of the tensors that modules hold as plain attributes, which an export takes for its own."""
+def _register_buffers(torch: Any, module: Any) -> None:
+    """Turn tensors that are plain attributes of modules into buffers; an export would treat them as constants."""
     for part in module.modules():
         for name, held in [(name, held) for name, held in vars(part).items() if isinstance(held, torch.Tensor)]:
             delattr(part, name)
@@ -123,8 +124,8 @@ def _register(torch: Any, module: Any) -> None:
 
 
 @contextlib.contextmanager
-def _tracing(torch: Any) -> Iterator[None]:
-    """The flags under which libraries make no choices by the values of tensors; the default type is put back."""
+def _set_flags(torch: Any) -> Iterator[None]:
+    """Set the flags that keep libraries from choosing by values of tensors; restore them and the default type."""
     flags, before = ("_is_compiling_flag", "_is_exporting_flag"), torch.get_default_dtype()
     old = {flag: getattr(torch.compiler, flag, None) for flag in flags}
     try:
@@ -137,12 +138,12 @@ def _tracing(torch: Any) -> Iterator[None]:
             setattr(torch.compiler, flag, value)
 
 
-def _training(made: Any) -> TorchTraining:
+def _check_training(made: Any) -> TorchTraining:
     if isinstance(made, (tuple, list)) and 2 <= len(made) <= 4:
         training = TorchTraining(*made)
         if callable(getattr(training.module, "named_parameters", None)) and isinstance(
             training.arguments, (tuple, list)
         ):
             return training
-    what = f"it returned {type(made).__name__}, not a module with its arguments"
+    what = f"expected a module with its arguments, got {type(made).__name__}"
     raise bad("the callable", what, "return (module, (tensor, ...)), where module(tensor, ...) is the loss")

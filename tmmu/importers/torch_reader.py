@@ -1,7 +1,7 @@
 """Graphs of torch.fx as plain traces: the joint graph of AOTAutograd, and the update of each parameter.
 
-Which tensors share bytes is read from the storages of the fake tensors, which operations change an operand from their
-schemas, what an input is from the descriptors that AOTAutograd gives. spec: M2.2, I2.4, I2.7, I2.14
+The storages of the fake tensors determine which tensors share bytes, the schemas of operations which operands they
+change, and the descriptors of AOTAutograd the kind of each input. spec: M2.2, I2.4, I2.7, I2.14
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ DTYPES = {
     "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
     "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
 }  # fmt: skip
-"""Our name of each element type of torch."""
+"""The name in this project for each element type of torch."""
 
 
-def _value(place: str, tensor: Any, key: object = None) -> TracedValue:
-    """A fake tensor in plain words; its storage stands for itself unless a key is given."""
+def _describe(place: str, tensor: Any, key: object = None) -> TracedValue:
+    """Describe a fake tensor as a value; its storage identifies itself unless a key is given."""
     sizes = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     if str(tensor.layout) != "torch.strided" or any(type(size) is not int for size in sizes):
-        raise bad(f"value {place!r}", "its size is not a number", "trace with fixed sizes and dense tensors")
+        raise bad(
+            f"value {place!r}", "its size is symbolic, or it is not dense", "trace with fixed sizes and dense tensors"
+        )
     dtype = str(tensor.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise TmmuError("INVALID_IR_SHAPES", f"unknown dtype {dtype!r}", place=f"value {place!r}", node_id=place)
@@ -49,14 +51,14 @@ class TorchReader:
         self.parameter: dict[str, Any] = {}
 
     def joint(self, module: Any, trainable: dict[str, int]) -> None:
-        """Read the joint graph of a module; descriptors state what its placeholders and outputs are."""
+        """Read the joint graph of a module; descriptors state the kind of each placeholder and output."""
         known: dict[str, str] = {}
         gradients: dict[str, str | None] = {}
         for node in module.graph.nodes:
             if node.op == "placeholder":
-                known[node.name] = self._given(node)
+                known[node.name] = self._add_given(node)
             elif node.op == "get_attr" and hasattr(held := getattr(module, node.target, None), "untyped_storage"):
-                known[node.name] = self._constant(node.name, node.meta.get("val", held))
+                known[node.name] = self._add_constant(node.name, node.meta.get("val", held))
             elif node.op == "output":
                 for result, desc in zip(node.args[0], node.meta["desc"], strict=True):
                     if result is not None:
@@ -65,10 +67,10 @@ class TorchReader:
                         gradients[desc.grad_of.target] = None if result is None else known[result.name]
             else:
                 self.operation(node, known)
-        self._accumulated(gradients, trainable)
+        self._add_gradients(gradients, trainable)
 
-    def _accumulated(self, gradients: dict[str, str | None], trainable: dict[str, int]) -> None:
-        """One gradient for each parameter: tied weights get one from each of their names, which autograd would add."""
+    def _add_gradients(self, gradients: dict[str, str | None], trainable: dict[str, int]) -> None:
+        """Add one gradient for each parameter: the sum of those of its names, as autograd adds for tied weights."""
         trace, names = self.trace, dict[int, list[str]]()
         for place, tensor in trainable.items():
             names.setdefault(tensor, []).append(place)
@@ -84,7 +86,7 @@ class TorchReader:
                 trace.outputs = [name for name in trace.outputs if name not in (before, part)] + [total]
                 trace.gradients[places[0]] = total
 
-    def _given(self, node: Any) -> str:
+    def _add_given(self, node: Any) -> str:
         desc = node.meta.get("desc")
         kind = type(desc).__name__
         if kind in ("ParamAOTInput", "BufferAOTInput"):
@@ -96,14 +98,14 @@ class TorchReader:
             name, role = f"output{getattr(desc.output, 'idx', 0)}.seed", Role.INPUT
             self.trace.seeds.add(name)
         else:
-            raise bad(f"input {node.name!r}", f"what it is ({kind}) is not known", "trace a module of plain tensors")
-        self.trace.values[name] = _value(name, node.meta["val"])
+            raise bad(f"input {node.name!r}", f"its kind {kind} is not supported", "trace a module of plain tensors")
+        self.trace.values[name] = _describe(name, node.meta["val"])
         self.trace.given[name] = role
         return name
 
-    def _constant(self, name: str, tensor: Any) -> str:
-        """A tensor that the module makes of numbers: a parameter that is not trained. spec: I2.14"""
-        self.trace.values[name] = _value(name, tensor)
+    def _add_constant(self, name: str, tensor: Any) -> str:
+        """Add a tensor that the module makes of numbers: a parameter that is not trained. spec: I2.14"""
+        self.trace.values[name] = _describe(name, tensor)
         self.trace.given[name] = Role.PARAMETER
         return name
 
@@ -113,7 +115,10 @@ class TorchReader:
             known[node.name] = f"{known[node.args[0].name]}.{node.args[1]}"
             return
         if not hasattr(node.target, "_schema"):
-            what = f"{node.op} of {node.target}: a constant, a graph of its own, or arithmetic on sizes"
+            what = (
+                f"{node.op} of {node.target} is not supported: it is a constant, contains "
+                "a graph, or computes with sizes"
+            )
             raise bad(f"operation {node.name!r}", what, "trace without it: buffers for constants, numbers for sizes")
         name, results = f"{template.prefix if template else ''}{node.name}", []
         value = node.meta.get("val")
@@ -121,7 +126,7 @@ class TorchReader:
         for k, tensor in enumerate(value if many else (value,)):
             if hasattr(tensor, "untyped_storage"):
                 results.append(f"{name}.{k}" if many else name)
-                self.trace.values[results[-1]] = _value(results[-1], tensor, template and template.key(tensor))
+                self.trace.values[results[-1]] = _describe(results[-1], tensor, template and template.key(tensor))
         known[node.name] = name
         schema, tags = node.target._schema, {tag.name for tag in node.target.tags}
         domain, _, op = schema.name.partition("::")
@@ -131,36 +136,36 @@ class TorchReader:
                 name,
                 domain,
                 f"{op}.{schema.overload_name}" if schema.overload_name else op,
-                tuple(known[other] for other in _operands((node.args, node.kwargs))),
+                tuple(known[other] for other in _iterate_operands((node.args, node.kwargs))),
                 tuple(results),
-                tuple(known[other] for other in _changed(node)),
+                tuple(known[other] for other in _iterate_changed(node)),
                 elementwise,
                 optimizer=template is not None,
             )
         )
 
 
-def _operands(argument: Any) -> Iterator[str]:
-    """The names of the nodes in an argument, in order, through lists and keywords."""
+def _iterate_operands(argument: Any) -> Iterator[str]:
+    """Yield the names of the nodes in an argument, in order, including those in lists and keywords."""
     if isinstance(argument, (tuple, list)):
         for inner in argument:
-            yield from _operands(inner)
+            yield from _iterate_operands(inner)
     elif isinstance(argument, dict):
-        yield from _operands(list(argument.values()))
+        yield from _iterate_operands(list(argument.values()))
     elif hasattr(argument, "op") and hasattr(argument, "target"):
         yield argument.name
 
 
-def _changed(node: Any) -> Iterator[str]:
-    """The operands into which an operation writes, by its schema."""
+def _iterate_changed(node: Any) -> Iterator[str]:
+    """Yield the operands into which an operation writes, by its schema."""
     for position, argument in enumerate(node.target._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
-            yield from _operands(given)
+            yield from _iterate_operands(given)
 
 
 class Template:
-    """One parameter's update as it is written into the trace: names with a prefix, storages of its own.
+    """The update of one parameter as it is written into the trace: names with a prefix, and separate storages.
 
     `storages` maps the storages of the traced template to those of the tensors that this update works on.
     """
@@ -169,7 +174,7 @@ class Template:
         self.prefix, self.storages = prefix, storages
 
     def key(self, tensor: Any) -> object:
-        """The key in the trace of the storage of a template's tensor."""
+        """Return the key in the trace for the storage of a tensor of the template."""
         own = tensor.untyped_storage()._cdata
         return self.storages.setdefault(own, (self.prefix, own))
 
@@ -185,17 +190,17 @@ class Optimizer:
         """Append the updates in the order of the parameters."""
         trace = self.reader.trace
         for place, gradient in trace.gradients.items():
-            if gradient is not None:  # `convert` refuses one without
-                self._one(place, gradient)
+            if gradient is not None:  # `convert` refuses a parameter without one
+                self._add_update(place, gradient)
         read = set(trace.gradients.values())
         trace.outputs = [name for name in trace.outputs if name not in read]
 
-    def _one(self, place: str, gradient: str) -> None:
+    def _add_update(self, place: str, gradient: str) -> None:
         trace = self.reader.trace
-        graph, states = self._traced(trace.values[place], trace.values[gradient], place)
+        graph, states = self._trace_update(trace.values[place], trace.values[gradient], place)
         names = [place, gradient, *(f"{place}.state{k}" for k in range(len(states)))]
         for name, tensor in zip(names[2:], states, strict=True):
-            trace.values[name] = _value(name, tensor, ("state", name))
+            trace.values[name] = _describe(name, tensor, ("state", name))
             trace.given[name] = Role.OPTIMIZER
         placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         known = {node.name: name for node, name in zip(placeholders, names, strict=True)}
@@ -208,8 +213,8 @@ class Optimizer:
             if node.op not in ("placeholder", "output"):
                 self.reader.operation(node, known, template)
 
-    def _traced(self, parameter: TracedValue, gradient: TracedValue, place: str) -> tuple[Any, list[Any]]:
-        """The graph of one update and its states, from the cache where a parameter like this was updated before."""
+    def _trace_update(self, parameter: TracedValue, gradient: TracedValue, place: str) -> tuple[Any, list[Any]]:
+        """Return the graph of one update and its states; it is cached for parameters and gradients of the same kind."""
         import torch
         from torch.fx.experimental.proxy_tensor import make_fx
 

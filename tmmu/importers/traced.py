@@ -1,7 +1,7 @@
-"""A traced training graph: what the importers of torch and JAX produce, and `conversion` makes a model of.
+"""A traced training graph: the output of the importers of torch and JAX, which `conversion` turns into a model.
 
-Nothing here depends on a framework. A value is a tensor with the storage that it lies in; two values that name one
-storage share its bytes. Operations stand in the order in which they were traced.
+Nothing here depends on a framework. A value is a tensor and its storage; two values that name one storage share its
+bytes. Operations are in the order of the trace.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tmmu.core.vocabulary import MAIN, Role
 
 @dataclass(frozen=True, slots=True)
 class TracedValue:
-    """A tensor of a trace: which elements of which storage it shows.
+    """A tensor of a trace: the elements of a storage that it shows.
 
     `strides` and `offset` count elements of `dtype` (no strides: dense, the last dimension fastest). `storage`
-    identifies a storage of `storage_bytes` bytes; a value without one has bytes of its own.
+    identifies a storage of `storage_bytes` bytes; a value without one has separate bytes.
     """
 
     shape: tuple[int, ...]
@@ -32,10 +32,10 @@ class TracedValue:
 class Op:
     """An operation of a trace: the names of the values that it reads, returns and changes.
 
-    `results` are what it returns, in its order; one of them may share the storage of an operand: then it is a view,
-    or the operand itself where the operation changes it. `changes` are the operands into whose bytes it writes.
-    `elementwise` states that an element of each result depends on the operands at the same index alone. `region` is the
-    body that the operation stands in; `optimizer` states that it belongs to the update of the parameters.
+    `results` are its results, in order; one of them may share the storage of an operand: then it is a view, or the
+    operand itself if the operation changes it. `changes` are the operands into whose bytes it writes. `elementwise`
+    states that an element of each result depends only on the operands at the same index. `region` is the body that
+    contains the operation; `optimizer` states that it belongs to the update of the parameters.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The body of an operation (`tmmu.core.vocabulary.Body`): its owner and values by name, the outer region first."""
+    """The body of an operation (`tmmu.core.vocabulary.Body`): its owner and values by name, outer regions first."""
 
     owner: str
     attribute: str
@@ -64,9 +64,9 @@ class Region:
 class TrainingTrace:
     """A whole graph.
 
-    `given` names what the caller writes, with its role. `gradients` names for each trainable parameter the value that
-    is its gradient, None where the trace found none. `seeds` are the inputs at which backward begins. `regions` are
-    the bodies but for the main graph, which is region 0; `dims` are the sizes at which the graph was traced.
+    `given` names the values that the caller writes, with their roles. `gradients` names the gradient of each trainable
+    parameter, None if the trace found none. `seeds` are the inputs at which backward begins. `regions` are the bodies
+    except the main graph, which is region 0; `dims` are the sizes at which the graph was traced.
     """
 
     name: str

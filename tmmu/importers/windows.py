@@ -1,9 +1,9 @@
-"""Which bytes of a shared storage a strided tensor shows: the arithmetic that views of traced graphs need.
+"""The bytes of a shared storage that a strided tensor shows: the arithmetic for views of traced graphs.
 
-A framework describes a tensor by its shape, its strides and its first element in a storage. A memory plan has
-windows: contiguous ranges of bytes. A tensor that shows every byte of its range once, in whatever order (a transpose
-of a dense one, a slice of rows) is that window; one that skips bytes or shows them twice (a slice of columns, an
-expansion) spans a window. spec: T2.5
+A framework describes a tensor by its shape, its strides and its first element in a storage. A memory plan has windows:
+contiguous ranges of bytes. A tensor that shows every byte of its range once, in any order (a transpose of a dense one,
+a slice of rows), is that window. One that skips bytes or shows them twice (a slice of columns, an expansion) spans a
+window. spec: T2.5
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tmmu.core.errors import TmmuError
 
 
 class Window(NamedTuple):
-    """Bytes `start` up to, but without, `end` of a storage; `dense` where each of them is shown exactly once."""
+    """The bytes from `start` up to, but not including, `end` of a storage; `dense` if each is shown exactly once."""
 
     start: int
     end: int
@@ -24,12 +24,12 @@ class Window(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """How many bytes it has."""
+        """The number of its bytes."""
         return self.end - self.start
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, of a dense tensor whose last dimension varies fastest.
+    """Return the strides, in elements, of a dense tensor whose last dimension varies fastest.
 
     >>> row_major((2, 3, 4)), row_major(())
     ((12, 4, 1), ())
@@ -42,12 +42,12 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def window(shape: Sequence[int], strides: Sequence[int], offset: int, dtype: str) -> Window:
-    """The bytes of its storage that a tensor shows or spans.
+    """Return the bytes of its storage that a tensor shows or spans.
 
     Parameters
     ----------
     shape, strides
-        Elements along each dimension, and how many elements of the storage lie from one to the next.
+        The elements along each dimension, and the distance between neighbours in elements of the storage.
     offset
         The element of the storage that is shown first.
     dtype
@@ -80,6 +80,6 @@ def window(shape: Sequence[int], strides: Sequence[int], offset: int, dtype: str
         dense &= stride == step
         step *= dim
     if bits < 8 and not (dense and offset == 0):
-        what = f"elements of {bits} bits that do not lie one after the other from byte 0 on"
+        what = f"elements of {bits} bits that are not consecutive from byte 0 on"
         raise TmmuError("INVALID_IR_SHAPES", what, fix="make the tensor contiguous before the trace")
     return Window(offset * bits // 8, ((offset + last + 1) * bits + 7) // 8, dense)
