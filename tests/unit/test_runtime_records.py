@@ -321,8 +321,8 @@ ORDERS: list[tuple[str, Change, str]] = [
     ("two ends", lambda r: r.append(r[-1]), "'end' is not allowed after 'end'"),
     ("something after the end", lambda r: r.append(r[7]), "'commit' is not allowed after 'end'"),
     ("an unknown kind", lambda r: r[7].update(kind="party"), "record 7: its kind is missing or unknown"),
-    ("no kind", lambda r: r[7].pop("kind"), "record 7: it has no kind"),
-    ("a record that is no map", lambda r: r.__setitem__(7, ["commit"]), "record 7: it has no kind"),
+    ("no kind", lambda r: r[7].pop("kind"), "record 7: its kind is missing or unknown"),
+    ("a record that is no map", lambda r: r.__setitem__(7, ["commit"]), "record 7: its kind is missing or unknown"),
 ]
 
 

@@ -315,7 +315,10 @@ def test_a_scan_of_opset_8_is_refused(tmp_path: Path) -> None:
         (loop(STEP, results="y, z"), "its body has 2 outputs, too few for 2 results"),
         (loop(STEP, states=", x"), "one of its inputs is absent"),
         (loop("(int64 i, bool d, v) => (i, w) { w = Relu (v) }"), "the first output of its body is not a condition"),
-        (loop("(int64 i, bool d, v) => (e, w) { w = Relu (v) e = Less (v, v) }"), "first output is not a condition"),
+        (
+            loop("(int64 i, bool d, v) => (e, w) { w = Relu (v) e = Less (v, v) }"),
+            "first output of its body is not a condition",
+        ),
         (scan("(e) => (o) { o = Relu (e) }", "h, x", "all"), "its body has 1 inputs, but is given 2"),
         (scan(SCANNED, ", x"), "one of its inputs is absent"),
     ],

@@ -100,7 +100,7 @@ def test_all_values_that_are_missing_are_named_at_once(tmp_path: Path) -> None:
 def test_what_is_not_zero_of_an_unknown_value_is_not_counted(tmp_path: Path) -> None:
     """spec: T10.6"""
     text = "main (float[2, 3] x) => (y) { y = NonZero (x) }"
-    assert "'x'; --trust-shapes" in str(refusal(tmp_path, text))
+    assert "'x'; use --trust-shapes" in str(refusal(tmp_path, text))
     assert "bind it with --value x=..." in str(refusal(tmp_path, text.replace("[2, 3]", "[3]")))
     assert resolved(tmp_path, text.replace("[2, 3]", "[3]"), values={"x": "1,0,2"}).sizes["y"] == ((1, 2), "int64")
 
@@ -202,7 +202,7 @@ def test_data_that_are_not_in_the_file_are_never_looked_for(tmp_path: Path) -> N
     external.external_data.add(key="location", value="data")
     absent = TensorProto(name="t", dims=[2], data_type=TensorProto.INT64)
     for tensor in (external, absent):
-        assert "'t'; --trust-shapes" in str(refusal(tmp_path, expanded_by(tensor)))
+        assert "'t'; use --trust-shapes" in str(refusal(tmp_path, expanded_by(tensor)))
 
 
 def test_numbers_that_numpy_lacks_are_not_worked_with(tmp_path: Path) -> None:

@@ -48,12 +48,12 @@ def test_a_shape_of_what_is_no_input_is_stated_and_only_what_is_needed_is_record
 @pytest.mark.parametrize(
     ("stated", "words"),
     [
-        ({"y": "f32:3x5"}, "float32 [3, 4], and not f32:3x5"),
+        ({"y": "f32:3x5"}, "float32 [3, 4], not f32:3x5"),
         ({"y": "float64:3x4"}, "float32 [3, 4]"),
         ({"y": "bytes:48"}, "float32 [3, 4]"),
         ({"nowhere": "bytes:48"}, "no tensor is named"),
         ({"w": "bytes:48"}, "its size is stored"),
-        ({"x": "f32:3x4"}, "is the model's"),
+        ({"x": "f32:3x4"}, "the model states the element type of a graph input"),
         ({"c": "1x"}, "expected a size"),
         ({"c": "word:1"}, "expected a size"),
         ({"c": "bytes:1x2"}, "no tensor can have the size"),

@@ -95,7 +95,7 @@ class TmmuError(Exception):
     what
         The error, as the middle of a sentence.
     file, place, fix
-        The file, the place in it (a node, a tensor, a key, an offset) and what the user can do.
+        The file, the place in it (a node, a tensor, a key, an offset) and a remedy for the user.
     operator
         The operator that failed, by its name in the documents.
     diagnostics

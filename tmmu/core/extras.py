@@ -76,7 +76,7 @@ def install_command(package: str, extra: str | None = None) -> str:
 def requirements(extra: str) -> list[str]:
     """Return the requirements of an extra as the installed package states them.
 
-    None are returned where it is not installed, as in a checkout, or was installed before it had this extra.
+    Returns [] if the package is not installed, as in a checkout, or was installed before it had this extra.
     """
     try:
         stated = [text.partition(";") for text in metadata.requires("tmmu") or ()]

@@ -17,7 +17,7 @@ from tmmu.core.source import Source
 
 _VTABLE_HEAD = 4
 TABLE_VISITS, NUMBER_VISITS = 31, 3
-"""What a table and a number in a vector count in addition to the visit itself, for the memory that they take."""
+"""The visits that a table, and a number in a vector, count in addition to the visit itself, for their memory."""
 _FORMATS = {"u8": "<B", "i8": "<b", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q"}
 _TYPES = {name: np.dtype("<" + name[0] + str(int(name[1:]) // 8)) for name in _FORMATS}
 

@@ -114,8 +114,8 @@ class Tensor:
     """A value of known shape and dtype, written by one node or by the caller before step 0.
 
     `bytes` is the planned size: that of the shape, or the largest inside the envelope if dimensions are expressions.
-    `alignment` is what the tensor itself requires. `fixed_offset` is the byte of its arena where it must begin, None if
-    the planner is free.
+    `alignment` is the alignment that the tensor itself requires. `fixed_offset` is the byte of its arena where it must
+    begin, None if the planner is free.
     """
 
     name: str
@@ -206,7 +206,7 @@ class Bindings:
 
 
 UNBOUND = Bindings()
-"""What a model is read with if the user binds nothing."""
+"""The bindings of a model if the user binds nothing."""
 
 
 @dataclass(frozen=True, slots=True)

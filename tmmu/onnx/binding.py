@@ -192,10 +192,12 @@ def _agree(
         if isinstance(stated_dim, str):
             if (_is_name(stated_dim) or stated_dim in given) and known.setdefault(stated_dim, dim) != dim:
                 raise _make_contradiction(
-                    flag, name, f"{stated_dim!r} is bound to {_show_given(known[stated_dim])} and to {dim}"
+                    flag, name, f"{stated_dim!r} is bound twice: {_show_given(known[stated_dim])} and {dim}"
                 )
         elif stated_dim is not None and stated_dim != dim:
-            raise _make_contradiction(flag, name, f"{_show_shape(shape)} has {dim} where the model states {stated_dim}")
+            raise _make_contradiction(
+                flag, name, f"{_show_shape(shape)} has the dimension {dim}, but the model states {stated_dim}"
+            )
     return shape
 
 

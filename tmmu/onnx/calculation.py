@@ -1,8 +1,8 @@
 """The closed list of folded operators on numbers that are expressions over the dimensions of the envelope.
 
-An operator that only moves numbers is run by ONNX's own evaluator on numbers that stand for them; arithmetic is that of
-`symbolic`. What depends on a comparison that the envelope does not decide, on a division whose sign it does not
-decide, or on a number that may leave its type, is not known. spec: R6.1, T10.3
+ONNX's own evaluator runs an operator that only moves numbers on numbers that represent the expressions; `symbolic` does
+arithmetic. A result is not known if it depends on a comparison, or on the sign of a division, that the envelope does
+not decide, or on a number that may exceed its type. spec: R6.1, T10.3
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from tmmu.onnx.table import row_of
 def calculate(
     node: onnx.NodeProto, operands: Sequence[Array | None], types: Sequence[str], opset: int
 ) -> list[Array] | None:
-    """The results of a node of the closed list some of whose operands hold expressions; None where they are not known.
+    """Compute the results of a node of the closed list with expressions in its operands; None if they are not known.
 
     Parameters
     ----------
     node, operands, opset
-        As for `folding.compute`; an array of objects holds numbers and expressions.
+        As for `folding.compute`; an array of objects contains numbers and expressions.
     types
         The element types of the results.
     """
     try:
         row = row_of("", node.op_type)
         if row.moves is not None:
-            results = _moved(node, operands, row.moves, opset)
+            results = _move(node, operands, row.moves, opset)
         elif row.symbolic is not None:
             results = [row.symbolic(node, operands)]
         else:
             return None
-        if results is None or not all(_within(cells, dtype) for cells, dtype in zip(results, types, strict=True)):
+        if results is None or not all(_fits_type(cells, dtype) for cells, dtype in zip(results, types, strict=True)):
             return None
         return [settled(cells, dtype) for cells, dtype in zip(results, types, strict=True)]
     except (Undecided, Unwieldy, ValueError, IndexError, TypeError, OverflowError):
         return None
 
 
-def _moved(
+def _move(
     node: onnx.NodeProto, operands: Sequence[Array | None], positions: Container[int], opset: int
 ) -> list[Array] | None:
     """Run the operator on the places of the numbers instead of the numbers."""
@@ -68,8 +68,8 @@ def _moved(
     return None if found is None else [np.asarray(table[result], object) for result in found]
 
 
-def _within(cells: Array, dtype: str) -> bool:
-    """Whether every number is one of its type for every shape: no wrap-around changes it."""
+def _fits_type(cells: Array, dtype: str) -> bool:
+    """Return whether every number fits its type for every shape, so that no wrap-around changes it."""
     if dtype == "bool":
         return True
     if not dtype.lstrip("u").startswith("int"):

@@ -1,4 +1,4 @@
-"""How operators of the closed list are computed while shapes are worked out, and the limits of doing so.
+"""The computation of operators of the closed list during the resolution of shapes, and its limits.
 
 `table` has the list. spec: T10.3, T10.4
 """
@@ -27,16 +27,16 @@ TOTAL_LIMIT = 1 << 28
 _DTYPES = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 })  # fmt: skip
-"""Element types of which NumPy itself has numbers."""
+"""The element types for which NumPy itself has numbers."""
 
 
 def is_folded(node: onnx.NodeProto) -> bool:
-    """Whether the node's operator is of the closed list."""
+    """Return whether the node's operator is on the closed list."""
     return domain_of(node) == "" and row_of("", node.op_type).folded
 
 
 def fits(size: Size) -> bool:
-    """Whether an operand or result of this size may be computed with."""
+    """Return whether an operand or result of this size may be computed."""
     shape, dtype = size
     if is_open(size) or dtype not in _DTYPES:
         return False
@@ -44,7 +44,7 @@ def fits(size: Size) -> bool:
 
 
 def dimensions(node: onnx.NodeProto, shape: tuple[Dim, ...]) -> Array:
-    """The result of a Shape or Size of an operand of `shape`."""
+    """Return the result of a Shape or Size of an operand of `shape`."""
     if node.op_type == "Size":
         return settled(np.array(math.prod(shape), object), "int64")
     settings = {attribute.name: attribute.i for attribute in node.attribute}
@@ -52,17 +52,17 @@ def dimensions(node: onnx.NodeProto, shape: tuple[Dim, ...]) -> Array:
 
 
 def has_open(array: Array | None) -> bool:
-    """Whether an array holds expressions in the place of numbers."""
+    """Return whether an array contains expressions instead of numbers."""
     return array is not None and array.dtype == object
 
 
 def settled(cells: Array, dtype: str) -> Array:
-    """Numbers and expressions as they are kept: as an array of `dtype` where no expression is among them."""
+    """Return numbers and expressions as an array of `dtype`, or unchanged if there is an expression among them."""
     return cells if any(isinstance(cell, Expression) for cell in cells.flat) else cells.astype(dtype)
 
 
 def compute(node: onnx.NodeProto, operands: Sequence[Array | None], opset: int) -> list[Array] | None:
-    """The results of a node of the closed list, None where it has none (a division by zero, operands that do not fit).
+    """Compute the results of a node of the closed list; None for a division by zero or operands that do not fit.
 
     Parameters
     ----------
@@ -87,6 +87,6 @@ def compute(node: onnx.NodeProto, operands: Sequence[Array | None], opset: int) 
     try:
         with np.errstate(all="raise"):
             results = ReferenceEvaluator(model).run(None, inputs)
-    except Exception:  # whatever stops the evaluator, the value is then not known, which refuses what depends on it
+    except Exception:  # then the value is not known, and a shape that depends on it is refused
         return None
     return [np.asarray(result) for result in results]

@@ -1,7 +1,7 @@
-"""The types of one node's results, as ONNX's own shape inference gives them for that node alone.
+"""The types of the results of one node, as ONNX's own shape inference gives them for that node only.
 
-Nothing that the file states of a result takes part: only the operator's definition, its attributes, the types of its
-operands and, where their values decide a shape, these values. spec: T10.1
+No statement of the file about a result is used: only the definition of the operator, its attributes, the types of its
+operands and, if their values decide a shape, these values. spec: T10.1
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tmmu.onnx.table import row_of
 
 
 class Operators:
-    """The operators of one model: the versions that it imports, and what they make of their operands."""
+    """The operators of one model: the versions that it imports, and the inference of the types of results."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.imports = list(model.opset_import)
@@ -47,24 +47,24 @@ class Operators:
         self._protos = cache(to_proto)
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema | None:
-        """The definition of a node's operator, None where there is none."""
+        """Return the definition of a node's operator, None if it has none."""
         key = domain_of(node), node.op_type
         if key not in self._schemas:
             self._schemas[key] = None
             if key[0] in self.versions:
-                # Constants were numbers with a fraction at first, by the letter; exporters wrote any, from the start.
+                # The first version of Constant only defines floating-point numbers; exporters always wrote any type.
                 version = max(self.versions[key[0]], 9 if key == ("", "Constant") else 0)
                 with contextlib.suppress(defs.SchemaError):
                     self._schemas[key] = defs.get_schema(node.op_type, version, key[0])
         return self._schemas[key]
 
     def version(self, node: onnx.NodeProto) -> int:
-        """The version since which the node's operator is as this model uses it, 0 for one that is not known."""
+        """Return the version that introduced the node's operator as this model uses it, 0 for an unknown operator."""
         schema = self.schema(node)
         return schema.since_version if schema is not None else 0
 
     def may_be_left_out(self, node: onnx.NodeProto, output: int) -> bool:
-        """Whether the operator's definition makes this output optional (T9)."""
+        """Return whether the operator's definition makes this output optional (T9)."""
         schema = self.schema(node)
         return (
             schema is not None
@@ -80,10 +80,10 @@ class Operators:
         values: Mapping[str, Array],
         in_bytes: frozenset[str] = frozenset(),
     ) -> list[Type]:
-        """The type of each output, unknown where the operands' types and these `values` do not decide it.
+        """Return the type of each output, unknown if the types of the operands and these `values` do not decide it.
 
-        Those `in_bytes` may be of a kind of which no plan holds values, and are unknown then.
-        Raises INVALID_IR_SHAPES where the operands do not fit the operator.
+        The outputs `in_bytes` may be of a kind that no plan can contain, and are unknown then. Raises INVALID_IR_SHAPES
+        if the operands do not fit the operator.
         """
         schema = self.schema(node)
         if schema is None:
@@ -91,28 +91,28 @@ class Operators:
         if any(map(is_open, sizes.values())) or any(value.dtype == object for value in values.values()):
             return self._infer_open(node, place, sizes, values)
         types = {name: self._protos(size) for name, size in sizes.items()}
-        types_found = self._through_inference(schema, node, place, types, values, in_bytes=in_bytes)
+        types_found = self._run_inference(schema, node, place, types, values, in_bytes=in_bytes)
         if row_of(domain_of(node), node.op_type).same_elements and (size := types_found[0].size()) is not None:
             given = sizes[node.input[0]][0]
             if math.prod(given) != math.prod(size[0]):
-                raise _unfit(place, f"{node.op_type}: {list(given)} cannot become {list(size[0])}")
+                raise _make_unfit(place, f"{node.op_type}: {list(given)} cannot become {list(size[0])}")
         return types_found
 
     def _infer_open(
         self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], values: Mapping[str, Array]
     ) -> list[Type]:
-        """The types of the outputs where dimensions are expressions: each goes through ONNX's inference as a name.
+        """Return the types of the outputs if dimensions are expressions, which ONNX's inference carries as names.
 
-        What comes out under that name is that dimension; what the operator computes from dimensions, or requires of
-        them, `rules` works out. A dimension that neither gives is unknown.
+        A dimension of a result that has such a name is that expression. `rules` computes dimensions that the operator
+        derives from others, or checks its requirements. A dimension that neither gives is unknown.
         """
         schema = self.schema(node)
-        assert schema is not None  # the caller has looked
+        assert schema is not None  # the caller has checked this
         named: dict[Dim, str] = {}
         types = {name: _with_names(size, named) for name, size in sizes.items()}
         known = {name: value for name, value in values.items() if value.dtype != object}
         dims = {name: dim for dim, name in named.items()}
-        found = self._through_inference(schema, node, place, types, known, dims)
+        found = self._run_inference(schema, node, place, types, known, dims)
         rule = row_of(domain_of(node), node.op_type).shapes
         if rule is None:
             return found
@@ -121,11 +121,11 @@ class Operators:
         except (Unfit, Unwieldy) as error:
             raise unshown(place, f"{node.op_type}: {error}") from error
         except (ValueError, IndexError, TypeError, ZeroDivisionError, AttributeError) as error:
-            raise _unfit(place, f"{node.op_type}: its operands do not fit it ({error})") from error
+            raise _make_unfit(place, f"{node.op_type}: its operands do not fit it ({error})") from error
         given: list[Dims | None] = [*(shapes or ()), *[None] * len(found)]
         return [Type(shape, type_.dtype) for shape, type_ in zip(given, found, strict=False)]
 
-    def _through_inference(
+    def _run_inference(
         self,
         schema: defs.OpSchema,
         node: onnx.NodeProto,
@@ -135,8 +135,8 @@ class Operators:
         dims: Mapping[str, Dim] = {},
         in_bytes: frozenset[str] = frozenset(),
     ) -> list[Type]:
-        """The type of each output by ONNX's own inference; `dims` are the dimensions that stand there as names."""
-        _refuse_what_the_library_does_not(node, place)
+        """Return the type of each output by ONNX's own inference; `dims` are the dimensions of the names in it."""
+        _check_attributes(node, place)
         if node.op_type == "Range":  # runtimes take a vector of one for a scalar; the rule does not
             values = {name: value.reshape(()) if value.size == 1 else value for name, value in values.items()}
         data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}
@@ -147,10 +147,10 @@ class Operators:
                     schema, asked, types, data, None, self.imports, self.ir_version
                 )
             else:
-                found = self._through_its_function(_with_defaults(node, schema), types, data)
+                found = self._infer_by_function(_with_defaults(node, schema), types, data)
         except Exception as error:  # the library raises five unrelated kinds; each means that the node is wrong
             what = " ".join(str(error).replace("[ShapeInferenceError]", "").split()) or type(error).__name__
-            raise _unfit(place, f"{node.op_type}: {what}") from error
+            raise _make_unfit(place, f"{node.op_type}: {what}") from error
         return [
             from_proto(found[name], f"tensor {name!r} of {place}", dims)
             if name in found and (name not in in_bytes or is_numeric(found[name]))
@@ -158,10 +158,10 @@ class Operators:
             for name in node.output
         ]
 
-    def _through_its_function(
+    def _infer_by_function(
         self, node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto]
     ) -> dict[str, onnx.TypeProto]:
-        """Of an operator that has no rule of its own: inference by the operators that define it."""
+        """Infer the types of an operator without a rule, by the operators that define it."""
         inputs = [helper.make_value_info(name, types[name]) for name in dict.fromkeys(filter(None, node.input))]
         outputs = [helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name]
         graph = helper.make_graph([node], "alone", inputs, outputs, list(data.values()))
@@ -172,28 +172,28 @@ class Operators:
         return {value.name: value.type for value in inferred.graph.output}
 
 
-def _refuse_what_the_library_does_not(node: onnx.NodeProto, place: str) -> None:
-    """Attributes with which a rule of the library writes beyond its results, or ends the process (finding 129)."""
+def _check_attributes(node: onnx.NodeProto, place: str) -> None:
+    """Refuse attributes with which the library writes beyond its results, or ends the process (finding 129)."""
     given = {a.name: a.i for a in node.attribute}
     if node.op_type == "Split" and (count := given.get("num_outputs", len(node.output))) != len(node.output):
-        raise _unfit(place, f"Split: num_outputs is {count}, and there are {len(node.output)} outputs")
+        raise _make_unfit(place, f"Split: num_outputs is {count}, but there are {len(node.output)} outputs")
     if node.op_type == "GatherND" and (batch := given.get("batch_dims", 0)) < 0:
-        raise _unfit(place, f"GatherND: batch_dims is {batch}, less than 0")
+        raise _make_unfit(place, f"GatherND: expected batch_dims from 0, got {batch}")
 
 
 def _with_names(size: Size, named: dict[Dim, str]) -> onnx.TypeProto:
-    """A type with a name of its own in the place of each expression; equal expressions have one name."""
+    """Return a type with a name instead of each expression; equal expressions have one name."""
     dims = [named.setdefault(d, f"dim {len(named)}") if isinstance(d, Expression) else d for d in size[0]]
     return helper.make_tensor_type_proto(NUMBERS[size[1]], dims)
 
 
 def has_rule(schema: defs.OpSchema) -> bool:
-    """Whether the operator's definition comes with a rule for the types of its results."""
+    """Return whether the definition of the operator has a rule for the types of its results."""
     return bool(schema.has_type_and_shape_inference_function)
 
 
 def _with_defaults(node: onnx.NodeProto, schema: defs.OpSchema) -> onnx.NodeProto:
-    """The node with the attributes spelt out that it leaves to the operator's definition."""
+    """Return the node with explicit defaults for the attributes that it leaves out."""
     spelt = onnx.NodeProto()
     spelt.CopyFrom(node)
     present = {attribute.name for attribute in node.attribute}
@@ -203,10 +203,10 @@ def _with_defaults(node: onnx.NodeProto, schema: defs.OpSchema) -> onnx.NodeProt
     return spelt
 
 
-def _unfit(place: str, what: str) -> TmmuError:
+def _make_unfit(place: str, what: str) -> TmmuError:
     return refuse("INVALID_IR_SHAPES", place, what, "correct the model or its bindings")
 
 
 def names_of(node: onnx.NodeProto) -> Sequence[str]:
-    """The operands of a node, each once, absent ones left out."""
+    """Return the operands of a node, each once, without absent ones."""
     return list(dict.fromkeys(filter(None, node.input)))

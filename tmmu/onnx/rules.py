@@ -1,8 +1,8 @@
-"""The dimensions of one node's results where dimensions of its operands are expressions: the rules that rows name.
+"""Rules for the dimensions of a node's results if dimensions of its operands are expressions; rows name them.
 
-ONNX's own inference carries a named dimension through an operator that keeps it; what combines, compares or computes
-dimensions is worked out here. A rule answers for every shape of the envelope, or not at all: operands that fit together
-for some shapes only are refused. spec: R6.1, T10.1
+ONNX's own inference carries a named dimension through an operator that keeps it; the rules here combine, compare and
+compute dimensions. A rule answers for every shape of the envelope, or not at all: operands that fit together only for
+some shapes are refused. spec: R6.1, T10.1
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Shape = tuple[Dim, ...]
 
 
 class Unfit(Exception):
-    """Operands that do not fit the operator for every shape of the envelope: why."""
+    """Operands that do not fit the operator for every shape of the envelope; the text states the reason."""
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """One node with what is known of its operands, by position."""
+    """One node, with the known facts about its operands, by position."""
 
     node: onnx.NodeProto
     sizes: Mapping[str, Size]
@@ -36,28 +36,28 @@ class NodeFacts:
     version: int
 
     def shape(self, k: int) -> Shape:
-        """The shape of an operand that is there."""
+        """Return the shape of an operand that is present."""
         return self.sizes[self.node.input[k]][0]
 
     def shapes(self) -> list[Shape]:
-        """The shapes of all operands that are there."""
+        """Return the shapes of all operands that are present."""
         return [self.sizes[name][0] for name in self.node.input if name]
 
     def has(self, k: int) -> bool:
-        """Whether there is an operand at this position."""
+        """Return whether there is an operand at this position."""
         return k < len(self.node.input) and bool(self.node.input[k])
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute."""
+        """Return the value of an attribute, or the default."""
         for attribute in self.node.attribute:
             if attribute.name == name:
                 return onnx.helper.get_attribute_value(attribute)
         return default
 
     def numbers(self, k: int, name: str = "") -> list[Dim] | None:
-        """The numbers of a small operand, or of the attribute that stood for it once; None where they are not known.
+        """Return the numbers of a small operand, or of the attribute of older versions; None if they are not known.
 
-        An operand that is not there gives no numbers, which is known.
+        An absent operand has no numbers, which is known: the result is [].
         """
         if self.has(k):
             value = self.values.get(self.node.input[k])
@@ -68,11 +68,11 @@ class NodeFacts:
 
 
 Rule = Callable[[NodeFacts], "list[Shape] | None"]
-"""The shapes of the outputs in order, as many as are known; None where the rule does not decide them."""
+"""A rule that returns the shapes of the outputs in order, None if it does not decide them."""
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape that operands are broadcast to together."""
+    """Return the shape to which operands are broadcast together. Raises `Unfit` unless they fit for every shape."""
     rank = max(map(len, shapes))
     result: list[Dim] = []
     for axis in range(-rank, 0):
@@ -82,40 +82,42 @@ def broadcast(*shapes: Shape) -> Shape:
             if found == 1:
                 found = dim
             elif dim not in (1, found):
-                raise Unfit(f"{_shown(*shapes)} cannot be broadcast for every shape: {show(found)} meets {show(dim)}")
+                raise Unfit(
+                    f"{_show_shapes(*shapes)} cannot be broadcast for every shape: {show(found)} against {show(dim)}"
+                )
         result.append(found)
     return tuple(result)
 
 
-def _shown(*shapes: Shape) -> str:
+def _show_shapes(*shapes: Shape) -> str:
     return " and ".join(f"[{', '.join(map(show, shape))}]" for shape in shapes)
 
 
 def together(facts: NodeFacts) -> list[Shape]:
-    """Operands that broadcast together."""
+    """Broadcast the operands together."""
     return [broadcast(*facts.shapes())]
 
 
 def matmul(facts: NodeFacts) -> list[Shape]:
-    """MatMul, MatMulInteger: a vector is a matrix of one row or column, which the result lacks."""
+    """Compute MatMul and MatMulInteger: a vector is a matrix of one row or column, which the result lacks."""
     a, b = facts.shape(0), facts.shape(1)
     if not a or not b:
         raise Unfit("a scalar has no product")
     left: Shape = (1, *a) if len(a) == 1 else a
     right: Shape = (*b, 1) if len(b) == 1 else b
-    _same(left[-1], right[-2], a, b)
+    _check_same(left[-1], right[-2], a, b)
     rows: Shape = () if len(a) == 1 else (left[-2],)
     columns: Shape = () if len(b) == 1 else (right[-1],)
     return [(*broadcast(left[:-2], right[:-2]), *rows, *columns)]
 
 
-def _same(one: Dim, other: Dim, *shapes: Shape) -> None:
+def _check_same(one: Dim, other: Dim, *shapes: Shape) -> None:
     if one != other:
-        raise Unfit(f"{_shown(*shapes)} do not fit for every shape: {show(one)} meets {show(other)}")
+        raise Unfit(f"{_show_shapes(*shapes)} do not fit for every shape: {show(one)} against {show(other)}")
 
 
 def reshape(facts: NodeFacts) -> list[Shape] | None:
-    """Reshape: 0 keeps a dimension, and -1 takes the remaining elements."""
+    """Compute Reshape: 0 keeps a dimension, and -1 takes the remaining elements."""
     target = facts.numbers(1, "shape")
     if target is None:
         return None
@@ -124,10 +126,10 @@ def reshape(facts: NodeFacts) -> list[Shape] | None:
     open_axis = None
     for k, dim in enumerate(target):
         if isinstance(dim, Expression) and dim.bounds.low < 1:
-            raise Unfit(f"a dimension of {show(dim)} may be 0 or less, which has a meaning of its own")
+            raise Unfit(f"a dimension of {show(dim)} may be 0 or less, which has a special meaning")
         if dim == 0 and not facts.attribute("allowzero", 0):
             if k >= len(given):
-                raise Unfit(f"dimension {k} of {_shown(given)} cannot be kept")
+                raise Unfit(f"dimension {k} of {_show_shapes(given)} cannot be kept")
             dim = given[k]
         if dim == -1:
             open_axis = k
@@ -136,15 +138,15 @@ def reshape(facts: NodeFacts) -> list[Shape] | None:
     if open_axis is not None:
         rest = divided(total, math.prod(dims))
         if rest is None or limits(math.prod(dims)).low < 1:
-            raise Unfit(f"{_shown(given)} cannot become {_shown(tuple(target))} for every shape")
+            raise Unfit(f"{_show_shapes(given)} cannot become {_show_shapes(tuple(target))} for every shape")
         dims[open_axis] = rest
     if math.prod(dims) != total:
-        raise Unfit(f"{_shown(given)} cannot become {_shown(tuple(target))} for every shape")
+        raise Unfit(f"{_show_shapes(given)} cannot become {_show_shapes(tuple(target))} for every shape")
     return [tuple(dims)]
 
 
 def flatten(facts: NodeFacts) -> list[Shape]:
-    """Flatten: the products of the dimensions before and after an axis."""
+    """Compute Flatten: the products of the dimensions before and after an axis."""
     shape = facts.shape(0)
     axis = facts.attribute("axis", 1)
     axis += len(shape) if axis < 0 else 0
@@ -152,31 +154,31 @@ def flatten(facts: NodeFacts) -> list[Shape]:
 
 
 def squeeze(facts: NodeFacts) -> list[Shape] | None:
-    """Squeeze: drop the listed dimensions; None if no axes are listed."""
+    """Compute Squeeze without the listed dimensions; None if no axes are listed."""
     shape, axes = facts.shape(0), facts.numbers(1, "axes")
     if not axes:
         return None  # which dimensions are 1 may differ from shape to shape
     gone = {int(axis) % len(shape) for axis in axes if isinstance(axis, int)}
     for axis in gone:
         if shape[axis] != 1:
-            raise Unfit(f"dimension {axis} of {_shown(shape)} is not 1 for every shape")
+            raise Unfit(f"dimension {axis} of {_show_shapes(shape)} is not 1 for every shape")
     return [tuple(dim for axis, dim in enumerate(shape) if axis not in gone)]
 
 
 def concat(facts: NodeFacts) -> list[Shape]:
-    """Concat: the sum along the axis; all other dimensions are the same."""
+    """Compute Concat: the sum along the axis; all other dimensions must be equal."""
     shapes = facts.shapes()
     axis = facts.attribute("axis", 1) % max(1, len(shapes[0]))
     for shape in shapes[1:]:
         for k, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
             if k != axis:
-                _same(one, other, shapes[0], shape)
+                _check_same(one, other, shapes[0], shape)
     total: Dim = sum((shape[axis] for shape in shapes[1:]), shapes[0][axis])
     return [(*shapes[0][:axis], total, *shapes[0][axis + 1 :])]
 
 
 def split(facts: NodeFacts) -> list[Shape] | None:
-    """Split: the listed parts, or equal ones."""
+    """Compute Split: the listed parts, or equal ones."""
     shape, count = facts.shape(0), len(facts.node.output)
     axis = facts.attribute("axis", 0) % len(shape)
     parts = facts.numbers(1, "split")
@@ -190,30 +192,30 @@ def split(facts: NodeFacts) -> list[Shape] | None:
         if limits(last).low < 0:
             raise Unfit(f"{show(shape[axis])} is not {count} parts for every shape")
         parts = [*[part] * (count - 1), last]
-    _same(sum(parts[1:], parts[0]), shape[axis], shape)
+    _check_same(sum(parts[1:], parts[0]), shape[axis], shape)
     return [(*shape[:axis], part, *shape[axis + 1 :]) for part in parts]
 
 
 def expand(facts: NodeFacts) -> list[Shape] | None:
-    """Expand: the operand and the stated shape broadcast together."""
+    """Compute Expand: the operand and the stated shape, broadcast together."""
     target = facts.numbers(1)
     return None if target is None else [broadcast(facts.shape(0), tuple(target)) if target else facts.shape(0)]
 
 
 def tile(facts: NodeFacts) -> list[Shape] | None:
-    """Tile: each dimension as often as is stated."""
+    """Compute Tile: each dimension times its stated number."""
     repeats, shape = facts.numbers(1), facts.shape(0)
     return None if repeats is None else [tuple(dim * n for dim, n in zip(shape, repeats, strict=True))]
 
 
 def filled(facts: NodeFacts) -> list[Shape] | None:
-    """ConstantOfShape: the stated shape."""
+    """Compute ConstantOfShape: the stated shape."""
     target = facts.numbers(0)
     return None if target is None else [tuple(target)]
 
 
 def count_range(facts: NodeFacts) -> list[Shape] | None:
-    """Range: how often the step fits between start and limit."""
+    """Compute Range: the number of steps between start and limit."""
     ends = [facts.numbers(k) for k in range(3)]
     start, limit, delta = (end[0] if end and len(end) == 1 else None for end in ends)
     if start is None or limit is None or not isinstance(delta, int) or delta == 0:
@@ -223,7 +225,7 @@ def count_range(facts: NodeFacts) -> list[Shape] | None:
 
 
 def cut(facts: NodeFacts) -> list[Shape] | None:
-    """Slice: as many steps as fit between the clamped starts and ends."""
+    """Compute Slice: the number of steps between the clamped starts and ends."""
     shape = list(facts.shape(0))
     starts, ends, axes = facts.numbers(1, "starts"), facts.numbers(2, "ends"), facts.numbers(3, "axes")
     steps = facts.numbers(4)
@@ -244,16 +246,16 @@ def cut(facts: NodeFacts) -> list[Shape] | None:
 
 
 def _from_front(index: Dim, dim: Dim) -> Dim:
-    """An index that counts from the end where it is negative, counted from the front."""
+    """Return an index from the front; a negative one counts from the end. Raises `Unfit` if its sign is open."""
     if limits(index).low >= 0:
         return index
     if limits(index).high < 0:
         return index + dim
-    raise Unfit(f"the index {show(index)} is negative for some shapes and not for others")
+    raise Unfit(f"the index {show(index)} is negative only for some shapes")
 
 
 def pad(facts: NodeFacts) -> list[Shape] | None:
-    """Pad: what is added before and after each dimension."""
+    """Compute Pad: each dimension plus the padding before and after it."""
     shape, pads = facts.shape(0), facts.numbers(1, "pads" if facts.version >= 2 else "paddings")
     axes = facts.numbers(3)
     if not pads or axes is None:
@@ -265,8 +267,8 @@ def pad(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(result)]
 
 
-def _windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
-    """The dimensions after the first two of a convolution or pooling."""
+def _count_windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
+    """Return the dimensions after the first two of a convolution or pooling; None for ceil_mode."""
     dims = facts.shape(0)[2:]
     count = len(dims)
     strides, dilations = (facts.attribute(name, [1] * count) for name in ("strides", "dilations"))
@@ -287,21 +289,21 @@ def _windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
 
 
 def conv(facts: NodeFacts) -> list[Shape] | None:
-    """Conv, ConvInteger: examples, output channels, and how often the window fits."""
+    """Compute Conv and ConvInteger: examples, output channels, and the number of windows along each dimension."""
     data, weight = facts.shape(0), facts.shape(1)
-    inner = _windows(facts, facts.attribute("kernel_shape") or weight[2:])
+    inner = _count_windows(facts, facts.attribute("kernel_shape") or weight[2:])
     return None if inner is None else [(data[0], weight[0], *inner)]
 
 
 def pool(facts: NodeFacts) -> list[Shape] | None:
-    """AveragePool, LpPool, MaxPool: as often as the window fits; all results alike."""
-    inner = _windows(facts, facts.attribute("kernel_shape"))
+    """Compute AveragePool, LpPool and MaxPool: the number of windows along each dimension, equal for all results."""
+    inner = _count_windows(facts, facts.attribute("kernel_shape"))
     shape = (*facts.shape(0)[:2], *inner) if inner is not None else None
     return None if shape is None else [shape] * len(facts.node.output)
 
 
 def conv_transpose(facts: NodeFacts) -> list[Shape] | None:
-    """ConvTranspose: the formula of a convolution the other way round."""
+    """Compute ConvTranspose: the inverse of the formula of a convolution."""
     data, weight = facts.shape(0), facts.shape(1)
     count = len(data) - 2
     if facts.attribute("output_shape") or facts.attribute("auto_pad", b"NOTSET") != b"NOTSET":
@@ -317,7 +319,7 @@ def conv_transpose(facts: NodeFacts) -> list[Shape] | None:
 
 
 def resize(facts: NodeFacts) -> list[Shape] | None:
-    """Resize, Upsample: the stated sizes, or each dimension times a whole scale."""
+    """Compute Resize and Upsample: the stated sizes, or each dimension times an integer scale."""
     shape = facts.shape(0)
     if facts.attribute("axes") or facts.attribute("keep_aspect_ratio_policy", b"stretch") != b"stretch":
         return None
@@ -332,7 +334,7 @@ def resize(facts: NodeFacts) -> list[Shape] | None:
 
 
 def depth_to_space(facts: NodeFacts) -> list[Shape] | None:
-    """DepthToSpace: channels become rows and columns of blocks."""
+    """Compute DepthToSpace: channels become rows and columns of blocks."""
     n, c, h, w = facts.shape(0)
     block = facts.attribute("blocksize")
     depth = divided(c, block * block)
@@ -340,17 +342,17 @@ def depth_to_space(facts: NodeFacts) -> list[Shape] | None:
 
 
 def space_to_depth(facts: NodeFacts) -> list[Shape]:
-    """SpaceToDepth: blocks become channels."""
+    """Compute SpaceToDepth: blocks become channels."""
     n, c, h, w = facts.shape(0)
     block = facts.attribute("blocksize")
     rows, columns = divided(h, block), divided(w, block)
     if rows is None or columns is None:
-        raise Unfit(f"{_shown(facts.shape(0))} is not made of blocks of {block} for every shape")
+        raise Unfit(f"{_show_shapes(facts.shape(0))} is not made of blocks of {block} for every shape")
     return [(n, c * block * block, rows, columns)]
 
 
 def top_k(facts: NodeFacts) -> list[Shape] | None:
-    """TopK: as many along the axis as are stated."""
+    """Compute TopK: the stated number along the axis."""
     shape, k = list(facts.shape(0)), facts.numbers(1, "k")
     if facts.version < 10:
         k = [facts.attribute("k")]
@@ -361,7 +363,7 @@ def top_k(facts: NodeFacts) -> list[Shape] | None:
 
 
 def one_hot(facts: NodeFacts) -> list[Shape] | None:
-    """OneHot: a further dimension of the stated depth."""
+    """Compute OneHot: an additional dimension of the stated depth."""
     shape, depth = facts.shape(0), facts.numbers(1)
     if not depth:
         return None

@@ -88,7 +88,7 @@ def from_proto(proto: TypeProto, place: str, dims: Mapping[str, Dim] = {}) -> Ty
     if kind is None:
         return UNKNOWN
     if kind != "tensor_type":
-        word = kind.removesuffix("_make_type").replace("_", " ")
+        word = kind.removesuffix("_type").replace("_", " ")
         raise refuse(
             "INVALID_IR_SHAPES",
             place,

@@ -273,7 +273,7 @@ class _Conflicts:
 
 
 class _Members(NamedTuple):
-    """Which tensors are in which storage.
+    """The storage of each tensor.
 
     `root` is the first tensor of each storage. By tensor: `roots`, the first of its storage; `storage`, the number of
     that; and `window`, the byte of it at which the tensor begins.

@@ -89,7 +89,7 @@ def has_backward(model: Model) -> bool:
 
 
 def _mark_reads(joint: Model) -> Model:
-    """Return `joint` with the tensors that its backward half reads marked as saved, besides those it declares."""
+    """Return `joint` with marks on the tensors that its backward half reads, in addition to those that it declares."""
     forward, backward = (_half(joint, phase) for phase in (Phase.FORWARD, Phase.BACKWARD))
     _check_order(joint, {node.name for node in forward}, {node.name for node in backward})
     marked = mark_saved(list(joint.tensors), forward, backward)

@@ -47,7 +47,7 @@ class ArenaMap:
 
     @property
     def peak_step(self) -> int:
-        """The first step at which the most bytes are live."""
+        """The first step with the most live bytes."""
         return int(self.live.argmax()) if len(self.live) else 0
 
     @property

@@ -40,7 +40,7 @@ class TensorChange:
 
     @property
     def growth(self) -> int:
-        """The bytes by which it is larger in the second plan."""
+        """The growth in bytes from the first plan to the second."""
         return (self.after[2] if self.after else 0) - (self.before[2] if self.before else 0)
 
 

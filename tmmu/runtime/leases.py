@@ -15,7 +15,7 @@ import numpy as np
 
 
 class _Base:
-    """The base from which the arrays of one lease derive."""
+    """The common base of the arrays of one lease."""
 
     def __init__(self, array: Any, is_read_only: bool) -> None:
         described = dict(array.__array_interface__)

@@ -192,7 +192,7 @@ class MappedMemory:
         return self.bytes(*self._tensors[row])
 
     def pointer(self, row: int) -> int:
-        """Return the address in this process of the tensor in row `row`; it is valid as long as the memory."""
+        """Return the address in this process of the tensor in row `row`; it is valid until the memory is closed."""
         arena, address, size = self._tensors[row]
         found = self.arena(arena)
         return found.base + found.extent.locate(address, size)[1]

@@ -1,4 +1,4 @@
-"""The records of a run, and the state from which a run continues. spec: U2.10, U6.9"""
+"""The records of a run, and the start of a run that continues another one. spec: U2.10, U6.9"""
 
 from __future__ import annotations
 
