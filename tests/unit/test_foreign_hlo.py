@@ -133,6 +133,7 @@ def test_of_the_title_the_parameters_are_read_that_the_caller_donates() -> None:
         "m, is_scheduled=true, buffer_donor={ (0, {}) (0, {}) }", "m, is_scheduled=true, buffer_donor={ {}: (0, {}) }",
         "m, is_scheduled=true, input_output_alias={ {}: (0, {}, will-alias) }", "m, is_scheduled=true, replica_count=",
         "m, is_scheduled=true, buffer_donor={ (0, {}) } }", "m", ", is_scheduled=true",
+        "m, is_scheduled=true, buffer_donor={ (0, {}), }",
     ],
 )  # fmt: skip
 def test_a_title_with_anything_else_is_refused(title: str) -> None:
@@ -160,7 +161,8 @@ NEGATED = "%a = u8[4] negate(%p)"
         (f'{NEGATED}, backend_config="x', 5), (f"{NEGATED}, backend_config={{)", 5), (f"{NEGATED}, backend_config=", 5),
         # Other operands, attributes and operations than there are.
         ("%a = u8[4] negate(%p, %p)", 5), ("%a = u8[4] negate()", 5), ("%a = u8[4] negate(%p %p)", 5),
-        ("%a = u8[4] negate(u8[5] %p)", 5), ("%a = u8[4] negate(%p, )", 5), ("%a = u8[4] negate(7)", 5),
+        ("%a = u8[4] negate(u8[5] %p)", 5), ("%a = u8[4] negate(%p, )", 5),
+        ("%a = u8[4] negate(%p,)", 5), ("%a = u8[4] negate(,%p)", 5), ("%a = u8[4] negate(7)", 5),
         (f"{NEGATED}, dimensions={{0}}", 5), (f"{NEGATED}, novel=1", 5), ("%a = u8[4] negative(%p)", 5),
         ("%a = u8[4] reverse(%p)", 5), ("%a = u8[4] reverse(%p), dimensions=0", 5),
         ("%a = u8[4] reverse(%p), dimensions={-1}", 5), ("%a = u8[4] slice(%p), slice={[0:4] [0:4]}", 5),
@@ -220,7 +222,7 @@ def test_tables_of_positions_are_passed_over_and_have_rows_of_their_kind() -> No
         ("(p: u8[4]{0})", "(q: u8[4]{0})"), ("(p: u8[4]{0})", "(p: u8[5])"), ("(p: u8[4]{0})", "()"),
         ("(p: u8[4]{0})", "(p: u8[4], q: u8[4])"), ("-> u8[4]", "-> u8[5]"), (" {\n", " { x\n"), ("-> u8[4]", ""),
         ("ENTRY %main", "ENTRY main x"), ("}\n", "} x\n"), ("}\n", "}, other=1\n"), ("ENTRY %main", "%main"),
-        ("(p: u8[4]{0})", "(p: u8[4]{0}"), ("(p: u8[4]{0})", "(p u8[4]{0})"),
+        ("(p: u8[4]{0})", "(p: u8[4]{0}"), ("(p: u8[4]{0})", "(p u8[4]{0})"), ("(p: u8[4]{0})", "(p: u8[4]{0},)"),
     ],
 )  # fmt: skip
 def test_a_head_repeats_the_parameters_and_the_result(was: str, becomes: str) -> None:

@@ -16,6 +16,7 @@ LESS = (
     "less: %l.a = f32[] parameter(0); %l.b = f32[] parameter(1); ROOT %l.c = pred[] compare(%l.a, %l.b), direction=LT"
 )
 NEG = "neg: %g.a = f32[] parameter(0); ROOT %g.b = f32[] negate(%g.a)"
+NOTHING = "nothing: ROOT %n.a = f32[] constant(0)"
 TWICE = "twice: %t.a = f32[4,4] parameter(0); ROOT %t.b = f32[4,4] add(%t.a, %t.a)"
 TURNED = "turned: %u.a = f32[4,4] parameter(0); ROOT %u.b = f32[4,4] reverse(%u.a), dimensions={0}"
 MATRIX = "f32[4,4]"
@@ -51,7 +52,7 @@ def fused(body: str, result: str = MATRIX, of: str = MATRIX) -> tuple[str, str]:
         f"%b = {result} fusion(%a, %i, %j, %v), kind=kLoop, calls=%f; ROOT %r = f32[4,4] custom-call(%b), "
         "custom_call_target=\"f\""
     )  # fmt: skip
-    text = hlo.module(SUM, LESS, NEG, TWICE, TURNED, inner, main)
+    text = hlo.module(SUM, LESS, NEG, TWICE, TURNED, NOTHING, inner, main)
     return decided(text, PLACED | {"b": (2, 0, 64)})
 
 
@@ -399,3 +400,136 @@ def test_quotients_cancel_and_large_expressions_are_given_up() -> None:
         many = many + as_linear(IndexVariable(k, 2))
     assert is_large(many)
     assert not is_large(whole)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%q = f32[3,4] transpose(%x), dimensions={0,1}; ROOT %y = f32[4,4] broadcast(%q), dimensions={0,1}",
+        "%q = f32[4,4] transpose(%x), dimensions={0}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] transpose(%x), dimensions={0,0}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] slice(%x), slice={[0:4]}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] slice(%x), slice={[0:5], [0:4]}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] slice(%x), slice={[0:3], [0:4]}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] slice(%x), slice={[4:0], [0:4]}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] slice(%x), slice={[0:4:0], [0:4]}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4,1] slice(%x), slice={[0:4], [0:4], [0:1]}; ROOT %y = f32[4,4] reshape(%q)",
+        "%q = f32[4,5] reverse(%x), dimensions={1}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f32[4,4] reverse(%x), dimensions={2}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[3,4] reshape(%x); %h = f32[3,4] negate(%q); ROOT %y = f32[4,4] reshape(%h)",
+        "%q = f32[3,4] bitcast(%x); ROOT %y = f32[4,4] bitcast(%q)",
+        "%q = f32[5,4] concatenate(%x, %x), dimensions={0}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f32[8,4] concatenate(%x, %x), dimensions={1}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f32[8,4] concatenate(%x, %x), dimensions={2}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f32[8,4] concatenate(%x, %x), dimensions={0,1}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%z = f32[] constant(0); %q = f32[4,4] pad(%x, %z), padding=1_0x0_0; ROOT %y = f32[4,4] negate(%q)",
+        "%z = f32[] constant(0); %q = f32[4,4] pad(%x, %z), padding=0_0; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] pad(%x, %x), padding=0_0x0_0; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4,1] dynamic-slice(%x, %n, %n), dynamic_slice_sizes={4,4,1}; ROOT %y = f32[4,4] reshape(%q)",
+        "%q = f32[5,4] dynamic-slice(%x, %n, %n), dynamic_slice_sizes={5,4}; "
+        "ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f32[4,4] dynamic-slice(%x), dynamic_slice_sizes={4,4}; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[5,4] dynamic-update-slice(%x, %x, %n, %n); ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%u = f32[5,4] iota(), iota_dimension=0; %q = f32[4,4] dynamic-update-slice(%x, %u, %n, %n); "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%u = f32[4] iota(), iota_dimension=0; %q = f32[4,4] dynamic-update-slice(%x, %u, %n, %n); "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%z = f32[] constant(0); %q = f32[4,3] reduce(%x, %z), dimensions={}, to_apply=%sum; "
+        "ROOT %y = f32[4,4] broadcast(%q), dimensions={0,1}",
+        "%z = f32[4] iota(), iota_dimension=0; %q = f32[4,4] reduce(%x, %z), dimensions={}, to_apply=%sum; "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%z = f32[] constant(0); %q = f32[4,4] reduce-window(%x, %z), window={size=1x1 lhs_dilate=2x1}, to_apply=%sum; "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%z = f32[] constant(0); %q = f32[4,4] reduce-window(%x, %z), window={size=1}, to_apply=%sum; "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%z = f32[] constant(0); %q = f32[4,4] reduce-window(%x, %z), window={stride=1x1}, to_apply=%sum; "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] dot(%x, %x), lhs_contracting_dims={0}, rhs_contracting_dims={0}; %h = f32[4,5] negate(%q); "
+        "ROOT %y = f32[4,4] slice(%h), slice={[0:4], [0:4]}",
+        "%q = f32[4,4] dot(%x, %x); ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] dot(%x, %x), lhs_contracting_dims={0,1}, rhs_contracting_dims={0}; "
+        "ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[4,4] scatter(%x), update_window_dims={}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, "
+        "index_vector_dim=0, to_apply=%nothing; ROOT %y = f32[4,4] negate(%q)",
+        "%q = f32[5,4] convert(%x); ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f16[4,4] bitcast-convert(%x); ROOT %y = f32[4,4] convert(%q)",
+    ],
+)  # fmt: skip
+def test_an_instruction_that_does_not_fit_its_rule_reads_any_element(body: str) -> None:
+    """XLA's verifier refuses these. spec: FP4.14"""
+    found, why = fused(body)
+    assert found == UNDECIDED, why
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("ROOT %y = f32[<=4,4] negate(%x)", ALLOWED),
+        ("%q = f32[<=4,4] reshape(%x); ROOT %y = f32[<=4,4] negate(%q)", UNDECIDED),
+        ("%q = f32[16] reshape(%x); ROOT %y = f32[<=4,4] reshape(%q)", UNDECIDED),
+        ("%q = f32[4,4] slice(%x), slice={[0:4], [0:4]}; ROOT %y = f32[<=4,4] broadcast(%q), dimensions={0,1}",
+         UNDECIDED),
+    ],
+)  # fmt: skip
+def test_arrays_of_a_bounded_size_are_followed_element_by_element_alone(body: str, expected: str) -> None:
+    """Where their elements are is known at run time. spec: FP4.14"""
+    found, why = fused(body, "f32[<=4,4]", "f32[<=4,4]")
+    assert found == expected, why
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("%q = f32[4,4] reverse(%x), dimensions={0}; ROOT %y = f32[4,4] opt-barrier(%q)", DENIED),
+        ("%q = f32[4,4] reverse(%x), dimensions={0}; %u = (f32[4,4], f32[4,4]) tuple(%x, %q); "
+         "%t = (s32[], (f32[4,4], f32[4,4])) tuple(%n, %u); %e = (s32[], (f32[4,4], f32[4,4])) opt-barrier(%t); "
+         "%g = (f32[4,4], f32[4,4]) get-tuple-element(%e), index=1; "
+         "ROOT %y = f32[4,4] get-tuple-element(%g), index=1", DENIED),
+        ("%q = f32[4,4] reverse(%x), dimensions={0}; %u = (f32[4,4], f32[4,4]) tuple(%x, %q); "
+         "ROOT %y = f32[4,4] get-tuple-element(%u), index=0", ALLOWED),
+        ("%q = f32[4,4] reverse(%x), dimensions={0}; %k = s32[] constant(1); %z = s32[] constant(0); "
+         "%u = f32[2,4] iota(), iota_dimension=0; %h = f32[4,4] dynamic-update-slice(%q, %u, %k, %z); "
+         "ROOT %y = f32[4,4] negate(%h)", UNDECIDED),  # the window may be all that is read elsewhere
+        ("%q = f32[2,4] slice(%x), slice={[2:4], [0:4]}; %h = f32[2,4] slice(%x), slice={[0:2], [0:4]}; "
+         "%t = (f32[2,4], f32[2,4]) tuple(%q, %h); %e = f32[2,4] get-tuple-element(%t), index=1; "
+         "%g = f32[2,4] get-tuple-element(%t), index=0; ROOT %y = f32[4,4] concatenate(%e, %g), dimensions={0}",
+         ALLOWED),
+    ],
+)  # fmt: skip
+def test_values_are_followed_through_tuples_and_barriers(body: str, expected: str) -> None:
+    """spec: FP4.14"""
+    found, why = fused(body)
+    assert found == expected, why
+
+
+CALL = 'custom-call(%a, %c), custom_call_target="f", output_to_operand_aliasing='
+
+
+@pytest.mark.parametrize(
+    ("operation", "places", "expected"),
+    [
+        ("all-reduce(%a, %c), to_apply=%sum", (0, 64), ALLOWED),
+        ("all-reduce(%a, %c), to_apply=%sum", (64, 0), UNDECIDED),
+        ("sort(%a, %c), dimensions={0}, to_apply=%less2", (0, 64), ALLOWED),
+        ("sort(%a, %c), dimensions={0}, to_apply=%less2", (64, 0), UNDECIDED),
+        (f"{CALL}{{ {{1}}: (1, {{}}), {{0}}: (0, {{}}) }}", (0, 64), ALLOWED),
+        (f"{CALL}{{ {{0}}: (1, {{}}), {{1}}: (0, {{}}) }}", (64, 0), ALLOWED),
+        (f"{CALL}{{ {{0}}: (1, {{}}), {{1}}: (0, {{}}) }}", (0, 64), UNDECIDED),
+    ],
+)  # fmt: skip
+def test_each_result_of_several_takes_the_operand_that_is_its_own(
+    operation: str, places: tuple[int, int], expected: str
+) -> None:
+    """spec: FP4.13"""
+    less = (
+        "less2: %l.a = f32[] parameter(0); %l.b = f32[] parameter(1); %l.c = f32[] parameter(2); "
+        "%l.d = f32[] parameter(3); ROOT %l.e = pred[] compare(%l.a, %l.b), direction=LT"
+    )
+    main = (
+        f'main: {GIVEN}; %a = f32[4,4] custom-call(%p), custom_call_target="f"; '
+        f'%c = f32[4,4] custom-call(%p), custom_call_target="f"; %b = (f32[4,4], f32[4,4]) {operation}; '
+        '%g = f32[4,4] get-tuple-element(%b), index=0; ROOT %r = f32[4,4] custom-call(%g), custom_call_target="f"'
+    )
+    slices = PLACED | {"c": (2, 64, 64), "b{}": (2, 128, 16), "b{0}": (2, places[0], 64), "b{1}": (2, places[1], 64)}
+    found, why = decided(hlo.module(SUM, less, main), slices)
+    assert found == expected, why

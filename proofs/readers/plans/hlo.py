@@ -31,6 +31,8 @@ RESULT = re.compile(r"(ROOT\s+)?%?([\w.\-]+) = ")
 OPERATION = re.compile(r"([a-z][\w\-]*)\(")
 ATTRIBUTE = re.compile(r",\s*([A-Za-z_][\w\-]*)=")
 NUMBER = re.compile(r"\d{1,9}")
+SHAPED = re.compile(r"\(|[a-z]\w*\[")
+"""How an operand begins that has its shape before it."""
 ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*)\}(?:,\s*(?:may|must)-alias)?\)")
 DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*)\}\)")
 TABLES: Mapping[str, re.Pattern[str]] = {
@@ -60,6 +62,8 @@ class _Parsing:
         self.source = source
         self.line = HloLine(source, "", 1)
         self.names: set[str] = set()
+        self.numbers: set[int] = set()
+        """The parameters of the current computation."""
         self.found: dict[str, Computation] = {}
         self.stated: tuple[list[tuple[str, Shape]], Shape] | None = None
         """The parameters and the result that the head of the current computation states."""
@@ -118,12 +122,16 @@ class _Parsing:
         grammar = ALIAS if word == "input_output_alias" else DONOR
         text = stated.get(word, "{}")
         line = HloLine(self.source, text[1:-1], self.line.number)
-        found = []
-        while item := line.take(grammar):
+        found: list[tuple[str, ...]] = []
+        line.skip()
+        while line.at < len(line.text):
+            if found:
+                line.expect(",", "a comma")
+            item = line.take(grammar)
+            if item is None:
+                raise line.refuse(f"expected a parameter in {word}")
             found.append(item.groups())
-            if not line.has(","):
-                break
-        line.end()
+            line.skip()
         return found
 
     def check_donors(
@@ -151,20 +159,20 @@ class _Parsing:
             raise line.refuse(f"computation {head[2]} twice")
         computation = self.found[head[2]] = Computation(head[2], line.number)
         self.stated = self.signature(line) if line.has("(") else None
+        self.numbers = set()
         line.expect("{", "the beginning of the instructions")
         line.end()
         return computation, head[1] is not None
 
     def signature(self, line: HloLine) -> tuple[list[tuple[str, Shape]], Shape]:
         """Read `NAME: SHAPE, …) -> SHAPE`."""
-        parameters = []
+        parameters: list[tuple[str, Shape]] = []
         while not line.has(")"):
+            if parameters:
+                line.expect(",", "a comma or the end of the parameters")
             name = line.name("a parameter")
             line.expect(":", "the shape of the parameter")
             parameters.append((name, line.shape()))
-            if not line.has(","):
-                line.expect(")", "the end of the parameters")
-                break
         line.expect("->", "the shape of the result")
         return parameters, line.shape()
 
@@ -213,13 +221,15 @@ class _Parsing:
             if digits is None:
                 raise line.refuse("expected the number of the parameter")
             number = int(digits[0])
-            if number in computation.parameters():
+            if number in self.numbers:
                 raise line.refuse(f"parameter {number} twice")
+            self.numbers.add(number)
         elif op == "constant":
             literal = line.literal(shape)
         else:
             operands = self.operands(computation, line)
-        line.expect(")", "the end of the operands")
+        if op in ("parameter", "constant"):
+            line.expect(")", "the end of the operand")
         if row.arity is not None and len(operands) != row.arity:
             raise line.refuse(f"expected {row.arity} operands of {op}, got {len(operands)}")
         stated = self.attributes(line, row.attributes, f"attribute of {op}", is_instruction=True)
@@ -240,11 +250,13 @@ class _Parsing:
             computation.root = name
 
     def operands(self, computation: Computation, line: HloLine) -> tuple[str, ...]:
-        """Read operands: names of instructions above, each with its shape before it or without."""
+        """Read operands up to the bracket: names of instructions above, each with or without its shape before it."""
         found: list[str] = []
-        while not line.text.startswith(")", line.at):
+        while not line.has(")"):
+            if found:
+                line.expect(",", "a comma or the end of the operands")
             line.skip()
-            is_shaped = line.text.startswith("(", line.at) or re.match(r"[a-z]\w*\[", line.text[line.at :]) is not None
+            is_shaped = SHAPED.match(line.text, line.at) is not None
             stated = line.shape() if is_shaped else None
             name = line.name("an operand")
             if name not in computation.by_name:
@@ -252,8 +264,6 @@ class _Parsing:
             if stated is not None and not is_like(stated, computation.by_name[name].shape):
                 raise line.refuse(f"operand {name} has another shape than {name}")
             found.append(name)
-            if not line.has(","):
-                break
         return tuple(found)
 
     def attributes(

@@ -114,12 +114,12 @@ class Follower:
         return tuple(as_linear(Unknown(self._count - d, ANY_SIZE)) for d in range(rank))
 
     def any_operand(self, state: NeededElement, which: Sequence[int]) -> Iterator[NeededElement]:
-        """Yield any element of some operands, and of all parts of these."""
+        """Yield any element of some operands, and of all parts of these. The result need not depend on it."""
         for k in which:
             for leaf in state.named(k).shape:
                 if leaf.dtype and leaf.bytes:
                     found = state.operand(k, self.any_of(len(leaf.dims)), leaf.at)
-                    yield found._replace(via=state.each, is_exact=state.is_exact and not leaf.dims)
+                    yield found._replace(via=state.each, is_exact=False)
 
     def enter(self, state: NeededElement, key: str) -> NeededElement:
         """Return the same element of the root of a computation that an instruction calls."""

@@ -73,7 +73,13 @@ class InPlace:
 
     def __init__(self, source: Source, module: HloModule) -> None:
         self.source, self.module = source, module
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, FollowedInstruction] = {}
+
+    def follow(self, within: Computation, each: Instruction) -> FollowedInstruction:
+        """Return an instruction of a computation with all that it reads, which is worked out once."""
+        if each.name not in self._followed:
+            self._followed[each.name] = FollowedInstruction(self.source, self.module, within, each)
+        return self._followed[each.name]
 
     def denial(
         self, within: Computation, each: Instruction, result: Leaf, operands: Collection[Operand]
@@ -84,9 +90,7 @@ class InPlace:
         """
         if len(operands) == 1 and any((result.at, of) in updated_operands(each) for of in operands):
             return None
-        if each.name not in self._followed:
-            self._followed[each.name] = _Followed(self.source, self.module, within, each)
-        followed = self._followed[each.name]
+        followed = self.follow(within, each)
         found = None
         for read in followed.reads:
             if read.operand in operands and (why := _why_elsewhere(each, read, result)):
@@ -116,21 +120,21 @@ def updated_operands(each: Instruction) -> frozenset[tuple[Index, Operand]]:
 def _why_elsewhere(each: Instruction, read: OperandRead, result: Leaf) -> str:
     """Return why the element that is read is not known to be the one that is written; "" if it is that one.
 
-    A kernel of several results computes their elements at one index together.
+    A fused kernel of several results computes their elements at one index together.
     """
     where = f"%{read.via.name} (line {read.via.line}) reads {each.operands[read.operand[0]]}"
     if read.leaf.bits != result.bits:
         return f"{where} as elements of {read.leaf.bits} bits, and {result.bits} are written"
     if (read.leaf.tiling or result.tiling) and read.leaf[3:] != result[3:]:
         return f"{where} in another layout than is written over it"
-    if read.result.at != result.at and read.result[3:] != result[3:]:
-        return f"{where} for a result of another shape than the one that is written over it"
+    if read.result.at != result.at and (each.row.reads is not Reads.FUSED or read.result[3:] != result[3:]):
+        return f"{where} for another result than the one that is written over it"
     if read.read != read.written:
         return f"{where} at elements that are not shown to be the ones that are written then"
     return ""
 
 
-class _Followed(Follower):
+class FollowedInstruction(Follower):
     """An instruction that is followed from its results to its operands; `reads` are the reads of these."""
 
     def __init__(self, source: Source, module: HloModule, within: Computation, each: Instruction) -> None:

@@ -152,7 +152,7 @@ def _follow_padded(follower: Follower, state: NeededElement, leaf: Leaf) -> Iter
     stated = [tuple(int(n) for n in dim.split("_")) for dim in state.each.attributes["padding"].split("x")]
     dims = state.array(0).dims
     _check(len(stated) == len(leaf.dims) == len(dims) and state.array(1).dims == ())
-    yield state.moved(1, ())
+    yield state.moved(1, ())._replace(is_exact=False)
     inside = state
     for d, ((low, high, *more), size) in enumerate(zip(stated, dims, strict=True)):
         step = 1 + (more[0] if more else 0)
@@ -173,11 +173,11 @@ def _follow_dynamic_sliced(follower: Follower, state: NeededElement, leaf: Leaf)
 
 
 def _follow_updated(follower: Follower, state: NeededElement, leaf: Leaf) -> Iterator[NeededElement]:
-    """Yield the same element of operand 0 and, within the window, the element of the update."""
+    """Yield the same element of operand 0, which is needed outside of the window, and the update's element within."""
     window = state.array(1).dims
     _check(state.array(0).dims == leaf.dims and len(window) == len(leaf.dims))
     _check(all(size <= dim for size, dim in zip(window, leaf.dims, strict=True)))
-    yield state.operand(0, state.indices)
+    yield state.operand(0, state.indices)._replace(is_exact=False)
     starts = follower.starts(state, 2, window)
     inside = state
     for d, (start, size) in enumerate(zip(starts, window, strict=True)):
@@ -192,7 +192,7 @@ def _follow_scattered(follower: Follower, state: NeededElement, leaf: Leaf) -> I
     count = len(state.each.operands) // 2
     k = state.part[0] if state.part else 0
     _check(k < count and state.array(k).dims == leaf.dims)
-    yield state.operand(k, state.indices)
+    yield state.operand(k, state.indices)._replace(is_exact=False)
     yield from follower.any_operand(state, range(count, len(state.each.operands)))
 
 
@@ -213,7 +213,7 @@ def _follow_windowed(follower: Follower, state: NeededElement, leaf: Leaf) -> It
     """Yield the elements of a window that begins at index × stride − padding; some of them may be padding."""
     stated = dict(word.split("=") for word in state.each.attributes.get("window", "{}").strip("{} ").split())
     rank, count = len(leaf.dims), len(state.each.operands) // 2
-    _check("lhs_dilate" not in stated)
+    _check("lhs_dilate" not in stated and ("size" in stated or rank == 0))
 
     def each(key: str) -> list[int]:
         return [int(word) for word in stated.get(key, "x".join(["1"] * rank)).split("x")] if rank else []
