@@ -162,7 +162,8 @@ NEGATED = "%a = u8[4] negate(%p)"
         # Other operands, attributes and operations than there are.
         ("%a = u8[4] negate(%p, %p)", 5), ("%a = u8[4] negate()", 5), ("%a = u8[4] negate(%p %p)", 5),
         ("%a = u8[4] negate(u8[5] %p)", 5), ("%a = u8[4] negate(%p, )", 5),
-        ("%a = u8[4] negate(%p,)", 5), ("%a = u8[4] negate(,%p)", 5), ("%a = u8[4] negate(7)", 5),
+        ("%a = u8[4] negate(%p,)", 5), ("%é = u8[4] negate(%p)", 5), ("%a = u8[4]\u2003negate(%p)", 5),
+        ("%a = u8[\uff14] negate(%p)", 5), ("%a = u8[4] negate(,%p)", 5), ("%a = u8[4] negate(7)", 5),
         (f"{NEGATED}, dimensions={{0}}", 5), (f"{NEGATED}, novel=1", 5), ("%a = u8[4] negative(%p)", 5),
         ("%a = u8[4] reverse(%p)", 5), ("%a = u8[4] reverse(%p), dimensions=0", 5),
         ("%a = u8[4] reverse(%p), dimensions={-1}", 5), ("%a = u8[4] slice(%p), slice={[0:4] [0:4]}", 5),

@@ -116,6 +116,13 @@ def fused(body: str, result: str = MATRIX, of: str = MATRIX) -> tuple[str, str]:
         ("ROOT %y = f32[4,4] dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}", DENIED),
         ("%h = f32[4,4,4] dot(%x, %x), lhs_batch_dims={0}, rhs_batch_dims={0}; %g = f32[16,4] reshape(%h); "
          "ROOT %y = f32[4,4] slice(%g), slice={[0:4], [0:4]}", DENIED),
+        # At the place that is written, for a sum that may be there already.
+        ("%z = f32[] constant(0); %q = f32[4,4,2] broadcast(%x), dimensions={0,1}; "
+         "ROOT %y = f32[4,4] reduce(%q, %z), dimensions={2}, to_apply=%sum", UNDECIDED),
+        ("%q = f32[4,4,2] broadcast(%x), dimensions={0,1}; %h = f32[2] iota(), iota_dimension=0; "
+         "ROOT %y = f32[4,4] dot(%q, %h), lhs_contracting_dims={2}, rhs_contracting_dims={0}", UNDECIDED),
+        ("%z = f32[] constant(0); %q = f32[4,4,2] broadcast(%x), dimensions={0,1}; %h = f32[4,8] reshape(%q); "
+         "ROOT %y = f32[4,4] reduce-window(%h, %z), window={size=1x2 stride=1x2}, to_apply=%sum", UNDECIDED),
         # Windows.
         ("%k = s32[] constant(1); %z = s32[] constant(0); %q = f32[2,4] slice(%x), slice={[1:3], [0:4]}; "
          "ROOT %y = f32[4,4] dynamic-update-slice(%x, %q, %k, %z)", ALLOWED),
@@ -350,6 +357,22 @@ def test_parts_of_a_tuple_are_operands_by_their_place_in_it() -> None:
         )
         text = hlo.module(inner.format(k), main)
         assert decided(text, PLACED | {"b": (2, 0, 64), "c": (2, 64, 64), "t{}": (2, 128, 16)})[0] == expected
+
+
+def test_a_result_in_the_bytes_of_a_table_of_pointers_is_not_decided() -> None:
+    """A kernel may read the table of a tuple at any time. spec: FP4.13"""
+    inner = (
+        "f: %x = (u8[8], u8[8]) parameter(0); %e = u8[8] get-tuple-element(%x), index=0; "
+        "%h = u8[8] get-tuple-element(%x), index=1; ROOT %y = u8[16] concatenate(%e, %h), dimensions={0}"
+    )
+    main = (
+        f'main: {GIVEN}; %a = u8[8] custom-call(%p), custom_call_target="f"; '
+        '%c = u8[8] custom-call(%p), custom_call_target="f"; %t = (u8[8], u8[8]) tuple(%a, %c); '
+        '%b = u8[16] fusion(%t), kind=kLoop, calls=%f; ROOT %r = f32[4,4] custom-call(%b), custom_call_target="f"'
+    )
+    slices = PLACED | {"b": (2, 0, 16), "t{}": (2, 0, 16), "a": (2, 64, 8), "c": (2, 128, 8)}
+    found, why = decided(hlo.module(inner, main), slices)
+    assert (found, "the table of a tuple" in why) == (UNDECIDED, True)
 
 
 def test_what_is_followed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

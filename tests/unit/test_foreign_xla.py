@@ -211,6 +211,8 @@ def test_what_moves_no_bytes_is_passed_on_and_a_view_where_it_has_a_slice() -> N
     assert (found["g"], found["u"]) == ((["t{}"], []), (["t{}"], ["u{}"]))
     assert refuted(text, places | {"c": (2, 4, 4)}) == ""
     assert "view" in refuted(text, places | {"c": (2, 40, 4)})
+    larger = text.replace("%z = u8[4] bitcast", "%z = u8[5] bitcast").replace("add(%z", "add(%h")
+    assert "more bytes" in refusal(larger, hlo.assignment(larger, places, KINDS)).what
 
 
 def test_what_is_started_is_read_and_written_until_it_is_done() -> None:

@@ -23,28 +23,29 @@ from proofs.readers.plans.hlo_opcodes import (
     Reads,
     opcode,
 )
-from proofs.readers.plans.hlo_text import NAME, WORD, HloLine, Index, Shape, is_like, part
+from proofs.readers.plans.hlo_text import BLANKS, NAME, WORD, HloLine, Index, Shape, is_like, part
 from tmmu.core.source import Source
 
-HEAD = re.compile(r"(ENTRY\s+)?%?([\w.\-]+)\s*(?=[({])")
-RESULT = re.compile(r"(ROOT\s+)?%?([\w.\-]+) = ")
-OPERATION = re.compile(r"([a-z][\w\-]*)\(")
-ATTRIBUTE = re.compile(r",\s*([A-Za-z_][\w\-]*)=")
-NUMBER = re.compile(r"\d{1,9}")
-SHAPED = re.compile(r"\(|[a-z]\w*\[")
+HEAD = re.compile(r"(ENTRY\s+)?%?([\w.\-]+)\s*(?=[({])", re.ASCII)
+RESULT = re.compile(r"(ROOT\s+)?%?([\w.\-]+) = ", re.ASCII)
+OPERATION = re.compile(r"([a-z][\w\-]*)\(", re.ASCII)
+ATTRIBUTE = re.compile(r",\s*([A-Za-z_][\w\-]*)=", re.ASCII)
+NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+SHAPED = re.compile(r"\(|[a-z]\w*\[", re.ASCII)
 """How an operand begins that has its shape before it."""
-ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*)\}(?:,\s*(?:may|must)-alias)?\)")
-DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*)\}\)")
+ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*)\}(?:,\s*(?:may|must)-alias)?\)", re.ASCII)
+DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*)\}\)", re.ASCII)
+NAME_ROW = re.compile(r'\d+ "(?:[^"\\]|\\.)*"', re.ASCII)
+PLACE_ROW = re.compile(r"\d+ \{[\w= ]*\}", re.ASCII)
 TABLES: Mapping[str, re.Pattern[str]] = {
-    "FileNames": re.compile(r'\d+ "(?:[^"\\]|\\.)*"'), "FunctionNames": re.compile(r'\d+ "(?:[^"\\]|\\.)*"'),
-    "FileLocations": re.compile(r"\d+ \{[\w= ]*\}"), "StackFrames": re.compile(r"\d+ \{[\w= ]*\}"),
+    "FileNames": NAME_ROW, "FunctionNames": NAME_ROW, "FileLocations": PLACE_ROW, "StackFrames": PLACE_ROW,
 }  # fmt: skip
 """Tables between the title and the first computation, and a row of each. They say where in its source a program is."""
 TITLE: Mapping[str, re.Pattern[str]] = {
-    "is_scheduled": re.compile(r"true"), "input_output_alias": GROUP, "buffer_donor": GROUP,
+    "is_scheduled": re.compile(r"true", re.ASCII), "input_output_alias": GROUP, "buffer_donor": GROUP,
     "entry_computation_layout": GROUP, "allow_spmd_sharding_propagation_to_parameters": VALUE,
     "allow_spmd_sharding_propagation_to_output": VALUE, "replica_count": NUMBER, "num_partitions": NUMBER,
-    "alias_passthrough_params": re.compile(r"true|false"), "frontend_attributes": GROUP,
+    "alias_passthrough_params": re.compile(r"true|false", re.ASCII), "frontend_attributes": GROUP,
     "origin_recovery_table": GROUP,
 }  # fmt: skip
 """The attributes of a module. The first three are read; the memory of the module does not depend on the others."""
@@ -72,7 +73,7 @@ class _Parsing:
         """Yield the lines that are not blank, each counted."""
         for number, text in enumerate(self.source.text().split("\n"), 1):
             self.source.spend(8 + len(text) // 2, f"line {number}")
-            self.line = HloLine(self.source, text.rstrip(), number)
+            self.line = HloLine(self.source, text.rstrip(BLANKS), number)
             if self.line.text:
                 yield self.line
 

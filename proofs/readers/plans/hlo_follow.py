@@ -29,7 +29,7 @@ from proofs.readers.plans.hlo_opcodes import Reads
 from proofs.readers.plans.hlo_text import Index, Leaf, Shape
 from tmmu.core.source import Source
 
-DIGITS = re.compile(r"-?\d+")
+DIGITS = re.compile(r"-?\d+", re.ASCII)
 ANY_SIZE = 1 << 63
 
 
@@ -66,8 +66,8 @@ class HloScope:
 class NeededElement(NamedTuple):
     """An element of `part` of a value, and the place `written` in the result that needs it.
 
-    `is_exact` is whether it is needed at all values of the variables; `via` the instruction that last moved elements on
-    the way, if any did.
+    `is_exact` is whether it is needed at all values of the variables, and `is_summed` whether it is one of several that
+    are summed up. `via` is the instruction that last moved elements on the way, if any did.
     """
 
     scope: HloScope
@@ -76,6 +76,7 @@ class NeededElement(NamedTuple):
     indices: Indices
     written: Linear
     is_exact: bool = True
+    is_summed: bool = False
     via: Instruction | None = None
 
     def named(self, k: int) -> Instruction:

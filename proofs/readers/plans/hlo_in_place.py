@@ -28,7 +28,7 @@ from tmmu.core.source import Source
 
 MAX_STATES = 4096
 """The most elements, with their indices, that are followed for one result: then any element counts as read."""
-ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}\)")
+ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}\)", re.ASCII)
 MOVES = (
     Reads.BYTES, Reads.ROW_MAJOR, Reads.BROADCAST, Reads.TRANSPOSED, Reads.SLICED, Reads.REVERSED, Reads.TUPLED,
     Reads.ELEMENT, Reads.WHOLE, Reads.FUSED,
@@ -54,6 +54,7 @@ class OperandRead(NamedTuple):
     read: Linear
     inside: tuple[Linear, ...]
     is_exact: bool
+    is_summed: bool
     via: Instruction
 
 
@@ -90,6 +91,9 @@ class InPlace:
         """
         if len(operands) == 1 and any((result.at, of) in updated_operands(each) for of in operands):
             return None
+        for k, index in operands:
+            if leaf_at(within.by_name[each.operands[k]].shape, index) is None:
+                return Denial(False, "table of a tuple", f"{each.operands[k]} has the table of a tuple there")
         followed = self.follow(within, each)
         found = None
         for read in followed.reads:
@@ -131,6 +135,8 @@ def _why_elsewhere(each: Instruction, read: OperandRead, result: Leaf) -> str:
         return f"{where} for another result than the one that is written over it"
     if read.read != read.written:
         return f"{where} at elements that are not shown to be the ones that are written then"
+    if read.is_summed:
+        return f"{where} for a sum, which a kernel may accumulate in the result"
     return ""
 
 
@@ -162,7 +168,7 @@ class FollowedInstruction(Follower):
             state = todo.pop()
             if any(is_large(index) for index in (state.written, *state.indices)):
                 state = state._replace(indices=self.any_of(len(state.indices)), is_exact=False)
-            key = id(state.scope), state.each.name, *state[2:6]
+            key = id(state.scope), state.each.name, *state[2:7]
             if key in seen:
                 continue
             seen.add(key)
@@ -195,10 +201,9 @@ class FollowedInstruction(Follower):
         inside, is_exact = state.indices, state.is_exact
         if leaf != of:
             inside, is_exact = self.any_of(len(inside)), False
-        via = self.root if state.via is None else state.via
-        return OperandRead(
-            result, state.written, (operand, state.part), leaf, place(leaf, inside), inside, is_exact, via
-        )
+        via, number = self.root if state.via is None else state.via, place(leaf, inside)
+        of_part = operand, state.part
+        return OperandRead(result, state.written, of_part, leaf, number, inside, is_exact, state.is_summed, via)
 
     def _any(self, result: Leaf, written: Linear) -> list[OperandRead]:
         """Return reads of any element of any operand."""
@@ -208,7 +213,9 @@ class FollowedInstruction(Follower):
                 if leaf.dtype and leaf.bytes:
                     inside = self.any_of(len(leaf.dims))
                     number = place(leaf, inside)
-                    found.append(OperandRead(result, written, (k, leaf.at), leaf, number, inside, False, self.root))
+                    found.append(
+                        OperandRead(result, written, (k, leaf.at), leaf, number, inside, False, False, self.root)
+                    )
         return found
 
     # Witnesses

@@ -53,26 +53,27 @@ class Reads(Enum):
     FUSED = auto()
 
 
-VALUE = re.compile(r".*", re.DOTALL)
-INTEGER = re.compile(r"-?\d{1,19}")
-INTEGERS = re.compile(r"\{\s*(?:\d{1,19}\s*(?:,\s*\d{1,19}\s*)*)?\}")
-PAIRS = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*(?:,\s*\{[\d,\s]*\}\s*)*)?\}")
-REAL = re.compile(r"[-+\w.]+")
-BOOL = re.compile(r"true|false")
-WORD = re.compile(r"[\w.\-]+")
-TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-COMPUTATION = re.compile(r"%?[\w.\-]+")
-COMPUTATIONS = re.compile(r"\{\s*%?[\w.\-]+\s*(?:,\s*%?[\w.\-]+\s*)*\}")
-NAMES = re.compile(r"\{\s*(?:%?[\w.\-]+\s*(?:,\s*%?[\w.\-]+\s*)*)?\}")
+VALUE = re.compile(r".*", re.DOTALL | re.ASCII)
+INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
+INTEGERS = re.compile(r"\{\s*(?:\d{1,19}\s*(?:,\s*\d{1,19}\s*)*)?\}", re.ASCII)
+PAIRS = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*(?:,\s*\{[\d,\s]*\}\s*)*)?\}", re.ASCII)
+REAL = re.compile(r"[-+\w.]+", re.ASCII)
+BOOL = re.compile(r"true|false", re.ASCII)
+WORD = re.compile(r"[\w.\-]+", re.ASCII)
+TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL | re.ASCII)
+COMPUTATION = re.compile(r"%?[\w.\-]+", re.ASCII)
+COMPUTATIONS = re.compile(r"\{\s*%?[\w.\-]+\s*(?:,\s*%?[\w.\-]+\s*)*\}", re.ASCII)
+NAMES = re.compile(r"\{\s*(?:%?[\w.\-]+\s*(?:,\s*%?[\w.\-]+\s*)*)?\}", re.ASCII)
 SLICES = re.compile(
-    r"\{\s*(?:\[\d{1,19}:\d{1,19}(?::\d{1,19})?\]\s*(?:,\s*\[\d{1,19}:\d{1,19}(?::\d{1,19})?\]\s*)*)?\}"
+    r"\{\s*(?:\[\d{1,19}:\d{1,19}(?::\d{1,19})?\]\s*(?:,\s*\[\d{1,19}:\d{1,19}(?::\d{1,19})?\]\s*)*)?\}", re.ASCII
 )
-PADDING = re.compile(r"-?\d{1,19}_-?\d{1,19}(?:_\d{1,19})?(?:x-?\d{1,19}_-?\d{1,19}(?:_\d{1,19})?)*")
-WINDOW = re.compile(r"\{\s*(?:[a-z_]+=[\dx_\-]+(?:\s+[a-z_]+=[\dx_\-]+)*)?\s*\}")
-LABELS = re.compile(r"[\w?]+_[\w?]+->[\w?]+")
-GROUP = re.compile(r"\{.*\}", re.DOTALL)
+PADDING = re.compile(r"-?\d{1,19}_-?\d{1,19}(?:_\d{1,19})?(?:x-?\d{1,19}_-?\d{1,19}(?:_\d{1,19})?)*", re.ASCII)
+WINDOW = re.compile(r"\{\s*(?:[a-z_]+=[\dx_\-]+(?:\s+[a-z_]+=[\dx_\-]+)*)?\s*\}", re.ASCII)
+LABELS = re.compile(r"[\w?]+_[\w?]+->[\w?]+", re.ASCII)
+GROUP = re.compile(r"\{.*\}", re.DOTALL | re.ASCII)
 ALIASES = re.compile(
-    r"\{\s*(?:\{[\d,\s]*\}:\s*\(\d{1,9},\s*\{[\d,\s]*\}\)\s*(?:,\s*\{[\d,\s]*\}:\s*\(\d{1,9},\s*\{[\d,\s]*\}\)\s*)*)?\}"
+    r"\{\s*(?:\{[\d,\s]*\}:\s*\(\d{1,9},\s*\{[\d,\s]*\}\)\s*(?:,\s*\{[\d,\s]*\}:\s*\(\d{1,9},\s*\{[\d,\s]*\}\)\s*)*)?\}",
+    re.ASCII,
 )
 
 IGNORED: Mapping[str, re.Pattern[str]] = {

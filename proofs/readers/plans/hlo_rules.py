@@ -203,10 +203,11 @@ def _follow_reduced(follower: Follower, state: NeededElement, leaf: Leaf) -> Ite
     _check(leaf.dims == tuple(size for d, size in enumerate(dims) if d not in over))
     left = iter(state.indices)
     indices = tuple(as_linear(follower.variable(n)) if d in over else next(left) for d, n in enumerate(dims))
+    summed = state._replace(is_summed=state.is_summed or any(dims[d] != 1 for d in over))
     for k in range(count):
         _check(state.array(k).dims == dims and state.array(count + k).dims == ())
-        yield state.moved(k, indices)
-        yield state.moved(count + k, ())
+        yield summed.moved(k, indices)
+        yield summed.moved(count + k, ())
 
 
 def _follow_windowed(follower: Follower, state: NeededElement, leaf: Leaf) -> Iterator[NeededElement]:
@@ -224,10 +225,11 @@ def _follow_windowed(follower: Follower, state: NeededElement, leaf: Leaf) -> It
         state.indices, each("size"), each("stride"), each("rhs_dilate"), low, strict=True
     ):
         indices.append(index.times(step).plus(as_linear(follower.variable(size)), apart) - Linear(pad))
+    summed = state._replace(is_summed=state.is_summed or any(size != 1 for size in each("size")))
     for k in range(count):
         _check(len(state.array(k).dims) == rank and state.array(count + k).dims == ())
-        yield state.moved(k, tuple(indices))._replace(is_exact=state.is_exact and "pad" not in stated)
-        yield state.moved(count + k, ())
+        yield summed.moved(k, tuple(indices))._replace(is_exact=state.is_exact and "pad" not in stated)
+        yield summed.moved(count + k, ())
 
 
 def _follow_contracted(follower: Follower, state: NeededElement, leaf: Leaf) -> Iterator[NeededElement]:
@@ -239,6 +241,7 @@ def _follow_contracted(follower: Follower, state: NeededElement, leaf: Leaf) -> 
     batch = [integers(stated.get(f"{side}_batch_dims", "{}")) for side in ("lhs", "rhs")]
     over = [integers(stated.get(f"{side}_contracting_dims", "{}")) for side in ("lhs", "rhs")]
     sums = [as_linear(follower.variable(state.array(0).dims[d])) for d in over[0]]
+    summed = state._replace(is_summed=state.is_summed or any(state.array(0).dims[d] != 1 for d in over[0]))
     at = len(batch[0])
     found = []
     for k in (0, 1):
@@ -251,7 +254,7 @@ def _follow_contracted(follower: Follower, state: NeededElement, leaf: Leaf) -> 
             _check(leaf.dims[at] == dims[d])
             indices[d] = state.indices[at]
             at += 1
-        found.append(state.moved(k, tuple(indices)))
+        found.append(summed.moved(k, tuple(indices)))
     _check(at == len(leaf.dims))
     yield from found
 

@@ -38,24 +38,26 @@ BOUNDED = "bounded"
 
 Index = tuple[int, ...]
 
-BLANK = re.compile(r"(?:\s+|/\*.*?\*/|//.*)*+", re.DOTALL)
-ARRAY = re.compile(r"([a-z]\w*)\[([^\]\[]*)\](\{[^{}]*\})?")
-DIMENSION = re.compile(r"(<=)?(\d{1,19})")
+BLANK = re.compile(r"(?:\s+|/\*.*?\*/|//.*)*+", re.DOTALL | re.ASCII)
+ARRAY = re.compile(r"([a-z]\w*)\[([^\]\[]*)\](\{[^{}]*\})?", re.ASCII)
+DIMENSION = re.compile(r"(<=)?(\d{1,19})", re.ASCII)
 LAYOUT = re.compile(
     r"\{([\d,]*)(?::(?:D\(((?:D[+~]*,?)*)\))?((?:T(?:\([\d,*]+\))+)?(?:L\(\d{1,9}\))?(?:#\(\w+\))?(?:\*\(\w+\))?)"
-    r"(?:E\((\d{1,4})\))?(?:S\((-?\d{1,4})\))?((?:SC(?:\(\d+:[\d,]*\))+)?(?:M\(\d{1,9}\))?))?\}"
+    r"(?:E\((\d{1,4})\))?(?:S\((-?\d{1,4})\))?((?:SC(?:\(\d+:[\d,]*\))+)?(?:M\(\d{1,9}\))?))?\}",
+    re.ASCII,
 )
 """A layout: dimensions from the minor one on, and what may follow the colon; sparse dimensions are not known."""
-NAME = re.compile(r"%?([\w.\-]+)")
-WORD = re.compile(r"[\w.\-]+")
-PIECE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[(){}\[\]]|[^"(){}\[\]]++', re.DOTALL)
+NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
+WORD = re.compile(r"[\w.\-]+", re.ASCII)
+PIECE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[(){}\[\]]|[^"(){}\[\]]++', re.DOTALL | re.ASCII)
 """A quoted string, which may lack its end, a bracket, or text without either."""
-PLAIN = re.compile(r'[^\s,(){}\[\]"]+')
+PLAIN = re.compile(r'[^\s,(){}\[\]"]+', re.ASCII)
 LITERAL = re.compile(
     r"\s+|/\*.*?\*/|(?P<open>\{)|(?P<close>\})|(?P<comma>,)|(?P<all>\.\.\.)|\((?P<complex>[^(),]+,[^(),]+)\)"
     r"|(?P<one>true|false|-?(?:nan(?:\(0x[0-9a-f]+\))?|inf|\d[\d.]*(?:e[+\-]?\d+)?))",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
+BLANKS = " \t\r\v\f"
 OPENING, CLOSING = "([{", ")]}"
 
 
@@ -192,14 +194,14 @@ class HloLine:
 
     def integer(self, text: str) -> int:
         """Return a number of the text; refused if it is none or has more than 19 digits."""
-        text = text.strip()
+        text = text.strip(BLANKS)
         if not (text.isascii() and text.isdigit() and len(text) <= 19):
             raise self.refuse(f"expected a number, got {text[:40]!r}")
         return int(text)
 
     def index(self, text: str) -> Index:
         """Return a list of numbers as a place in a tuple."""
-        return tuple(self.integer(word) for word in text.split(",")) if text.strip() else ()
+        return tuple(self.integer(word) for word in text.split(",")) if text.strip(BLANKS) else ()
 
     def shape(self) -> Shape:
         """Read a shape: an array, or a tuple in brackets, at any depth; the tables of tuples are leaves too."""
@@ -232,10 +234,10 @@ class HloLine:
         if dtype not in TYPES:
             raise self.unknown("element type", dtype)
         dims = []
-        for text in stated.split(",") if stated.strip() else ():
-            dim = DIMENSION.fullmatch(text.strip())
+        for text in stated.split(",") if stated.strip(BLANKS) else ():
+            dim = DIMENSION.fullmatch(text.strip(BLANKS))
             if dim is None:
-                raise self.refuse(f"expected a dimension, got {text.strip()[:40]!r}")
+                raise self.refuse(f"expected a dimension, got {text[:40]!r}")
             dims.append(int(dim[2]))
         minor, tiling, bits = self._layout(len(dims), layout, dtype)
         size = (elements_of(dims) * bits + 7) // 8

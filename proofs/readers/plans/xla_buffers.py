@@ -11,27 +11,29 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from proofs.readers.plans.hlo_module import HloModule
-from proofs.readers.plans.hlo_text import HloLine, Index, Shape, is_like, part
+from proofs.readers.plans.hlo_text import BLANKS, HloLine, Index, Shape, is_like, part
 from tmmu.core.source import Source
 from tmmu.plans.allocation import Arena
 
 CONTROL = ("while", "conditional", "call", "async-start")
 """Operations that run computations whose values have slices of the module's allocations."""
 
-ALLOCATION = re.compile(r"allocation (\d{1,9}): (?:0x[0-9a-f]+, )?size (\d{1,19})")
+ALLOCATION = re.compile(r"allocation (\d{1,9}): (?:0x[0-9a-f]+, )?size (\d{1,19})", re.ASCII)
 PROPERTY = re.compile(
     r", (?:(color) (\d{1,9})|(parameter) (\d{1,9})|(constant|thread-local|maybe-live-out|preallocated-temp)"
-    r"|((?:output shape is|shape) \|))"
+    r"|((?:output shape is|shape) \|))",
+    re.ASCII,
 )
 """A property of an allocation; after the last one is a shape, which repeats that of a value."""
-AT_INDEX = re.compile(r"\|(?: at ShapeIndex \{[\d,]*\})?")
-UNKNOWN_SHAPE = re.compile(r"<unknown shape>")
+AT_INDEX = re.compile(r"\|(?: at ShapeIndex \{[\d,]*\})?", re.ASCII)
+UNKNOWN_SHAPE = re.compile(r"<unknown shape>", re.ASCII)
 VALUE = re.compile(
-    r" value: <\d+ ([\w.\-]+)(?:\{([\d,]*)\})?(?: \(\w+\))? @(\d{1,9})> \(size=(\d{1,19}),offset=(\d{1,19})\):"
+    r" value: <\d+ ([\w.\-]+)(?:\{([\d,]*)\})?(?: \(\w+\))? @(\d{1,9})> \(size=(\d{1,19}),offset=(\d{1,19})\):",
+    re.ASCII,
 )
 KEPT = ("parameter", "constant", "maybe-live-out")
 """Properties of allocations that live on when the module ends."""
-TOTAL = re.compile(r"Total bytes used: \d+ \([\d.]+\w*\)")
+TOTAL = re.compile(r"Total bytes used: \d+ \([\d.]+\w*\)", re.ASCII)
 REPEATED = re.compile(
     r"Used values:|<\d+ [\w.\-]+(?:\{[\d,]*\})?(?: \(\w+\))? @\d+>| positions:| uses:"
     r"|  [\w.\-]+(?: \{[\d,]*\})?|  [\w.\-]+, operand \d+(?: \{[\d,]*\})?| from instruction: .*"
@@ -39,7 +41,8 @@ REPEATED = re.compile(
     r"|    [\w.\-]+(?:\{[\d,]*\})?:\d+-\d+|  Live ranges at \d+ \(peak\):"
     r"|    [\w.\-]+(?:\{[\d,]*\})?: \d+ bytes(?: \(cumulative: \d+ bytes\))?"
     r"|  Stack trace breakdown for peak usage: \d+ bytes"
-    r"|    .* \([\d.]+%, total: \d+ bytes, current: \d+ bytes, remaining: \d+ bytes\)"
+    r"|    .* \([\d.]+%, total: \d+ bytes, current: \d+ bytes, remaining: \d+ bytes\)",
+    re.ASCII,
 )
 """The lines after the total, of versions that list each value with its uses and its live range. They repeat the
 module, and results that follow from it.
@@ -90,7 +93,7 @@ def read_assignment(source: Source) -> Assignment:
     found = Assignment(source, [], {}, {}, [], {})
     lines = _lines(source)
     first = next(lines, HloLine(source, "", 1))
-    if first.text.strip() != "BufferAssignment:" or first.number != 1:
+    if first.text != "BufferAssignment:" or first.number != 1:
         raise source.refuse("expected BufferAssignment: in the first line", "line 1")
     numbers: set[int] = set()
     current: _Allocation | None = None
@@ -114,8 +117,8 @@ def _lines(source: Source) -> Iterator[HloLine]:
     """Yield the lines that are not blank, each counted."""
     for number, text in enumerate(source.text().split("\n"), 1):
         source.spend(8 + len(text) // 8, f"line {number}")
-        if text.strip():
-            yield HloLine(source, text.rstrip(), number)
+        if text.strip(BLANKS):
+            yield HloLine(source, text.rstrip(BLANKS), number)
 
 
 def _allocation(line: HloLine, found: Assignment) -> _Allocation:

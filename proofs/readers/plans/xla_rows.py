@@ -106,6 +106,8 @@ class Rows:
                 if (each.name, leaf.at) in self.slices:
                     raise self.refuse(f"{each.name}{shown(leaf.at)} has a slice, and its constant none", each)
                 continue
+            if self.building.tensors[base].bytes < leaf.bytes:
+                raise self.refuse(f"{each.name}{shown(leaf.at)} has more bytes than the value that it passes on", each)
             row = self.make(each, leaf, prefix, is_needed=False, of=base)
             if row is not None:
                 found[leaf.at] = row
