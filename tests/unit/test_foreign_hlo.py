@@ -169,6 +169,7 @@ NEGATED = "%a = u8[4] negate(%p)"
         ("%a = u8[4] reverse(%p), dimensions={-1}", 5), ("%a = u8[4] slice(%p), slice={[0:4] [0:4]}", 5),
         ("%a = u8[4] madd-start(%p)", 5), (f"{NEGATED}, control-predecessors={{%r}}", 5),
         ("%a = (u8[4], u8[4]) tuple(%p)", 5), ("%a = (u8[4]) tuple(%p, %p)", 5), ("%a = (u8[5]) tuple(%p)", 5),
+        ("%a = (u8[4]) opt-barrier(%p)", 5), ("%a = u8[5] copy(%p)", 5),
         ("%a = u8[] reduce(%p, %p), dimensions={0}, to_apply=%main", 5), (f"% {NEGATED}", 5),
         ("%a = u8[5] call(%p), to_apply=%main", 5), ("%a = u8[4] call(%p, %p), to_apply=%main", 5),
         ("%a = u8[4] fusion(%p, %p), kind=kLoop, calls=%main", 5),

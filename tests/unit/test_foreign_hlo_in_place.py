@@ -123,6 +123,8 @@ def fused(body: str, result: str = MATRIX, of: str = MATRIX) -> tuple[str, str]:
          "ROOT %y = f32[4,4] dot(%q, %h), lhs_contracting_dims={2}, rhs_contracting_dims={0}", UNDECIDED),
         ("%z = f32[] constant(0); %q = f32[4,4,2] broadcast(%x), dimensions={0,1}; %h = f32[4,8] reshape(%q); "
          "ROOT %y = f32[4,4] reduce-window(%h, %z), window={size=1x2 stride=1x2}, to_apply=%sum", UNDECIDED),
+        ("%q = f32[2,8] reshape(%x); %h = f32[2,8] reverse(%q), dimensions={1}; "
+         "ROOT %y = f32[4,4] reshape(%h)", DENIED),
         # Windows.
         ("%k = s32[] constant(1); %z = s32[] constant(0); %q = f32[2,4] slice(%x), slice={[1:3], [0:4]}; "
          "ROOT %y = f32[4,4] dynamic-update-slice(%x, %q, %k, %z)", ALLOWED),
@@ -305,6 +307,11 @@ def test_other_results_of_a_kernel_read_the_operand_at_the_same_index(body: str,
         ("f32[4,4]{1,0:T(2,2)}", "ROOT %y = f32[4,4]{1,0:T(4,4)} negate(%x)", UNDECIDED),
         ("f32[4,4]{1,0:T(2,2)}", "%q = f32[16]{0:T(4)} bitcast(%x); ROOT %y = f32[4,4]{1,0:T(2,2)} bitcast(%q)",
          UNDECIDED),
+        ("f32[4,4]{1,0:T(2,2)}", "%q = f32[16]{0} bitcast(%x); ROOT %y = f32[4,4]{1,0:T(2,2)} bitcast(%q)", UNDECIDED),
+        ("f32[4,4]{1,0}", "ROOT %y = f32[4,4]{1,0:T(2,2)} negate(%x)", UNDECIDED),
+        ("f32[4,4]{1,0}", "%q = f32[16]{0:T(4)} bitcast(%x); ROOT %y = f32[4,4] bitcast(%q)", UNDECIDED),
+        ("f32[4,4]{1,0}", "ROOT %y = f32[2,8] reshape(%x)", ALLOWED),
+        ("f32[4,4]{1,0}", "ROOT %y = f32[16] bitcast(%x)", ALLOWED),
         ("f32[4,4]{0,1}", "ROOT %y = f32[4,4]{0,1} reverse(%x), dimensions={0}", DENIED),
         ("f32[4,4]{0,1}", "ROOT %y = f32[4,4]{1,0} negate(%x)", DENIED),
         ("f32[4,4]{1,0:T(2,2)}", "ROOT %y = f32[4,4]{1,0:T(2,2)} reverse(%x), dimensions={0}", UNDECIDED),
@@ -388,6 +395,17 @@ def test_what_is_followed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fused("%c = f32[4,4] negate(%x); %e = f32[4,4] negate(%c); ROOT %y = f32[4,4] add(%c, %e)")[0] == UNDECIDED
 
 
+def test_indices_that_nest_without_end_are_given_up() -> None:
+    """spec: FP4.14"""
+    body, last = "", "%x"
+    for k in range(MAX_NESTED + 4):
+        body += f"%q{k} = f32[2,8] reshape({last}); %h{k} = f32[2,8] reverse(%q{k}), dimensions={{1}}; "
+        body += f"%g{k} = f32[4,4] reshape(%h{k}); %e{k} = f32[4,4] reverse(%g{k}), dimensions={{1}}; "
+        last = f"%e{k}"
+    found, why = fused(f"{body}ROOT %y = f32[4,4] negate({last})")
+    assert found == UNDECIDED, why
+
+
 def test_each_instruction_is_followed_once() -> None:
     """A body that runs again is not read again. spec: FP2.2"""
     text = hlo.module(
@@ -441,6 +459,15 @@ def test_quotients_cancel_and_large_expressions_are_given_up() -> None:
         "%q = f32[4,4] reverse(%x), dimensions={2}; ROOT %y = f32[4,4] negate(%q)",
         "%q = f32[3,4] reshape(%x); %h = f32[3,4] negate(%q); ROOT %y = f32[4,4] reshape(%h)",
         "%q = f32[3,4] bitcast(%x); ROOT %y = f32[4,4] bitcast(%q)",
+        "%q = f16[4,4] bitcast(%x); ROOT %y = f32[4,4] bitcast(%q)",
+        "%z = f32[] constant(0); %q = f32[3,4] transpose(%x), dimensions={0,1}; "
+        "ROOT %y = f32[4,4] pad(%q, %z), padding=0_1x0_0",
+        "%q = f32[5,4] slice(%x), slice={[0:5], [0:4]}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%q = f32[4,4] reverse(%x), dimensions={0,2}; ROOT %y = f32[4,4] reverse(%q), dimensions={0}",
+        "%q = f32[9,4] concatenate(%x, %x), dimensions={0}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
+        "%t = (f32[4,4], s32[]) tuple(%x, %n); ROOT %y = f32[4,4] add(%x, %t)",
+        '%t = (f32[4,4], s32[]) tuple(%x, %n); ROOT %y = f32[4,4] custom-call(%t), custom_call_target="f"',
+        '%k = token[] after-all(); ROOT %y = f32[4,4] custom-call(%k, %x), custom_call_target="f"',
         "%q = f32[5,4] concatenate(%x, %x), dimensions={0}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
         "%q = f32[8,4] concatenate(%x, %x), dimensions={1}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",
         "%q = f32[8,4] concatenate(%x, %x), dimensions={2}; ROOT %y = f32[4,4] slice(%q), slice={[0:4], [0:4]}",

@@ -138,7 +138,8 @@ class Follower:
         """
         indices, leaf = state.indices, leaf_at(state.each.shape, state.part)
         variable = sole_variable(indices[d])
-        if leaf is not None and variable is not None and variable.size == leaf.dims[d]:
+        assert leaf is not None  # only arrays have elements
+        if variable is not None and variable.size == leaf.dims[d]:
             counter = as_linear(self.variable(size))
             by = at.plus(counter, step)
             found = [substitute(index, variable, by) for index in indices]

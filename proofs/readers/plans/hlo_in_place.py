@@ -116,8 +116,6 @@ def updated_operands(each: Instruction) -> frozenset[tuple[Index, Operand]]:
     if each.row.reads is not Reads.FUSED and ALIASING in each.attributes:
         pairs = (found.groups() for found in ALIAS.finditer(each.attributes[ALIASING]))
         return frozenset((integers(out), (int(number), integers(at))) for out, number, at in pairs)
-    if each.op == "collective-permute" and len(each.operands) != 4:
-        return frozenset()
     return frozenset(((), (k, ())) for k in UPDATES.get(each.op, ()))
 
 

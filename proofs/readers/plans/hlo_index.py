@@ -73,7 +73,7 @@ class Linear:
 
     def plus(self, other: Linear, times: int) -> Linear:
         """Return self + times · other. O(terms)."""
-        if not other.terms or times == 0:
+        if not other.terms:
             return Linear(self.constant + times * other.constant, self.terms)
         found = dict(self.terms)
         for atom, factor in other.terms:
@@ -103,13 +103,13 @@ class Linear:
         return low, high
 
     def at(self, values: Mapping[IndexVariable, int]) -> int:
-        """Return its value, 0 for a variable that has none; it must be known."""
+        """Return its value for values of all variables; it must be known."""
         found = self.constant
         for atom, factor in self.terms:
             if isinstance(atom, Quotient):
                 found += factor * (atom.of.at(values) // atom.by)
             elif isinstance(atom, IndexVariable):
-                found += factor * values.get(atom, 0)
+                found += factor * values[atom]
         return found
 
     def variables(self) -> Iterator[IndexVariable]:

@@ -87,6 +87,8 @@ def difference(computations: Mapping[str, Computation], within: Computation, eac
         return f"{each.name} is not element {each.number} of its operand"
     if each.row.reads is Reads.TUPLED and not is_like(each.shape, _tuple_of(given)):
         return f"{each.name} is not a tuple of its operands"
+    if (each.row.reads is Reads.WHOLE or each.op == "copy") and not is_like(each.shape, given[0]):
+        return f"{each.name} has another shape than its operand"
     if each.op in ("while", "conditional", "call", "fusion", "async-start"):
         return _of_calls(computations, each, given)
     if "to_apply" in each.called and each.op != "custom-call" and not is_start(each.op):

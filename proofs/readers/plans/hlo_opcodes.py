@@ -276,6 +276,6 @@ UPDATES: Mapping[str, tuple[int, ...]] = {
 }  # fmt: skip
 """Operations that are defined to update an operand in the result's place: the operands whose bytes a result may take.
 
-Result k of `sort` may take operand k. `collective-permute` has four operands if it updates one. No other operand of the
-operation may be in those bytes.
+Result k of `sort` may take operand k. `collective-permute` updates its second operand if it has one. No other operand
+of the operation may be in those bytes.
 """

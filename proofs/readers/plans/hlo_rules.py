@@ -20,11 +20,12 @@ Rule = Callable[[Follower, NeededElement, Leaf], Iterator[NeededElement]]
 def follow(follower: Follower, state: NeededElement) -> Iterator[NeededElement]:
     """Yield the elements that an element of a value is computed from. O(operands × rank).
 
-    The value is not a parameter of the outermost scope: nothing is known of those.
+    The value is not a parameter of the outermost scope.
     """
     scope, each = state.scope, state.each
     reads = each.row.reads
-    if each.op == "parameter" and scope.outer is not None:
+    if each.op == "parameter":
+        assert scope.outer is not None  # nothing is known of a parameter of the outermost scope
         of = scope.outer.computation.by_name[scope.caller.operands[each.number]]
         yield state._replace(scope=scope.outer, each=of)
     elif reads is Reads.FUSED:
@@ -39,7 +40,8 @@ def follow(follower: Follower, state: NeededElement) -> Iterator[NeededElement]:
         yield state.operand(0, state.indices, state.part)
     elif reads is not Reads.NOTHING:
         leaf, rule = leaf_at(each.shape, state.part), RULES.get(reads)
-        found = None if leaf is None or rule is None else _applied(rule, follower, state, leaf)
+        assert leaf is not None  # only arrays have elements
+        found = None if rule is None else _applied(rule, follower, state, leaf)
         yield from follower.any_operand(state, range(len(each.operands))) if found is None else found
 
 
@@ -68,6 +70,7 @@ def _check(is_right: bool) -> None:
 
 def _follow_same(follower: Follower, state: NeededElement, leaf: Leaf) -> Iterator[NeededElement]:
     """Yield the element at the same index; of a scalar its one element. Result k of a tuple needs operand k."""
+    _check(len(state.part) <= 1)
     which = state.part if state.part else range(len(state.each.operands))
     for k in which:
         dims = state.array(k).dims
@@ -114,7 +117,6 @@ def _follow_transposed(follower: Follower, state: NeededElement, leaf: Leaf) -> 
 def _follow_sliced(follower: Follower, state: NeededElement, leaf: Leaf) -> Iterator[NeededElement]:
     ranges = [integers(part) for part in state.each.attributes["slice"].split("]")[:-1]]
     dims = state.array(0).dims
-    _check(len(ranges) == len(leaf.dims) == len(dims))
     found = []
     for stated, index, size, dim in zip(ranges, state.indices, leaf.dims, dims, strict=True):
         start, end, step = (*stated, 1)[:3]
