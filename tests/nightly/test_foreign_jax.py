@@ -1,7 +1,7 @@
 """Random JAX programs, compiled now by the jax that is installed: XLA's plan of each is found right, if it is.
 
-A refutation of a random program is XLA's fault or the reader's; either is a line in `spec/findings-archive.md`. Programs that
-move parts of an array are run as well: of those that compute wrong numbers no plan is proved.
+A refutation of a random program is XLA's fault or the reader's; either is a line in `spec/findings-archive.md`.
+Programs that move parts of an array are run as well: of those that compute wrong numbers no plan is proved.
 spec: FP4.3 to FP4.10, FP4.13, FP4.15
 """
 
