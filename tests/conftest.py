@@ -26,7 +26,9 @@ C_COMPILERS = ("gcc", "clang")
 LONG = KERNEL.with_name("models"), KERNEL.with_name("test_types.py")
 progress.INTERVAL_S = 3600.0  # what a command prints does not depend on how busy the machine is
 gc.disable()  # until tests are collected
-collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
+collect_ignore = (
+    [] if installed.find_program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

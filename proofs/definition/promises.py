@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from proofs.definition.tables import named, table, unknown, width
+from proofs.definition.tables import declare_unknown, define_table, name_rows, width
 from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.sections import Claims
 
@@ -67,8 +67,10 @@ def no_live_overlap(placement: Placement) -> Iterator[Question]:
         "end": [o + z for o, z in zip(s.offset[rows].tolist(), s.bytes[rows].tolist(), strict=True)],
     }  # fmt: skip
     widths = {"birth": columns["death"], "death": columns["birth"], "first": columns["end"], "end": columns["first"]}
-    both = [table(f"{name}_{row}", row, columns[name], widths.get(name, ())) for name in columns for row in "ij"]
-    tables = "\n".join([named([names[k] for k in rows]), unknown("i", len(rows)), unknown("j", len(rows)), *both])
+    both = [define_table(f"{name}_{row}", row, columns[name], widths.get(name, ())) for name in columns for row in "ij"]
+    tables = "\n".join(
+        [name_rows([names[k] for k in rows]), declare_unknown("i", len(rows)), declare_unknown("j", len(rows)), *both]
+    )
     live = "(and (bvule birth_i death_j) (bvule birth_j death_i))"
     common = "(and (bvult first_i end_j) (bvult first_j end_i))"
     collide = f"(assert (and rows_i rows_j (= arena_i arena_j) {live} {common}))"
@@ -96,8 +98,8 @@ def alignment(placement: Placement) -> Iterator[Question]:
     if not rows:
         return
     address, least = [at for _, at, _, _ in rows], [a for _, _, a, _ in rows]
-    columns = table("address", "i", address, least), table("alignment", "i", least, address)
-    tables = "\n".join([named([name for name, *_ in rows]), unknown("i", len(rows)), *columns])
+    columns = define_table("address", "i", address, least), define_table("alignment", "i", least, address)
+    tables = "\n".join([name_rows([name for name, *_ in rows]), declare_unknown("i", len(rows)), *columns])
     mask = f"(bvsub alignment (_ bv1 {width([*address, *least])}))"
     zero = f"(_ bv0 {width([*address, *least])})"
     multiple = f"(= (bvand address {mask}) {zero})"
@@ -128,7 +130,7 @@ def slot_count_is_max_live(placement: Placement, claims: Claims | None) -> Itera
         lives = (f"(and (bvule (_ bv{b} {steps}) step) (bvule step (_ bv{d} {steps})))" for b, d in spans)
         ones = " ".join(f"(ite {live} (_ bv1 {counts}) (_ bv0 {counts}))" for live in lives)
         live = f"(define-fun live () (_ BitVec {counts}) (bvadd (_ bv0 {counts}) {ones}))"
-        tables = "\n".join([named([names[k] for k in rows]), unknown("step", last + 1), live])
+        tables = "\n".join([name_rows([names[k] for k in rows]), declare_unknown("step", last + 1), live])
 
         def read(found: Sequence[int], rows: list[int] = rows, slots: int = slots) -> Finding:
             here = [k for k in rows if s.birth[k] <= found[0] <= s.death[k]]

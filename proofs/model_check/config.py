@@ -59,7 +59,7 @@ class Config:
         return "\n".join([*lines, f"CHECK_DEADLOCK {'TRUE' if self.deadlock else 'FALSE'}", ""])
 
 
-def read(text: str) -> Config:
+def read_config(text: str) -> Config:
     """Read a file with one keyword a line. The entries of a list are on indented lines below it, one a line.
 
     Raises `WrongConfig`.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tmmu.core.process import code_of, leave, make_printable
+from tmmu.core.process import exit_now, make_printable, run_command
 
 
 def main() -> None:
     """Run check-models and exit with its code."""
     make_printable()
-    leave(run())
+    exit_now(run())
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Return the exit code of one command line of check-models."""
-    return code_of("proofs.model_check.command", arguments)
+    return run_command("proofs.model_check.command", arguments)
 
 
 if __name__ == "__main__":

@@ -36,14 +36,14 @@ class ResultTable:
         return "  ".join([*left, *(f"{cell:>8}" for cell in cells[4:])])
 
 
-def unexpected(result: RunResult) -> Iterator[str]:
+def format_unexpected(result: RunResult) -> Iterator[str]:
     """Yield why a run is not as expected, and its counterexample."""
     yield f"{result.name} ({result.kind} of {result.module}) did not end as the manifest expects:"
     yield from (f"  {objection}" for objection in result.objections)
     yield from (f"    {line}" for line in result.trace)
 
 
-def followed(result: RunResult) -> Iterator[str]:
+def format_validated(result: RunResult) -> Iterator[str]:
     """Yield a path of a validated event log: its name, its number of lines, and the first line that is not a step."""
     if result.as_expected:
         yield f"ACCEPTED {result.name}: {(result.distinct_states or 1) - 1} lines"
@@ -52,7 +52,7 @@ def followed(result: RunResult) -> Iterator[str]:
         yield from (f"  {objection}" for objection in result.objections)
 
 
-def listing(runs: Iterable[Run]) -> Iterator[str]:
+def format_list(runs: Iterable[Run]) -> Iterator[str]:
     """Yield the lines of `--list`: a run a line."""
     for run in runs:
         what = f"{run.expected} must be violated" if run.expected != SUCCESS else ", ".join(run.checks)

@@ -39,16 +39,16 @@ class RunResult:
 
 def judge(run: Run, outcome: TLCOutcome) -> RunResult:
     """Compare the end of a run with its expected end."""
-    found = violated(run, outcome)
+    found = violated_check(run, outcome)
     objections = tuple(_objections(run, outcome, found))
     report = outcome.report
     return RunResult(
         run.name, run.module, run.kind, run.checks, run.expected, found, not objections, report.distinct_states,
-        report.depth, round(outcome.seconds, 2), objections, tuple(messages.trace(report)),
+        report.depth, round(outcome.seconds, 2), objections, tuple(messages.format_trace(report)),
     )  # fmt: skip
 
 
-def violated(run: Run, outcome: TLCOutcome) -> str | None:
+def violated_check(run: Run, outcome: TLCOutcome) -> str | None:
     """Return the check that the run violated, if TLC names it or only one is possible."""
     if outcome.exit == INVARIANT_EXIT and outcome.report.invariant in run.config.invariants:
         return outcome.report.invariant
@@ -61,15 +61,15 @@ def violated(run: Run, outcome: TLCOutcome) -> str | None:
 
 def _objections(run: Run, outcome: TLCOutcome, found: str | None) -> Iterator[str]:
     report = outcome.report
-    yield from untrusted(run, outcome)
+    yield from find_reasons_for_distrust(run, outcome)
     if outcome.exit is None:
         return
     if run.expected != SUCCESS:
         if found != run.expected:
-            yield f"{run.expected} should be violated; {ended(outcome, found)}"
+            yield f"{run.expected} should be violated; {describe_end(outcome, found)}"
         return
-    if not succeeded(outcome):
-        yield ended(outcome, found)
+    if not is_success(outcome):
+        yield describe_end(outcome, found)
         return
     if report.initial_states < 1 or not report.distinct_states:
         yield "no initial state was found: nothing was checked"
@@ -84,12 +84,12 @@ def _objections(run: Run, outcome: TLCOutcome, found: str | None) -> Iterator[st
             yield f"{what.replace('_', ' ')}: {counted} instead of {pinned}"
 
 
-def succeeded(outcome: TLCOutcome) -> bool:
+def is_success(outcome: TLCOutcome) -> bool:
     """Whether TLC ended with success, by its exit code and its message, and without an error."""
     return outcome.exit == 0 and outcome.report.succeeded and not outcome.report.errors
 
 
-def untrusted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
+def find_reasons_for_distrust(run: Run, outcome: TLCOutcome) -> Iterator[str]:
     """Yield why the run's result cannot be trusted: it did not end, TLC warns, or it read other modules."""
     if outcome.exit is None:
         yield outcome.failure
@@ -105,7 +105,7 @@ def untrusted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
         yield f"{run.root}.tla was not read"
 
 
-def ended(outcome: TLCOutcome, found: str | None) -> str:
+def describe_end(outcome: TLCOutcome, found: str | None) -> str:
     """Return how the run ended, in a line."""
     if found is not None:
         return f"{found} is violated"

@@ -101,12 +101,12 @@ class Module:
         return tuple(check for check in self.checks if check not in violated)
 
 
-def installed() -> Path:
+def installed_folder() -> Path:
     """Return the folder with the models that came with this package."""
     return data_folder("tla")
 
 
-def read(folder: Path) -> tuple[Module, ...]:
+def read_manifest(folder: Path) -> tuple[Module, ...]:
     """Read the manifest of a folder and the configurations that it names. Raises `WrongManifest`."""
     path = folder / "manifest.json"
     try:
@@ -139,7 +139,7 @@ def _model(module: str, folder: Path, row: Any) -> Run:
     _keys(row, f"a model of {module}", {"name", "root"}, {"config", "expected", "distinct_states", "depth", "size"})
     file = folder / row.get("config", f"{row['name']}.cfg")
     try:
-        question = config.read(file.read_text())
+        question = config.read_config(file.read_text())
     except (OSError, WrongConfig) as error:
         raise WrongManifest(f"{file}: {error}") from error
     expected, size = row.get("expected", SUCCESS), row.get("size", "ci")

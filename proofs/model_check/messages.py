@@ -54,7 +54,7 @@ class TLCReport:
         return SUCCESS in self.codes and FINISHED in self.codes
 
 
-def read(output: str) -> TLCReport:
+def read_output(output: str) -> TLCReport:
     """Read the standard output of a run. Truncated or unknown messages are ignored, and never count as success."""
     report = TLCReport()
     frames: list[tuple[int, int, list[str]]] = []
@@ -114,7 +114,7 @@ def _values(text: str) -> dict[str, str]:
     return values
 
 
-def trace(report: TLCReport) -> list[str]:
+def format_trace(report: TLCReport) -> list[str]:
     """Return the counterexample for readers: all values of the first state, then each step with its changes."""
     lines: list[str] = []
     before: dict[str, str] = {}

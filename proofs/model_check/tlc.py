@@ -43,7 +43,7 @@ class TLCOutcome:
     failure: str = ""
 
 
-def command(run: Run, java: str, archive: Path, folder: Path, graph: Path | None = None) -> list[str]:
+def command_line(run: Run, java: str, archive: Path, folder: Path, graph: Path | None = None) -> list[str]:
     """Return the command line of a run in `folder`.
 
     TLC writes the states and steps that it finds to the dot file `graph`.
@@ -116,18 +116,20 @@ def lay_out(run: Run, folder: Path) -> None:
     (folder / f"{run.root}.cfg").write_text(run.config.text())
 
 
-def check(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | None = None) -> TLCOutcome:
+def run_tlc(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | None = None) -> TLCOutcome:
     """Run TLC once, with `graph` as in `command`. Never raises for a fault of the run. Costs at least a second."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tmmu-tlc-") as name:
         folder = Path(name).resolve()
 
         def outcome(exit_code: int | None, output: str, failure: str = "") -> TLCOutcome:
-            return TLCOutcome(exit_code, messages.read(output), time.perf_counter() - start, str(folder), failure)
+            return TLCOutcome(
+                exit_code, messages.read_output(output), time.perf_counter() - start, str(folder), failure
+            )
 
         try:
             lay_out(run, folder)
-            program, *line = command(run, java, archive, folder, graph)
+            program, *line = command_line(run, java, archive, folder, graph)
             with _classes(java, archive) as options:
                 done = subprocess.run(
                     [program, *options, *line], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -18,7 +18,7 @@ from tmmu.plans.allocation import Allocation
 from tmmu.plans.columns import PARTS, ROLES
 
 
-class Arm(NamedTuple):
+class Branch(NamedTuple):
     """The steps of a branch, both ends included. A branch without steps ends before its first."""
 
     first: int
@@ -26,7 +26,7 @@ class Arm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Branches:
+class BranchingNode:
     """A node with exclusive branches.
 
     `taken` are the tensors that its leave reads, except its scratch. `become` maps a result of the node to the outputs,
@@ -35,12 +35,12 @@ class Branches:
 
     enter: int
     leave: int
-    arms: tuple[Arm, ...]
+    arms: tuple[Branch, ...]
     taken: tuple[int, ...] = ()
     become: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-def declared(allocation: Allocation) -> frozenset[int]:
+def declared_exclusive(allocation: Allocation) -> frozenset[int]:
     """Return the enter steps of the nodes whose bodies are all declared exclusive. O(bodies)."""
     columns = zip(allocation.bodies.enter[1:].tolist(), allocation.bodies.exclusive[1:].tolist(), strict=True)
     yes: set[int] = set()
@@ -50,15 +50,15 @@ def declared(allocation: Allocation) -> frozenset[int]:
     return frozenset(yes - no)
 
 
-def assumed(allocation: Allocation) -> list[str]:
+def exclusivity_assumptions(allocation: Allocation) -> list[str]:
     """Return what is assumed of unknown operators because the plan declares their branches exclusive. spec: X4.2"""
-    ops = {allocation.ops[int(allocation.steps.op[node.enter])] for node in branches(allocation)}
+    ops = {allocation.ops[int(allocation.steps.op[node.enter])] for node in find_branching_nodes(allocation)}
     return sorted(f"{qualified(*op)} runs exactly one of its bodies" for op in ops if not is_branch(*op))
 
 
-def branches(allocation: Allocation) -> list[Branches]:
+def find_branching_nodes(allocation: Allocation) -> list[BranchingNode]:
     """Return the nodes with exclusive branches, outer ones before inner ones. O(steps of branches × depth + bodies)."""
-    enters, steps, b = declared(allocation), allocation.steps, allocation.bodies
+    enters, steps, b = declared_exclusive(allocation), allocation.steps, allocation.bodies
     owned: dict[int, list[int]] = {}
     for row, enter in enumerate(b.enter.tolist()):
         if enter in enters:
@@ -75,11 +75,11 @@ def branches(allocation: Allocation) -> list[Branches]:
             and not iterates(*allocation.ops[int(steps.op[enter])], exclusive=True)
             and (arms := _arms(allocation, rows, enter, leave)) is not None
         ):
-            found.append(_taking(allocation, Branches(enter, leave, arms)))
+            found.append(_taking(allocation, BranchingNode(enter, leave, arms)))
     return found
 
 
-def _arms(allocation: Allocation, rows: list[int], enter: int, leave: int) -> tuple[Arm, ...] | None:
+def _arms(allocation: Allocation, rows: list[int], enter: int, leave: int) -> tuple[Branch, ...] | None:
     """Return the range of each body, or None unless the steps between are those of one body after the other."""
     parent, body = allocation.bodies.parent, allocation.steps.body
     around = {row: row for row in rows}
@@ -88,7 +88,7 @@ def _arms(allocation: Allocation, rows: list[int], enter: int, leave: int) -> tu
         first = at
         while at < leave and _outermost(int(body[at]), parent, around) == row:
             at += 1
-        arms.append(Arm(first, at - 1))
+        arms.append(Branch(first, at - 1))
     return tuple(arms) if at == leave else None
 
 
@@ -104,7 +104,7 @@ def _outermost(body: int, parent: U32, around: dict[int, int]) -> int:
     return arm
 
 
-def _taking(allocation: Allocation, node: Branches) -> Branches:
+def _taking(allocation: Allocation, node: BranchingNode) -> BranchingNode:
     """Return the node with the tensors that its leave takes.
 
     These are all outputs of the branches, in order. Each branch has one output for each result of the node.
@@ -122,7 +122,7 @@ def _taking(allocation: Allocation, node: Branches) -> Branches:
         for k, result in enumerate(results):
             sources = outputs[k :: len(results)]
             become[result] = frozenset(value for value, copy in sources if copy == NONE)
-    return Branches(node.enter, node.leave, node.arms, tuple(dict.fromkeys(r for r, _ in outputs)), become)
+    return BranchingNode(node.enter, node.leave, node.arms, tuple(dict.fromkeys(r for r, _ in outputs)), become)
 
 
 def _listed(allocation: Allocation, which: str, step: int) -> list[int]:

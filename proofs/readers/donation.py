@@ -13,19 +13,19 @@ from tmmu.core.columns import NONE
 from tmmu.plans.sections import Plan
 
 
-def callers(plan: Plan) -> frozenset[str]:
+def caller_tensors(plan: Plan) -> frozenset[str]:
     """Return the names of the tensors that the caller writes before step 0: all that can be donated."""
     writers = plan.allocation.tensors.writer.tolist()
     return frozenset(name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE)
 
 
-def given_up(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:
+def donated_names(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:
     """Return the plan's tensors that the patterns donate. O(tensors x patterns with a star)."""
     wanted = Patterns(patterns)
-    return frozenset(filter(wanted.fit, callers(plan)))
+    return frozenset(filter(wanted.match, caller_tensors(plan)))
 
 
-def unfit(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+def unmatched_patterns(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
     """Return the patterns that fit none of these names, in order.
 
     >>> unfit(["x", "w*", "v*"], ["w1", "x"])

@@ -8,7 +8,7 @@ from tmmu.core.dims.expressions import Dim, Unwieldy
 from tmmu.core.dims.maxima import maximum, minimum
 
 
-def differing(difference: Dim, ranges: Mapping[str, tuple[int, int]], inside: bool) -> dict[str, int] | None:
+def find_difference(difference: Dim, ranges: Mapping[str, tuple[int, int]], inside: bool) -> dict[str, int] | None:
     """Return a shape that makes the difference not 0 or, with `inside`, less than 0. Returns None if none is found."""
     for found in (minimum(difference), None if inside else maximum(difference)):
         if found is not None and (found.value < 0 if inside else found.value != 0):
@@ -16,10 +16,10 @@ def differing(difference: Dim, ranges: Mapping[str, tuple[int, int]], inside: bo
     return None
 
 
-def apart(one: Dim, other: Dim, ranges: Mapping[str, tuple[int, int]]) -> dict[str, int] | None:
+def find_shape_apart(one: Dim, other: Dim, ranges: Mapping[str, tuple[int, int]]) -> dict[str, int] | None:
     """Return a shape that makes two sizes differ, or None if none is found."""
     try:
-        return differing(one - other, ranges, inside=False)
+        return find_difference(one - other, ranges, inside=False)
     except Unwieldy:
         return None
 

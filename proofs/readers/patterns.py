@@ -37,6 +37,6 @@ class Patterns:
         self.starred = tuple(sorted(pattern for pattern in every if "*" in pattern))
         self.names = every.difference(self.starred)
 
-    def fit(self, text: str) -> bool:
+    def match(self, text: str) -> bool:
         """Whether one of them matches. O(patterns with a star)."""
         return text in self.names or any(fits(pattern, text) for pattern in self.starred)

@@ -30,7 +30,7 @@ from proofs.readers.operators import (
 from tmmu.core.columns import NONE
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
-from tmmu.core.statements import operator_text
+from tmmu.core.statements import format_operator
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plans.columns import PARTS, ROLES, SHARES
 from tmmu.plans.sections import Plan
@@ -64,7 +64,7 @@ class SharingClaim(NamedTuple):
     step: int
 
 
-def permitted(plan: Plan, reference: ReferenceProgram | None, donated: frozenset[str]) -> Permissions:
+def decide_permissions(plan: Plan, reference: ReferenceProgram | None, donated: frozenset[str]) -> Permissions:
     """Decide which of the plan's claims of sharing count.
 
     Parameters
@@ -175,7 +175,7 @@ class _Judge:
         if any(row != claim.of and self._touch(row, claim.of) for row in self._reads_by_root(claim.step)[root]):
             return f"bytes of {operand} are needed by another operand"
         if not self._works_in_place(claim):
-            op = operator_text(*self.plan.allocation.ops[self.op[claim.step]])
+            op = format_operator(*self.plan.allocation.ops[self.op[claim.step]])
             return f"{op} is not known to compute {result} from {operand} element by element"
         return ""
 

@@ -22,7 +22,7 @@ ROWS = 2000
 """The number of stated parts that one query evaluates."""
 
 
-def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[Violation]:
+def find_holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[Violation]:
     """Yield elements that no rank holds, or that ranks in two places hold, and ranks that contradict each other.
 
     O(ranks x dimensions), for the plans of all ranks.
@@ -96,7 +96,7 @@ def _held(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
     return f"{where} is held by ranks {ranks[0]} and {ranks[1]}" if ranks else f"no rank holds {where}"
 
 
-def prove(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: float) -> str | None:
+def prove_cover(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: float) -> str | None:
     """Let a solver that has read `DEFINITIONS` prove its lemmas and evaluate every stated part.
 
     Returns None if all are proved, or the reason why one is not.

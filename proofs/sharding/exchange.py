@@ -19,7 +19,7 @@ NONE = -1
 """No place along an axis, because the mesh does not have the axis."""
 
 
-class Meeting(NamedTuple):
+class Communication(NamedTuple):
     """A communication step: its kind and the ranks that take part.
 
     (A stated mesh may be huge, but a range costs nothing.)
@@ -34,7 +34,7 @@ class Meeting(NamedTuple):
     carries: tuple[tuple[int, str], ...] = ()
 
 
-def meetings(plan: Plan) -> list[Meeting]:
+def communications(plan: Plan) -> list[Communication]:
     """Return the communication steps of a rank, in the order of its plan. O(steps)."""
     mesh, rank, found = Mesh(plan.origin.shard_spec), plan.origin.rank, []
     names, reads, writes = (
@@ -56,18 +56,18 @@ def meetings(plan: Plan) -> list[Meeting]:
         tensors = (writes if kind == "Recv" else reads)[s]
         carries = tuple([(sizes[t], types[t]) for t in tensors])
         if here == NONE:
-            found.append(Meeting((op, axis, node), (), node))
+            found.append(Communication((op, axis, node), (), node))
         elif kind in ("AllReduce", "AllGather", "ReduceScatter"):
             first = rank - here * mesh.stride[axis]
             stride = mesh.stride[axis]
             group = range(first, first + mesh.size[axis] * stride, stride)
-            found.append(Meeting((op, axis, node), group, node, carries))
+            found.append(Communication((op, axis, node), group, node, carries))
         elif kind in ("Send", "Recv") and (there := _place(detail, mesh.size[axis])) not in (NONE, here):
             peer = rank + (there - here) * mesh.stride[axis]
             ends = (rank, peer) if kind == "Send" else (peer, rank)
-            found.append(Meeting(("Send", axis, *(names[t] for t in tensors)), ends, node, carries))
+            found.append(Communication(("Send", axis, *(names[t] for t in tensors)), ends, node, carries))
         elif kind != "Shard":  # each rank cuts its part out of a tensor that it has, without the others
-            found.append(Meeting((op, axis, node), (), node))
+            found.append(Communication((op, axis, node), (), node))
     return found
 
 
@@ -77,7 +77,7 @@ def _place(detail: str, places: int) -> int:
     return place if place < places else NONE
 
 
-def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> Violation | None:
+def find_deadlock(by_rank: Mapping[int, Sequence[Communication]]) -> Violation | None:
     """Run all ranks until none can continue.
 
     Return a violation with ranks that wait for each other, or None at the end.
@@ -131,11 +131,13 @@ def _unmet(text: str, *ranks: int) -> Violation:
     return Violation(Obligation.RANKS_MEET, text, ranks=tuple(sorted(set(ranks))))
 
 
-def _load(meeting: Meeting) -> str:
+def _load(meeting: Communication) -> str:
     return ", ".join(f"{size} bytes of {kind}" for size, kind in meeting.carries) or "nothing"
 
 
-def _is_at(by_rank: Mapping[int, Sequence[Meeting]], next_of: Mapping[int, int], rank: int, meeting: Meeting) -> bool:
+def _is_at(
+    by_rank: Mapping[int, Sequence[Communication]], next_of: Mapping[int, int], rank: int, meeting: Communication
+) -> bool:
     if rank not in by_rank or next_of[rank] >= len(by_rank[rank]):
         return False
     return by_rank[rank][next_of[rank]][:2] == meeting[:2]

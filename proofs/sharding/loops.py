@@ -23,7 +23,7 @@ def loops(domain: str, op: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> 
     return rule(ins, outs) if rule is not None else NOTHING
 
 
-def stated(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def stated_loops(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops of an operator that works across the dimensions that the shard spec states.
 
     `across` counts dimensions from the last.
@@ -41,7 +41,7 @@ def stated(across: Sequence[int], ins: Sequence[Shape], outs: Sequence[Shape]) -
     return Loops(tuple(sets))
 
 
-def of_update(like: Shape, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def update_loops(like: Shape, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops of an optimizer step, which walks all tensors of its parameter's shape together."""
     every = [("in", p, s) for p, s in enumerate(ins)] + [("out", q, s) for q, s in enumerate(outs)]
     sets = tuple(frozenset((side, p, d) for side, p, s in every if s == like) for d in range(len(like)))

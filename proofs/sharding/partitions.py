@@ -11,7 +11,7 @@ from typing import Any
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.patterns import Patterns
 from proofs.sharding.mesh import Mesh
-from tmmu.core.dims.expressions import closed
+from tmmu.core.dims.expressions import close_shape
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 
@@ -40,7 +40,7 @@ class Partitioning:
         """Return the partition spec of a tensor. It is decided at the first call."""
         if name not in self.known:
             rank = len(self.model.shapes[name])
-            of = self.differentiated(name)
+            of = self.primal_of(name)
             partition = self._ruled(name, Role.GRADIENT if of is not None else self.model.roles[name])
             if partition is None and of in self.known:
                 partition = self.in_use(of)
@@ -56,7 +56,7 @@ class Partitioning:
         apart = self.stored_apart.get(name)
         return tuple("" if d == apart else axis for d, axis in enumerate(self.known[name]))
 
-    def differentiated(self, name: str) -> str | None:
+    def primal_of(self, name: str) -> str | None:
         """Return the tensor that `name` is the gradient of, a part of the gradient, or the seed, or else None."""
         role, shapes = self.model.roles[name], self.model.shapes
         stem = ""
@@ -72,7 +72,7 @@ class Partitioning:
 
     def _ruled(self, name: str, role: Role) -> PartitionSpec | None:
         for rule, names in self.rules:
-            if str(role) not in rule["roles"] or not names.fit(name):
+            if str(role) not in rule["roles"] or not names.match(name):
                 continue
             rank = len(self.model.shapes[name])
             if len(rule["split"]) > rank:
@@ -82,7 +82,7 @@ class Partitioning:
         return None
 
     def _must_fit(self, name: str, d: int, axis: str) -> None:
-        if axis and not self.spec["pad"] and closed(self.model.shapes[name])[d] % self.mesh.size[axis]:
+        if axis and not self.spec["pad"] and close_shape(self.model.shapes[name])[d] % self.mesh.size[axis]:
             raise misfit(name, f"dimension {d} does not divide by the axis {axis!r}")
 
     def _zero(self, name: str, of: str | None, partition: PartitionSpec) -> PartitionSpec:
@@ -94,7 +94,7 @@ class Partitioning:
         )
         if not split or axis not in self.real or axis in partition or name not in self.model.floating:
             return partition
-        shape, size = closed(self.model.shapes[name]), self.mesh.size[axis]
+        shape, size = close_shape(self.model.shapes[name]), self.mesh.size[axis]
         choices = sorted((shape[d] % size != 0, d) for d in range(len(partition)) if not partition[d])
         if not choices:
             return partition

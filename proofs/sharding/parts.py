@@ -42,7 +42,7 @@ def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
     }  # fmt: skip
 
 
-def false_parts(plan: Plan) -> Iterator[Violation]:
+def find_false_parts(plan: Plan) -> Iterator[Violation]:
     """Yield each part that is not the rank's chunk of its dimension, or that differs from its tensor in bytes.
 
     O(dimensions).

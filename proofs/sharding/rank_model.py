@@ -15,15 +15,15 @@ from typing import Any
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import COLLECTIVES, GRADIENTS, ViewTime, draws, row_of
 from proofs.readers.operators.loops import Loops, Place
-from proofs.sharding.loops import loops, of_update, stated
+from proofs.sharding.loops import loops, stated_loops, update_loops
 from proofs.sharding.partitions import Partitioning, PartitionSpec, misfit
-from tmmu.core.dims.expressions import Expression, closed
+from tmmu.core.dims.expressions import Expression, close_shape
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import NodePart, Phase, Role
 
 
 @dataclass
-class Spread:
+class ShardedModel:
     """The model as every rank runs it.
 
     `owner` maps each step to the model's, `partitions` each tensor to its partition spec.
@@ -35,7 +35,7 @@ class Spread:
     assumed: set[str]
 
 
-def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
+def shard_model(model: ReferenceProgram, spec: dict[str, Any]) -> ShardedModel:
     """Return the steps of all ranks.
 
     Raises INVALID_SHARDING if the spec does not fit the model. O(accesses x dimensions).
@@ -78,7 +78,7 @@ class _Work:
             views=dict(m.views), in_place=set(m.in_place), phases=dict(m.phases),
         )  # fmt: skip
 
-    def finish(self) -> Spread:
+    def finish(self) -> ShardedModel:
         for name, role in self.model.roles.items():
             if role is not Role.SCRATCH:
                 self._resize(name, name, self.partitioning.of(name))
@@ -89,16 +89,18 @@ class _Work:
         for name, base in self.shown:
             if self.new.sizes[name][0] != self.new.sizes[base][0]:
                 raise misfit(name, f"a view of {base}, but a rank has different parts of the two")
-        return Spread(self.new, self.owner, self.partitioning.known, self.assumed)
+        return ShardedModel(self.new, self.owner, self.partitioning.known, self.assumed)
 
     # The loops of a step.
 
     def _loops(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
-        shapes_in, shapes_out = ([closed(self.model.shapes[n]) for n in names] for names in (ins, outs))
+        shapes_in, shapes_out = ([close_shape(self.model.shapes[n]) for n in names] for names in (ins, outs))
         if self.model.phases.get(step.node) is Phase.OPTIMIZER and step.domain:
             changed = next(iter((*step.mutates, *outs)), None)
             self.assumed.add(f"{step.domain}::{step.op} updates element by element")
-            return of_update(() if changed is None else closed(self.model.shapes[changed]), shapes_in, shapes_out)
+            return update_loops(
+                () if changed is None else close_shape(self.model.shapes[changed]), shapes_in, shapes_out
+            )
         if _is_gradient(step):
             return self._of_gradient(step, ins, outs)
         entry = next((each for each in self.spec["operators"] if each["op"] == step.op), None)
@@ -107,7 +109,7 @@ class _Work:
             along = "dimension" if len(entry["across"]) == 1 else "dimensions"
             how = f"combines elements along {along} {across} only" if across else "works element by element"
             self.assumed.add(f"{step.op} {how} (shard spec)")
-            return stated(entry["across"], shapes_in, shapes_out)
+            return stated_loops(entry["across"], shapes_in, shapes_out)
         if step.node in self.model.opaque:
             return Loops()
         found = loops(step.domain, step.op, shapes_in, shapes_out)
@@ -134,7 +136,7 @@ class _Work:
         sets: dict[int, set[Place]] = {}
         for side, touched in (("in", ins), ("out", outs)):
             for p, name in enumerate(touched):
-                known = name if name in seen else self.partitioning.differentiated(name)
+                known = name if name in seen else self.partitioning.primal_of(name)
                 for d, k in enumerate(seen[known][0] if known in seen else ()):
                     if k is not None and k not in unclear:
                         sets.setdefault(k, set()).add((side, p, d))
@@ -159,7 +161,9 @@ class _Work:
         return taken
 
     def _divisible(self, found: Loops, k: int, ranks: int, ins: Sequence[str], outs: Sequence[str]) -> bool:
-        lengths = {closed(self.model.shapes[(ins if side == "in" else outs)[p]])[d] for side, p, d in found.sets[k]}
+        lengths = {
+            close_shape(self.model.shapes[(ins if side == "in" else outs)[p]])[d] for side, p, d in found.sets[k]
+        }
         reached = {p for side, p, _ in found.sets[k] if side == "out"} | found.untouched
         in_all = reached.issuperset(range(len(outs)))
         if all(length % ranks == 0 for length in lengths):
@@ -284,7 +288,7 @@ class _Work:
 
     def _resize(self, name: str, like: str, partition: PartitionSpec) -> None:
         dtype = self.model.sizes[like][1]
-        shape = self.mesh.chunks(closed(self.model.shapes[like]), partition)
+        shape = self.mesh.chunks(close_shape(self.model.shapes[like]), partition)
         elements = 1
         for n in shape:
             elements *= n

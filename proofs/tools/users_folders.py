@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Return the folder `tmmu` in the user's cache: `XDG_CACHE_HOME`, by default `~/.cache`."""
     return _base("XDG_CACHE_HOME", ".cache") / "tmmu"
 
 
-def data() -> Path:
+def data_folder() -> Path:
     """Return the folder `tmmu` in the user's data: `XDG_DATA_HOME`, by default `~/.local/share`."""
     return _base("XDG_DATA_HOME", ".local/share") / "tmmu"
 

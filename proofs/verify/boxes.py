@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tmmu.plans.places import places
+from tmmu.plans.places import tensor_places
 from tmmu.plans.sections import BufferPlan, Plan
 
 
@@ -22,7 +22,7 @@ class Box(NamedTuple):
 
 def boxes(plan: Plan | BufferPlan, names: Sequence[str], *, of_storages: bool = False) -> list[Box]:
     """The boxes of those tensors that the plan has, in the order of `names`, or of their storages. O(tensors)."""
-    found, arenas = places(plan, of_storages=of_storages), plan.placement.arenas
+    found, arenas = tensor_places(plan, of_storages=of_storages), plan.placement.arenas
     rows = {name: row for row, name in enumerate(found.name)}
     shown = []
     for name in dict.fromkeys(names):

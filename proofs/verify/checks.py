@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from proofs.definition.checker import claims, configuration, envelope, execute, fixed, sharing, structure
-from proofs.definition.checker.program import PlacedStorages, Program, placed_storages, program
+from proofs.definition.checker.program import PlacedStorages, Program, build_program, place_storages
 from proofs.definition.model import compare
 from proofs.definition.violations import Obligation, Violation, false_field
 from proofs.proving.obligations.context import Context, StorageContext, context_of, storage_context
-from proofs.readers.sharing import Permissions, permitted
-from proofs.sharding.parts import false_parts, part_differences
+from proofs.readers.sharing import Permissions, decide_permissions
+from proofs.sharding.parts import find_false_parts, part_differences
 from proofs.sharding.stages import RankModel
 from tmmu.core.vocabulary import FixedByte
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import Plan
 
 
@@ -34,7 +34,7 @@ class Subject:
     gives, if any, `asked` where tensors must begin.
     """
 
-    stated: Stated
+    stated: StatedPlan
     model: RankModel | None = None
     donated: frozenset[str] = frozenset()
     mode: str = "inference"
@@ -49,7 +49,7 @@ class Subject:
     @cached_property
     def permissions(self) -> Permissions:
         """The sharing that counts. Of what a reader has denied, the reasons are kept for the witness (FP4.15)."""
-        found = permitted(self.plan, None if self.model is None else self.model.reference, self.donated)
+        found = decide_permissions(self.plan, None if self.model is None else self.model.reference, self.donated)
         denied = {} if self.stated.reading is None else self.stated.reading.denied
         if denied:
             names = enumerate(self.plan.allocation.tensors.name.list())
@@ -59,7 +59,7 @@ class Subject:
     @cached_property
     def run(self) -> Program:
         """What the naive checker runs."""
-        return program(self.plan, self.permissions, self.donated)
+        return build_program(self.plan, self.permissions, self.donated)
 
     @cached_property
     def context(self) -> Context:
@@ -78,7 +78,7 @@ class BufferSubject:
     @cached_property
     def run(self) -> PlacedStorages:
         """The storages in their arenas."""
-        return placed_storages(self.stated.plan.buffers, self.stated.plan.claims)
+        return place_storages(self.stated.plan.buffers, self.stated.plan.claims)
 
     @cached_property
     def context(self) -> StorageContext:
@@ -94,18 +94,18 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from part_differences(plan, subject.model)
     if subject.arenas is not None:
         yield from configuration.differences(plan, subject.run, subject.arenas)
-    yield from fixed.misplaced(plan, fixed.find_arenas(plan, subject.asked, subject.arenas), fixed.USER)
+    yield from fixed.find_misplaced(plan, fixed.find_arenas(plan, subject.asked, subject.arenas), fixed.USER)
     if plan.provenance is not None:
         stated: dict[str, fixed.PlacedByte] = {name: (None, at) for name, at in plan.provenance.fixed.items()}
-        yield from fixed.misplaced(plan, stated, fixed.PROVENANCE)
+        yield from fixed.find_misplaced(plan, stated, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
     yield from structure.violations(plan, subject.run)
-    yield from sharing.false_sharing(plan, subject.run)
+    yield from sharing.find_false_sharing(plan, subject.run)
     if plan.claims is not None:
-        yield from claims.false_claims(plan.claims, subject.run)
+        yield from claims.find_false_claims(plan.claims, subject.run)
     if plan.shards is not None:
-        yield from false_parts(plan)
+        yield from find_false_parts(plan)
     yield from _false_hashes(subject.stated)
 
 
@@ -114,17 +114,17 @@ def buffer_violations(subject: BufferSubject) -> Iterator[Violation]:
     plan, run = subject.stated.plan, subject.run
     if subject.arenas is not None:
         yield from configuration.differences(plan, run, subject.arenas)
-    yield from fixed.misplaced(plan, fixed.find_arenas(plan, subject.asked, subject.arenas), fixed.USER)
-    yield from execute.stored(run)
-    yield from execute.overlapping(run)
-    yield from structure.kept_apart(run)
+    yield from fixed.find_misplaced(plan, fixed.find_arenas(plan, subject.asked, subject.arenas), fixed.USER)
+    yield from execute.check_storages(run)
+    yield from execute.check_live_overlaps(run)
+    yield from structure.check_must_not_alias(run)
     if plan.claims is not None:
-        yield from structure.claimed(plan.claims, run, addressed=False)
-        yield from claims.false_claims(plan.claims, run)
-    yield from structure.never_reused(run)
+        yield from structure.check_claimed_slots_and_memories(plan.claims, run, addressed=False)
+        yield from claims.find_false_claims(plan.claims, run)
+    yield from structure.check_reuse(run)
     yield from _false_hashes(subject.stated)
 
 
-def _false_hashes(stated: Stated | StatedBuffers) -> Iterator[Violation]:
-    for name, old, new in file.false_hashes(stated):
+def _false_hashes(stated: StatedPlan | StatedBuffers) -> Iterator[Violation]:
+    for name, old, new in file.find_false_hashes(stated):
         yield false_field(Obligation.HASHES, name, old.hex(), new.hex())

@@ -29,14 +29,14 @@ from tmmu.core.flags import (
     Folder,
     MemorySize,
     Output,
+    binding_option,
     bindings_of,
-    bound,
     existing,
     gathered,
     model_file,
-    offsets,
+    parse_offsets,
 )
-from tmmu.core.output import STANDARD, counted, one_line, print_lines, print_text
+from tmmu.core.output import STANDARD, count_noun, escape_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES, FixedByte
@@ -64,7 +64,7 @@ def _required(_context: object, _parameter: object, given: str) -> tuple[str, ..
 
 def _fixed(fix: dict[str, str]) -> dict[str, FixedByte]:
     """Return the bytes of --fix."""
-    return offsets(fix)
+    return parse_offsets(fix)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 
 @click.command(
     context_settings=flags.SETTINGS,
-    epilog=flags.examples(
+    epilog=flags.format_examples(
         "verify-plan unet.plan.cbor --model unet.onnx",
         "verify-plan plans --require slot-count --format junit",
         "verify-plan plans --jobs 2 --resume verdicts",
@@ -131,10 +131,12 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     metavar="PLAN|FOLDER...",
 )
 @click.option("--model", type=model_file, help="The model of the plan (ONNX, or IR as .ir.cbor or .ir.txt).")
-@bound("--dim", "A binding that the plan must have been made with.")
-@bound("--shape", "The same for a whole input shape; of another tensor a shape to assume: y=1x10, y=float32:1x10.")
-@bound("--bytes", "How many bytes to assume that a tensor has of which nothing gives the shape.")
-@bound("--value", "The same for an input's value.")
+@binding_option("--dim", "A binding that the plan must have been made with.")
+@binding_option(
+    "--shape", "The same for a whole input shape; of another tensor a shape to assume: y=1x10, y=float32:1x10."
+)
+@binding_option("--bytes", "How many bytes to assume that a tensor has of which nothing gives the shape.")
+@binding_option("--value", "The same for an input's value.")
 @click.option(
     "--donate",
     multiple=True,
@@ -147,7 +149,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     callback=_configuration,
     help="The arena configuration (TOML, as for tmmu plan) that each plan must have; else the plan's is assumed.",
 )
-@bound("--fix", flags.FIX)
+@binding_option("--fix", flags.FIX)
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -248,7 +250,7 @@ def command(
     plans, folders = tuple(chain.from_iterable(given)), options.folders
     if folders.coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
-    if folders.coq is not None and installed.theory() is None:
+    if folders.coq is not None and installed.find_theory() is None:
         what = "the kernel of this version is not installed: run tmmu kernel install"
         raise click.BadParameter(what, param_hint="--coq")
     for flag, folder in (("--smt2", folders.smt2), ("--optimum", folders.optimum)):
@@ -256,7 +258,7 @@ def command(
             _apart(flag, folder, plans)
     read = (*plans, *filter(None, (options.model,)))
     if report is not None and os.path.realpath(report) in map(os.path.realpath, read):
-        raise click.BadParameter(one_line(f"{report} is read too; choose another file"), param_hint="--report")
+        raise click.BadParameter(escape_line(f"{report} is read too; choose another file"), param_hint="--report")
     if not fleet.is_asked:
         return _in_turn(plans, options, printing, report)
     for flag, folder in (*_written_into(folders), ("--report", report)):
@@ -291,9 +293,9 @@ def _in_turn(plans: tuple[str, ...], options: Options, printing: Printing, repor
                 raise click.BadParameter(str(error), param_hint=flag) from error
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
         except Disagreement as error:
-            raise click.UsageError(one_line(f"{path}: {error}")) from error
+            raise click.UsageError(escape_line(f"{path}: {error}")) from error
         except OSError as error:
-            raise click.UsageError(one_line(f"{error.filename or path}: {error.strerror}")) from error
+            raise click.UsageError(escape_line(f"{error.filename or path}: {error.strerror}")) from error
         verdicts.append(verdict)
         if report is not None:
             drawn.append((verdict, list(text.lines(verdict)), plan))
@@ -303,7 +305,7 @@ def _in_turn(plans: tuple[str, ...], options: Options, printing: Printing, repor
         try:
             canonical.write_atomically(report, picture.page(drawn).encode())
         except OSError as error:
-            raise click.BadParameter(one_line(f"{report}: {error.strerror}"), param_hint="--report") from error
+            raise click.BadParameter(escape_line(f"{report}: {error.strerror}"), param_hint="--report") from error
     return printing.print_end(verdicts)
 
 
@@ -312,7 +314,7 @@ def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Opt
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
         for name in ranks.misspelt(members, options.bindings.donated):
             raise click.UsageError(
-                one_line(f"--donate {name}: no plan given has a graph input or parameter of this name")
+                escape_line(f"--donate {name}: no plan given has a graph input or parameter of this name")
             )
     for verdict in ranks.verdicts(members, options):
         verdicts.append(verdict)
@@ -335,7 +337,7 @@ def _by_processes(plans: tuple[str, ...], options: Options, asked: FleetOptions,
     resume = asked.resume
     fleet = Fleet(plans, options, pool, None if resume is None else Results(resume))
     try:
-        with progress(counted(len(plans), "plan")) as doing:
+        with progress(count_noun(len(plans), "plan")) as doing:
             fleet.doing = doing
             for done in fleet.judged():
                 came[done.number] = done
@@ -344,12 +346,12 @@ def _by_processes(plans: tuple[str, ...], options: Options, asked: FleetOptions,
                     printing.print_verdict(verdicts[-1], verbose=printing.verbose)
     except KeyboardInterrupt:
         kept = "kept nowhere: --resume DIR keeps them" if resume is None else f"kept in {resume}: --resume goes on"
-        print_lines(f"{fleet.done} of {counted(len(plans), 'verdict')} are {kept}", err=True)
+        print_lines(f"{fleet.done} of {count_noun(len(plans), 'verdict')} are {kept}", err=True)
         raise
     except Disagreement as error:
-        raise click.UsageError(one_line(str(error))) from error
+        raise click.UsageError(escape_line(str(error))) from error
     except OSError as error:
-        raise click.UsageError(one_line(f"{error.filename}: {error.strerror}")) from error
+        raise click.UsageError(escape_line(f"{error.filename}: {error.strerror}")) from error
     finally:
         pool.close()
     single = tuple(verdicts)
@@ -371,4 +373,4 @@ def _apart(flag: str, folder: str, plans: tuple[str, ...]) -> None:
         other = of.setdefault(smtlib.folder_of(folder, path), path)
         if other != path:
             text = f"{other} and {path} would be written to one folder; give one at a time, each its own DIR"
-            raise click.BadParameter(one_line(text), param_hint=flag)
+            raise click.BadParameter(escape_line(text), param_hint=flag)

@@ -134,7 +134,7 @@ def _optimal(
                 result.notes.append(f"footprint of {name}: optimal, as it is the peak of live bytes")
         elif into is not None and arena.reuse and not arena.scattered:
             folder = export.folder_of(into, result.file)
-            found = veripb.no_lower_placement(plan.placement, number[name], footprint, folder, timeout)
+            found = veripb.prove_no_lower_placement(plan.placement, number[name], footprint, folder, timeout)
             claimed["footprint_is_optimal"] = PROVED.lower() if found.proved else "not proved"
             result.notes.append(f"footprint of {name}: {found.reason}")
 

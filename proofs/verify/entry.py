@@ -8,12 +8,12 @@ from tmmu.core import process
 def main() -> None:
     """Run verify-plan and exit with its code."""
     process.make_printable()
-    process.leave(run())
+    process.exit_now(run())
 
 
 def run(arguments: list[str] | None = None) -> int:
     """The exit code of one command line of verify-plan."""
-    return process.code_of("proofs.verify.command", arguments)
+    return process.run_command("proofs.verify.command", arguments)
 
 
 if __name__ == "__main__":

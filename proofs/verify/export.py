@@ -12,11 +12,11 @@ from proofs.definition.violations import Obligation
 from proofs.proving import obligations
 from proofs.proving.obligations import sizes_over_envelope
 from proofs.proving.obligations.context import Context
-from proofs.proving.obligations.rows import Batch, Place, Unprovable, gathered
-from proofs.proving.smt.script import CANARY, UNSAT, script, write
+from proofs.proving.obligations.rows import Batch, Place, Unprovable, combine_small_batches
+from proofs.proving.smt.script import CANARY, UNSAT, write, write_queries
 from proofs.proving.smt.unfold import Scope
 from tmmu.core import canonical
-from tmmu.core.output import one_line
+from tmmu.core.output import escape_line
 
 
 def clear(folder: Path) -> None:
@@ -34,10 +34,10 @@ def write_plan(folder: Path, context: Context, limit: int) -> list[Path]:
     For a plan whose every obligation was discharged: the status of each query is `unsat`. O(n log n) text.
     """
     plan, scope = context.plan, Scope(obligations.PRELUDE)
-    written, named = [], obligations.naming(plan.allocation)
+    written, named = [], obligations.name_places(plan.allocation)
     for name, module in obligations.MODULES.items():
         queries = _queries(module.rows(context), named)
-        written.append(write(folder / f"{name}.smt2", module.SENTENCE, script(scope, queries)))
+        written.append(write(folder / f"{name}.smt2", module.SENTENCE, write_queries(scope, queries)))
     if plan.envelope is not None:
         asked = (_with_statuses(query) for _, query in sizes_over_envelope.queries(plan))
         text = chain(["(set-logic ALL)\n"], asked)
@@ -58,10 +58,10 @@ def _queries(batches: Iterator[Batch], named: Callable[[Place], str]) -> Iterato
     """The negation of the rows of each batch, with what each is about before it; `true` where nothing is asked."""
     empty = True
     try:
-        for batch in gathered(batches):
+        for batch in combine_small_batches(batches):
             empty = False
             rows = "\n".join(batch.rows)
-            about = "\n".join(f"; row {k}: {one_line(named(batch.place(k)))}" for k in range(len(batch.rows)))
+            about = "\n".join(f"; row {k}: {escape_line(named(batch.place(k)))}" for k in range(len(batch.rows)))
             yield f"{about}\n(assert (not (and true\n{rows})))"
     except Unprovable:
         return

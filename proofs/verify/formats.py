@@ -11,7 +11,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 from proofs.verify.verdict import Verdict
-from tmmu.core.output import json_text, one_line
+from tmmu.core.output import escape_line, format_json
 
 SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
 
@@ -27,7 +27,7 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
 
 def as_json(verdicts: Sequence[Verdict]) -> str:
     """`{"files": [...]}`, one object a verdict."""
-    return json_text({"files": [asdict(verdict) for verdict in verdicts]})
+    return format_json({"files": [asdict(verdict) for verdict in verdicts]})
 
 
 def as_junit(verdicts: Sequence[Verdict]) -> str:
@@ -43,16 +43,16 @@ def as_junit(verdicts: Sequence[Verdict]) -> str:
         wrong = [c for c in cases if c["verdict"] == "REFUTED"]
         errors = [c for c in cases if c["verdict"] not in ("PROVED", "REFUTED")]
         counts = {"tests": str(len(cases)), "failures": str(len(wrong)), "errors": str(len(errors))}
-        suite = Xml.SubElement(suites, "testsuite", {"name": one_line(verdict.file), **counts})
+        suite = Xml.SubElement(suites, "testsuite", {"name": escape_line(verdict.file), **counts})
         properties = Xml.SubElement(suite, "properties")
         for name, value in _facts(verdict).items():
             written = value if name in ("verdict", "scope") else json.dumps(value)
             Xml.SubElement(properties, "property", name=name, value=written)
         for case in cases:
-            element = Xml.SubElement(suite, "testcase", classname=one_line(verdict.file), name=case["name"])
+            element = Xml.SubElement(suite, "testcase", classname=escape_line(verdict.file), name=case["name"])
             if case["verdict"] != "PROVED":
                 kind = "failure" if case["verdict"] == "REFUTED" else "error"
-                Xml.SubElement(element, kind, message=one_line(str(case.get("detail") or case["verdict"])))
+                Xml.SubElement(element, kind, message=escape_line(str(case.get("detail") or case["verdict"])))
     Xml.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
 
@@ -87,7 +87,7 @@ def as_sarif(verdicts: Sequence[Verdict]) -> str:
         "artifacts": artifacts,
         "results": results,
     }
-    return json_text({"version": "2.1.0", "runs": [run]})
+    return format_json({"version": "2.1.0", "runs": [run]})
 
 
 WRITERS: dict[str, Callable[[Sequence[Verdict]], str]] = {"json": as_json, "junit": as_junit, "sarif": as_sarif}

@@ -21,7 +21,7 @@ from proofs.proving.kernel import coq_file, installed
 from proofs.proving.kernel.answer import NOT_ASKED
 from proofs.proving.obligations import Outcome
 from proofs.readers import arms, donation
-from proofs.readers.models.recomputation import with_recomputation
+from proofs.readers.models.recomputation import add_recomputation
 from proofs.readers.plans import formats as plan_formats
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
@@ -41,18 +41,18 @@ from proofs.verify.sources import ANEW, Answers, ModelInMemory, Sources
 from proofs.verify.verdict import COMPUTED, EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
-from tmmu.core.progress import Doing, unseen
+from tmmu.core.progress import Doing, report_nothing
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.plans.claims import claims_object
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
 
 AT_MOST = 100
 """Violations that are looked for."""
 
 
-def verify(path: str, options: Options = DEFAULTS, progress: Doing = unseen) -> Verdict:
+def verify(path: str, options: Options = DEFAULTS, progress: Doing = report_nothing) -> Verdict:
     """The verdict on one plan file; the file is read once.
 
     Raises TmmuError where the bytes are no plan or the model cannot be read (exit 4), `Disagreement` for a binding
@@ -62,7 +62,7 @@ def verify(path: str, options: Options = DEFAULTS, progress: Doing = unseen) -> 
     return judge(path, opened(path, options), options, progress)
 
 
-def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
+def opened(path: str, options: Options = DEFAULTS) -> StatedPlan | StatedBuffers:
     """Read a plan file, ours or another producer's, once. What an earlier run has written of a file of this name is
     removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` where it is no plan or cannot be read,
     `Disagreement` for a capacity that the file states itself.
@@ -72,7 +72,7 @@ def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
 
         smtlib.clear(smtlib.folder_of(options.folders.smt2, path))
     if options.folders.coq is not None:
-        coq_file.clear(options.folders.coq)
+        coq_file.remove_coq_file(options.folders.coq)
     try:
         return plan_formats.load_any(path, options.capacity, options.bindings.dims)
     except ValueError as error:
@@ -81,9 +81,9 @@ def opened(path: str, options: Options = DEFAULTS) -> Stated | StatedBuffers:
 
 def judge(
     path: str,
-    stated: Stated | StatedBuffers,
+    stated: StatedPlan | StatedBuffers,
     options: Options = DEFAULTS,
-    progress: Doing = unseen,
+    progress: Doing = report_nothing,
     sources: Sources = ANEW,
 ) -> Verdict:
     """Return the verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does.
@@ -99,7 +99,7 @@ def judge(
     # From here on names, those that this plan has: a rank has what its stage touches.
     # What the file itself states to be given up counts as well (spec: FP1.10), by name: it has no patterns.
     stated_donated = frozenset(() if stated.reading is None else stated.reading.donated)
-    donated = donation.given_up(plan, options.bindings.donated) | stated_donated
+    donated = donation.donated_names(plan, options.bindings.donated) | stated_donated
     asked = replace(options.bindings, donated=tuple(sorted(donated)))
     mode, origin = mode_of(plan, options.mode), plan.provenance
     result.assumptions = _assumptions(plan, bound_by(plan, asked), asked, options.arenas)
@@ -121,7 +121,7 @@ def judge(
     return result
 
 
-def judge_against(name: str, stated: Stated | StatedBuffers, model: Model, options: Options) -> Verdict:
+def judge_against(name: str, stated: StatedPlan | StatedBuffers, model: Model, options: Options) -> Verdict:
     """Return what `verify-plan` answers of a plan against a model that is in memory, and in no file.
 
     The model is read as that of an IR file is, and the verdict names it as the file of its own name. Raises as `judge`.
@@ -141,7 +141,7 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
     return result
 
 
-def _reading(stated: Stated | StatedBuffers) -> dict[str, Any] | None:
+def _reading(stated: StatedPlan | StatedBuffers) -> dict[str, Any] | None:
     """What the plan of another producer was read as, in the fields of the JSON output. spec: FP1.4"""
     return None if stated.reading is None else asdict(stated.reading)
 
@@ -188,16 +188,16 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     result.kernel, outcomes = dict(answers.kernel), answers.outcomes
     conclude(result, stated.plan, outcomes, options)
     if stated.is_text or stated.reading is not None:
-        _of_text(result, isinstance(stated, Stated))
+        _of_text(result, isinstance(stated, StatedPlan))
     if stated.reading is not None:
         result.not_looked_at |= stated.reading.outside
     if isinstance(subject, BufferSubject):
         return
     if (into := options.folders.smt2) is not None:
         _export(result, subject, outcomes, into, options.solving.definition_limit)
-    theory = installed.theory()
+    theory = installed.find_theory()
     if options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
-        coq_file.write(options.folders.coq, result.file, subject.context, digest, theory)
+        coq_file.write_coq_file(options.folders.coq, result.file, subject.context, digest, theory)
 
 
 def _of_text(result: Verdict, has_steps: bool) -> None:
@@ -241,7 +241,7 @@ def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) 
         stated=asked.stated,
     )  # fmt: skip
     try:
-        whole = with_recomputation(sources.model(path, trusted, mode), plan, mode)
+        whole = add_recomputation(sources.model(path, trusted, mode), plan, mode)
         if origin is None or not origin.shard_spec:
             return RankModel(whole, {})
         return sources.of_rank(whole, origin.shard_spec, origin.rank)
@@ -298,4 +298,4 @@ def _assumed_operators(subject: Subject) -> list[str]:
     model = subject.model
     repeated = sorted(f"{op} gives the same values again" for op in (() if model is None else model.reference.repeated))
     sharded = () if model is None else sorted(model.assumed)
-    return [*subject.permissions.assumed, *repeated, *arms.assumed(subject.plan.allocation), *sharded]
+    return [*subject.permissions.assumed, *repeated, *arms.exclusivity_assumptions(subject.plan.allocation), *sharded]

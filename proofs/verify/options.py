@@ -11,9 +11,9 @@ from typing import Any
 
 from proofs.definition.checker.fixed import find_arenas
 from proofs.readers import donation
-from tmmu.core.bindings import ranges_text as written
+from tmmu.core.bindings import format_ranges as written
 from tmmu.core.columns import Names
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import Bindings, FixedByte
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
@@ -95,8 +95,10 @@ def check_agreement(plan: Plan, options: Options) -> None:
     """
     origin, asked = plan.provenance, options.bindings
     if origin is None or not origin.shard_spec:  # of a rank's plan, all plans that are given must be asked
-        for name in donation.unfit(asked.donated, donation.given_up(plan, asked.donated)):
-            near = did_you_mean(name, sorted(donation.callers(plan)), "tmmu show lists its tensors with --tensors")
+        for name in donation.unmatched_patterns(asked.donated, donation.donated_names(plan, asked.donated)):
+            near = suggest_names(
+                name, sorted(donation.caller_tensors(plan)), "tmmu show lists its tensors with --tensors"
+            )
             raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name; {near}")
         _check_fixed(plan.allocation.tensors.name, options.fixed)
     _check_arenas(plan, options)
@@ -145,7 +147,7 @@ def check_buffers(plan: BufferPlan, options: Options) -> None:
 
 def _check_fixed(names: Names, fixed: Mapping[str, FixedByte]) -> None:
     if missing := fixed.keys() - set(names) if fixed else set():
-        near = did_you_mean(name := min(missing), names, "tmmu show lists its tensors with --tensors")
+        near = suggest_names(name := min(missing), names, "tmmu show lists its tensors with --tensors")
         raise Disagreement(f"--fix {name}: the plan has no tensor of this name; {near}")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from proofs.verify.boxes import Box
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
-from tmmu.core.output import one_line
+from tmmu.core.output import escape_line
 from tmmu.plans.sections import BufferPlan, Plan
 
 WIDTH = 48
@@ -30,7 +30,7 @@ def in_text(witness: dict[str, Any]) -> Iterator[str]:
     shown = [Box(**box) for box in witness.get("boxes", ())]
     if not shown or len({box.arena for box in shown}) > 1 or "arena" not in witness:
         return
-    names = [one_line(box.tensor) for box in shown]
+    names = [escape_line(box.tensor) for box in shown]
     short = [name if len(name) <= NAME else f"{name[: NAME - 1]}…" for name in names]
     wide = max(len(name) for name in (*short, "steps", "bytes"))
     step = witness["steps"][0] if witness["steps"] else None

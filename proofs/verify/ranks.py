@@ -13,21 +13,21 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from proofs.definition.violations import Discharge, Obligation, Violation, discharged
+from proofs.definition.violations import Discharge, Obligation, Violation, obligations_discharged
 from proofs.proving.lemmas.plan.cover import DEFINITIONS
 from proofs.proving.solvers.process import SolverProcess, command_of
-from proofs.readers.donation import unfit
+from proofs.readers.donation import unmatched_patterns
 from proofs.sharding import cover
-from proofs.sharding.exchange import Meeting, meetings, waits
+from proofs.sharding.exchange import Communication, communications, find_deadlock
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension, stated_parts
 from proofs.verify.options import Options, Solving
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.bindings import bindings_object
-from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan
 
-OBLIGATIONS = discharged(Discharge.OF_ALL_RANKS)
+OBLIGATIONS = obligations_discharged(Discharge.OF_ALL_RANKS)
 """What the verdict on all ranks lists."""
 
 
@@ -43,11 +43,11 @@ class Member:
     layout_digest: bytes
     family: tuple[Any, ...]
     parts: dict[str, tuple[Dimension, ...]]
-    meetings: list[Meeting]
+    meetings: list[Communication]
     verdict: Verdict
 
 
-def member(verdict: Verdict, stated: Stated | StatedBuffers) -> Member | None:
+def member(verdict: Verdict, stated: StatedPlan | StatedBuffers) -> Member | None:
     """What the other ranks must know of a plan that has this verdict; None for one without a shard spec."""
     plan = stated.plan
     if isinstance(plan, BufferPlan) or plan.provenance is None or not plan.provenance.shard_spec:
@@ -57,13 +57,13 @@ def member(verdict: Verdict, stated: Stated | StatedBuffers) -> Member | None:
     return Member(
         verdict.file, plan.origin.model, plan.origin.rank, plan.origin.shard_spec, stated.hashes["shard_spec_hash"],
         stated.hashes["layout_digest"],
-        family, stated_parts(plan), meetings(plan), verdict,
+        family, stated_parts(plan), communications(plan), verdict,
     )  # fmt: skip
 
 
 def misspelt(members: Sequence[Member], patterns: Iterable[str]) -> list[str]:
     """What the user donates and none of these plans has; nothing where there are no plans. spec: C1.6"""
-    return unfit(patterns, _donated(members)) if members else []
+    return unmatched_patterns(patterns, _donated(members)) if members else []
 
 
 def _donated(members: Iterable[Member]) -> set[str]:
@@ -126,7 +126,7 @@ def _uncovered(family: Sequence[Member], solving: Solving) -> str | None:
     by_rank = {one.rank: one.parts for one in family}
     for name in solving.solvers:
         with SolverProcess(DEFINITIONS, command_of(name)) as solver:
-            reason = cover.prove(Mesh(family[0].spec), by_rank, solver, solving.timeout)
+            reason = cover.prove_cover(Mesh(family[0].spec), by_rank, solver, solving.timeout)
         if reason is not None:
             return f"{name}: {reason}"
     return None
@@ -169,7 +169,7 @@ def _contradictions(family: Sequence[Member]) -> Iterator[Violation]:
             )  # fmt: skip
     if len(seen) < mesh.ranks:
         return
-    yield from cover.holes(mesh, {one.rank: one.parts for one in family}, axis)
-    waiting = waits({one.rank: one.meetings for one in family})
+    yield from cover.find_holes(mesh, {one.rank: one.parts for one in family}, axis)
+    waiting = find_deadlock({one.rank: one.meetings for one in family})
     if waiting is not None:
         yield waiting

@@ -18,13 +18,13 @@ from proofs.proving.obligations.context import Context, StorageContext
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.ir_tables import check_indices
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.training import in_mode
+from proofs.readers.models.training import reference_in_mode
 from proofs.sharding.mesh import Mesh
-from proofs.sharding.stages import DividedModel, RankModel, divided, of_rank, run_by
+from proofs.sharding.stages import DividedModel, RankModel, derive_rank_model, divide_model, rank_model_of
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Solving
 from tmmu.core import canonical, kind
-from tmmu.core.progress import Doing, unseen
+from tmmu.core.progress import Doing, report_nothing
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
 
@@ -43,7 +43,9 @@ class Answers:
         return accepted and all(outcome.verdict == PROVED for outcome in self.outcomes)
 
 
-def ask(context: Context | StorageContext, digest: bytes, solving: Solving, progress: Doing = unseen) -> Answers:
+def ask(
+    context: Context | StorageContext, digest: bytes, solving: Solving, progress: Doing = report_nothing
+) -> Answers:
     """Ask solvers and kernel, which repeats `digest`; of a large plan both at once."""
     with ThreadPoolExecutor(max_workers=1) as aside:
         ask_kernel = partial(kernel_answer, context, digest, solving.timeout)
@@ -70,11 +72,11 @@ class Sources:
 
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
         """What is run of the model in a mode. Raises `TmmuError` where it cannot be read or bound."""
-        return in_mode(read_model(path, bindings), mode)
+        return reference_in_mode(read_model(path, bindings), mode)
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
         """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
-        return of_rank(whole, spec, rank)
+        return derive_rank_model(whole, spec, rank)
 
     def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
         """Ask what is proved of a plan of which nothing false was found."""
@@ -93,8 +95,8 @@ class ModelInMemory(Sources):
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
         """Return what is run of the model, which is checked and ordered as that of an IR file is. Raises as there."""
         check_indices(self._model)
-        validate.validate(self._model)
-        return in_mode(read_ir(order.stable_topological(self._model)), mode)
+        validate.validate_model(self._model)
+        return reference_in_mode(read_ir(order.sort_topologically(self._model)), mode)
 
 
 class KeptSources(Sources):
@@ -108,9 +110,9 @@ class KeptSources(Sources):
         """What one rank runs, worked out once for its stage. Raises INVALID_SHARDING."""
         key = canonical.digest(spec)
         if self.divided is None or self.divided[0] != key or self.divided[1].model is not whole:
-            self.divided = key, divided(whole, spec)
+            self.divided = key, divide_model(whole, spec)
             self.stages.clear()
         stage = Mesh(spec).at(rank, spec["pipeline_axis"]) if spec["pipeline_axis"] else 0
         if stage not in self.stages:
-            self.stages[stage] = run_by(self.divided[1], rank)
+            self.stages[stage] = rank_model_of(self.divided[1], rank)
         return self.stages[stage]

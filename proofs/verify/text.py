@@ -13,8 +13,8 @@ from proofs.definition import promises
 from proofs.definition.violations import Obligation
 from proofs.verify import picture
 from proofs.verify.verdict import COMPUTED, NOT_CLAIMED, NOTHING_TO_CHECK, TYPES, Verdict
-from tmmu.core.bindings import ranges_text
-from tmmu.core.output import counted, listed
+from tmmu.core.bindings import format_ranges
+from tmmu.core.output import count_noun, list_names
 from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
 
 LISTED = 4
@@ -79,14 +79,14 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
     if given["defaults"]:
         yield f"defaults {_pairs(given['defaults'])}"
     if given["donated"]:
-        yield f"donated: {listed(given['donated'])}"
+        yield f"donated: {list_names(given['donated'])}"
     if given["believed_operators"]:
-        yield f"operators as the file states them: {listed(given['believed_operators'])}"
+        yield f"operators as the file states them: {list_names(given['believed_operators'])}"
     if given["stated_sizes"]:
         yield f"sizes as given here: {_pairs(given['stated_sizes'])}"
     if given["assumed_sizes"]:
         sizes = [f"{operator} ({reason})" for operator, reason in given["assumed_sizes"].items()]
-        yield f"sizes of results: {listed(sizes)}"
+        yield f"sizes of results: {list_names(sizes)}"
     if given["trusted_shapes"]:
         yield "shapes as the model file states them"
     if given["arenas"] and verdict.witness is None:
@@ -103,7 +103,7 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
 def _bound(given: dict[str, Any]) -> str:
     """Return the bindings, ranges and values by name, as they are written on a command line."""
     steps = {name: SteppedDim(*step) for name, step in given["steps"].items()}
-    ranges = ranges_text(Bindings(ranges=given["ranges"], steps=steps))
+    ranges = format_ranges(Bindings(ranges=given["ranges"], steps=steps))
     return _pairs({**given["dims"], **ranges, **given["shapes"], **given["values"]})
 
 
@@ -118,13 +118,13 @@ def _arenas_in_short(arenas: Sequence[dict[str, Any]]) -> str:
     if capacities == [UINT64_END - 1]:
         limit = "of unlimited capacity"
     elif len(capacities) == 1:
-        limit = f"of {counted(capacities[0], 'byte')}"
+        limit = f"of {count_noun(capacities[0], 'byte')}"
     else:
         limit = "with the stated capacities"
     aligned = (
         f"alignment {alignments[0]}" if len(alignments) == 1 else f"alignments {alignments[0]} to {alignments[-1]}"
     )
-    return f"{counted(len(arenas), 'arena')} {limit}, {aligned}"
+    return f"{count_noun(len(arenas), 'arena')} {limit}, {aligned}"
 
 
 def _not_checked(reasons: dict[str, str]) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _details(verdict: Verdict) -> Iterator[str]:
     """Yield each obligation with its rows and solvers, the reading, the arenas, and what was not looked at."""
     for entry in verdict.obligations:
         solvers = ", ".join(f"{name} {answer}" for name, answer in entry.get("solvers", {}).items())
-        rows = f", {counted(entry['rows'], 'row')}" if "rows" in entry else ""
+        rows = f", {count_noun(entry['rows'], 'row')}" if "rows" in entry else ""
         detail = f" ({entry['detail']})" if entry.get("detail") else ""
         yield f"{entry['name']}: {entry['verdict']}{rows}{f', {solvers}' if solvers else ''}{detail}"
     if verdict.reading is not None:
@@ -174,7 +174,9 @@ def _arenas(assumptions: dict[str, Any]) -> Iterator[str]:
         names = " ".join(name for name, stated in figures.items() if stated == (capacity, alignment))
         limit = "unlimited" if capacity == UINT64_END - 1 else capacity
         yield f"{names} (capacity {limit}, alignment {alignment})"
-    yield from (counted(len(assumptions[f"{what}s"]), what) for what in ("device", "rule") if assumptions[f"{what}s"])
+    yield from (
+        count_noun(len(assumptions[f"{what}s"]), what) for what in ("device", "rule") if assumptions[f"{what}s"]
+    )
 
 
 def _shape(value: Any) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
+from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, obligations_discharged
 from proofs.proving.obligations import Outcome
 from proofs.verify.boxes import boxes
 from proofs.verify.options import Options
@@ -137,7 +137,7 @@ def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation
     origin = plan.provenance if isinstance(plan, Plan) else None
     kinds += [Discharge.OF_FIXED] if options.fixed or (origin is not None and origin.fixed) else []
     missing = absent(plan, options)
-    return [name for name in discharged(*kinds) if name not in missing]
+    return [name for name in obligations_discharged(*kinds) if name not in missing]
 
 
 def refute(

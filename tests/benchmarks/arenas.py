@@ -25,9 +25,9 @@ from tmmu.core.vocabulary import (
     Rule,
     Tensor,
 )
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import aliasing, liveness, plan_memory
-from tmmu.planner.arenas.assignment import assign, lay_out
+from tmmu.planner.arenas.assignment import assign_arenas, lay_out
 from tmmu.planner.problem import AllocationProblem
 
 MODELS = 1_000
@@ -71,9 +71,11 @@ def missed(layout: str, count: int = MODELS) -> tuple[int, int, int]:
         chance = random.Random(number)
         graph = model(chance)
         arenas, policy = configuration(chance, plan_memory(graph).plan.usage[2].peak_live_bytes)
-        run = program(graph)
-        problem = aliasing.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy).storages
-        if not assign(problem, layout).short:
+        run = build_program(graph)
+        problem = aliasing.form_storages(
+            run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy
+        ).storages
+        if not assign_arenas(problem, layout).short:
             fits += 1
             continue
         if any(not lay_out(problem, way, layout).short for way in _ways(problem)):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tmmu.core.vocabulary import ArenaConfiguration, Phase, Role
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.remat.rewrite import Joint
 
@@ -40,8 +40,8 @@ class OnnxGraph:
 def graph_of(joint: Joint, arenas: tuple[ArenaConfiguration, ...]) -> OnnxGraph:
     """The program's view of a joint graph without bodies: only arenas that reuse count. O(nodes + accesses)."""
     model = joint.model
-    run = program(model)
-    alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", in_place=False)
+    run = build_program(model)
+    alias = aliasing.form_storages(run, liveness.analyze(run, "backward"), arenas, "backward", in_place=False)
     storages = alias.storages
     counted = [arenas[a].reuse for a in storages.preferred]
     number: dict[int, int] = {}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from proofs.readers.plans import formats
 from tmmu.core.vocabulary import Role
-from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
+from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_bytes
 from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.columns import ROLES
 
@@ -74,7 +74,7 @@ def footprints(placement: Placement) -> tuple[int, int, int, int, int]:
         buffers = [LiveBuffer(rows[k][1], rows[k][2], rows[k][3], step) for k in of]
         theirs, ours = theirs + end, ours + pack_buffers(buffers, EFFORT).height
         used += buffers
-    return len(used), theirs, peak_of(used), ours, pack_buffers(used, EFFORT).height
+    return len(used), theirs, peak_bytes(used), ours, pack_buffers(used, EFFORT).height
 
 
 def main(*paths: str) -> None:

@@ -15,9 +15,9 @@ from proofs.proving import obligations
 from proofs.proving.kernel import installed
 from proofs.proving.kernel.evidence import words
 from proofs.proving.obligations.context import context_of
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.synthetic import training_plan
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 SIZES = (10_000, 100_000, 1_000_000)
 NOBODY: frozenset[str] = frozenset()
@@ -34,12 +34,14 @@ print(said + f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss / 1024}
 def of_program(plan: Plan) -> tuple[float, float, float, float]:
     """Seconds for the evidence, wall and processor seconds for the program, and its peak memory in MiB."""
     start = time.perf_counter()
-    row = words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), bytes(32))
+    row = words(context_of(plan, decide_permissions(plan, None, NOBODY), NOBODY), bytes(32))
     drawn = time.perf_counter() - start
     with tempfile.TemporaryFile() as file:
         row.astype("<u8").tofile(file)
         file.seek(0)
-        done = subprocess.run([sys.executable, "-c", LAUNCH, str(installed.program())], stdin=file, capture_output=True)
+        done = subprocess.run(
+            [sys.executable, "-c", LAUNCH, str(installed.find_program())], stdin=file, capture_output=True
+        )
     said, _, figures = done.stdout.decode().rpartition("\n")
     seconds, used, peak = map(float, figures.split())
     assert said.startswith("accepted"), said
@@ -49,14 +51,14 @@ def of_program(plan: Plan) -> tuple[float, float, float, float]:
 def of_z3(plan: Plan) -> float:
     """Seconds for every obligation of the plan, by two solver processes."""
     start = time.perf_counter()
-    outcomes = obligations.prove(context_of(plan, permitted(plan, None, NOBODY)), definition_limit=0)
+    outcomes = obligations.prove(context_of(plan, decide_permissions(plan, None, NOBODY)), definition_limit=0)
     assert all(outcome.verdict == obligations.PROVED for outcome in outcomes), outcomes
     return time.perf_counter() - start
 
 
 def main(sizes: tuple[int, ...] = SIZES) -> None:
     """Print a row for each size and layout."""
-    if installed.program() is None:
+    if installed.find_program() is None:
         print("the kernel is not built: make kernel")
         return
     print(
@@ -65,7 +67,7 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
     for count in sizes:
         slots = training_plan(count, in_place=0.2, views=0.2)
         for layout in ("slots", "packed"):
-            plan = amended(slots, layout=layout)
+            plan = amend_plan(slots, layout=layout)
             drawn, seconds, used, peak = of_program(plan)
             print(
                 f"{layout:8} {count:>9} {drawn:>9.2f} {seconds:>8.2f} {used:>12.2f} {peak:>6.0f} {of_z3(plan):>8.2f}",

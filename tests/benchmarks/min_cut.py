@@ -21,8 +21,8 @@ from tmmu.importers.torch_reader import Template, TorchReader
 from tmmu.importers.traced import TrainingTrace
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise
-from tmmu.planner.remat.choose import peak
-from tmmu.planner.remat.rewrite import joint_of
+from tmmu.planner.remat.choose import measure_peak
+from tmmu.planner.remat.rewrite import build_joint
 
 
 def compare() -> None:
@@ -39,22 +39,22 @@ def compare() -> None:
         whole.joint(joint.graph, {})
         print(f"{training.note}\n{'':14} {'saved GiB':>10} {'peak GiB':>9} {'repeated':>9} {'seconds':>8}")
         base = convert(whole.trace)
-        cost = dict(zip((node.name for node in base.nodes), joint_of(base).cost, strict=True))
+        cost = dict(zip((node.name for node in base.nodes), build_joint(base).cost, strict=True))
         forward = sum(cost[node.name] for node in base.nodes if node.phase is Phase.FORWARD)
-        _print("as traced", saved(base), peak(base, DEFAULT), 0, 0.0)
+        _print("as traced", saved(base), measure_peak(base, DEFAULT), 0, 0.0)
         found = 0
         for name in ("default_partition", "min_cut_rematerialization_partition"):
             start = time.perf_counter()
             halves = getattr(partitioners, name)(joint, (), num_fwd_outputs=1)
             seconds = time.perf_counter() - start
             model, across, again = _together(*(half.graph for half in halves))
-            found = peak(model, DEFAULT)
+            found = measure_peak(model, DEFAULT)
             repeated = sum(cost.get(name, 0) for name in again) / forward
             _print(name.partition("_")[0], across, found, repeated, seconds)
         start = time.perf_counter()
         ours = rematerialise(base, DEFAULT, found)
         repeated = sum(cost[n.name.partition(".recompute")[0]] for n in ours.nodes if ".recompute" in n.name) / forward
-        _print("ours", saved(ours), peak(ours, DEFAULT), repeated, time.perf_counter() - start)
+        _print("ours", saved(ours), measure_peak(ours, DEFAULT), repeated, time.perf_counter() - start)
 
 
 def _print(name: str, across: int, most: int, repeated: float, seconds: float) -> None:

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.npy_files import ArrayVectors
 from tmmu.mnemosyne.store import VectorStore, decoded
-from tmmu.mnemosyne.vector_blocks import VectorBlock, VectorLayout, default_block, packed, parsed
+from tmmu.mnemosyne.vector_blocks import VectorBlock, VectorLayout, decode_block, default_block, encode_block
 
 MIB = 1 << 20
 WIDTH = 512
@@ -126,9 +126,9 @@ def differences() -> None:
         layout = VectorLayout(mode, kind, WIDTH)
         rows = vectors(kind, MIB)[: default_block(layout)]
         for compress in (False, True):
-            data = packed(layout, rows, 0, 0, compress=compress)
-            into = rate(lambda rows=rows, c=compress, la=layout: packed(la, rows, 0, 0, compress=c), rows.nbytes)
-            out = rate(lambda data=data: parsed(data, "", "").decoded(), rows.nbytes)
+            data = encode_block(layout, rows, 0, 0, compress=compress)
+            into = rate(lambda rows=rows, c=compress, la=layout: encode_block(la, rows, 0, 0, compress=c), rows.nbytes)
+            out = rate(lambda data=data: decode_block(data, "", "").decode(), rows.nbytes)
             name = "yes" if compress else "no"
             print(f"{kind:8} {mode:8} {name:5} {into / 1e9:6.2f} {out / 1e9:6.2f} {len(data) / rows.nbytes:6.1%}")
 

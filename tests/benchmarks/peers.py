@@ -71,7 +71,7 @@ def verifiers(python: str, count: int, folder: Path) -> None:
     subject = Subject(file.load(path))
     naive, found = cpu(lambda: list(violations(subject)))
     assert found == []
-    kernel, where = 0.0, installed.program()
+    kernel, where = 0.0, installed.find_program()
     if where is not None:
         digest = subject.stated.hashes["file_digest"]
         kernel, answer = cpu(lambda: program.ask(where, subject.context, digest, 600))

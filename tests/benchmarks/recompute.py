@@ -20,10 +20,10 @@ from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Phase
 from tmmu.planner import DEFAULT
-from tmmu.planner.modes import prepare
-from tmmu.planner.remat.choose import peak
-from tmmu.planner.remat.rewrite import joint_of, rewrite
-from tmmu.planner.remat.strategies import Classes, chen
+from tmmu.planner.modes import prepare_graph
+from tmmu.planner.remat.choose import measure_peak
+from tmmu.planner.remat.rewrite import build_joint, rewrite
+from tmmu.planner.remat.strategies import Classes, chen_policy
 from tmmu.tasks.models import load
 
 CASES = (
@@ -43,17 +43,17 @@ def table() -> None:
             path = os.path.join(folder, "model.onnx")
             examples.write(name, path)
             model = load(path, Bindings(dims))
-        joint = prepare(model, "backward", DEFAULT)
-        full, source = peak(joint, DEFAULT), joint_of(joint)
+        joint = prepare_graph(model, "backward", DEFAULT)
+        full, source = measure_peak(joint, DEFAULT), build_joint(joint)
         cost = dict(zip((node.name for node in joint.nodes), source.cost, strict=True))
         forward = sum(cost[node.name] for node in joint.nodes if node.phase is Phase.FORWARD)
-        segments = rewrite(source, chen(Classes(source)))
-        least = peak(segments.model, DEFAULT)
+        segments = rewrite(source, chen_policy(Classes(source)))
+        least = measure_peak(segments.model, DEFAULT)
         for percent in PERCENT:
             budget = full * percent // 100
             start = time.perf_counter()
             try:
-                graph = prepare(model, "backward", DEFAULT, budget)
+                graph = prepare_graph(model, "backward", DEFAULT, budget)
                 again = sum(cost[n.name.partition(".recompute")[0]] for n in graph.nodes if ".recompute" in n.name)
                 said = f"{100 * again / forward:.1f} %"
             except TmmuError as error:
@@ -80,8 +80,8 @@ def optimum() -> None:
 
     print(f"{'graph, percent':28} {'optimum':>8} {'ours':>8} {'ratio':>6} {'solver s':>9} {'ours s':>7}")
     for name, graph in GRAPHS.items():
-        joint = prepare(graph, "backward", DEFAULT)
-        source, full = joint_of(joint), peak(joint, DEFAULT)
+        joint = prepare_graph(graph, "backward", DEFAULT)
+        source, full = build_joint(joint), measure_peak(joint, DEFAULT)
         for percent in (90, 80, 70, 60, 50):
             budget, start = full * percent // 100, time.perf_counter()
             solved = solve(graph_of(source, DEFAULT), budget, seconds=60, early=True)
@@ -89,7 +89,7 @@ def optimum() -> None:
             if solved.cost is None or not solved.proved:
                 print(f"# {name}, {percent}: {'no schedule fits' if solved.proved else f'not solved, {solved}'}")
                 continue
-            again = prepare(graph, "backward", DEFAULT, budget)
+            again = prepare_graph(graph, "backward", DEFAULT, budget)
             cost = dict(zip((node.name for node in joint.nodes), source.cost, strict=True))
             ours = sum(cost[n.name.partition(".recompute")[0]] for n in again.nodes if ".recompute" in n.name)
             seconds = f"{middle - start:>9.1f} {time.perf_counter() - middle:>7.1f}"

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 import numpy as np
 
 from tests.support.minilm import stored
-from tmmu.mnemosyne.hit_rates import hits_by_policy, semantic_hits
+from tmmu.mnemosyne.hit_rates import count_hits_by_policy, count_semantic_hits
 from tmmu.mnemosyne.plots import plot_hit_rates
 from tmmu.mnemosyne.replacement import LAMBDA, ONE, SemanticReplacement
 
@@ -65,10 +65,10 @@ FACTORS = (LAMBDA, Fraction(16))
 
 def rates(trace: list[int], weights: list[int], room: int) -> dict[str, float]:
     """Hits an access by policy; ours with the weights as they are, and relative, at two values of λ."""
-    hits = hits_by_policy(trace, weights, room)
+    hits = count_hits_by_policy(trace, weights, room)
     for factor in FACTORS:
         for name, given in (("", weights), (", relative", relative(weights))):
-            hits[f"semantic λ={factor}{name}"] = semantic_hits(trace, given, room, factor)
+            hits[f"semantic λ={factor}{name}"] = count_semantic_hits(trace, given, room, factor)
     assert hits.pop("semantic") == hits[f"semantic λ={LAMBDA}"]
     return {name: count / len(trace) for name, count in hits.items()}
 

@@ -21,10 +21,10 @@ from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import PlanProgram, simulate
 from tmmu.simulator.machine import run
-from tmmu.simulator.memories import Private, Store
+from tmmu.simulator.memories import PrivateMemory, Store
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
-from tmmu.simulator.placed import Placed
+from tmmu.simulator.placed import ArenaMemory
 from tmmu.tasks.models import load
 
 CASES: dict[str, dict[str, Any]] = {
@@ -60,8 +60,8 @@ def measure(name: str, bindings: dict[str, Any]) -> None:
     plain, arena = [], []
     with MappedMemory.map(program.plan) as memory:
         for _ in range(TURNS):
-            plain.append(_seconds(program, Private(program), kernels, given))
-            arena.append(_seconds(program, Placed(program, memory, careful=False), kernels, given))
+            plain.append(_seconds(program, PrivateMemory(program), kernels, given))
+            arena.append(_seconds(program, ArenaMemory(program, memory, careful=False), kernels, given))
         used = sum(memory.high_water(a) for a in range(len(program.plan.allocation.arenas)))
     del given
     start = time.perf_counter()

@@ -12,7 +12,7 @@ import pytest
 from tests.benchmarks.replacement import TRACES, attention, rates, relative
 from tests.support import minilm
 from tests.support.replayed import apart
-from tmmu.mnemosyne.hit_rates import semantic_hits
+from tmmu.mnemosyne.hit_rates import count_semantic_hits
 from tmmu.mnemosyne.replacement import ONE
 
 PAGE = Path(__file__).resolve().parents[2] / "spec/mnemosyne.md"
@@ -45,9 +45,9 @@ def test_at_the_documents_factor_real_attention_is_lru() -> None:
     """With other weights, or a larger λ, it is not: the trace can show a difference. spec: MN3.7"""
     trace, weights = attention()
     for room in (8, 64):
-        lru = semantic_hits(trace, [0] * len(trace), room)
-        assert abs(semantic_hits(trace, weights, room) - lru) < len(trace) / 1000
-    assert semantic_hits(trace, relative(weights), 8, Fraction(16)) > semantic_hits(trace, weights, 8) * 1.3
+        lru = count_semantic_hits(trace, [0] * len(trace), room)
+        assert abs(count_semantic_hits(trace, weights, room) - lru) < len(trace) / 1000
+    assert count_semantic_hits(trace, relative(weights), 8, Fraction(16)) > count_semantic_hits(trace, weights, 8) * 1.3
 
 
 @pytest.mark.skipif(find_spec("libcachesim") is None, reason="not installed")  # its wheels are for few platforms

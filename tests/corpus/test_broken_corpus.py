@@ -18,7 +18,7 @@ from tmmu.examples.broken import KINDS, Broken
 from tmmu.examples.broken import models as base
 from tmmu.examples.broken.editing import counted, edit, laid_out, moved, offset_of, reordered, right, shared, without
 from tmmu.plans import file
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 RIGHT = {
     "skip": base.skip(),
@@ -110,7 +110,7 @@ def test_kinds_are_files_of_their_own_that_are_made_to_the_same_bytes_again_with
     made = [kind.build() for kind in KINDS.values()]
     encoded = [one.encode() for one in made]
     for kind, data in zip(KINDS.values(), encoded, strict=True):
-        false = [field for field, _, _ in file.false_hashes(file.decode(data))]
+        false = [field for field, _, _ in file.find_false_hashes(file.decode(data))]
         assert false == ([kind.field] if kind.obligation == "hashes" else [])
         assert kind.build().encode() == data
     assert len({(data, *map(file.encode, one.others)) for one, data in zip(made, encoded, strict=True)}) == len(KINDS)
@@ -132,7 +132,7 @@ def test_an_edit_changes_the_entry_and_nothing_else() -> None:
     plan = right(base.skip())
     edited = edit(plan, tensors={"b": {"death": 3}})
     assert plan.allocation.tensors.death.tolist() != edited.allocation.tensors.death.tolist()
-    assert edited == amended(plan, tensors=edited.allocation.tensors)
+    assert edited == amend_plan(plan, tensors=edited.allocation.tensors)
     assert edit(edited, tensors={"b": {"death": 2}}).allocation.tensors == plan.allocation.tensors
 
 

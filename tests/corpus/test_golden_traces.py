@@ -15,7 +15,7 @@ from tests.support import effort, golden, second_planner, second_trace
 from tests.support.second_planner import SecondPlan
 from tmmu.core.vocabulary import PRESETS, Lifetime, Model
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.modes import prepare
+from tmmu.planner.modes import prepare_graph
 from tmmu.runtime.records.compare import first_difference
 
 SMALL = [name for name in golden.NAMES if name not in golden.LARGE]
@@ -79,7 +79,7 @@ def test_the_record_holds_ten_seeds_of_every_legal_pair_and_layout_of_every_grap
 def test_recomputation_in_the_golden_traces_recomputes() -> None:
     """spec: M1.8"""
     budget = golden.on_record("residual")["residual/backward/remat_enabled/slots"]["budget"]
-    fitted = prepare(golden.residual(), "backward", DEFAULT, budget)
+    fitted = prepare_graph(golden.residual(), "backward", DEFAULT, budget)
     assert any(".recompute" in node.name for node in fitted.nodes)
 
 

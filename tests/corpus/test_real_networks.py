@@ -15,15 +15,15 @@ from proofs.definition.model.compare import differences
 from proofs.readers.models import onnx as reader
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.training import in_mode
+from proofs.readers.models.training import reference_in_mode
 from proofs.readers.operators import DROPOUT_ASSUMED, OLD_DROPOUT_ASSUMED
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.onnx_files import IF, LIGHT, NESTED, model_of, written
 from tmmu import onnx as shapes
 from tmmu.core.vocabulary import Bindings, Model, NodePart, Role, Shares
 from tmmu.importers import onnx as importer
-from tmmu.ir.order import stable_topological
-from tmmu.ir.validate import validate
+from tmmu.ir.order import sort_topologically
+from tmmu.ir.validate import validate_model
 from tmmu.onnx.sizes import DTYPES
 from tmmu.planner.plan import plan_memory
 from tmmu.plans.columns import SHARES
@@ -77,8 +77,8 @@ def test_four_of_them_leave_an_output_unproduced() -> None:
 def test_real_networks_are_imported_node_by_node(path: Path) -> None:
     """spec: T10.1, T9.1"""
     model, graph = import_onnx(path), load(path).graph
-    validate(model)
-    assert stable_topological(model) is model
+    validate_model(model)
+    assert sort_topologically(model) is model
     assert [node.op for node in model.nodes] == [node.op_type for node in graph.node]
     unproduced = set(model.unproduced)
     for node, theirs in zip(model.nodes, graph.node, strict=True):
@@ -140,10 +140,10 @@ def test_bodies_say_the_same_read_from_the_file_and_after_import(text: str, tmp_
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
 def test_a_plan_of_a_real_network_differs_in_nothing_and_its_every_word_counts(path: Path) -> None:
     """With the model and without, what the planner shares is permitted. spec: V2.1, V3.1, V3.2"""
-    expected = in_mode(read_onnx(path), "inference")
+    expected = reference_in_mode(read_onnx(path), "inference")
     plan = plan_memory(import_onnx(path)).plan
     assert list(differences(plan, expected, frozenset())) == []
-    against, alone = permitted(plan, expected, frozenset()), permitted(plan, None, frozenset())
+    against, alone = decide_permissions(plan, expected, frozenset()), decide_permissions(plan, None, frozenset())
     assert against == alone
     assert against.assumed == []
     words = plan.allocation.tensors.shares.tolist()

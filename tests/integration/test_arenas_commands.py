@@ -17,7 +17,7 @@ from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.ir import files
 from tmmu.plans import file
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 CHAIN = text_model(
     "node matmul1 Matmul x w -> a", "node relu Relu a -> b inplace b a", "node matmul2 Matmul b w -> c",
@@ -256,7 +256,7 @@ def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys
     assert planned(folder, capsys)[0] == 0
     plan = file.load("p.cbor").plan
     pinned = plan.configuration.policy.rules[0]._replace(arenas=("fast",))
-    file.save(amended(plan, policy=plan.configuration.policy._replace(rules=(pinned,))), "q.cbor")
+    file.save(amend_plan(plan, policy=plan.configuration.policy._replace(rules=(pinned,))), "q.cbor")
     assert entry.run(["q.cbor"]) == 1
     assert "y is in slow; rule 1 allows fast" in capsys.readouterr().out
 

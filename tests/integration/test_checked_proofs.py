@@ -21,9 +21,9 @@ from proofs.proving.solvers.process import Z3
 from proofs.proving.solvers.smtinterpol import ProofCheck, SMTInterpol
 from proofs.tools import maven
 from tests.support.commands import program
-from tmmu.core.process import code_of
+from tmmu.core.process import run_command
 
-run = partial(code_of, "proofs.proving.lemmas.command")
+run = partial(run_command, "proofs.proving.lemmas.command")
 ONE = "valid\nholes=0\nassertions=1\ndefinefuns=0\naxioms=3\nresolutions=4\n"
 LEMMAS = families.by_name()
 
@@ -37,7 +37,7 @@ def playing(folder: Path, solver: str, checker: str, ends: int = 0) -> SMTInterp
 
 
 def found(tool: SMTInterpol, folder: Path, name: str = "tenants_fit") -> checked.Evidence:
-    return checked.evidence(*LEMMAS[name], tool, folder / "new/out", 1)
+    return checked.check_proofs(*LEMMAS[name], tool, folder / "new/out", 1)
 
 
 def test_a_proof_is_kept_where_the_checker_accepts_that_of_each_query(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_only_what_is_accepted_has_steps_and_only_what_is_invalid_is_wrong(tmp_p
 
 def test_the_tool_is_the_archive_with_the_java_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smtinterpol.java, "find", lambda: "/a/java")
-    monkeypatch.setattr(maven, "archive", lambda artifact: Path(f"/kept/{artifact.version}.jar"))
-    assert smtinterpol.find() == SMTInterpol("/a/java", Path("/kept/2.5-1388-ga5a4ab0c.jar"))
+    monkeypatch.setattr(maven, "fetch_archive", lambda artifact: Path(f"/kept/{artifact.version}.jar"))
+    assert smtinterpol.find_smtinterpol() == SMTInterpol("/a/java", Path("/kept/2.5-1388-ga5a4ab0c.jar"))
 
 
 def test_a_refused_proof_makes_its_lemma_unknown_and_no_other(
@@ -113,7 +113,7 @@ def test_a_refused_proof_makes_its_lemma_unknown_and_no_other(
 ) -> None:
     """spec: V4.13"""
     tool = playing(tmp_path, "unsat\n(! p)\nunsat\n(! p)\n", f"{ONE}invalid\n")
-    monkeypatch.setattr(smtinterpol, "find", lambda: tool)
+    monkeypatch.setattr(smtinterpol, "find_smtinterpol", lambda: tool)
     arguments = ["tenants_fit", "no_index_has_two_ranks", "--proofs", str(tmp_path / "out")]
     assert run([*arguments, "--format", "json"]) == 3
     lemmas = {lemma["name"]: lemma for lemma in json.loads(capsys.readouterr().out)["lemmas"]}
@@ -140,7 +140,7 @@ def test_a_missing_tool_is_named_with_what_installs_it(
     def absent() -> SMTInterpol:
         raise maven.Unfetchable("it is not here")
 
-    monkeypatch.setattr(smtinterpol, "find", absent)
+    monkeypatch.setattr(smtinterpol, "find_smtinterpol", absent)
     assert run(["tenants_fit", "--proofs", str(tmp_path)]) == 2
     assert "--proofs: it is not here" in capsys.readouterr().err
 
@@ -149,14 +149,14 @@ def test_a_missing_tool_is_named_with_what_installs_it(
 def test_a_folder_that_cannot_be_written_is_an_error_of_the_command_line(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(smtinterpol, "find", lambda: playing(tmp_path, "", ""))
+    monkeypatch.setattr(smtinterpol, "find_smtinterpol", lambda: playing(tmp_path, "", ""))
     (tmp_path / "file").write_text("")
     assert run(["tenants_fit", option, str(tmp_path / "file/out")]) == 2
     assert "name another folder" in capsys.readouterr().err
 
 
 def test_what_is_asked_is_the_lemma_with_its_definitions_at_its_calls() -> None:
-    text, queries = checked.script(*LEMMAS["tenants_fit"])
+    text, queries = checked.proof_script(*LEMMAS["tenants_fit"])
     assert queries == text.count("(check-sat)\n(get-proof)\n(pop 1)") == 2
     assert "define-fun-rec" not in text
     assert "(assert (= (all_fit start size rest_of_list) (ite ((_ is vacant) rest_of_list) true" in text
@@ -168,8 +168,8 @@ def test_what_is_asked_is_the_lemma_with_its_definitions_at_its_calls() -> None:
 
 def test_the_parts_of_a_goal_are_all_of_it() -> None:
     """Five obligations, of each of which the goal is the twelve clauses of the invariant."""
-    text, queries = checked.script(*LEMMAS["linear_scan_is_inductive"])
+    text, queries = checked.proof_script(*LEMMAS["linear_scan_is_inductive"])
     assert queries == text.count("(check-sat)\n(get-proof)\n(pop 1)") == 5 * 12
-    text, queries = checked.script(*LEMMAS["no_index_has_two_ranks"])
+    text, queries = checked.proof_script(*LEMMAS["no_index_has_two_ranks"])
     assert queries == 1
     assert "(assert (not (not (and (and (<= (* rank width) index)" in text

@@ -272,7 +272,7 @@ def test_commands_write_one_event_log_in_which_each_store_and_log_is_a_path(fold
         ["rekey", "S", "--new-key", "other", *keyed], ["stat", "S", "--key", "other", "--events", "e.log"],
     ):  # fmt: skip
         subprocess.run([*COMMAND, *command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
-    events, paths = follow.read(folder / "e.log")
+    events, paths = follow.read_log(folder / "e.log")
     assert {path.module for path in paths} == {"MappedRegions", "Eviction", "SealedLog"}
     assert sum(path.module == "SealedLog" for path in paths) == 1
     assert len({event.fields["store"] for event in events if event.kind == "store made"}) >= 5

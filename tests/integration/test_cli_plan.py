@@ -28,7 +28,7 @@ from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.plan import Planned
 from tmmu.plans import file
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.tasks import checking, planning
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,7 +97,7 @@ def test_a_model_is_planned_and_the_plan_described(folder: Path, capsys: pytest.
     assert [line.split()[0] for line in out.splitlines()] == ["wrote", "parameters:", "activations:", "in", "success,"]
     stated = file.load("out.cbor")
     assert stated.plan == plan_memory(CHAIN, options=PlanOptions(layout="packed")).plan
-    assert file.false_hashes(stated) == []
+    assert file.find_false_hashes(stated) == []
 
 
 def test_the_bindings_that_were_used_are_printed_and_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def tampered(monkeypatch: pytest.MonkeyPatch, change: Callable[[Plan], Plan]) ->
 
 
 def with_false_claim(plan: Plan) -> Plan:
-    return amended(plan, usage=(*plan.usage[:2], plan.usage[2]._replace(max_live=9), plan.usage[3]))
+    return amend_plan(plan, usage=(*plan.usage[:2], plan.usage[2]._replace(max_live=9), plan.usage[3]))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.cli import run_loop
 from tmmu.cli.run_envelope import at_shape
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory
@@ -202,7 +202,7 @@ def test_a_wrong_size_inside_an_envelope_is_corrupted(folder: Path, capsys: Capt
     assert plan.envelope is not None
     assert at_shape(plan, {"b": 3}).allocation.tensors.bytes.tolist() == [48] * 4
     rows = len(plan.envelope.terms.op)
-    numbers = Terms(*(column([x] * rows, d) for x, d in ((0, "u1"), (0, "u4"), (0, "u4"), (128, "u8"))))
+    numbers = Terms(*(build_column([x] * rows, d) for x, d in ((0, "u1"), (0, "u4"), (0, "u4"), (128, "u8"))))
     file.save(replace(plan, envelope=replace(plan.envelope, terms=numbers)), "wrong.cbor")
     assert ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor")[0] == 0
     code, out, _ = ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor", "--dim", "b=3")

@@ -64,7 +64,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 
 def test_apply_says_what_was_mapped_and_sealed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "apply", "p.cbor")
-    hashes = file.hashes(plan())
+    hashes = file.compute_hashes(plan())
     assert f"  plan {hashes['plan_hash'].hex()}\n" in text
     with apply_plan(plan()) as execution:
         assert f"  1 batch, state {execution.state.state_hash.hex()}\n" in text
@@ -118,7 +118,7 @@ def test_over_budget_the_failure_is_recorded_and_nothing_is_sealed(
 
 def test_a_false_hash_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = changed(plan(), "storages", "b", offset=0)
-    (folder / "w.cbor").write_bytes(file.encode(wrong, file.hashes(plan())))
+    (folder / "w.cbor").write_bytes(file.encode(wrong, file.compute_hashes(plan())))
     assert said(capsys, "apply", "w.cbor", "--errors", "e", code=4).startswith("error: w.cbor: plan_hash: ")
     assert sequence.read("e")[0]["numeric_code"] == 1901
     for command in (("checkpoint", "w.cbor", "-o", "c"), ("apply", "w.cbor")):

@@ -20,12 +20,12 @@ import pytest
 from tests.support.example_models import full
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
-from tmmu.core.output import one_line, size
+from tmmu.core.output import escape_line, format_size
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 from tmmu.plans import file, metrics
 from tmmu.plans.provenance import HASHES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,7 +62,7 @@ def plan() -> Plan:
     ],
 )
 def test_sizes_have_units(count: int, text: str) -> None:
-    assert size(count) == text
+    assert format_size(count) == text
 
 
 def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,13 +72,13 @@ def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture
     assert "  defaults: k=3" in lines
     assert "  donated: s, x" in lines
     assert any(line.startswith("  trusted: ") for line in lines)
-    for arena in metrics.arenas(plan()):
+    for arena in metrics.arena_records(plan()):
         [line] = [line for line in lines if line.startswith(f"  {arena['name']}: footprint ")]
         for number in ("footprint_bytes", "peak_live_bytes", "slots", "max_live"):
             assert str(arena[number]) in line
         assert f"ratio {arena['footprint_per_peak']:.3f}" in line
     peak = plan().usage[2].peak_step
-    live = metrics.live_at_peak(plan(), 2)
+    live = metrics.storages_at_peak(plan(), 2)
     node = plan().allocation.steps.node
     share = f"{len(live)} of {len(live)}, 100.0% of what is live"
     at = lines.index(f"  largest in activations at its peak, step {peak} ({node[peak]}): {share}")
@@ -90,10 +90,10 @@ def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture
 
 def test_a_plan_is_described_in_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(shown(capsys, "p.cbor", "--format", "json"))
-    assert found["arenas"] == metrics.arenas(plan())
+    assert found["arenas"] == metrics.arena_records(plan())
     assert (found["steps"], found["tensors"], found["unproduced"]) == (6, 11, ["mask"])
     assert found["bindings"]["shapes"] == {"x": [4, 16]}
-    hashes = file.hashes(plan())
+    hashes = file.compute_hashes(plan())
     assert {name: found[name] for name in HASHES} == {name: hashes[name].hex() for name in HASHES}
     assert (found["source_digest"], found["replay_token"]) == ("00" * 32, plan().origin.replay_token.hex())
     file.save(plan_memory(text_model("node relu Relu x -> y")).plan, folder / "p.cbor")
@@ -102,7 +102,7 @@ def test_a_plan_is_described_in_json(folder: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("what", ["tensors", "steps"])
 def test_rows_are_given_as_json_and_as_csv(folder: Path, capsys: pytest.CaptureFixture[str], what: str) -> None:
-    rows: list[dict[str, Any]] = metrics.tensors(plan()) if what == "tensors" else metrics.steps(plan())
+    rows: list[dict[str, Any]] = metrics.tensor_records(plan()) if what == "tensors" else metrics.step_records(plan())
     assert json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json")) == {what: rows}
     read = list(csv.DictReader(io.StringIO(shown(capsys, "p.cbor", f"--{what}", "--format", "csv"))))
     assert list(read[0]) == list(rows[0])
@@ -138,7 +138,7 @@ def test_wrong_plans_are_shown_too(folder: Path, capsys: pytest.CaptureFixture[s
     """Whatever passes the gate: whether it is right is not asked here."""
     wrong = changed(plan(), "storages", 0, offset=(1 << 64) - 1, birth=5, death=0, slot=0)
     wrong = changed(wrong, "tensors", "y", storage=0, window=(1 << 64) - 1, birth=9)
-    wrong = amended(wrong, usage=tuple(used._replace(footprint=(1 << 64) - 1, slots=0) for used in wrong.usage))
+    wrong = amend_plan(wrong, usage=tuple(used._replace(footprint=(1 << 64) - 1, slots=0) for used in wrong.usage))
     file.save(wrong, folder / "p.cbor")
     for arguments in ((), ("--format", "json"), ("--tensors",), ("--steps", "--format", "csv")):
         assert shown(capsys, "p.cbor", *arguments)
@@ -166,7 +166,7 @@ def test_no_name_is_a_formula_to_a_spreadsheet(folder: Path, capsys: pytest.Capt
     file.save(plan_memory(model).plan, folder / "p.cbor")
     for what, key in (("tensors", "name"), ("steps", "writes")):
         rows = list(csv.DictReader(io.StringIO(shown(capsys, "p.cbor", f"--{what}", "--format", "csv"))))
-        assert rows[-1][key] == ("'" if name[0] in "=+-@" else "") + one_line(name)
+        assert rows[-1][key] == ("'" if name[0] in "=+-@" else "") + escape_line(name)
         assert name in json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json"))[what][-1][key]
 
 

@@ -96,7 +96,7 @@ def test_the_heap_is_the_footprint_and_what_aligns_it(name: str, layout: str, fo
     done = made.execute(program, drawn_inputs(onnx.load(path)))
     found = [int(line.split()[1]) for line in done.stdout.splitlines()]
     arenas = {arena.name: n for n, arena in enumerate(plan.allocation.arenas)}
-    needed = metrics.footprints(plan.allocation)
+    needed = metrics.compute_footprints(plan.allocation)
     alignment = plan.allocation.arenas[arenas["activations"]].alignment
     if layout == "pools":
         s = plan.allocation.storages
@@ -420,7 +420,7 @@ def test_the_command_proves_before_it_writes(folder: Path, tmp_path: Path, capsy
     assert out.splitlines()[0] == f"wrote {target}/model.h"
     text = (target / "model.h").read_text()
     assert f"PROVED {tmp_path}/p.cbor against {path}" in text
-    assert file.identity(plan).hex() in text
+    assert file.plan_identity(plan).hex() in text
     fields = re.findall(r"^    Tensor (\w+);", text, re.MULTILINE)
     assert fields == ["x", "flatten", *(f"layers_{k}" for k in range(7)), "output"]
     code, _, err = command(capsys, tmp_path / "p.cbor", "--model", path, "-o", target)

@@ -13,8 +13,8 @@ from itertools import islice, product
 import pytest
 
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.training import in_mode
-from proofs.sharding.stages import RankModel, of_rank
+from proofs.readers.models.training import reference_in_mode
+from proofs.sharding.stages import RankModel, derive_rank_model
 from proofs.verify.checks import Subject, violations
 from proofs.verify.options import Options
 from proofs.verify.verdict import absent
@@ -28,7 +28,7 @@ from tmmu.examples.broken import exclusive, models
 from tmmu.examples.broken.editing import right
 from tmmu.examples.broken.sketch import model as sketch
 from tmmu.plans import file, gate
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan
 
 SHARED = sketch("""
@@ -79,16 +79,18 @@ def accepted(path: Path, changed: object, model: Model | None) -> Plan | None:
     """The plan of an edited object where neither the gate nor the naive side refuses it."""
     try:
         stated = gate.from_object(changed)
-        assert isinstance(stated, Stated)
+        assert isinstance(stated, StatedPlan)
         if path[-1] in OF_THE_FILE:
-            stated = file.with_steps(file.decode(canonical.encode(changed)))
+            stated = file.require_steps(file.decode(canonical.encode(changed)))
         else:
-            stated = Stated(stated.plan, file.hashes(stated.plan))
+            stated = StatedPlan(stated.plan, file.compute_hashes(stated.plan))
         plan, origin = stated.plan, stated.plan.origin
         against = None
         if model is not None:
-            whole = in_mode(read_ir(model), origin.mode)
-            against = of_rank(whole, origin.shard_spec, origin.rank) if origin.shard_spec else RankModel(whole, {})
+            whole = reference_in_mode(read_ir(model), origin.mode)
+            against = (
+                derive_rank_model(whole, origin.shard_spec, origin.rank) if origin.shard_spec else RankModel(whole, {})
+            )
     except TmmuError:
         return None
     return plan if next(violations(Subject(stated, against, mode=origin.mode)), None) is None else None

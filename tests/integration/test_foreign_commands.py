@@ -176,10 +176,14 @@ def test_every_reader_is_bounded_in_one_place(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "p.csv").write_text(RIGHT)
     found = Source.opened(tmp_path / "p.csv")
     assert (source.MAX_BYTES, source.MAX_ROWS, source.MAX_WORK) == (256 << 20, 1 << 20, 1 << 24)
-    found.spend(source.MAX_WORK)
+    found.count_work(source.MAX_WORK)
     found.bound(source.MAX_ROWS)
-    found.descend(source.MAX_DEPTH)
-    for more, value in ((found.spend, 1), (found.bound, source.MAX_ROWS + 1), (found.descend, source.MAX_DEPTH + 1)):
+    found.check_depth(source.MAX_DEPTH)
+    for more, value in (
+        (found.count_work, 1),
+        (found.bound, source.MAX_ROWS + 1),
+        (found.check_depth, source.MAX_DEPTH + 1),
+    ):
         with pytest.raises(TmmuError) as error:
             more(value, "here")
         assert (error.value.file, error.value.place) == (found.name, "here")

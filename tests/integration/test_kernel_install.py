@@ -105,7 +105,9 @@ def test_who_builds_at_the_same_time_does_no_harm(
         (whole / "mine").touch()
         installed.folder().mkdir()
         (installed.folder() / "kernel").touch(0o755)
-        built = installed.KernelBuild(installed.digest(), installed.of_file(installed.folder() / "kernel"), "0" * 64)
+        built = installed.KernelBuild(
+            installed.digest(), installed.digest_of_file(installed.folder() / "kernel"), "0" * 64
+        )
         (installed.folder() / "kernel.json").write_text(json.dumps(built._asdict()))
 
     monkeypatch.setattr(install, "build", build)

@@ -27,7 +27,7 @@ from tests.support.every_command import context_of, every_command, examples_of
 from tmmu import examples
 from tmmu.cli.commands import tmmu
 from tmmu.cli.entry import run
-from tmmu.core.process import code_of
+from tmmu.core.process import run_command
 from tmmu.core.progress import progress
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "foreign"
@@ -126,7 +126,7 @@ def answer(line: str) -> int:
             if target or number < len(commands) - 1:
                 stack.enter_context(contextlib.redirect_stdout(out))
             module = ENTRIES.get(name, "proofs.model_check.command")
-            codes.append(run(arguments) if name == "tmmu" else code_of(module, arguments))
+            codes.append(run(arguments) if name == "tmmu" else run_command(module, arguments))
         given = out.buffer.getvalue()  # type: ignore[attr-defined]
     if target:
         Path(target).write_bytes(given)
@@ -241,7 +241,7 @@ def test_quiet_prints_less_and_verbose_more(folder: Path, capsys: Captured) -> N
     assert ran(capsys, "plan", "mlp.onnx", "-q", "-v")[0] == 2
 
     def verified(*flags: str) -> tuple[int, list[str]]:
-        code = code_of("proofs.verify.command", ["mlp.plan.cbor", *flags])
+        code = run_command("proofs.verify.command", ["mlp.plan.cbor", *flags])
         return code, capsys.readouterr().out.splitlines()
 
     assert verified("-q") == (0, verified()[1][:1])

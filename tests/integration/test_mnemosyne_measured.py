@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_chase_of_pointers_is_slower_in_dram_than_in_the_first_cache(tmp_path: Path) -> None:
     """Half of each cache and four times the last one are chased; no two orders of magnitude are alike. spec: MN6.10"""
-    lines = list(measured.levels(tmp_path, [("L1", 32 * KIB), ("L2", 16 * MIB)]))
+    lines = list(measured.measure_levels(tmp_path, [("L1", 32 * KIB), ("L2", 16 * MIB)]))
     assert [line.name for line in lines] == ["L1 (16 KiB)", "L2 (8192 KiB)", "DRAM (65536 KiB)"]
     assert [(line.document, line.p99) for line in lines] == [("0.5 ns", None), ("7 ns", None), ("100 ns", None)]
     assert 0 < 3 * lines[0].p50 < lines[2].p50
@@ -64,17 +64,17 @@ def test_without_a_compiler_nothing_is_measured(
 def test_a_cold_read_is_of_pages_that_were_absent(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where they stay in memory there is no figure. spec: MN6.11"""
     into = np.empty(measured.ELEMENTS, np.float16)
-    assert len(measured.cold(file, [0, 3, 5], into)) > 0
+    assert len(measured.measure_cold_reads(file, [0, 3, 5], into)) > 0
     assert (into == 5).all()
-    monkeypatch.setattr(measured, "drop", lambda path: path.read_bytes())
+    monkeypatch.setattr(measured, "drop_pages", lambda path: path.read_bytes())
     with pytest.raises(TmmuError, match="stay in memory") as refused:
-        measured.cold(file, [0, 3, 5], into)
+        measured.measure_cold_reads(file, [0, 3, 5], into)
     assert refused.value.code_id == "INVALID_SETTING"
 
 
 def test_a_fault_is_counted_in_each_of_sixteen_regions(file: Path) -> None:
     """spec: MN6.10"""
-    times = measured.page_faults(file)
+    times = measured.measure_page_faults(file)
     assert (len(times), bool((times > 0).all())) == (16, True)
 
 
@@ -82,13 +82,13 @@ def test_the_disk_is_read_past_the_cache_with_and_without_direct_access(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: MN6.10"""
-    speed, times = measured.disk(file, 8)
+    speed, times = measured.measure_disk(file, 8)
     assert (speed > 0, len(times)) == (True, 8)
     monkeypatch.setattr(measured.os, "O_DIRECT", 1 << 31)  # no flag that a file is opened with
     dropped: list[Path] = []
-    monkeypatch.setattr(measured, "drop", dropped.append)
+    monkeypatch.setattr(measured, "drop_pages", dropped.append)
     monkeypatch.setattr(measured.os, "open", refusing(measured.os.open))
-    assert len(measured.disk(file, 8)[1]) == 8
+    assert len(measured.measure_disk(file, 8)[1]) == 8
     assert len(dropped) == 1 + 8
 
 
@@ -103,7 +103,7 @@ def refusing(opened: object) -> object:
 
 def test_one_vector_is_read_in_four_ways_beside_the_targets(file: Path) -> None:
     """spec: MN6.12"""
-    lines = list(measured.vectors(file, SMALL))
+    lines = list(measured.measure_vectors(file, SMALL))
     ways = ["warm", "cold", "decrypted", "decrypted and decoded (block of 64)"]
     assert [line.name for line in lines] == [f"vector, {way}" for way in ways]
     assert all(0 < line.p50 <= (line.p99 or 0) for line in lines)

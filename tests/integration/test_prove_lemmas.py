@@ -21,15 +21,15 @@ from proofs.proving.lemmas.engine.checked import Evidence
 from proofs.proving.lemmas.engine.family import Family, mutants_of, statements_of
 from proofs.proving.lemmas.engine.induction import Lemma
 from proofs.proving.lemmas.engine.proving import LemmaReport
-from proofs.proving.lemmas.engine.statements import Mutant, Statement, World, expanded
+from proofs.proving.lemmas.engine.statements import Mutant, Statement, World, expand_quantifiers
 from proofs.proving.lemmas.planner import zeroing
 from proofs.proving.smt.expressions import parse_one, text_of
 from proofs.proving.solvers import Answer, smtinterpol
 from proofs.proving.solvers.process import Z3
-from tmmu.core.process import code_of
+from tmmu.core.process import run_command
 
 LEMMAS = families.by_name()
-run = partial(code_of, "proofs.proving.lemmas.command")
+run = partial(run_command, "proofs.proving.lemmas.command")
 FALSE = Statement(
     "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
     (Mutant("eight", "(< x 7)", "(< x 8)"),),
@@ -57,7 +57,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> object:
 def test_lemmas_are_listed_with_their_files_and_sentences(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 * len(families.names())
+    assert len(lines) == 2 * len(families.lemma_names())
     assert "linear_scan_is_inductive  (planner/linear_scan)" in lines
 
 
@@ -76,7 +76,7 @@ def test_a_file_is_named_as_the_output_names_it(name: str, capsys: pytest.Captur
     """spec: C4.1"""
     assert run([name, "--list"]) == 0
     assert capsys.readouterr().out.count("  (plan/cover)\n") == len(families.FAMILIES["plan/cover"].lemmas)
-    assert {family.file for family in families.chosen([name])} == {"plan/cover"}
+    assert {family.file for family in families.select_families([name])} == {"plan/cover"}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_names_no_file_of_lemmas_is_refused(name: str) -> None:
 
 
 def test_every_lemma_has_a_name_of_its_own_a_sentence_and_mutants_that_apply() -> None:
-    assert len(LEMMAS) == len(families.names()) >= 110
+    assert len(LEMMAS) == len(families.lemma_names()) >= 110
     for family, lemma in LEMMAS.values():
         assert lemma.sentence[0].isupper()
         assert lemma.sentence.endswith(".")
@@ -225,8 +225,8 @@ def test_the_proofs_are_counted_that_the_checker_accepts(
     """spec: C4.5"""
     proofs = {"tenants_fit": Evidence("CHECKED", "14 steps"), "no_index_has_two_ranks": Evidence("NONE", "unknown")}
     reported(*(replace(ONE, name=name) for name in proofs))
-    monkeypatch.setattr(smtinterpol, "find", lambda: None)
-    monkeypatch.setattr(checked, "evidence", lambda file, lemma, *_: proofs[lemma.name])
+    monkeypatch.setattr(smtinterpol, "find_smtinterpol", lambda: None)
+    monkeypatch.setattr(checked, "check_proofs", lambda file, lemma, *_: proofs[lemma.name])
     assert run(["--proofs", "folder"]) == 0
     first, second, *_, last = capsys.readouterr().out.splitlines()
     assert first.endswith(", proof CHECKED: 14 steps")
@@ -268,8 +268,8 @@ def test_what_cannot_be_written_at_last_is_said_of_the_options_given(
 ) -> None:  # fmt: skip
     """spec: C4.3"""
     reported(replace(ONE, name="tenants_fit"))
-    monkeypatch.setattr(smtinterpol, "find", lambda: None)
-    monkeypatch.setattr(checked, "evidence", lambda *_: Evidence("CHECKED", "14 steps"))
+    monkeypatch.setattr(smtinterpol, "find_smtinterpol", lambda: None)
+    monkeypatch.setattr(checked, "check_proofs", lambda *_: Evidence("CHECKED", "14 steps"))
     (tmp_path / "tenants_fit.smt2").mkdir()
     assert run([part for option in given for part in (option, str(tmp_path))]) == 2
     assert f"error: Invalid value for {named}" in capsys.readouterr().err
@@ -332,7 +332,7 @@ def test_a_solver_that_dies_over_a_twin_or_a_mutant_refutes_nothing(name: str, m
             return super().evaluate(text, timeout_s)
 
     monkeypatch.setattr(proving, "Z3", Dying)
-    found = list(proving.prove_all(families.chosen([name, "no_index_has_two_ranks"])))
+    found = list(proving.prove_all(families.select_families([name, "no_index_has_two_ranks"])))
     by_name = {report.name: report for report in found}
     assert Dying.asked > 2
     assert sorted(report.verdict for report in found) == ["PROVED", "UNKNOWN"]
@@ -353,7 +353,7 @@ def test_a_case_that_no_solver_decides_is_unknown(monkeypatch: pytest.MonkeyPatc
             return Answer("unknown" if "(check-sat)" in text else "", None, 0.0)
 
     monkeypatch.setattr(proving, "Z3", Tired)
-    for report in proving.prove_all(families.chosen(["linear_scan_is_inductive", "tenants_fit"])):
+    for report in proving.prove_all(families.select_families(["linear_scan_is_inductive", "tenants_fit"])):
         assert report.verdict == "UNKNOWN"
         lemma = LEMMAS[report.name][1]
         twins = 1 if isinstance(lemma, Lemma) else len(statements_of(lemma))
@@ -376,7 +376,7 @@ def test_a_statement_declares_and_defines_and_assumes_nothing_besides(declared: 
 def test_quantifiers_are_written_out_over_all_choices() -> None:
     ranges = {"S": ["a", "b"], "Int": ["0", "1"]}
     formula = parse_one("(forall ((x S)) (exists ((k Int)) (p x k)))")
-    assert text_of(expanded(formula, ranges)) == "(and (or (p a 0) (p a 1)) (or (p b 0) (p b 1)))"
+    assert text_of(expand_quantifiers(formula, ranges)) == "(and (or (p a 0) (p a 1)) (or (p b 0) (p b 1)))"
 
 
 def test_seeds_are_the_solvers_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -399,7 +399,7 @@ def test_a_report_of_one_solver_that_fails_is_unknown(monkeypatch: pytest.Monkey
         return {} if solver == "z3" else dict.fromkeys((lemma.name for lemma in family.lemmas), "tired")
 
     monkeypatch.setattr(proving, "_failed", failed)
-    found = list(proving.prove_all(families.chosen(["zeroing"]), solvers=("z3", "cvc5")))
+    found = list(proving.prove_all(families.select_families(["zeroing"]), solvers=("z3", "cvc5")))
     assert {report.verdict for report in found} == {"UNKNOWN"}
     assert {report.solvers["cvc5"] for report in found} == {"tired"}
     assert replace(found[0], open=[]).open == []

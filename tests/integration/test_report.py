@@ -54,11 +54,11 @@ def test_each_storage_is_a_rectangle_of_its_steps_and_bytes() -> None:
     """spec: RP1.1, RP1.2"""
     maps = {one.name: one for one in arena_maps(PLAN)}
     storages = PLAN.allocation.storages
-    rows = metrics.tensors(PLAN)
-    steps = metrics.steps(PLAN)
+    rows = metrics.tensor_records(PLAN)
+    steps = metrics.step_records(PLAN)
     for a, arena in enumerate(PLAN.allocation.arenas):
         one, members = maps[arena.name], np.flatnonzero(storages.arena == a)
-        assert one.footprint == metrics.footprints(PLAN.allocation)[a]
+        assert one.footprint == metrics.compute_footprints(PLAN.allocation)[a]
         for k, storage in enumerate(members.tolist()):
             inside = [row for row in rows if row["storage"] == storage]
             assert one.names[k].split("\n") == [row["name"] for row in inside]
@@ -80,7 +80,7 @@ def test_each_storage_is_a_rectangle_of_its_steps_and_bytes() -> None:
         assert (one.peak, one.peak_step) == (max(live), live.index(max(live)))
         assert (one.peak, one.peak_step) == (PLAN.usage[a].peak_live_bytes, PLAN.usage[a].peak_step)
         assert [one.names[k].split("\n")[0] for k in one.at_peak(5)] == [
-            name for name, *_ in metrics.live_at_peak(PLAN, a)[:5]
+            name for name, *_ in metrics.storages_at_peak(PLAN, a)[:5]
         ]
 
 

@@ -58,7 +58,7 @@ def of(records: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
 
 
 def hash_of(path: str) -> bytes:
-    return file.identity(file.load(path).plan)
+    return file.plan_identity(file.load(path).plan)
 
 
 def test_batches_take_their_sizes_in_turn(folder: Path, capsys: Captured) -> None:
@@ -237,14 +237,14 @@ def test_a_weight_that_changes_between_two_shapes_is_noticed(folder: Path) -> No
     with MappedMemory.map(plan) as memory:
         batches = Batches(four, memory)
         assert batches.run(HashKernels(four)).identical
-        batches.go_on(eight, memory)
+        batches.switch_program(eight, memory)
         memory.tensor(eight.names.index("w"))[1] ^= 1
         corruption = batches.run(HashKernels(eight)).corruption
         assert corruption is not None
         assert corruption.tensors == ("w",)
         four.sizes[four.names.index("w")] += 4
         with pytest.raises(Corrupted, match="the caller keeps w, whose size differs at this shape"):
-            batches.go_on(four, memory)
+            batches.switch_program(four, memory)
 
 
 def test_what_is_refused_in_the_loop_names_the_file(folder: Path, capsys: Captured) -> None:

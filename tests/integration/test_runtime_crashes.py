@@ -39,7 +39,7 @@ def acks(folder: Path) -> list[str]:
 def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more(tmp_path: Path, already: int) -> None:
     (tmp_path / "before").mkdir()
     journal = tmp_path / "before" / "journal"
-    plan_hash = file.hashes(plan())["plan_hash"]
+    plan_hash = file.compute_hashes(plan())["plan_hash"]
     states = [journals.genesis(plan_hash)]
     if already:
         with apply_plan(plan(), records=RunRecords(journal=journal)) as execution:
@@ -105,7 +105,7 @@ with apply_plan(plan(), records=RunRecords(journal=folder / "journal")) as execu
 
 def test_a_process_that_is_killed_from_outside_leaves_what_it_said_was_durable(tmp_path: Path) -> None:
     """Wherever it is just then; the next process goes on from there, and is killed as well."""
-    plan_hash = file.hashes(plan())["plan_hash"]
+    plan_hash = file.compute_hashes(plan())["plan_hash"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     count = 0
     for _ in range(4):

@@ -226,9 +226,9 @@ def test_no_connective_stands_alone_in_what_is_exported(plan: str, tmp_path: Pat
     """spec: C4.3"""
     assert alone("(assert (and (= x 1)))(assert (or true (= 1)))") == ["(and (= x 1))", "(= 1)"]
     assert run([plan, "--smt2", "out"]) == 0
-    export.write_lemmas(tmp_path / "out/all", families.names())
+    export.write_lemmas(tmp_path / "out/all", families.lemma_names())
     files = sorted((tmp_path / "out").rglob("*.smt2"))
-    assert len(files) > len(families.names())
+    assert len(files) > len(families.lemma_names())
     for path in files:
         assert alone(path.read_text()) == [], path
 
@@ -294,13 +294,13 @@ def test_of_a_file_for_coq_only_what_was_written_here_is_removed(tmp_path: Path)
         ("(* My plan *)\n", True),
     ):
         written.write_text(text)
-        coq_file.clear(tmp_path)
+        coq_file.remove_coq_file(tmp_path)
         assert written.exists() is stays
     for text, stays in (("-Q /a/b Tmmu\nPlan.v\n", False), ("-Q /a/b Tmmu\nPlan.v\nMine.v\n", True)):
         project.write_text(text)
-        coq_file.clear(tmp_path)
+        coq_file.remove_coq_file(tmp_path)
         assert project.exists() is stays
-    coq_file.clear(tmp_path / "absent")
+    coq_file.remove_coq_file(tmp_path / "absent")
 
 
 def test_plans_that_would_be_written_to_one_folder_are_refused(

@@ -19,7 +19,7 @@ from tests.support.sharded import LAYERS
 from tmmu.cli import entry
 from tmmu.examples.shards import GPT2
 from tmmu.ir import files
-from tmmu.planner.sharding import shards_of
+from tmmu.planner.sharding import build_shards
 from tmmu.planner.sharding.spec import load
 from tmmu.plans import file
 from tmmu.plans.columns import Shards
@@ -64,10 +64,10 @@ def test_a_wrong_part_of_one_rank_leaves_every_file_unwritten(
     """spec: C2.1, R7.19"""
 
     def wrong(local: Any, spec: dict[str, Any], rank: int) -> Shards:
-        right = shards_of(local, spec, rank)
+        right = build_shards(local, spec, rank)
         return replace(right, start=np.maximum(right.start, 1) - np.uint64(1))
 
-    monkeypatch.setattr(tmmu.planner.sharding, "shards_of", wrong)
+    monkeypatch.setattr(tmmu.planner.sharding, "build_shards", wrong)
     code, _, err = planned(capsys, DATA)
     assert (code, list(folder.glob("out*"))) == (4, [])
     assert err.startswith("error: m.ir.cbor: shards: ")

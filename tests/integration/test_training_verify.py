@@ -10,9 +10,9 @@ import pytest
 
 from proofs.definition.model import compare
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.recomputation import with_recomputation
+from proofs.readers.models.recomputation import add_recomputation
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.training import in_mode
+from proofs.readers.models.training import reference_in_mode
 from proofs.readers.operators import derivative, is_floating, is_view, overwritable
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
@@ -25,12 +25,12 @@ from tmmu.core.vocabulary import Bindings, Model, Node, Phase, Tensor
 from tmmu.ir import files
 from tmmu.operators import OPERATORS
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import prepare
-from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
+from tmmu.planner.modes import prepare_graph
+from tmmu.planner.remat.rewrite import Policy, build_joint, rewrite
 from tmmu.planner.training import gradients
-from tmmu.planner.training.expand import expand
+from tmmu.planner.training.expand import expand_to_joint
 from tmmu.plans import file
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.tasks.models import load
 
 NETWORKS = ("chain", "mico-mlp", "mico-lenet", "mico-vgg", "mico-resnet8")
@@ -42,14 +42,14 @@ def planned(model: Model, mode: str = "backward") -> Plan:
 
 def differences(plan: Plan, model: Model) -> list[str]:
     """What differs between a plan and the model, by the verifier's reading of the model."""
-    expected = with_recomputation(in_mode(read_ir(model), plan.origin.mode), plan, plan.origin.mode)
+    expected = add_recomputation(reference_in_mode(read_ir(model), plan.origin.mode), plan, plan.origin.mode)
     donated = frozenset(model.bindings.donated)
     return [f"{d.field}: {d.node}" for d in compare.differences(plan, expected, donated, plan.origin.mode)]
 
 
 def everything_again(model: Model, kept: tuple[str, ...] = (), held: tuple[str, ...] | None = None) -> Model:
     """The joint graph of a model with all but the classes named `kept` computed again."""
-    source = joint_of(expand(model))
+    source = build_joint(expand_to_joint(model))
     rows = {tensor.name: t for t, tensor in enumerate(source.model.tensors)}
     policy = Policy(
         frozenset(rows[name] for name in kept), None if held is None else frozenset(rows[name] for name in held)
@@ -62,7 +62,7 @@ def everything_again(model: Model, kept: tuple[str, ...] = (), held: tuple[str, 
 def test_plans_of_networks_are_proved_against_their_onnx_files(name: str, mode: str, tmp_path: Path) -> None:
     """spec: V3.5"""
     examples.write(name, tmp_path / "m.onnx")
-    model = prepare(load(str(tmp_path / "m.onnx")), mode, DEFAULT)
+    model = prepare_graph(load(str(tmp_path / "m.onnx")), mode, DEFAULT)
     file.save(planned(model, mode), tmp_path / "p.cbor")
     verdict = verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.onnx")))
     assert verdict.verdict == PROVED, verdict.witness or verdict.notes
@@ -75,9 +75,9 @@ def test_plans_of_networks_are_proved_against_their_onnx_files(name: str, mode: 
 @pytest.mark.parametrize("model", [MLP, OPTIMIZER], ids=["mlp", "optimizer"])
 def test_both_halves_are_worked_out_alike_by_planner_and_verifier(model: Model) -> None:
     """spec: V3.5, M2.10"""
-    assert differences(planned(expand(model)), model) == []
+    assert differences(planned(expand_to_joint(model)), model) == []
     for mode in ("inference", "forward"):
-        assert differences(planned(prepare(model, mode, DEFAULT), mode), model) == []
+        assert differences(planned(prepare_graph(model, mode, DEFAULT), mode), model) == []
 
 
 def test_the_two_tables_say_the_same_of_every_operator_of_onnx() -> None:
@@ -90,12 +90,12 @@ def test_the_two_tables_say_the_same_of_every_operator_of_onnx() -> None:
     for op in sorted(ops):
         node = Node("n", op, tuple(range(6)), (10, 11, 12))
         for position in range(6):
-            uses, reads = derivative(op, position), gradients.reads(node, position)
+            uses, reads = derivative(op, position), gradients.gradient_reads(node, position)
             assert (uses is None) == (reads is None), (op, position)
             if uses is not None and reads is not None:
                 found = {p for p in range(6) if p in uses.operands} | {10 + p for p in range(3) if p in uses.results}
                 assert set(reads) == found, (op, position)
-        rule = gradients.rule(node)
+        rule = gradients.gradient_rule(node)
         assert rule.in_place == bool(overwritable("tmmu.grad", f"{op}Grad", "a")), op
         assert rule.passes == is_view("tmmu.grad", f"{op}Grad"), op
 
@@ -123,7 +123,7 @@ def test_the_gradient_domain_is_no_other_domain() -> None:
     ],
 )
 def test_a_joint_graph_that_is_another_is_refuted(change: Callable[[Model], Model], found: str) -> None:
-    assert found in differences(planned(change(expand(MLP))), MLP)
+    assert found in differences(planned(change(expand_to_joint(MLP))), MLP)
 
 
 def _node(model: Model, name: str, **fields: object) -> Model:
@@ -210,7 +210,7 @@ def test_a_draw_of_random_numbers_is_not_run_again() -> None:
     forged = everything_again(_node(model, "randomnormallike0", op="Tanh"))
     forged = _node(forged, "randomnormallike0", op="RandomNormalLike")
     forged = _node(forged, "randomnormallike0.recompute0", op="RandomNormalLike")
-    joint = expand(model)
+    joint = expand_to_joint(model)
     rest = {node.name for node in joint.nodes}
     assert {node.name for node in forged.nodes} >= rest - {"randomnormallike0.grad"}
     assert "extra-step: randomnormallike0.recompute0" in differences(planned(forged), model)
@@ -232,7 +232,7 @@ def test_operators_of_unknown_domains_are_assumed_to_repeat_and_listed(tmp_path:
 def test_scratch_is_no_operand_and_is_had_again_with_its_step() -> None:
     again = "node tanh0 Tanh a -> b scratch 64 align 4"
     model = floating("node matmul0 MatMul x w -> a", again, "node sin0 Sin b -> y", parameters="w")
-    joint = expand(model)
+    joint = expand_to_joint(model)
     assert differences(planned(joint), model) == []
     again = everything_again(model)
     assert "tanh0.recompute0" in [node.name for node in again.nodes]
@@ -241,7 +241,7 @@ def test_scratch_is_no_operand_and_is_had_again_with_its_step() -> None:
 
 def test_a_plan_of_mode_inference_is_none_of_the_joint_graph(tmp_path: Path) -> None:
     files.save(MLP, tmp_path / "m.ir.cbor")
-    file.save(amended(planned(expand(MLP)), mode="inference"), tmp_path / "p.cbor")
+    file.save(amend_plan(planned(expand_to_joint(MLP)), mode="inference"), tmp_path / "p.cbor")
     verdict = verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.ir.cbor")))
     assert verdict.verdict == REFUTED
     assert verdict.witness is not None
@@ -250,7 +250,7 @@ def test_a_plan_of_mode_inference_is_none_of_the_joint_graph(tmp_path: Path) -> 
 
 def _refusal(model: Model) -> str:
     with pytest.raises(TmmuError) as raised:
-        in_mode(read_ir(model), "backward")
+        reference_in_mode(read_ir(model), "backward")
     assert raised.value.code_id == "MODE_VIOLATION"
     return str(raised.value)
 
@@ -278,4 +278,4 @@ def test_the_verifier_too_refuses_what_has_no_gradient() -> None:
 
 def test_an_empty_model_has_no_backward_half() -> None:
     empty = ReferenceProgram(bindings=Bindings())
-    assert in_mode(empty, "backward") is empty
+    assert reference_in_mode(empty, "backward") is empty

@@ -42,8 +42,8 @@ from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.planner import plan_memory
 from tmmu.plans import file
-from tmmu.plans.gate import Stated
-from tmmu.plans.sections import amended
+from tmmu.plans.gate import StatedPlan
+from tmmu.plans.sections import amend_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")
@@ -173,7 +173,7 @@ def test_a_file_for_coq_is_of_one_plan_and_needs_the_theory(
         (None, (*one, *coq), "--coq: the kernel of this version is not installed: run tmmu kernel install"),
         (None, two, ""),
     ):
-        monkeypatch.setattr(installed, "theory", lambda found=theory: found)
+        monkeypatch.setattr(installed, "find_theory", lambda found=theory: found)
         code, _, err = ran(capsys, *arguments)
         assert (code, said in err, err == "") == (2 if said else 1, True, not said)
 
@@ -184,7 +184,7 @@ def test_the_solvers_that_are_named_are_asked(
     """spec: V4.10"""
     asked: list[tuple[str, ...]] = []
 
-    def judge(path: str, _: Stated, options: Options, *__: object) -> Verdict:
+    def judge(path: str, _: StatedPlan, options: Options, *__: object) -> Verdict:
         asked.append(options.solving.solvers)
         return Verdict(path, "ERROR", 4, "")
 
@@ -198,7 +198,7 @@ def test_what_no_rank_has_is_misspelt_unless_a_plan_could_not_be_read(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plan that is not there might have it. spec: C1.6"""
-    file.save(amended(ranks()[0], rank=1), folder / "rank.cbor")
+    file.save(amend_plan(ranks()[0], rank=1), folder / "rank.cbor")
     code, _, err = ran(capsys, "rank.cbor", "--donate", "nobody")
     assert code == 2
     assert "--donate nobody: " in err
@@ -217,7 +217,7 @@ def test_only_what_cannot_be_written_is_the_fault_of_where_it_is_written(
 
     monkeypatch.setattr(verify_plan, "judge", judge)
     for flags, code, said in (((), 4, "no room"), (("--smt2", "out"), 2, "--smt2"), (("--coq", "out"), 2, "--coq")):
-        monkeypatch.setattr(installed, "theory", lambda: folder)
+        monkeypatch.setattr(installed, "find_theory", lambda: folder)
         found = ran(capsys, "right.cbor", *flags)
         assert (found[0], said in found[2]) == (code, True)
 
@@ -228,7 +228,7 @@ def test_where_nothing_can_be_written_no_plan_is_judged(
     option: str, name: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor what an earlier run wrote removed. spec: C4.3, C4.4"""
-    monkeypatch.setattr(installed, "theory", lambda: folder)
+    monkeypatch.setattr(installed, "find_theory", lambda: folder)
     monkeypatch.setattr(verify_plan, "opened", lambda *_: pytest.fail("it was opened"))
     before = sorted(folder.rglob("*"))
     code, out, err = ran(capsys, "right.cbor", option, name, "--format", "json")
@@ -258,7 +258,7 @@ def test_bytes_that_are_no_plan_are_one_clear_line_and_exit_4(
 def test_a_file_that_vanishes_is_an_error_of_the_command_line(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(*_: object) -> Stated:
+    def gone(*_: object) -> StatedPlan:
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(file, "load_any", gone)
@@ -274,7 +274,7 @@ def test_a_hostile_plan_begins_no_line_like_a_verdict(folder: Path, capsys: pyte
     plan = plan_memory(replace(CHAIN, bindings=Bindings(values={"rate": HOSTILE}))).plan
     for name, written in (
         ("bound.cbor", plan),
-        ("a\nPROVED b.cbor", amended(changed(plan, "tensors", "y", birth=1), model=HOSTILE)),
+        ("a\nPROVED b.cbor", amend_plan(changed(plan, "tensors", "y", birth=1), model=HOSTILE)),
     ):
         file.save(written, folder / name)
         for arguments in ((name,), (name, "--value", "rate=17"), (name, "--dim", "n=4")):
@@ -384,7 +384,7 @@ def test_a_command_ends_with_its_code_also_where_its_output_goes_nowhere(monkeyp
         monkeypatch.setattr(sys, "stdout", stream)
         monkeypatch.setattr(sys, "stderr", stream)
         with pytest.raises(Ended, match="1"):
-            entry.leave(1)
+            entry.exit_now(1)
         entry.print_error("never shown")
 
 
@@ -414,7 +414,7 @@ def test_a_command_that_returns_nothing_has_done_its_work(
 ) -> None:
     for returned, code in ((None, 0), (0, 0), (3, 3)):
         monkeypatch.setitem(sys.modules, "a_command", Command("done", returned))
-        assert (entry.code_of("a_command"), capsys.readouterr().out) == (code, "done")
+        assert (entry.run_command("a_command"), capsys.readouterr().out) == (code, "done")
 
 
 def test_what_the_system_takes_only_later_is_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,7 +426,7 @@ def test_what_the_system_takes_only_later_is_output_too(monkeypatch: pytest.Monk
 
     monkeypatch.setitem(sys.modules, "a_command", Command("PROVED", 0))
     monkeypatch.setattr(sys, "stdout", Full())
-    assert entry.code_of("a_command") == 70
+    assert entry.run_command("a_command") == 70
 
 
 @pytest.mark.parametrize("command", [proofs.verify.entry.main, proofs.proving.lemmas.entry.main, tmmu.cli.entry.main])

@@ -78,9 +78,9 @@ def test_a_graph_has_the_parameters_of_its_architecture_each_with_a_gradient(nam
 def test_the_plan_of_a_traced_graph_is_proved_against_it(mode: str, tmp_path: Path) -> None:
     """spec: T6.4, V3.1"""
     from tmmu.planner import DEFAULT
-    from tmmu.planner.modes import prepare
+    from tmmu.planner.modes import prepare_graph
 
-    graph = prepare(written("llama-8b", tmp_path), mode, DEFAULT)
+    graph = prepare_graph(written("llama-8b", tmp_path), mode, DEFAULT)
     plan = plan_memory(graph, options=PlanOptions(mode=mode, layout="packed")).plan
     assert all(usage.minimal and usage.slots == usage.max_live for usage in plan.usage if usage.slots)
     file.save(plan, tmp_path / "p.cbor")

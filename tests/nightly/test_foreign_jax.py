@@ -21,7 +21,7 @@ import pytest
 from proofs.readers.plans import formats
 from proofs.verify.checks import Subject, violations
 from tests.support import jax_moves, jax_programs
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 PYTHON = os.environ.get("JAX_PYTHON", sys.executable)
 """A Python that has jax, which may be another environment's."""
@@ -42,7 +42,7 @@ def compiled(script: ModuleType, seed: int, folder: Path) -> list[Path]:
 def verdict(path: Path) -> tuple[str, str]:
     """What is found without a solver, and why."""
     stated = formats.load_any(path)
-    assert isinstance(stated, Stated)
+    assert isinstance(stated, StatedPlan)
     assert stated.reading is not None
     wrong = next(violations(Subject(stated, None, frozenset(stated.reading.donated))), None)
     if wrong is not None:

@@ -18,7 +18,7 @@ import pytest
 from proofs.readers.patterns import fits
 from tests.support import worst_cases as worst
 from tests.support.worst_cases import plan, wide_step
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import match_pattern
 
 SIZE, TIMES, GROWTH = 1_000, 10, 25
 NOTICEABLE = 0.1
@@ -134,7 +134,7 @@ def test_all_ranks_are_planned_and_verified_together_in_time_that_grows_as_their
     grows(lambda size: seconds([*verifying(ranks(size)[0], *together, path(size)), ranks(size)[1]], tmp_path), start)
 
 
-@pytest.mark.parametrize("reading", [fits, matches], ids=["the verifier's", "the planner's"])
+@pytest.mark.parametrize("reading", [fits, match_pattern], ids=["the verifier's", "the planner's"])
 def test_a_pattern_is_compared_in_time_that_grows_as_the_name(reading: Callable[[str, str], bool]) -> None:
     """What follows the star begins at each place of the name, and ends at none. spec: P1.8"""
 

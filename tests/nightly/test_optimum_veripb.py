@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from proofs.proving.optimum import veripb
-from proofs.proving.optimum.formula import LiveStorage, lower_placement
+from proofs.proving.optimum.formula import LiveStorage, build_lower_placement
 from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
 from proofs.verify.options import Options, ProofFolders
@@ -91,14 +91,14 @@ def test_proofs_that_are_cut_or_changed_or_of_another_formula_are_refused(tmp_pa
             if effort.left <= 0:
                 break
         assert search.best.height > boxes.least()
-        lower = lower_placement(spans, set(), search.best.height - 1)
+        lower = build_lower_placement(spans, set(), search.best.height - 1)
         assert lower is not None
         text = refute(lower)
         assert text is not None
         stated, proof = tmp_path / f"{seed}.opb", tmp_path / f"{seed}.pbp"
-        stated.write_text("".join(f"{line}\n" for line in lower.opb()))
+        stated.write_text("".join(f"{line}\n" for line in lower.opb_lines()))
         proof.write_text(text)
-        assert veripb.check(stated.read_bytes(), proof, 60.0).proved
+        assert veripb.check_proof(stated.read_bytes(), proof, 60.0).proved
         kept.append((stated, text))
     wrong_proof = tmp_path / "wrong.pbp"
     for k, (stated, text) in enumerate(kept):
@@ -114,7 +114,7 @@ def test_proofs_that_are_cut_or_changed_or_of_another_formula_are_refused(tmp_pa
             "",
         ):
             wrong_proof.write_text(wrong)
-            assert not veripb.check(stated.read_bytes(), wrong_proof, 60.0).proved, (stated, wrong[:80])
+            assert not veripb.check_proof(stated.read_bytes(), wrong_proof, 60.0).proved, (stated, wrong[:80])
 
 
 OPB = b"* #variable= 2 #constraint= 2\n1 x1 1 x2 >= 2 ;\n1 ~x1 1 ~x2 >= 2 ;\n"
@@ -134,7 +134,7 @@ GOAL = "red 1 yy >= 1 : yy -> {} : subproof\nproofgoal #1 {} >= 1; qed #1 : -1;\
 def test_a_proof_of_the_rules_that_are_known_is_accepted(body: str, tmp_path: Path) -> None:
     """Each of these rules is one of VeriPB's, in the form that is known here. spec: V5.10"""
     (tmp_path / "p.pbp").write_text(f"{HEAD}{body}\n{END}")
-    checked = veripb.check(OPB, tmp_path / "p.pbp", 60.0)
+    checked = veripb.check_proof(OPB, tmp_path / "p.pbp", 60.0)
     assert checked == (True, f"VeriPB {VERSION} has checked {tmp_path / 'p.pbp'}")
 
 
@@ -156,6 +156,6 @@ def test_a_proof_that_assumes_and_one_with_a_warning_are_refused_although_veripb
     done = subprocess.run(["veripb", "--opb", stated, proof], capture_output=True, text=True, check=False)
     assert (done.returncode, veripb.UNSATISFIABLE in done.stdout.splitlines()) == (0, True)
     assert "Warning: " in done.stdout
-    checked = veripb.check(OPB, proof, 60.0)
+    checked = veripb.check_proof(OPB, proof, 60.0)
     assert not checked.proved
     assert reason in checked.reason

@@ -14,16 +14,16 @@ from tests.support.recompute_graphs import OPTIMA, graph, hourglass
 from tests.support.recomputed import repeated
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise, schedules
-from tmmu.planner.remat.choose import peak
-from tmmu.planner.training.expand import expand
+from tmmu.planner.remat.choose import measure_peak
+from tmmu.planner.training.expand import expand_to_joint
 
 
 def repeats(name: str, percent: int) -> int:
     """The operations that are repeated within this share of the peak, which is kept."""
-    joint = expand(graph(name))
-    budget = peak(joint, DEFAULT) * percent // 100
+    joint = expand_to_joint(graph(name))
+    budget = measure_peak(joint, DEFAULT) * percent // 100
     again = rematerialise(joint, DEFAULT, budget)
-    assert peak(again, DEFAULT) <= budget
+    assert measure_peak(again, DEFAULT) <= budget
     return repeated(joint, again)
 
 
@@ -67,8 +67,8 @@ def test_what_is_searched_in_all_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(schedules, "_search", counted)
     monkeypatch.setattr(schedules, "EFFORT", 3_000)
     monkeypatch.setattr(schedules, "TOTAL", 5_000)
-    joint = expand(hourglass(4))
-    rematerialise(joint, DEFAULT, peak(joint, DEFAULT) * 70 // 100)
+    joint = expand_to_joint(hourglass(4))
+    rematerialise(joint, DEFAULT, measure_peak(joint, DEFAULT) * 70 // 100)
     assert looked
     assert all(seen <= effort for seen, effort in looked)
     assert sum(seen for seen, _ in looked) <= 5_000

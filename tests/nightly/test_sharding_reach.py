@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.meshes import Example, examples, specs, trained
 from tmmu.core.errors import TmmuError
-from tmmu.planner.sharding import local_models, shards_of
+from tmmu.planner.sharding import build_local_models, build_shards
 from tmmu.plans import sharding
 
 FIXED = settings(
@@ -27,13 +27,13 @@ def test_every_collective_and_padding_occur_often() -> None:
     def count(data: st.DataObject, example: Example) -> None:
         spec = data.draw(specs(example.model))
         try:
-            locals_ = local_models(example.model, spec)
+            locals_ = build_local_models(example.model, spec)
         except TmmuError as error:
             seen[error.code_id] += 1
             return
         kinds = {node.op.partition(".")[0] for local in locals_ for node in local.model.nodes
                  if node.domain.startswith("tmmu.mesh/")}  # fmt: skip
-        table = shards_of(locals_[-1], spec, sharding.ranks(spec) - 1)
+        table = build_shards(locals_[-1], spec, sharding.count_ranks(spec) - 1)
         seen.update(kinds | {f"ZeRO {spec['zero_stage']}", f"{len(locals_)} stages"})
         seen["padding"] += bool((table.held < table.chunk).any())
         seen["nothing to do"] += not kinds

@@ -22,7 +22,7 @@ from proofs.proving.kernel.evidence import words
 from proofs.proving.obligations.context import context_of
 from proofs.proving.solvers import Answer, refutation
 from proofs.proving.solvers.process import Z3, SolverProcess
-from proofs.readers.sharing import Permissions, permitted
+from proofs.readers.sharing import Permissions, decide_permissions
 from proofs.verify import ranks
 from tests.nightly.soak import judge as judging
 from tests.nightly.soak import plans
@@ -37,8 +37,8 @@ from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults import CODES, FAULTS, NOT_PRINTED, Case
 from tmmu.planner import plan_memory
 from tmmu.plans import file
-from tmmu.plans.gate import Stated
-from tmmu.plans.sections import Plan, amended, needed
+from tmmu.plans.gate import StatedPlan
+from tmmu.plans.sections import Plan, amend_plan, require_section
 
 CASES = {"plain": 5, "bodies": 4, "envelopes": 8, "training": 2, "ranks": 6}
 """In so many cases of each kind every fault has a place, but for some that few plans have a place for."""
@@ -81,9 +81,9 @@ def test_every_fault_is_refused_and_its_witness_shows_nothing_in_a_right_plan(
     """What is confirmed of the fault is not so of the plan that it is injected into. spec: V4.4, C2.5"""
     shown: list[str] = []
 
-    def of_plan(about: Case, stated: Stated, donated: frozenset[str], witness: Any) -> bool:
+    def of_plan(about: Case, stated: StatedPlan, donated: frozenset[str], witness: Any) -> bool:
         right = next(plan for plan in about.plans if plan.origin.rank == stated.plan.origin.rank)
-        of_right = file.with_steps(file.decode(file.encode(right)))
+        of_right = file.require_steps(file.decode(file.encode(right)))
         if _is_there(of_right, witness) and confirmed(about, of_right, about.donated, witness):
             shown.append(f"{about.name}: {witness}")
         return confirmed(about, stated, donated, witness)
@@ -101,7 +101,7 @@ def test_every_fault_is_refused_and_its_witness_shows_nothing_in_a_right_plan(
     assert "0 not caught" in figures.table()
 
 
-def _is_there(stated: Stated, witness: Any) -> bool:
+def _is_there(stated: StatedPlan, witness: Any) -> bool:
     """Does a plan have what a witness names? (A fault may have renamed it.)"""
     known = {*stated.plan.allocation.tensors.name, "nothing"}
     return set(witness.get("tensors", ())) <= known
@@ -110,11 +110,11 @@ def _is_there(stated: Stated, witness: Any) -> bool:
 def test_the_witness_on_ranks_shows_nothing_where_they_fit(solver: Z3) -> None:
     """spec: V4.4"""
     for about in filter(None, (case("ranks", number) for number in range(12))):
-        stated = [file.with_steps(file.decode(file.encode(plan))) for plan in about.plans]
+        stated = [file.require_steps(file.decode(file.encode(plan))) for plan in about.plans]
         held = {
             plan.allocation.tensors.name[r]
             for plan in about.plans
-            for r in needed(plan.shards, "shards").tensor.tolist()
+            for r in require_section(plan.shards, "shards").tensor.tolist()
         }
         for name in held:
             for obligation in ranks.OBLIGATIONS:
@@ -124,7 +124,7 @@ def test_the_witness_on_ranks_shows_nothing_where_they_fit(solver: Z3) -> None:
 def test_a_checker_that_overlooks_overlaps_is_found_out(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checker, "overlapping", lambda run: iter(()))
+    monkeypatch.setattr(checker, "check_live_overlaps", lambda run: iter(()))
     wrong = soaked(tmp_path, solver, {"plain": 2}).wrong
     assert any("no_live_overlap" in line for line in wrong)
 
@@ -133,7 +133,7 @@ def test_a_checker_that_refuses_everything_is_found_out(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = Violation(Obligation.ALIGNMENT, "it is wrong")
-    monkeypatch.setattr(checker, "placed", lambda run: iter([problem]))
+    monkeypatch.setattr(checker, "check_placement", lambda run: iter([problem]))
     wrong = soaked(tmp_path, solver, {"plain": 1}).wrong
     assert ["right, and REFUTED" in line for line in wrong] == [True]
 
@@ -142,7 +142,7 @@ def test_a_file_whose_hashes_are_not_looked_at_is_found_out(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: V1.8"""
-    monkeypatch.setattr(file, "false_hashes", lambda stated: [])
+    monkeypatch.setattr(file, "find_false_hashes", lambda stated: [])
     wrong = soaked(tmp_path, solver, {"plain": 1}).wrong
     assert wrong
     assert all("/hashes/" in line or "/turned_bit/" in line for line in wrong)
@@ -157,9 +157,9 @@ def test_a_verdict_that_crashes_or_hangs_is_found_out(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judging, "PATIENCE", 1)
-    monkeypatch.setattr(checker, "overlapping", lambda run: time.sleep(5))
+    monkeypatch.setattr(checker, "check_live_overlaps", lambda run: time.sleep(5))
     assert ["Hang" in line for line in soaked(tmp_path, solver, {"plain": 1}).wrong] == [True]
-    monkeypatch.setattr(checker, "overlapping", lambda run: 1 // 0)
+    monkeypatch.setattr(checker, "check_live_overlaps", lambda run: 1 // 0)
     assert ["ZeroDivisionError" in line for line in soaked(tmp_path, solver, {"plain": 1}).wrong] == [True]
 
 
@@ -203,7 +203,7 @@ def test_a_plan_is_not_proved_again_where_only_its_token_differs(solver: Z3) -> 
         answer: str = kept(context, lambda prove: prove(of))
         return answer
 
-    assert said(plan) == said(amended(plan, replay_token=bytes(32), rank=1, world_size=2)) == "no. 1"
+    assert said(plan) == said(amend_plan(plan, replay_token=bytes(32), rank=1, world_size=2)) == "no. 1"
     assert said(changed(plan, "storages", 0, death=1)) == "no. 2"
     assert said(plan, {1: 0}) == "no. 3"
     assert said(plan, donated=frozenset("x")) == "no. 4"
@@ -232,7 +232,7 @@ def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_fr
     assert about is not None
     plan = about.plan
     bare = plan_memory(text_model("node a A x -> y")).plan
-    other = replace(amended(plan, **{name: getattr(bare.origin, name) for name in UNSEEN}), shards=None)
+    other = replace(amend_plan(plan, **{name: getattr(bare.origin, name) for name in UNSEEN}), shards=None)
     assert other != plan
     assert rows(plan) == rows(other)
     assert rows(plan) != rows(changed(plan, "storages", 0, bytes=1 << 20))
@@ -244,7 +244,7 @@ def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_fr
 
 def rows(plan: Plan) -> list[list[str]]:
     """The rows of every obligation."""
-    view = context_of(plan, permitted(plan, None, frozenset()), frozenset())
+    view = context_of(plan, decide_permissions(plan, None, frozenset()), frozenset())
     return [
         [row for batch in obligation.rows(view) for row in batch.rows] for obligation in obligations.MODULES.values()
     ]

@@ -30,7 +30,7 @@ from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Body, Model, Node, Ro
 from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.planner import DEFAULT, PlanOptions, aliasing, plan_memory
 from tmmu.plans.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.sections import Plan, arena_configurations
 
 FIXED = settings(
     derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck)
@@ -279,9 +279,11 @@ PLANNED: dict[str, Callable[[Plan], object]] = {
         [arena.name for arena in p.allocation.arenas] != [arena.name for arena in DEFAULT]
     ),
     "an arena with another alignment": lambda p: any(arena.alignment != 128 for arena in p.allocation.arenas),
-    "activations that are kept apart": lambda p: any(Role.ACTIVATION in a.roles and not a.reuse for a in configured(p)),
+    "activations that are kept apart": lambda p: any(
+        Role.ACTIVATION in a.roles and not a.reuse for a in arena_configurations(p)
+    ),
     "parameters beside activations": lambda p: any(
-        {Role.PARAMETER, Role.ACTIVATION} <= set(a.roles) for a in configured(p)
+        {Role.PARAMETER, Role.ACTIVATION} <= set(a.roles) for a in arena_configurations(p)
     ),
 }
 

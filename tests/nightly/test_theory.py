@@ -10,12 +10,12 @@ import pytest
 from proofs.proving.kernel import installed
 
 pytestmark = pytest.mark.skipif(  # what is not built cannot be read
-    installed.theory() is None, reason="the kernel is not built: make kernel"
+    installed.find_theory() is None, reason="the kernel is not built: make kernel"
 )
 
 
 def test_the_independent_checker_lists_no_assumption() -> None:
-    theory = installed.theory()
+    theory = installed.find_theory()
     assert theory is not None
     command = ["coqchk", "-silent", "-o", "-Q", str(theory), "Tmmu", "Tmmu.Examples", "Tmmu.Table"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

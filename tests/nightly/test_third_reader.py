@@ -30,14 +30,14 @@ OF_ROWS = ("tenancy", "layout", "level", "holding", "tiling", "column", "clique_
 @pytest.fixture(scope="module")
 def tool() -> SMTInterpol:
     """The extra `java`, which the tests have, brings Java and what fetches the archive, as for TLC."""
-    return smtinterpol.find()
+    return smtinterpol.find_smtinterpol()
 
 
 @pytest.mark.parametrize("name", [name for name, (family, _) in LEMMAS.items() if family.stem in OF_ROWS])
 def test_every_lemma_of_the_rows_has_a_proof_that_is_checked(name: str, tool: SMTInterpol, tmp_path: Path) -> None:
     """spec: V4.12"""
     family, lemma = LEMMAS[name]
-    found = checked.evidence(family, lemma, tool, tmp_path, 60)
+    found = checked.check_proofs(family, lemma, tool, tmp_path, 60)
     assert found.verdict == checked.CHECKED, found.detail
 
 
@@ -47,7 +47,7 @@ def test_every_lemma_of_the_rows_has_a_proof_that_is_checked(name: str, tool: SM
 )
 def test_statements_with_and_without_quantifiers_have_some_too(name: str, tool: SMTInterpol, tmp_path: Path) -> None:
     family, lemma = LEMMAS[name]
-    assert checked.evidence(family, lemma, tool, tmp_path, 60).verdict == checked.CHECKED
+    assert checked.check_proofs(family, lemma, tool, tmp_path, 60).verdict == checked.CHECKED
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def proof(tool: SMTInterpol, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     """The queries of a lemma, and their proofs."""
     folder = tmp_path_factory.mktemp("proof")
     family, lemma = LEMMAS["at_most_one_tenant"]
-    assert checked.evidence(family, lemma, tool, folder, 60).verdict == checked.CHECKED
+    assert checked.check_proofs(family, lemma, tool, folder, 60).verdict == checked.CHECKED
     return folder / "at_most_one_tenant.smt2", folder / "at_most_one_tenant.proof"
 
 
@@ -85,7 +85,7 @@ def test_a_damaged_proof_is_refused(
 
 def test_a_right_proof_of_another_query_is_refused(proof: tuple[Path, Path], tool: SMTInterpol, tmp_path: Path) -> None:
     other = tmp_path / "other.smt2"
-    other.write_text(checked.script(*LEMMAS["nothing_lives_before_its_turn"])[0])
+    other.write_text(checked.proof_script(*LEMMAS["nothing_lives_before_its_turn"])[0])
     said = tool.check(other, 2, proof[1])
     assert (said.failure, said.wrong) == ("the checker answers invalid", True)
 
@@ -93,7 +93,7 @@ def test_a_right_proof_of_another_query_is_refused(proof: tuple[Path, Path], too
 def test_a_lemma_that_is_false_has_no_proof(tool: SMTInterpol, tmp_path: Path) -> None:
     family, lemma = LEMMAS["no_tile_is_written_while_another_thread_accesses_it"]
     wrong = lemma._replace(goal="false")  # type: ignore[call-arg]
-    assert checked.evidence(family, wrong, tool, tmp_path, 5).verdict == checked.NONE
+    assert checked.check_proofs(family, wrong, tool, tmp_path, 5).verdict == checked.NONE
 
 
 HALF_TRUE = """
@@ -115,7 +115,7 @@ def test_that_it_answers_sat_is_no_word_against_a_lemma(tool: SMTInterpol, tmp_p
     with Z3() as z3:
         assert z3.evaluate(HALF_TRUE, 60).text.split() == ["unsat", "unsat"]
     family, lemma = LEMMAS["each_index_has_a_rank"]
-    assert checked.evidence(family, lemma, tool, tmp_path, 5).verdict == checked.NONE
+    assert checked.check_proofs(family, lemma, tool, tmp_path, 5).verdict == checked.NONE
 
 
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node add Add a b -> y")

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from proofs.definition.checker import arenas as homes
 from proofs.definition.checker import claims, structure
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import program
+from proofs.definition.checker.program import build_program
 from proofs.proving import obligations
 from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.patterns import fits
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.benchmarks.arenas import missed
 from tests.support.effort import share
 from tests.support.models import models
@@ -27,7 +27,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule, Shares
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.arenas import permitted as by_planner
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import match_pattern
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
 
@@ -92,9 +92,9 @@ def planned(
 def refused(plan: Plan, model: Model) -> list[object]:
     """What the naive checker finds wrong with a plan."""
     donated = frozenset(plan.bindings.donated)
-    run = program(plan, permitted(plan, read_ir(model), donated), donated)
+    run = build_program(plan, decide_permissions(plan, read_ir(model), donated), donated)
     assert plan.claims is not None
-    return [*checker.violations(run), *structure.violations(plan, run), *claims.false_claims(plan.claims, run)]
+    return [*checker.violations(run), *structure.violations(plan, run), *claims.find_false_claims(plan.claims, run)]
 
 
 @given(models(), configurations(), st.sampled_from(LAYOUTS), st.sampled_from((None, "packed")))
@@ -117,7 +117,9 @@ def test_what_fits_by_rules_and_memories_is_proved(
     plan = planned(model, config, layout)
     if plan is not None:
         donated = frozenset(plan.bindings.donated)
-        outcomes = obligations.prove(context_of(plan, permitted(plan, read_ir(model), donated), donated), workers=1)
+        outcomes = obligations.prove(
+            context_of(plan, decide_permissions(plan, read_ir(model), donated), donated), workers=1
+        )
         assert [(o.name, o.verdict) for o in outcomes if o.verdict != "PROVED"] == []
 
 
@@ -128,7 +130,7 @@ def test_planner_and_checker_read_the_rules_alike(
     arenas = tuple(replace(arena, capacity=LARGE << 20, memory="") for arena in config[0])
     plan = planned(model, (arenas, config[1]), "slots")
     if plan is not None:
-        rules = [-1 if found.rule is None else found.rule for found in by_planner.of_plan(plan)]
+        rules = [-1 if found.rule is None else found.rule for found in by_planner.permitted_arenas_of_plan(plan)]
         assert rules == homes.rule_of(plan, plan.configuration.policy).tolist()
 
 
@@ -141,7 +143,7 @@ def test_both_readings_of_a_pattern_agree_with_its_definition(pattern: str, text
             return any(means(pattern[1:], text[i:]) for i in range(len(text) + 1))
         return bool(text) and text[0] == pattern[0] and means(pattern[1:], text[1:])
 
-    assert matches(pattern, text) == fits(pattern, text) == means(pattern, text)
+    assert match_pattern(pattern, text) == fits(pattern, text) == means(pattern, text)
 
 
 BRUTE = share(50)
@@ -166,7 +168,7 @@ def simple_greedy(plan: Plan, arenas: tuple[ArenaConfiguration, ...], policy: Ar
     number = {arena.name: a for a, arena in enumerate(arenas)}
     lists = [
         list(found.choices) if found.rule is None else [number[name] for name in policy.rules[found.rule].arenas]
-        for found in by_planner.of_plan(plan)
+        for found in by_planner.permitted_arenas_of_plan(plan)
     ]
     s, names = plan.allocation.storages, plan.allocation.tensors.name.list()
     root: dict[int, int] = {}

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import program
-from proofs.readers.sharing import Permissions, permitted
+from proofs.definition.checker.program import build_program
+from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.models import arenas, changes, models
 from tests.support.recipes import LEAVES
 from tests.support.stale_bytes import Byte, bytes_of, shown, small_enough, stale
@@ -54,7 +54,7 @@ def test_the_sweep_finds_storages_that_meet_exactly_where_bytes_do(model: Model,
         and (plan.allocation.storages.death <= plan.allocation.last_step).all()
     )
     met = list(meetings(plan))
-    found = list(checker.overlapping(program(plan, Permissions())))
+    found = list(checker.check_live_overlaps(build_program(plan, Permissions())))
     assert bool(found) == bool(met)
     where = {(step, plan.allocation.arenas[arena].name, at) for step, (arena, at), _ in met}
     for problem in found:
@@ -71,7 +71,7 @@ def test_bounds_are_those_of_every_single_byte(model: Model, wanted: list[Change
     plan = corrupted(plan_memory(model).plan, wanted)
     assume(plan is not None and small_enough(plan))
     assert plan is not None
-    assert bool(list(checker.placed(program(plan, Permissions())))) == any(misplaced(plan))
+    assert bool(list(checker.check_placement(build_program(plan, Permissions())))) == any(misplaced(plan))
 
 
 def misplaced(plan: Plan) -> Iterator[bool]:
@@ -101,9 +101,11 @@ def test_a_read_is_stale_exactly_where_a_byte_of_it_holds_another_byte(model: Mo
     assume(plan is not None and small_enough(plan))
     assert plan is not None
     donated = frozenset(model.bindings.donated)
-    permissions = permitted(plan, None, donated)
+    permissions = decide_permissions(plan, None, donated)
     assume(all(shown(plan, view, window) for view, window in permissions.views.items()))
     found = {
-        problem.step for problem in checker.executed(program(plan, permissions, donated)) if " hold" in problem.text
+        problem.step
+        for problem in checker.check_execution(build_program(plan, permissions, donated))
+        if " hold" in problem.text
     }
     assert found == set(stale(plan, permissions.views, donated))

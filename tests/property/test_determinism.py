@@ -15,7 +15,7 @@ from tests.support.models import arenas, models
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.plans import file
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 
 @given(models(), arenas())
@@ -35,7 +35,7 @@ def test_a_plan_that_is_read_and_written_again_is_the_same(
     stated = file.decode(data)
     assert stated.plan == plan
     assert file.encode(stated.plan) == data
-    assert file.false_hashes(stated) == []
+    assert file.find_false_hashes(stated) == []
 
 
 @given(models(), st.integers(0, (1 << 64) - 1))
@@ -43,7 +43,7 @@ def test_the_token_changes_the_plan_hash_and_nothing_else(model: Model, seed: in
     """spec: A4.1, A4.2, A4.3, A4.4"""
     token = replay_token(seed)
     one, other = plan_memory(model).plan, plan_memory(model, options=PlanOptions(replay_token=token)).plan
-    assert amended(other, replay_token=one.origin.replay_token) == one
-    hashes = file.hashes(one), file.hashes(other)
+    assert amend_plan(other, replay_token=one.origin.replay_token) == one
+    hashes = file.compute_hashes(one), file.compute_hashes(other)
     changed = {key for key in hashes[0] if hashes[0][key] != hashes[1][key]}
     assert changed == ({"plan_hash", "file_digest"} if seed else set())

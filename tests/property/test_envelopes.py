@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from proofs.definition.checker import envelope
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import program
+from proofs.definition.checker.program import build_program
 from proofs.proving import obligations
 from proofs.readers.models.onnx import read_onnx
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.envelopes import Dynamic, dynamic, shapes_of
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
@@ -32,7 +32,7 @@ from tmmu.importers.onnx import import_onnx
 from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 
 @given(dynamic())
@@ -76,16 +76,16 @@ def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: D
         assert verify(str(Path(folder, "plan.cbor")), Options(model=str(path))).verdict == PROVED
         shape = data.draw(st.sampled_from(list(shapes_of(case.ranges))))
         sizes = [evaluate(size, shape) for size in plan.sizes()]
-        tensors = replace(plan.allocation.tensors, bytes=column(sizes, plan.allocation.tensors.bytes.dtype.type))
-        small = amended(plan, tensors=tensors, envelope=None, bindings=replace(plan.bindings, ranges={}, dims=shape))
+        tensors = replace(plan.allocation.tensors, bytes=build_column(sizes, plan.allocation.tensors.bytes.dtype.type))
+        small = amend_plan(plan, tensors=tensors, envelope=None, bindings=replace(plan.bindings, ranges={}, dims=shape))
         expected = read_onnx(path, small.bindings)
         assert {name: size for name, (size, _) in expected.sizes.items()} == dict(
             zip(small.allocation.tensors.name, sizes, strict=True)
         )
-        permissions = permitted(small, expected, frozenset())
-        shared = permitted(plan, read_onnx(path, plan.bindings), frozenset())
+        permissions = decide_permissions(small, expected, frozenset())
+        shared = decide_permissions(plan, read_onnx(path, plan.bindings), frozenset())
         assert (permissions.views, permissions.in_place) == (shared.views, shared.in_place)
-        assert list(checker.violations(program(small, permissions, frozenset()))) == []
+        assert list(checker.violations(build_program(small, permissions, frozenset()))) == []
 
 
 @settings(max_examples=settings.default.max_examples // 4)
@@ -104,8 +104,9 @@ def test_a_size_that_some_shape_exceeds_is_refuted_at_a_shape(case: Dynamic, dat
     sizes = plan.allocation.tensors.bytes.tolist()
     assume(sizes[row] > 0)
     sizes[row] -= 1
-    lied = amended(
-        plan, tensors=replace(plan.allocation.tensors, bytes=column(sizes, plan.allocation.tensors.bytes.dtype.type))
+    lied = amend_plan(
+        plan,
+        tensors=replace(plan.allocation.tensors, bytes=build_column(sizes, plan.allocation.tensors.bytes.dtype.type)),
     )
     found = next(envelope.violations(lied))
     assert found.tensors[0] in plan.allocation.tensors.name
@@ -114,4 +115,4 @@ def test_a_size_that_some_shape_exceeds_is_refuted_at_a_shape(case: Dynamic, dat
         evaluate(plan.sizes()[plan.allocation.tensors.name.list().index(found.tensors[0])], found.shape)
         == found.sizes[0]
     )
-    assert obligations.over_envelope(lied, 60.0).verdict == obligations.VIOLATED
+    assert obligations.prove_over_envelope(lied, 60.0).verdict == obligations.VIOLATED

@@ -17,7 +17,7 @@ from proofs.proving.obligations import MODULES, PRELUDE
 from proofs.proving.obligations.context import context_of
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support import branching
 from tests.support.effort import share
 from tests.support.objections import objections
@@ -35,7 +35,7 @@ def _closing() -> Iterator[None]:
 
 def refuted(plan: Plan) -> set[str]:
     """The obligations that the solver does not discharge."""
-    view = context_of(plan, permitted(plan, None, frozenset()))
+    view = context_of(plan, decide_permissions(plan, None, frozenset()))
     results = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
     return {o for o, result in zip(MODULES, results, strict=True) if not result.proved}
 

@@ -17,12 +17,12 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import program
+from proofs.definition.checker.program import build_program
 from proofs.proving.obligations import MODULES, PRELUDE
 from proofs.proving.obligations.context import context_of
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.models import changes, models
 from tests.support.objections import is_narrow, objections
 from tests.support.recipes import LEAVES
@@ -65,8 +65,8 @@ class Opinions(NamedTuple):
 def opinions(plan: Plan, model: Model, seed: int) -> Opinions:
     """What each of them says of a plan for the steps that it states."""
     donated = frozenset(model.bindings.donated)
-    permissions = permitted(plan, None, donated)
-    problems = checker.executed(program(plan, permissions, donated))
+    permissions = decide_permissions(plan, None, donated)
+    problems = checker.check_execution(build_program(plan, permissions, donated))
     results = discharge([each.rows(context_of(plan, permissions, donated)) for each in MODULES.values()], [SOLVER], 60)
     return Opinions(
         any(" hold " in problem.text for problem in problems),
@@ -90,7 +90,7 @@ def by_the_sanitizer(plan: Plan, model: Model, seed: int) -> bool | None:
 
 def in_order(plan: Plan, model: Model) -> bool:
     """Do views lie where they should, and can each byte be looked at? (If not, that is said before any read.)"""
-    views = permitted(plan, None, frozenset(model.bindings.donated)).views
+    views = decide_permissions(plan, None, frozenset(model.bindings.donated)).views
     return small_enough(plan) and all(shown(plan, view, window) for view, window in views.items())
 
 
@@ -129,7 +129,7 @@ def test_where_the_naive_checker_is_silent_all_others_are(
     donated = frozenset(model.bindings.donated)
     if any(objections(plan, None, donated)):
         return
-    permissions = permitted(plan, None, donated)
+    permissions = decide_permissions(plan, None, donated)
     results = discharge([each.rows(context_of(plan, permissions, donated)) for each in MODULES.values()], [SOLVER], 60)
     assert all(result.proved for result in results)
     assert not by_running(plan, model, seed)

@@ -22,7 +22,7 @@ from tests.support import hlo as dumps
 from tests.support import hlo_reading
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign" / "proved"
 LARGE = 100_000
@@ -41,7 +41,7 @@ class Format:
     """
 
     plans: Callable[[], Mapping[str, Texts]]
-    read: Callable[[Texts], Stated]
+    read: Callable[[Texts], StatedPlan]
     seen: Callable[[Texts], object]
     said: Callable[[Texts], object]
     insertions: Mapping[str, Insertion]
@@ -80,7 +80,7 @@ def xla_plans() -> dict[str, Texts]:
     return found
 
 
-def xla_read(texts: Texts) -> Stated:
+def xla_read(texts: Texts) -> StatedPlan:
     return dumps.flat(texts[SCHEDULE], texts[BUFFERS])
 
 

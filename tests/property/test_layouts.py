@@ -16,25 +16,25 @@ from hypothesis import strategies as st
 
 from proofs.definition.checker import claims, structure
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import placed_storages, program
+from proofs.definition.checker.program import build_program, place_storages
 from proofs.proving.certificate.edges import Edges, edges
 from proofs.proving.obligations import PRELUDE, by_edges
 from proofs.proving.obligations.context import Context, context_of
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.models import arenas, models
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.models import skip
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import packed, pools
-from tmmu.planner.layouts.boxes import Boxes, Neighbours, best_fit, lowest_fit
-from tmmu.planner.problem import of_plan
-from tmmu.planner.slots import slots_of
+from tmmu.planner.layouts.boxes import Boxes, Neighbours, place_best_fit, place_lowest_fit
+from tmmu.planner.problem import problem_of_plan
+from tmmu.planner.slots import claimed_slots
 from tmmu.plans.columns import Storages
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")
@@ -42,7 +42,7 @@ LAYOUTS = ("slots", "packed", "pools", "hashed")
 
 def overlapping(plan: Plan) -> list[tuple[int, int]]:
     """Pairs of storages that share a byte while both live, by looking at all pairs."""
-    rows = placed_storages(plan.allocation, None).storages
+    rows = place_storages(plan.allocation, None).storages
     return [
         (i, j)
         for (i, a), (j, b) in combinations(enumerate(rows), 2)
@@ -60,10 +60,14 @@ def test_every_layout_of_every_model_passes_the_checker_and_all_pairs(
         model, config, PlanOptions(layout=layout, address_token=TOKEN if layout == "hashed" else None)
     ).plan
     donated = frozenset(plan.bindings.donated)
-    run = program(plan, permitted(plan, read_ir(model), donated), donated)
+    run = build_program(plan, decide_permissions(plan, read_ir(model), donated), donated)
     assert overlapping(plan) == []
     assert plan.claims is not None
-    assert [*checker.violations(run), *structure.violations(plan, run), *claims.false_claims(plan.claims, run)] == []
+    assert [
+        *checker.violations(run),
+        *structure.violations(plan, run),
+        *claims.find_false_claims(plan.claims, run),
+    ] == []
 
 
 @given(models(), arenas())
@@ -82,9 +86,14 @@ def test_what_a_plan_says_is_enough_to_place_it_again(model: Model, layout: str)
         model, options=PlanOptions(layout=layout, address_token=TOKEN if layout == "hashed" else None)
     ).plan
     if layout == "packed":
-        assert list(packed.place(of_plan(plan), slots_of(plan)).offset) == plan.allocation.storages.offset.tolist()
+        assert (
+            list(packed.place(problem_of_plan(plan), claimed_slots(plan)).offset)
+            == plan.allocation.storages.offset.tolist()
+        )
     if layout == "pools":
-        assert pools.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
+        assert (
+            pools.place(problem_of_plan(plan), claimed_slots(plan)).offset == plan.allocation.storages.offset.tolist()
+        )
     assert (
         plan_memory(
             model, options=PlanOptions(layout=layout, address_token=plan.origin.address_token_digest and TOKEN)
@@ -119,7 +128,11 @@ def test_the_engines_place_soundly_and_the_two_that_take_an_order_agree(
     boxes = boxed(rows)
     order = list(range(len(boxes)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    scanned, listed, streamed = lowest_fit(boxes, order), Neighbours(boxes).place(order, 1 << 70), best_fit(boxes)
+    scanned, listed, streamed = (
+        place_lowest_fit(boxes, order),
+        Neighbours(boxes).place(order, 1 << 70),
+        place_best_fit(boxes),
+    )
     assert scanned == listed
     for found in (scanned, streamed):
         assert sound(boxes, found.offsets)
@@ -160,14 +173,18 @@ def placed(rows: list[tuple[int, int, int, int]]) -> Context:
     u32, u64 = np.uint32, np.uint64
     columns = list(zip(*rows, strict=True))
     storages = Storages(
-        arena=column([0] * len(rows), u32), bytes=column(columns[2], u64), alignment=column([1] * len(rows), u64),
-        birth=column(columns[0], u32), death=column([min(last, b + d) for b, d, *_ in rows], u32),
-        offset=column(columns[3], u64),
+        arena=build_column([0] * len(rows), u32), bytes=build_column(columns[2], u64),
+        alignment=build_column([1] * len(rows), u64),
+        birth=build_column(columns[0], u32), death=build_column([min(last, b + d) for b, d, *_ in rows], u32),
+        offset=build_column(columns[3], u64),
     )  # fmt: skip
     footprint = max(o + z for *_, z, o in rows)
-    plan = amended(BASE, storages=storages, usage=(BASE.usage[0]._replace(footprint=footprint),))
+    plan = amend_plan(BASE, storages=storages, usage=(BASE.usage[0]._replace(footprint=footprint),))
     return replace(
-        context_of(BASE, permitted(BASE, None, frozenset())), plan=plan, placement=plan.allocation, claims=plan.claims
+        context_of(BASE, decide_permissions(BASE, None, frozenset())),
+        plan=plan,
+        placement=plan.allocation,
+        claims=plan.claims,
     )
 
 

@@ -54,7 +54,7 @@ def test_an_overflow_is_told_where_the_lemma_says(offset: int, alignment: int, s
     given = planned_slots.SlotAssignment([], [0, 0], [offset, size], [1, alignment])
     refusal = pytest.raises(TmmuError, match="beyond 64 bits") if told else contextlib.nullcontext()
     with refusal:
-        slots_layout.addresses(given, DEFAULT)
+        slots_layout.slot_addresses(given, DEFAULT)
 
 
 def test_every_file_of_lemmas_about_an_algorithm_is_tied_to_its_code() -> None:

@@ -86,7 +86,7 @@ def ran(program: Program) -> RaceDetector:
         held = [detector.lock(name) for name in section.locks]
         with contextlib.ExitStack() as stack, contextlib.suppress(DataRace):
             if held:
-                stack.enter_context(detector.holding(*held, as_reader=section.is_reader))
+                stack.enter_context(detector.hold(*held, as_reader=section.is_reader))
             detector.access("file", section.start, section.stop, is_write=section.is_write)
 
     goes_on = [threading.Event() for _ in program.others]

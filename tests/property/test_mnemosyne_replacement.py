@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tests.support.plain_replacement import PlainReplacement
 from tests.support.replayed import apart
-from tmmu.mnemosyne.hit_rates import hits_by_policy
+from tmmu.mnemosyne.hit_rates import count_hits_by_policy
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement
 
 WEIGHTS = st.sampled_from([0, 1, ONE // 3, ONE // 2, ONE - 1, ONE]) | st.integers(0, ONE)
@@ -108,7 +108,7 @@ def test_beladys_hits_are_the_most_there_can_be_and_without_weights_ours_are_tho
 ) -> None:
     """spec: MN3.7"""
     weights = data.draw(st.lists(WEIGHTS, min_size=len(trace), max_size=len(trace)))
-    hits = apart(hits_by_policy, trace, weights, room)
+    hits = apart(count_hits_by_policy, trace, weights, room)
     assert hits["Belady"] == most_hits(trace, room)
     assert max(hits.values()) == hits["Belady"]
-    assert apart(hits_by_policy, trace, [0] * len(trace), room)["semantic"] == hits["LRU"]
+    assert apart(count_hits_by_policy, trace, [0] * len(trace), room)["semantic"] == hits["LRU"]

@@ -17,13 +17,13 @@ from proofs.readers.models.ir import read_ir
 from tests.support.models import models
 from tests.support.recipes import KINDS
 from tmmu.core import canonical
-from tmmu.core.dims.expressions import Dim, Unwieldy, limits, symbol
-from tmmu.core.dims.operations import larger, quotient, smaller
-from tmmu.core.dims.text import Shapes, shape_text
+from tmmu.core.dims.expressions import Dim, Unwieldy, bounds_of, symbol
+from tmmu.core.dims.operations import maximum_of, minimum_of, quotient
+from tmmu.core.dims.text import Shapes, format_shape
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model
 from tmmu.ir import columns, files, text, text_writer
-from tmmu.ir.order import stable_topological
+from tmmu.ir.order import sort_topologically
 from tmmu.planner import plan_memory
 
 WITHOUT_CHANGES = [kind for kind in KINDS if kind != "update"]
@@ -36,7 +36,7 @@ def test_a_model_that_is_written_and_read_is_the_same(model: Model) -> None:
     again = columns.from_object(canonical.decode(data))
     assert again == model
     assert canonical.encode(columns.to_object(again)) == data
-    assert columns.digest(again) == columns.digest(model)
+    assert columns.model_digest(again) == columns.model_digest(model)
 
 
 @given(models())
@@ -57,10 +57,11 @@ def test_a_shape_that_is_written_as_text_and_read_is_the_same(parts: list[tuple[
         with suppress(Unwieldy):
             found.append(
                 (left + right, left - right, left * right, left + b, 3 * left - b, quotient(left, right),
-                 smaller(left, right), larger(left, right))[kind] if kind != 5 or limits(right).low > 0 else left
+                 minimum_of(left, right),
+                 maximum_of(left, right))[kind] if kind != 5 or bounds_of(right).low > 0 else left
             )  # fmt: skip
-    shape = tuple(dim for dim in found if limits(dim).high < 1 << 64 and not (isinstance(dim, int) and dim < 0))
-    assert Shapes(RANGES).read(shape_text(shape), len(shape)) == shape
+    shape = tuple(dim for dim in found if bounds_of(dim).high < 1 << 64 and not (isinstance(dim, int) and dim < 0))
+    assert Shapes(RANGES).read(format_shape(shape), len(shape)) == shape
 
 
 @given(model=models())
@@ -86,21 +87,21 @@ seeds = st.integers(0, 1 << 16)
 @given(models())
 def test_nodes_in_order_stay_where_they_are(model: Model) -> None:
     """spec: I1.7"""
-    assert stable_topological(model) is model
+    assert sort_topologically(model) is model
 
 
 @given(models(kinds=WITHOUT_CHANGES), seeds)
 def test_ordering_is_idempotent(model: Model, seed: int) -> None:
     """spec: I1.7"""
-    once = stable_topological(shuffled(model, seed))
-    assert stable_topological(once) is once
+    once = sort_topologically(shuffled(model, seed))
+    assert sort_topologically(once) is once
 
 
 @given(models(kinds=WITHOUT_CHANGES), seeds)
 def test_the_order_is_that_of_the_first_node_listed_whose_operands_are_made(model: Model, seed: int) -> None:
     """spec: I1.7"""
     listed = shuffled(model, seed)
-    names = [node.name for node in stable_topological(listed).nodes]
+    names = [node.name for node in sort_topologically(listed).nodes]
     assert names == [listed.nodes[n].name for n in by_definition(listed, MAIN)]
 
 
@@ -131,7 +132,7 @@ def needs(model: Model, n: int) -> Iterator[int]:
 @given(models(kinds=WITHOUT_CHANGES), seeds)
 def test_the_plan_of_a_model_in_its_default_order_is_the_models(model: Model, seed: int) -> None:
     """The checker reads the order for itself. spec: I1.7, V3.1"""
-    ordered = stable_topological(shuffled(model, seed))
+    ordered = sort_topologically(shuffled(model, seed))
     assert list(differences(plan_memory(ordered).plan, read_ir(ordered), frozenset())) == []
 
 
@@ -140,7 +141,7 @@ def test_accesses_to_what_is_changed_keep_their_order(model: Model, seed: int) -
     """A node that reads a tensor stays on its side of one that changes it, bodies and all. spec: I1.6, I1.8"""
     listed = shuffled(model, seed)
     try:
-        ordered = stable_topological(listed)
+        ordered = sort_topologically(listed)
     except TmmuError as refused:
         if refused.code_id != "LIVENESS_CYCLE":
             raise

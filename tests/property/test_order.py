@@ -17,14 +17,14 @@ from tests.support.execution import Meaning, Seen, mean, observe
 from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Scratch, Tensor, View
-from tmmu.ir.columns import digest
-from tmmu.ir.order import arranged, dependencies
-from tmmu.ir.program import program
+from tmmu.ir.columns import model_digest
+from tmmu.ir.order import arrange_nodes, find_dependencies
+from tmmu.ir.program import build_program
 from tmmu.planner import DEFAULT, PlanOptions, aliasing, liveness, plan_memory
 from tmmu.planner.orders import REORDER
-from tmmu.planner.orders.graph import Order, bodies, loads, part
-from tmmu.planner.orders.portfolio import measured
-from tmmu.planner.orders.segments import segments
+from tmmu.planner.orders.graph import Order, build_graphs, compute_loads, cut_part
+from tmmu.planner.orders.portfolio import measure_peaks
+from tmmu.planner.orders.segments import find_segments
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.tasks.checking import check
@@ -62,7 +62,7 @@ def graphs(draw: st.DrawFn, most: int = 7) -> Model:
 
 def orders(model: Model) -> Iterator[list[int]]:
     """Every order of a flat model's nodes that keeps its edges, one after the other."""
-    edges, count = set(dependencies(model)), len(model.nodes)
+    edges, count = set(find_dependencies(model)), len(model.nodes)
 
     def further(done: list[int]) -> Iterator[list[int]]:
         if len(done) == count:
@@ -103,28 +103,28 @@ def lowest(model: Model) -> int:
 @given(graphs())
 def test_on_small_graphs_no_order_has_a_lower_peak(model: Model) -> None:
     found = REORDER["memory"](model, ONE, "inference", False)
-    assert measured(found, ONE, "inference", False) == [lowest(model)]
+    assert measure_peaks(found, ONE, "inference", False) == [lowest(model)]
 
 
 @settings(max_examples=share(150), deadline=None)
 @given(graphs(), st.booleans())
 def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bool) -> None:
     """The search's idea of what is alive is that of the planner, but for what is always alive; also part by part."""
-    run = program(model)
+    run = build_program(model)
     live = liveness.analyze(run, "inference")
-    alias = aliasing.form(run, live, ONE, "inference", False)
-    ((_, graph),) = bodies(run, live, alias, frozenset((0,)), "inference", False)
+    alias = aliasing.form_storages(run, live, ONE, "inference", False)
+    ((_, graph),) = build_graphs(run, live, alias, frozenset((0,)), "inference", False)
     given_order = list(range(len(model.nodes)))
     constants = {
-        measured(arranged(model, [order]), ONE, "inference", False)[0] - max(loads(graph, order))
+        measure_peaks(arrange_nodes(model, [order]), ONE, "inference", False)[0] - max(compute_loads(graph, order))
         for _, order in zip(range(20), orders(model), strict=False)
     }
     assert len(constants) == 1
     assert min(constants) >= 0
-    whole = loads(graph, given_order)
-    for start, end in segments(graph) if split else ((0, len(graph)),):
-        piece = part(graph, Order.of(graph, given_order), start, end)
-        inside = loads(piece, range(len(piece)))
+    whole = compute_loads(graph, given_order)
+    for start, end in find_segments(graph) if split else ((0, len(graph)),):
+        piece = cut_part(graph, Order.of(graph, given_order), start, end)
+        inside = compute_loads(piece, range(len(piece)))
         assert {a - b for a, b in zip(whole[start:end], inside, strict=True)} == {whole[start] - inside[0]}
 
 
@@ -132,8 +132,8 @@ def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bo
 @given(graphs(), models(), st.booleans(), MODES)
 def test_no_peak_is_above_that_of_the_given_order(flat: Model, other: Model, in_place: bool, mode: str) -> None:
     for model in (flat, other):
-        before = measured(model, DEFAULT, mode, in_place)
-        after = measured(REORDER["memory"](model, DEFAULT, mode, in_place), DEFAULT, mode, in_place)
+        before = measure_peaks(model, DEFAULT, mode, in_place)
+        after = measure_peaks(REORDER["memory"](model, DEFAULT, mode, in_place), DEFAULT, mode, in_place)
         assert after[2] <= before[2]
         assert after[2] + after[3] <= before[2] + before[3]
 
@@ -154,7 +154,7 @@ def test_every_step_reads_in_the_order_memory_what_it_reads_in_the_given_one(mod
     as_given = plan_memory(model, options=PlanOptions(mode=mode)).plan
     meaning = mean(as_given, model.bindings.donated)
     assert heard(ordered, meaning) == heard(as_given, meaning)
-    assert ordered.origin.ir_hash == digest(model)
+    assert ordered.origin.ir_hash == model_digest(model)
 
 
 @settings(max_examples=share(150), deadline=None)

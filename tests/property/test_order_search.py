@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import _bits, _Moves, search
-from tmmu.planner.orders.graph import Order, OrderGraph, loads, part, unavoidable
-from tmmu.planner.orders.greedy import backwards, from_the_end, greedy
-from tmmu.planner.orders.lazy import with_lazy, without_lazy
-from tmmu.planner.orders.portfolio import _added_before, _heuristics, _live_before, lowered
-from tmmu.planner.orders.segments import segments
+from tmmu.planner.orders.graph import Order, OrderGraph, compute_loads, cut_part, unavoidable_load
+from tmmu.planner.orders.greedy import reverse_graph, schedule_from_the_end, schedule_greedily
+from tmmu.planner.orders.lazy import insert_lazy, remove_lazy
+from tmmu.planner.orders.portfolio import _added_before, _heuristics, _live_before, lower_peak
+from tmmu.planner.orders.segments import find_segments
 
 SIZES = (1, 2, 3, 5, 8, 13)
 
@@ -113,9 +113,9 @@ def alive(graph: OrderGraph, order: list[int]) -> list[int]:
 @given(unit_graphs(4))
 def test_what_is_alive_follows_from_the_first_and_the_last_user_of_each_buffer(graph: OrderGraph) -> None:
     for order in orders(graph):
-        found = loads(graph, order)
+        found = compute_loads(graph, order)
         assert found == alive(graph, order)
-        assert all(unavoidable(graph, n) <= load for n, load in zip(order, found, strict=True))
+        assert all(unavoidable_load(graph, n) <= load for n, load in zip(order, found, strict=True))
 
 
 @given(unit_graphs(6))
@@ -136,9 +136,9 @@ def test_a_part_of_an_order_needs_what_the_whole_needs_there(graph: OrderGraph, 
     order = data.draw(st.sampled_from(list(orders(graph))))
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(graph))] * 2)))
     places = Order.of(graph, order)
-    window = part(graph, places, start, end)
+    window = cut_part(graph, places, start, end)
     window.live = graph.live + _added_before(graph, places, start)
-    assert loads(window, range(end - start)) == loads(graph, order)[start:end]
+    assert compute_loads(window, range(end - start)) == compute_loads(graph, order)[start:end]
     assert {(start + m, start + n) for n, waits in enumerate(window.before) for m in waits} == {
         (start + n, start + m) for n, follow in enumerate(window.after) for m in follow
     }
@@ -157,7 +157,7 @@ def test_the_search_moves_among_sets_as_an_order_does(graph: OrderGraph) -> None
             done |= 1 << n
             ready = moves.ready(done, n, ready)
             found.append(load)
-        assert found == loads(graph, order)
+        assert found == compute_loads(graph, order)
         assert live == graph.live + sum(
             size * (kept - opened) for size, opened, kept in zip(graph.bytes, graph.opened, graph.kept, strict=True)
         )
@@ -167,33 +167,33 @@ def test_the_search_moves_among_sets_as_an_order_does(graph: OrderGraph) -> None
 def test_the_search_finds_the_least_peak_below_its_bound_or_that_there_is_none(
     graph: OrderGraph, floor: int, above: int
 ) -> None:
-    least = min(max(loads(graph, order)) for order in orders(graph))
+    least = min(max(compute_loads(graph, order)) for order in orders(graph))
     order, complete, _ = search(graph, floor, floor + above, 1 << 20)
     assert complete
     assert (order is None) == (least >= floor + above)
     if order is not None:
         assert order in list(orders(graph))
-        assert max(loads(graph, order)) <= max(least, floor)
+        assert max(compute_loads(graph, order)) <= max(least, floor)
 
 
 @given(unit_graphs(5))
 def test_no_order_of_a_graph_has_a_lower_peak_than_the_one_that_is_found(graph: OrderGraph) -> None:
-    least = min(max(loads(graph, order)) for order in orders(graph))
-    assert max(loads(graph, lowered(graph))) == least
+    least = min(max(compute_loads(graph, order)) for order in orders(graph))
+    assert max(compute_loads(graph, lower_peak(graph))) == least
 
 
 @given(unit_graphs(5))
 def test_units_that_can_wait_cost_nothing_where_they_wait_longest(graph: OrderGraph) -> None:
     """Left out and put back right before whoever needs them, in any order of the others, they lose no byte."""
-    left, smaller = without_lazy(graph)
+    left, smaller = remove_lazy(graph)
     every = list(orders(graph))
     reached = []
     for order in orders(smaller):
-        whole = with_lazy(graph, left, order)
+        whole = insert_lazy(graph, left, order)
         assert whole in every
-        reached.append(max(loads(graph, whole)))
-        assert max(loads(smaller, order)) == reached[-1]
-    assert min(reached) == min(max(loads(graph, order)) for order in every)
+        reached.append(max(compute_loads(graph, whole)))
+        assert max(compute_loads(smaller, order)) == reached[-1]
+    assert min(reached) == min(max(compute_loads(graph, order)) for order in every)
 
 
 @given(unit_graphs(8))
@@ -203,7 +203,7 @@ def test_a_stretch_ends_where_a_unit_has_one_place_in_every_order(graph: OrderGr
         reach.append(set(waits).union(*(reach[m] for m in waits)))
     count = len(graph)
     fixed = [n for n in range(count) if len(reach[n]) == n and all(n in reach[m] for m in range(n + 1, count))]
-    found = segments(graph)
+    found = find_segments(graph)
     inside = [n for start, end in found for n in range(start, end)]
     assert sorted(inside + fixed) == list(range(count))
     assert all(start < end and {start - 1, end} <= {-1, count, *fixed} for start, end in found)
@@ -243,7 +243,7 @@ def scheduled(graph: OrderGraph, *, recent: bool, largest: bool, turned: bool) -
 def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: OrderGraph) -> None:
     tried = _heuristics(graph)
     for recent, largest in product((False, True), repeat=2):
-        for turned, found in ((False, greedy), (True, from_the_end)):
+        for turned, found in ((False, schedule_greedily), (True, schedule_from_the_end)):
             expected = scheduled(graph, recent=recent, largest=largest, turned=turned)
             assert found(graph, recent=recent, largest=largest) == expected
             assert expected in tried
@@ -252,7 +252,7 @@ def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: Order
 
 @given(unit_graphs(8))
 def test_a_graph_run_backwards_has_the_same_units_from_its_end(graph: OrderGraph) -> None:
-    turned = backwards(graph)
+    turned = reverse_graph(graph)
     last = len(graph) - 1
     for n in range(len(graph)):
         assert {last - m for m in turned.before[last - n]} == set(graph.after[n])
@@ -260,7 +260,7 @@ def test_a_graph_run_backwards_has_the_same_units_from_its_end(graph: OrderGraph
     plain, there = (
         OrderGraph(**vars(found) | {"hints": [[] for _ in found.inner], "unread": 0}) for found in (graph, turned)
     )
-    forth, back = loads(plain, range(last + 1)), loads(there, range(last + 1))
+    forth, back = compute_loads(plain, range(last + 1)), compute_loads(there, range(last + 1))
     assert len({a - b for a, b in zip(forth, back[::-1], strict=True)}) == 1
 
 
@@ -300,7 +300,7 @@ def test_of_the_orders_of_a_tree_that_finish_each_operand_none_needs_less(graph:
     found = depth_first(graph, by_need=True)
     every = list(finishing(graph, len(graph) - 1))
     assert found in every
-    assert max(loads(graph, found)) == min(max(loads(graph, order)) for order in every)
+    assert max(compute_loads(graph, found)) == min(max(compute_loads(graph, order)) for order in every)
     assert depth_first(graph, by_need=False) == every[0]
 
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from proofs.definition.checker import execute
 from proofs.definition.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep
 from proofs.definition.violations import Violation
-from proofs.readers.arms import Arm, Branches
+from proofs.readers.arms import Branch, BranchingNode
 from tests.support.effort import share
 
 STEPS = 6
 ARENAS = [PlacedArena(name, 1 << 20, 1, 1 << 20, 1 << 20, reuse=True, scattered=False) for name in ("memory", "other")]
-NODES = ((), (Branches(1, 4, (Arm(2, 2), Arm(3, 3))),))
+NODES = ((), (BranchingNode(1, 4, (Branch(2, 2), Branch(3, 3))),))
 """No node, or one of two arms, each of a step, between the enter step and the leave step."""
 ANY = st.integers(0, STEPS - 1)
 
@@ -73,13 +73,13 @@ def programs(draw: st.DrawFn) -> Program:
 def in_full(run: Program) -> list[Violation]:
     """What the definition says where no step is taken for a plain one."""
     with patch.object(execute, "_plain", lambda *_: lambda *_: False):
-        return list(execute.executed(run))
+        return list(execute.check_execution(run))
 
 
 @settings(max_examples=share(3000))
 @given(programs())
 def test_a_plain_step_is_one_of_which_the_full_run_says_the_same(run: Program) -> None:
     """spec: V1.2, V1.3, V1.4, T8.3"""
-    found = list(execute.executed(run))
+    found = list(execute.check_execution(run))
     event("right" if not found else "wrong")
     assert found == in_full(run)

@@ -19,7 +19,7 @@ from tests.support.text_models import text_model
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
@@ -31,7 +31,7 @@ seeds = st.integers(0, 1 << 16)
 @given(models())
 def test_every_random_model_is_valid(model: Model) -> None:
     """spec: I1.4, I1.9"""
-    validate(model)
+    validate_model(model)
 
 
 @given(models(), arenas(), modes)

@@ -121,7 +121,7 @@ def test_two_runs_leave_the_same_records(model: Model, config: tuple[ArenaConfig
     assert left[0] == left[1]
     traces.check(records)
     data = b"".join(map(canonical.encode, records))
-    assert [item.value for item in sequence.items(data)] == records
+    assert [item.value for item in sequence.read_items(data)] == records
 
 
 @given(models(), arenas(), layouts)
@@ -161,7 +161,7 @@ def test_a_checkpoint_gives_back_what_it_was_made_of(
 PLAN = plan_memory(
     text_model("node add Add x w -> a", "node relu Relu a -> b", "node relu2 Relu b -> y", parameters="w")
 ).plan
-PLAN_HASH = file.hashes(PLAN)["plan_hash"]
+PLAN_HASH = file.compute_hashes(PLAN)["plan_hash"]
 
 
 def files() -> tuple[bytes, bytes, bytes]:
@@ -191,7 +191,7 @@ def test_a_changed_trace_is_refused_or_is_the_same(changes: list[tuple[int, byte
     """spec: U5.2, U5.14"""
     data = edited(TRACE, changes)
     try:
-        traces.check([item.value for item in sequence.items(data)])
+        traces.check([item.value for item in sequence.read_items(data)])
     except TmmuError as error:
         assert error.code_id == "INVALID_RECORD"  # noqa: PT017
     else:
@@ -202,7 +202,7 @@ def test_a_changed_trace_is_refused_or_is_the_same(changes: list[tuple[int, byte
 def test_a_changed_journal_is_refused_or_gives_a_state_that_was_sealed(changes: list[tuple[int, bytes, int]]) -> None:
     """spec: U4.7, U4.8, U4.9"""
     data = edited(JOURNAL, changes)
-    sealed = [item.value["state_hash"] for item in sequence.items(JOURNAL)]
+    sealed = [item.value["state_hash"] for item in sequence.read_items(JOURNAL)]
     try:
         state, end = journal.replay(data, PLAN_HASH)
     except TmmuError as error:
@@ -227,7 +227,7 @@ def test_a_changed_checkpoint_is_refused_or_is_the_same(changes: list[tuple[int,
 @given(st.binary(max_size=300))
 def test_bytes_of_anybody_are_refused_with_a_code(data: bytes) -> None:
     """spec: U5.2"""
-    for read in (lambda: list(sequence.items(data)), lambda: journal.replay(data, PLAN_HASH)):
+    for read in (lambda: list(sequence.read_items(data)), lambda: journal.replay(data, PLAN_HASH)):
         try:
             read()
         except TmmuError as error:

@@ -30,19 +30,19 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Role
 from tmmu.ir import files
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import prepare
-from tmmu.planner.patterns import matches
-from tmmu.planner.sharding import Local, local_models, shards_of
+from tmmu.planner.modes import prepare_graph
+from tmmu.planner.patterns import match_pattern
+from tmmu.planner.sharding import Local, build_local_models, build_shards
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.relations import relation
 from tmmu.plans import file, sharding
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 
 def sharded(model: Model, spec: dict[str, Any]) -> list[Local]:
     """The models of all stages; a spec that does not divide is not what is asked about here."""
     try:
-        return local_models(model, spec)
+        return build_local_models(model, spec)
     except TmmuError as error:
         assume(error.code_id != "INVALID_SHARDING")
         raise
@@ -64,11 +64,11 @@ def run_everywhere(example: Example, spec: dict[str, Any]) -> None:
         if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or t in model.inputs
     }
     right = alone(model, given_values, example.attributes)
-    world = sharding.ranks(spec)
+    world = sharding.count_ranks(spec)
     machines, tables = [], []
     for rank in range(world):
         local = locals_[stage_of(rank, spec)]
-        machine, table = Machine(local.model, model, example.attributes), shards_of(local, spec, rank)
+        machine, table = Machine(local.model, model, example.attributes), build_shards(local, spec, rank)
         for k, row in enumerate(table.tensor.tolist()):
             name = local.model.tensors[row].name
             if name in given_values:
@@ -79,7 +79,7 @@ def run_everywhere(example: Example, spec: dict[str, Any]) -> None:
     for rank in range(world):
         stages.setdefault(stage_of(rank, spec), []).append(rank)
     with np.errstate(all="ignore"):
-        Mesh(sharding.mesh(spec), machines).run([stages[s] for s in sorted(stages)])
+        Mesh(sharding.mesh_axes(spec), machines).run([stages[s] for s in sorted(stages)])
     for rank, (machine, table) in enumerate(zip(machines, tables, strict=True)):
         for k, row in enumerate(table.tensor.tolist()):
             name = machine.local.tensors[row].name
@@ -105,12 +105,12 @@ def plans_of(model: Model, spec: dict[str, Any], mode: str, folder: Path) -> lis
     """A plan file for each rank."""
     paths = []
     locals_ = sharded(model, spec)
-    for rank in range(sharding.ranks(spec)):
+    for rank in range(sharding.count_ranks(spec)):
         local = locals_[stage_of(rank, spec)]
         made = plan_memory(local.model, options=PlanOptions(mode=mode, layout="packed", is_stage=True)).plan
         path = folder / f"plan.rank{rank}.cbor"
-        whole = amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
-                        shards=shards_of(local, spec, rank))  # fmt: skip
+        whole = amend_plan(made, rank=rank, world_size=sharding.count_ranks(spec), shard_spec=spec,
+                        shards=build_shards(local, spec, rank))  # fmt: skip
         file.save(whole, path)
         paths.append(str(path))
     return paths
@@ -121,7 +121,7 @@ def prove_all(model: Model, spec: dict[str, Any], mode: str) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         files.save(model, folder / "model.ir.cbor")
-        prepared = prepare(model, mode, DEFAULT)
+        prepared = prepare_graph(model, mode, DEFAULT)
         paths = plans_of(prepared, spec, mode, folder)
         options = Options(
             model=str(folder / "model.ir.cbor"),
@@ -181,11 +181,11 @@ def test_every_element_lies_in_one_place_and_padding_outside(data: st.DataObject
     """By brute force: each element is on the ranks of one place of the axes that split its tensor. spec: R7.24"""
     spec = data.draw(specs(example.model))
     locals_ = sharded(example.model, spec)
-    axes = [name for name, _ in sharding.mesh(spec)]
+    axes = [name for name, _ in sharding.mesh_axes(spec)]
     found: dict[str, dict[tuple[int, ...], set[tuple[int, ...]]]] = {}
-    for rank in range(sharding.ranks(spec)):
+    for rank in range(sharding.count_ranks(spec)):
         local = locals_[stage_of(rank, spec)]
-        table, place = shards_of(local, spec, rank), coordinates(rank, spec)
+        table, place = build_shards(local, spec, rank), coordinates(rank, spec)
         for k, row in enumerate(table.tensor.tolist()):
             dims = range(int(table.dims_at[k]), int(table.dims_at[k + 1]))
             split = tuple(place[axes[a]] for a in (int(table.axis[d]) for d in dims) if a < len(axes))
@@ -212,7 +212,7 @@ def test_patterns_mean_the_same_to_planner_and_verifier(pattern: str, name: str)
             return any(naive(pattern[1:], name[k:]) for k in range(len(name) + 1))
         return bool(name) and name[0] == pattern[0] and naive(pattern[1:], name[1:])
 
-    assert matches(pattern, name) == fits(pattern, name) == naive(pattern, name)
+    assert match_pattern(pattern, name) == fits(pattern, name) == naive(pattern, name)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())

@@ -171,7 +171,7 @@ def test_beside_a_model_its_plans_mean_what_the_model_means(bodies: bool, tmp_pa
         chance = random.Random(f"{number} {bodies}")
         kinds = [chance.randrange(64 if bodies else 60) for _ in range(chance.randrange(2, 14))]
         path.write_bytes(build([kind + 64 * chance.randrange(1 << 10) for kind in kinds]).SerializeToString())
-        graph = orders_of.stable_topological(import_onnx(path))
+        graph = orders_of.sort_topologically(import_onnx(path))
         right = plan_memory(graph, options=PlanOptions(layout=("packed", "slots", "pools")[number % 3])).plan
         source, meaning = OnnxModel(resolve(path)), stated(right)
         assert in_any_order(right, number, meaning) is None

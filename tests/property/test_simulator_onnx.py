@@ -14,7 +14,7 @@ from tests.support.onnx_models import build, models
 from tests.support.simulations import Simulated, evaluated, same
 from tmmu.importers.onnx import import_onnx
 from tmmu.planner import plan_memory
-from tmmu.plans.metrics import footprints
+from tmmu.plans.metrics import compute_footprints
 
 layouts = st.sampled_from(("packed", "slots", "pools"))
 orders = st.sampled_from(("given", "memory"))
@@ -43,6 +43,6 @@ def test_constants_are_planned_as_if_they_were_stored(first: int, numbers: list[
         assert all(node.op != "Constant" for node in model.nodes)
         plan = plan_memory(model).plan
         names = [arena.name for arena in plan.allocation.arenas]
-        sizes = dict(zip(names, footprints(plan.allocation), strict=True))
+        sizes = dict(zip(names, compute_footprints(plan.allocation), strict=True))
         found.append(([node.op for node in model.nodes], sizes["activations"]))
     assert found[0] == found[1]

@@ -18,13 +18,13 @@ from tests.support.differentiation import Run, loss
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor, View
 from tmmu.ir import files
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import prepare
-from tmmu.planner.remat.choose import peak
-from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
+from tmmu.planner.modes import prepare_graph
+from tmmu.planner.remat.choose import measure_peak
+from tmmu.planner.remat.rewrite import Policy, build_joint, rewrite
 from tmmu.planner.remat.strategies import Classes
-from tmmu.planner.training.expand import expand
+from tmmu.planner.training.expand import expand_to_joint
 from tmmu.plans import file
 
 SIDE = 3
@@ -82,7 +82,7 @@ def values(model: Model) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
 
 def joint_or_reject(model: Model) -> Model:
     try:
-        return expand(model)
+        return expand_to_joint(model)
     except TmmuError as error:
         if error.code_id != "MODE_VIOLATION":
             raise
@@ -92,7 +92,7 @@ def joint_or_reject(model: Model) -> Model:
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(_models)
 def test_the_joint_graph_computes_what_finite_differences_say(model: Model) -> None:
-    validate(model)
+    validate_model(model)
     joint = joint_or_reject(model)
     given_values, seeds = values(model)
     plain = loss(model, given_values, seeds)
@@ -124,11 +124,11 @@ def test_the_joint_graph_computes_what_finite_differences_say(model: Model) -> N
 @given(_models, st.integers(0, 2**20), st.integers(0, 2**20))
 def test_what_is_computed_again_has_the_same_values_to_the_bit(model: Model, kept: int, held: int) -> None:
     joint = joint_or_reject(model)
-    source = joint_of(joint)
+    source = build_joint(joint)
     roots = Classes(source).roots
     policy = Policy(*(frozenset(r for k, r in enumerate(roots) if bits >> k & 1) for bits in (kept, held)))
     again = rewrite(source, policy).model
-    validate(again)
+    validate_model(again)
     given_values, seeds = values(model)
     everything = given_values | {f"{name}.seed": seed for name, seed in seeds.items()}
     with np.errstate(all="ignore"):
@@ -146,14 +146,14 @@ def test_a_plan_of_every_mode_is_proved_against_the_forward_model(model: Model, 
     budget = None
     if mode == "remat":
         try:
-            prepare(model, "backward", DEFAULT, 1)
+            prepare_graph(model, "backward", DEFAULT, 1)
         except TmmuError as error:
             budget = int(error.diagnostics["required"])
         assert budget is not None
-        assert budget <= peak(joint, DEFAULT)
-    graph = prepare(model, "backward" if mode == "remat" else mode, DEFAULT, budget)
+        assert budget <= measure_peak(joint, DEFAULT)
+    graph = prepare_graph(model, "backward" if mode == "remat" else mode, DEFAULT, budget)
     if budget is not None:
-        assert peak(graph, DEFAULT) <= budget
+        assert measure_peak(graph, DEFAULT) <= budget
     made = plan_memory(
         graph, options=PlanOptions(mode="forward" if mode == "forward" else "backward", layout="slots")
     ).plan
@@ -167,6 +167,6 @@ def test_a_plan_of_every_mode_is_proved_against_the_forward_model(model: Model, 
 @given(_models)
 def test_a_forward_half_is_the_model_that_it_was_made_from(model: Model) -> None:
     joint = joint_or_reject(model)
-    half = prepare(joint, "inference", DEFAULT)
+    half = prepare_graph(joint, "inference", DEFAULT)
     unmarked = replace(half, tensors=tuple(replace(tensor, saved_for_backward=False) for tensor in half.tensors))
     assert unmarked == model

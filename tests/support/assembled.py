@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmmu.core.columns import NONE, Names, column, index_of, ragged
+from tmmu.core.columns import NONE, Names, build_column, flatten_rows, number_values
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, Bindings, NodePart, Role, Shares
 from tmmu.plans.allocation import Allocation, Arena
 from tmmu.plans.columns import PARTS, ROLES, SHARES, Bodies, Slots, Steps, Storages, Tensors
@@ -71,9 +71,9 @@ def tables(
     bodies: Sequence[BodyRow] = (BodyRow(),),
 ) -> dict[str, Any]:
     """The tables of these rows, as `assembled` takes them."""
-    ops, op = index_of([step.op for step in steps])
-    dtypes, dtype = index_of([row.dtype for row in tensors])
-    lists = (table for which in Steps.LISTS for table in ragged([getattr(step, which) for step in steps]))
+    ops, op = number_values([step.op for step in steps])
+    dtypes, dtype = number_values([row.dtype for row in tensors])
+    lists = (table for which in Steps.LISTS for table in flatten_rows([getattr(step, which) for step in steps]))
     return {
         "ops": tuple(ops),
         "dtypes": tuple(dtypes),
@@ -108,15 +108,15 @@ def own_slots(sizes: Sequence[int], alignment: int = 1, of: Sequence[int] | None
 
 
 def _u8(values: Iterable[int]) -> Any:
-    return column(list(values), np.uint8)
+    return build_column(list(values), np.uint8)
 
 
 def _u32(values: Iterable[int]) -> Any:
-    return column(list(values), np.uint32)
+    return build_column(list(values), np.uint32)
 
 
 def _u64(values: Iterable[int]) -> Any:
-    return column(list(values), np.uint64)
+    return build_column(list(values), np.uint64)
 
 
 def assembled(

@@ -7,17 +7,17 @@ from typing import Any
 from proofs.readers.models.ir import read_ir
 from proofs.readers.operators import plain
 from proofs.sharding.mesh import Mesh
-from proofs.sharding.stages import RankModel, of_rank
+from proofs.sharding.stages import RankModel, derive_rank_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role
-from tmmu.ir.validate import validate
-from tmmu.planner.sharding import Local, local_models
+from tmmu.ir.validate import validate_model
+from tmmu.planner.sharding import Local, build_local_models
 
 
 def agreed(model: Model, spec: dict[str, Any]) -> list[Local]:
     """The planner's model of each stage, of which the verifier says the same; where one of them refuses, both do."""
     try:
-        locals_ = local_models(model, spec)
+        locals_ = build_local_models(model, spec)
     except TmmuError:
         assert verifiers_refusal(model, spec) is not None, "the verifier takes a shard spec that the planner refuses"
         raise
@@ -25,8 +25,8 @@ def agreed(model: Model, spec: dict[str, Any]) -> list[Local]:
         refusal = verifiers_refusal(model, spec)
         assert refusal is None, f"the verifier refuses a shard spec that the planner takes: {refusal}"
         for stage, local in enumerate(locals_):
-            validate(local.model)
-            _same(local, of_rank(read_ir(model), spec, _first_rank(spec, stage)))
+            validate_model(local.model)
+            _same(local, derive_rank_model(read_ir(model), spec, _first_rank(spec, stage)))
     return locals_
 
 
@@ -34,7 +34,7 @@ def verifiers_refusal(model: Model, spec: dict[str, Any]) -> TmmuError | None:
     """What the verifier refuses a shard spec with, for the ranks of some stage; None where it takes it."""
     for stage in range(Mesh(spec).size.get(spec["pipeline_axis"], 1)):
         try:
-            of_rank(read_ir(model), spec, _first_rank(spec, stage))
+            derive_rank_model(read_ir(model), spec, _first_rank(spec, stage))
         except TmmuError as error:
             return error
     return None

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from proofs.proving.obligations import MODULES, PRELUDE
 from proofs.proving.obligations.context import context_of
 from proofs.proving.obligations.discharge import discharge
-from proofs.proving.obligations.rows import Place, listed
+from proofs.proving.obligations.rows import Place, batch_rows
 from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.graphs import Choice, fewest_colours, lifetimes, model_of
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
@@ -63,7 +63,7 @@ def _lives(plan: Plan, results: Sequence[tuple[int, int]]) -> list[tuple[int, in
 
 
 def _rows(plan: Plan, model: Model) -> Iterator[str]:
-    view = context_of(plan, permitted(plan, read_ir(model), frozenset()), frozenset())
+    view = context_of(plan, decide_permissions(plan, read_ir(model), frozenset()), frozenset())
     for obligation in MODULES.values():
         for batch in obligation.rows(view):
             yield from batch.rows
@@ -72,7 +72,7 @@ def _rows(plan: Plan, model: Model) -> Iterator[str]:
 def _false_row(rows: list[str]) -> str | None:
     """The first row that Z3 does not discharge."""
     with Z3(PRELUDE) as solver:
-        (result,) = discharge([listed([(row, Place()) for row in rows])], [solver], 60)
+        (result,) = discharge([batch_rows([(row, Place()) for row in rows])], [solver], 60)
     if result.refuted is not None:
         return result.refuted[0]
     return result.failure

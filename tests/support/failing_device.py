@@ -87,7 +87,7 @@ def write(cache: KvCache, count: int, version: int) -> None:
                 view[:, position] = stamp(shape, layer, which, position, version)
 
     device.submit(run)
-    cache.advance(count)
+    cache.count_written(count)
 
 
 def expected(shape: KvShape, layer: int, which: int, versions: list[int]) -> np.ndarray[Any, Any]:

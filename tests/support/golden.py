@@ -32,8 +32,8 @@ from tmmu.examples import write
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import files, order
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
-from tmmu.planner.modes import prepare
-from tmmu.planner.remat.choose import peak
+from tmmu.planner.modes import prepare_graph
+from tmmu.planner.remat.choose import measure_peak
 from tmmu.plans import file
 from tmmu.plans.gate import SPEC_VERSION
 from tmmu.runtime.records.trace import Trace
@@ -103,7 +103,7 @@ def graph(name: str) -> Model:
         path = Path(folder, f"{name}.ir.cbor" if name == "llama-8b" else f"{name}.onnx")
         write(name, path)
         found = files.load(path) if name == "llama-8b" else import_onnx(path, Bindings(dims=EXAMPLES[name]))
-    return order.stable_topological(found)
+    return order.sort_topologically(found)
 
 
 def planned(name: str) -> Iterator[tuple[str, str, Model, int | None]]:
@@ -113,8 +113,8 @@ def planned(name: str) -> Iterator[tuple[str, str, Model, int | None]]:
         if name not in FORWARD_ALONE or mode == "inference":
             budget: int | None = None
             if preset == "remat_enabled":
-                budget = peak(prepare(model, mode, DEFAULT), DEFAULT) * PERCENT.get(name, 100) // 100
-            yield f"{name}/{mode}/{preset}", mode, prepare(model, mode, DEFAULT, budget), budget
+                budget = measure_peak(prepare_graph(model, mode, DEFAULT), DEFAULT) * PERCENT.get(name, 100) // 100
+            yield f"{name}/{mode}/{preset}", mode, prepare_graph(model, mode, DEFAULT, budget), budget
 
 
 def traces(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -197,7 +197,7 @@ def digests(model: Model, mode: str, layout: str) -> dict[str, Any]:
         made = plan_memory(
             model, options=PlanOptions(mode=mode, layout=layout, replay_token=token, address_token=secret)
         )
-        hashes = file.hashes(made.plan)
+        hashes = file.compute_hashes(made.plan)
         layouts.append(hashes["layout_digest"].hex()[:16])
         plans.append(hashes["plan_hash"].hex()[:16])
     return {"layout_digest": list(dict.fromkeys(layouts)), "plan_hash": plans}

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tests.support.text_models import text_model
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Model
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 M = symbol("m", 1, 64)
 
@@ -34,4 +34,4 @@ def with_bytes(found: Plan, tensor: str, size: int) -> Plan:
     """The plan with another size of one tensor."""
     sizes = found.allocation.tensors.bytes.tolist()
     sizes[found.allocation.tensors.name.list().index(tensor)] = size
-    return amended(found, tensors=replace(found.allocation.tensors, bytes=column(sizes, np.uint64)))
+    return amend_plan(found, tensors=replace(found.allocation.tensors, bytes=build_column(sizes, np.uint64)))

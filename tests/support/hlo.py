@@ -9,7 +9,7 @@ from pathlib import Path
 from proofs.readers.plans import formats, hlo, xla
 from proofs.readers.plans.hlo_module import HloModule
 from tmmu.core.source import Source
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 TITLE = "HloModule m, is_scheduled=true"
 Slices = Mapping[str, tuple[int, int, int]]
@@ -77,11 +77,11 @@ def dump(folder: Path, text: str, assigned: str, name: str = "module_0000.m.cpu_
     return path
 
 
-def flat(text: str, assigned: str) -> Stated:
+def flat(text: str, assigned: str) -> StatedPlan:
     """The plan of a dump that is in no file, through the gate."""
     plan = xla.flatten(Source("m.txt", text.encode()), xla.read_assignment(Source("m-buffers", assigned.encode())))
     found = formats.file.gated(*plan)
-    assert isinstance(found, Stated)
+    assert isinstance(found, StatedPlan)
     return found
 
 

@@ -20,7 +20,7 @@ from proofs.definition.violations import Violation
 from proofs.proving.obligations import MODULES
 from proofs.proving.obligations.context import Context, context_of
 from proofs.proving.obligations.rows import Unprovable
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from proofs.verify.checks import Subject, violations
 from tests.support.models import numbered
 from tests.support.synthetic import training_plan
@@ -29,8 +29,8 @@ from tmmu.examples.broken import KINDS, Broken, exclusive
 from tmmu.examples.broken.faults.entries import COLUMNS, corrupted, some_change
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
-from tmmu.plans.gate import Stated
-from tmmu.plans.sections import Claims, Plan, Usage, amended
+from tmmu.plans.gate import StatedPlan
+from tmmu.plans.sections import Claims, Plan, Usage, amend_plan
 
 KEPT = Path(__file__).resolve().parents[1] / "corpus" / "broken.json"
 KEPT_OF_MADE = KEPT.with_name("made.json")
@@ -41,7 +41,7 @@ Findings = Mapping[str, list[str] | str]
 def findings(kind: Broken) -> Findings:
     """A line for each violation, in their order, and each obligation that has rows."""
     stated = file.decode(kind.build().encode())
-    assert isinstance(stated, Stated)
+    assert isinstance(stated, StatedPlan)
     subject = Subject(stated)
     rows = (f"{name} {asked}" for name in MODULES if (asked := _rows(name, subject.context)))
     return {"violations": [_line(violation) for violation in violations(subject)], "rows": "; ".join(rows)}
@@ -75,13 +75,13 @@ def made_plans() -> Iterator[Plan]:
         plan = training_plan(150, seed=seed, in_place=0.3, views=0.2, arenas=2)
         yield plan
         uses = tuple(use._replace(device="npu", memory="dram") for use in plan.configuration.uses)
-        divided = amended(plan, configuration=plan.configuration._replace(uses=uses))
-        yield amended(divided, policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", 1 << 40),)),)))
+        divided = amend_plan(plan, configuration=plan.configuration._replace(uses=uses))
+        yield amend_plan(divided, policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", 1 << 40),)),)))
 
 
 def asked_of_made_plans() -> dict[str, str]:
     """Of each obligation a digest of the rows of all these plans; and one of their accesses along the ways of arms."""
-    contexts = [context_of(plan, permitted(plan, None, frozenset())) for plan in made_plans()]
+    contexts = [context_of(plan, decide_permissions(plan, None, frozenset())) for plan in made_plans()]
     asked = {str(name): [_rows(name, context) for context in contexts] for name in MODULES}
     ways = [
         [part.tolist() for each in context.ways for part in (each if isinstance(each, tuple) else (each,))]

@@ -48,21 +48,21 @@ def in_threads(folder: Path) -> Path:
 
     def write_ab() -> None:
         for _ in range(2):
-            with detector.holding(b, a):
+            with detector.hold(b, a):
                 detector.access("x", 0, 10, is_write=True)
                 detector.access("x", 5, 8, is_write=False)
 
     def write_bc() -> None:
         for _ in range(2):
-            with detector.holding(b, c):
+            with detector.hold(b, c):
                 detector.access("x", 5, 15, is_write=True)
 
     def read_a() -> None:
         for _ in range(2):
-            with detector.holding(a, as_reader=True):
+            with detector.hold(a, as_reader=True):
                 detector.access("x", 0, 5, is_write=False)
             detector.access("y", 0, 5, is_write=False)
-            with detector.holding(c):
+            with detector.hold(c):
                 pass
 
     threads = [detector.thread(does) for does in (write_ab, write_bc, read_a, read_a)]

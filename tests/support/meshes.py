@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.planner.sharding.spec import resolve
-from tmmu.planner.training.expand import expand
+from tmmu.planner.training.expand import expand_to_joint
 
 Made = TypeVar("Made")
 
@@ -195,7 +195,7 @@ def training(chance: random.Random, most: int) -> Example:
     main = Body(-1, "", (0, *gradients), (produced[-1],))
     model = Model("trained", tuple(build.tensors), tuple(build.nodes), (main,),
                   bindings=Bindings(donated=tuple(sorted(donated))))  # fmt: skip
-    return Example(expand(replace(model)), build.attributes)
+    return Example(expand_to_joint(replace(model)), build.attributes)
 
 
 def shard_spec(chance: random.Random, model: Model, sizes: Sequence[int]) -> dict[str, Any]:

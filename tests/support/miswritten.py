@@ -14,7 +14,7 @@ from pathlib import Path as File
 from typing import Any
 
 from proofs.model_check.config import Config
-from proofs.model_check.following.generate import ROOT, run_of
+from proofs.model_check.following.generate import ROOT, make_run
 from proofs.model_check.following.lines import Line, Path
 from proofs.model_check.manifest import Run
 
@@ -82,7 +82,7 @@ def _together(path: Path, at: int) -> set[str]:
 
 def run_of_all(path: Path, tla: File) -> Run:
     """The run that succeeds with its pinned number of states exactly if each miswritten line is refused there."""
-    run = run_of(path, tla)
+    run = make_run(path, tla)
     wrong = list(records(path))
     follower, (_, text) = run.files
     given = "".join(f"            /\\ {variable} = {value}\n" for variable, value in path.given.items())
@@ -149,7 +149,7 @@ def run_of_copies(copies: Sequence[Path], tla: File) -> Run:
         key: str(max(int(path.constants[key]) for path in copies)) if value.isdecimal() else value
         for key, value in copies[0].constants.items()
     }
-    run = run_of(dataclasses.replace(copies[0], constants=constants), tla)
+    run = make_run(dataclasses.replace(copies[0], constants=constants), tla)
     follower, (_, text) = run.files
     rows = ",\n".join("  <<" + ", ".join(str(number[line.record]) for line in path.lines) + ">>" for path in copies)
     given = "".join(f"            /\\ {variable} = {value}\n" for variable, value in copies[0].given.items())

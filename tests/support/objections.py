@@ -11,7 +11,7 @@ from proofs.verify.checks import Subject, violations
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Model, Role, Shares
 from tmmu.plans.columns import ROLES, SHARES
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan
 
 
@@ -19,7 +19,7 @@ def objections(plan: Plan, model: Model | None, donated: Iterable[str] = ()) -> 
     """What is false in a plan, for the steps that it states or, where one is given, against the model."""
     rank_model = None if model is None else RankModel(read_ir(model), {})
     mode = "inference" if plan.provenance is None else plan.provenance.mode
-    return violations(Subject(Stated(plan, {}), rank_model, frozenset(donated), mode))
+    return violations(Subject(StatedPlan(plan, {}), rank_model, frozenset(donated), mode))
 
 
 def is_narrow(plan: Plan) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from tmmu.core.dims.expressions import Dim, Expression, limits, symbol
+from tmmu.core.dims.expressions import Dim, Expression, bounds_of, symbol
 from tmmu.core.dtypes import element_alignment, most_bytes, nbytes
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 
@@ -302,7 +302,7 @@ class Maker:
         if base is None:
             self._relu(recipe)
             return
-        made, size = [], max(0, limits(nbytes(*self.like(base))).low)
+        made, size = [], max(0, bounds_of(nbytes(*self.like(base))).low)
         for k in range(1 + recipe.hints % 2):
             offset = (recipe.hints // 2 * (k + 1)) % (size + 1)
             length = min(size - offset, recipe.like + 1)

@@ -8,12 +8,12 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise
-from tmmu.planner.remat.rewrite import joint_of
+from tmmu.planner.remat.rewrite import build_joint
 
 
 def repeated(joint: Model, again: Model) -> int:
     """The operations that a graph repeats, by the costs of the graph it was made from."""
-    cost = dict(zip((node.name for node in joint.nodes), joint_of(joint).cost, strict=True))
+    cost = dict(zip((node.name for node in joint.nodes), build_joint(joint).cost, strict=True))
     return sum(cost[node.name.partition(".recompute")[0]] for node in again.nodes if ".recompute" in node.name)
 
 

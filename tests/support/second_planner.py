@@ -16,7 +16,7 @@ from tmmu.core.alignment import align_up
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Lifetime, Model, NodePart, Role, Shares
-from tmmu.ir.program import ModelProgram, Step, defining_body, program
+from tmmu.ir.program import ModelProgram, Step, build_program, find_defining_bodies
 
 PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
 CALLERS = (Role.INPUT, *PERSISTENT)
@@ -53,14 +53,14 @@ class SecondPlan:
 
     def __init__(self, model: Model, mode: str, arenas: Sequence[ArenaConfiguration]) -> None:
         self.model, self.mode, self.arenas = model, mode, arenas
-        self.program = program(model)
+        self.program = build_program(model)
         self.tensors, self.steps = self.program.tensors, self.program.steps
         self.lives = lifetimes(self.program, mode)
         self.arena = [self._arena(t) for t in range(len(self.tensors))]
         self.storage = [Storage([t]) for t in range(len(self.tensors))]
         self.window = [0] * len(self.tensors)
         self.shares = [(Shares.NONE, NONE)] * len(self.tensors)
-        self.home, self.outputs = defining_body(model), frozenset(model.outputs)
+        self.home, self.outputs = find_defining_bodies(model), frozenset(model.outputs)
         self.formal = {t for body in model.bodies[1:] for t in body.inputs}
         self.conflicts = {frozenset(pair) for pair in model.must_not_alias}
         self._share()
@@ -177,7 +177,7 @@ class SecondPlan:
 
 def lifetimes(p: ModelProgram, mode: str) -> list[Lifetime]:
     """From the first to the last step at which each tensor is needed. spec: T1.1 to T1.6, T8.2 to T8.5, M1.1, M1.2"""
-    model, last, home, outputs = p.model, max(0, len(p.steps) - 1), defining_body(p.model), set(p.model.outputs)
+    model, last, home, outputs = p.model, max(0, len(p.steps) - 1), find_defining_bodies(p.model), set(p.model.outputs)
     touched: list[list[int]] = [[] for _ in p.tensors]
     for t, tensor in enumerate(p.tensors):
         kept = tensor.role in PERSISTENT or t in outputs or (tensor.saved_for_backward and mode == "forward")

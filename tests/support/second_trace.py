@@ -17,13 +17,13 @@ import numpy as np
 from tests.support.second_planner import CALLERS, PERSISTENT, SecondPlan, Storage
 from tmmu.core import canonical
 from tmmu.core.bindings import bindings_object
-from tmmu.core.columns import NONE, column, index_of, ragged
+from tmmu.core.columns import NONE, build_column, flatten_rows, number_values
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.ir import columns as ir
 
 SPEC_VERSION = "2.0"
 PARTS, ROLES, SHARES = list(NodePart), list(Role), list(Shares)
-u8, u32, u64 = (partial(column, dtype=width) for width in (np.uint8, np.uint32, np.uint64))
+u8, u32, u64 = (partial(build_column, dtype=width) for width in (np.uint8, np.uint32, np.uint64))
 STORAGES = {"arena": u32, "bytes": u64, "alignment": u64, "birth": u32, "death": u32, "offset": u64}
 
 COMPLETED = {"status": "success", "failure_code": None, "allocation_time_ns": 0}
@@ -55,7 +55,8 @@ def header(plan: SecondPlan, token: bytes) -> dict[str, Any]:
     """What the trace is of. spec: U5.10"""
     return {
         "kind": "allocation_header", "trace_schema": "tmmu_trace_v1", "metric_schema": "tmmu_metrics_v1",
-        "spec_version": SPEC_VERSION, "model": plan.model.name, "ir_hash": ir.digest(plan.model), "mode": plan.mode,
+        "spec_version": SPEC_VERSION, "model": plan.model.name, "ir_hash": ir.model_digest(plan.model),
+        "mode": plan.mode,
         "layout": "slots", "replay_token_prefix": token[:8], "replay_token_digest": hashlib.sha256(token).digest(),
         "arena_config": configuration(plan), "arena_config_hash": canonical.digest(configuration(plan)),
         "tmmu_plan_hash": plan_hash(plan, token), "rank": 0, "world_size": 1,
@@ -126,7 +127,7 @@ def plan_hash(plan: SecondPlan, token: bytes) -> bytes:
     bindings = bindings_object(plan.model.bindings)
     table = [token, bindings, tensor_table(plan), storages, step_table(plan, order[1]), slot_table]
     addresses = [storages["arena"], of, storages["offset"]]
-    given = [ir.digest(plan.model), plan.mode, canonical.digest(configuration(plan)), canonical.digest(order)]
+    given = [ir.model_digest(plan.model), plan.mode, canonical.digest(configuration(plan)), canonical.digest(order)]
     return canonical.commitment("tmmu_plan_v1", [*given, 0, 1, canonical.digest({}), table, addresses])
 
 
@@ -146,7 +147,7 @@ def tensor_table(plan: SecondPlan) -> dict[str, Any]:
         flags.append((t in model.inputs) + 2 * is_output + 4 * is_saved + 8 * returned)
     return {
         "name": b"\0".join(tensor.name.encode() for tensor in tensors),
-        "dtype": u8(index_of([tensor.dtype for tensor in tensors])[1]),
+        "dtype": u8(number_values([tensor.dtype for tensor in tensors])[1]),
         "role": u8([ROLES.index(tensor.role) for tensor in tensors]), "flags": u8(flags),
         "bytes": u64([tensor.bytes for tensor in tensors]), "alignment": u64([tensor.alignment for tensor in tensors]),
         "birth": u32([life.birth for life in plan.lives]), "death": u32([life.death for life in plan.lives]),
@@ -159,10 +160,10 @@ def tensor_table(plan: SecondPlan) -> dict[str, Any]:
 def step_table(plan: SecondPlan, parts: Any) -> dict[str, Any]:
     """The columns of the steps: `x_at` are the bounds of the lists in `x`."""
     nodes = [plan.model.nodes[step.node] for step in plan.steps]
-    lists = {key: ragged([getattr(step, key) for step in plan.steps]) for key in ("reads", "writes", "mutates")}
+    lists = {key: flatten_rows([getattr(step, key) for step in plan.steps]) for key in ("reads", "writes", "mutates")}
     return {
         "count": len(nodes), "node": b"\0".join(node.name.encode() for node in nodes), "part": parts,
-        "op": u32(index_of([(node.domain, node.op) for node in nodes])[1]),
+        "op": u32(number_values([(node.domain, node.op) for node in nodes])[1]),
         "body": u32([step.body for step in plan.steps]),
         **{f"{key}_at": bounds for key, (bounds, _) in lists.items()},
         **{key: flat for key, (_, flat) in lists.items()},

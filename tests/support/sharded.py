@@ -8,11 +8,11 @@ from typing import Any
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.planner.sharding import Local, local_models, shards_of
+from tmmu.planner.sharding import Local, build_local_models, build_shards
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
 from tmmu.plans import sharding
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def model(lines: list[str], shapes: dict[str, tuple[int, ...]], outputs: str, **phases: Phase) -> Model:
@@ -72,13 +72,13 @@ WORLD = 4
 
 def plans(by: dict[str, Any] = SPEC, model: Model = LAYERS) -> list[Plan]:
     """The plan of each rank, in order."""
-    locals_ = local_models(model, by)
+    locals_ = build_local_models(model, by)
     made = []
-    for rank in range(sharding.ranks(by)):
+    for rank in range(sharding.count_ranks(by)):
         local = locals_[coordinates(rank, by).get(by["pipeline_axis"], 0)]
         plan = plan_memory(local.model, options=PlanOptions(layout="packed")).plan
-        made.append(amended(plan, rank=rank, world_size=sharding.ranks(by), shard_spec=by,
-                            shards=shards_of(local, by, rank)))  # fmt: skip
+        made.append(amend_plan(plan, rank=rank, world_size=sharding.count_ranks(by), shard_spec=by,
+                            shards=build_shards(local, by, rank)))  # fmt: skip
     return made
 
 

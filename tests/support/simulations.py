@@ -42,7 +42,7 @@ class Simulated:
         path = folder / "model.onnx"
         path.write_bytes(model.SerializeToString())
         bound = Bindings(**(bindings or {}))
-        graph = order.stable_topological(import_onnx(path, bound))
+        graph = order.sort_topologically(import_onnx(path, bound))
         self.plan = plan or plan_memory(graph, options=PlanOptions(**options)).plan
         program = PlanProgram(self.plan)
         source = OnnxModel(resolve(path, bound))

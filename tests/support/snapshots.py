@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tmmu.cli.entry import run as tmmu
-from tmmu.core.process import code_of
+from tmmu.core.process import run_command
 
 SESSIONS = sorted((Path(__file__).parents[1] / "corpus" / "snapshots").glob("*.txt"))
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "tmmu": tmmu,
-    "verify-plan": partial(code_of, "proofs.verify.command"),
-    "prove-lemmas": partial(code_of, "proofs.proving.lemmas.command"),
-    "check-models": partial(code_of, "proofs.model_check.command"),
+    "verify-plan": partial(run_command, "proofs.verify.command"),
+    "prove-lemmas": partial(run_command, "proofs.proving.lemmas.command"),
+    "check-models": partial(run_command, "proofs.model_check.command"),
 }
 VARYING = tuple(
     (re.compile(pattern), stand_in)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.assembled import assembled
-from tmmu.core.columns import NONE, Names, column
+from tmmu.core.columns import NONE, Names, build_column
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.plans.columns import (
     IS_INPUT,
@@ -88,38 +88,38 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
     shared = np.array([word is not Shares.NONE for word in shares])
     tensors = Tensors(
         name=Names.of(["input", *(f"t{i}" for i in range(count))]),
-        dtype=column(np.zeros(count + 1), np.uint8),
-        role=column([ROLES.index(Role.INPUT), *[ROLES.index(Role.ACTIVATION)] * count], np.uint8),
-        flags=column(flags, np.uint8),
-        bytes=column(bytes_, np.uint64),
-        alignment=column(np.full(count + 1, 4), np.uint64),
-        birth=column(np.maximum(writer, 0), np.uint32),
-        death=column(last_read, np.uint32),
-        storage=column(storage, np.uint32),
-        window=column(np.zeros(count + 1), np.uint64),
-        writer=column(np.where(writer < 0, NONE, writer), np.uint32),
-        shares=column([SHARES.index(word) for word in shares], np.uint8),
-        of=column(np.where(shared, writer, NONE), np.uint32),
+        dtype=build_column(np.zeros(count + 1), np.uint8),
+        role=build_column([ROLES.index(Role.INPUT), *[ROLES.index(Role.ACTIVATION)] * count], np.uint8),
+        flags=build_column(flags, np.uint8),
+        bytes=build_column(bytes_, np.uint64),
+        alignment=build_column(np.full(count + 1, 4), np.uint64),
+        birth=build_column(np.maximum(writer, 0), np.uint32),
+        death=build_column(last_read, np.uint32),
+        storage=build_column(storage, np.uint32),
+        window=build_column(np.zeros(count + 1), np.uint64),
+        writer=build_column(np.where(writer < 0, NONE, writer), np.uint32),
+        shares=build_column([SHARES.index(word) for word in shares], np.uint8),
+        of=build_column(np.where(shared, writer, NONE), np.uint32),
     )
     steps = Steps(
         node=Names.of([f"n{i}" for i in range(count)]),
-        op=column(kind, np.uint32),
-        part=column(np.full(count, PARTS.index(NodePart.WHOLE)), np.uint8),
-        body=column(np.zeros(count), np.uint32),
-        reads_at=column(np.cumsum([0, *map(len, reads)]), np.uint32),
-        reads=column([tensor for listed in reads for tensor in listed], np.uint32),
-        writes_at=column(np.arange(count + 1), np.uint32),
-        writes=column(np.arange(1, count + 1), np.uint32),
-        mutates_at=column(np.zeros(count + 1), np.uint32),
-        mutates=column([], np.uint32),
+        op=build_column(kind, np.uint32),
+        part=build_column(np.full(count, PARTS.index(NodePart.WHOLE)), np.uint8),
+        body=build_column(np.zeros(count), np.uint32),
+        reads_at=build_column(np.cumsum([0, *map(len, reads)]), np.uint32),
+        reads=build_column([tensor for listed in reads for tensor in listed], np.uint32),
+        writes_at=build_column(np.arange(count + 1), np.uint32),
+        writes=build_column(np.arange(1, count + 1), np.uint32),
+        mutates_at=build_column(np.zeros(count + 1), np.uint32),
+        mutates=build_column([], np.uint32),
     )
     places = tuple(ArenaConfiguration(f"arena{a}", (Role.ACTIVATION,) if a == 0 else ()) for a in range(arenas))
     storages, slots, usage = _laid_out(tensors, len(needed), places, rng)
-    absent = column([NONE], np.uint32)
+    absent = build_column([NONE], np.uint32)
     return assembled(
         places, usage, slots, model="synthetic", ops=OPS, dtypes=("float32",), tensors=tensors, storages=storages,
         steps=steps,
-        bodies=Bodies(Names.of([""]), absent, absent, absent, *(column([0], np.uint8),) * 2),
+        bodies=Bodies(Names.of([""]), absent, absent, absent, *(build_column([0], np.uint8),) * 2),
     )  # fmt: skip
 
 
@@ -167,12 +167,14 @@ def _laid_out(
     slot_alignment = [arenas[a].alignment for a in slot_arena]
     return (
         Storages(
-            column(arena, np.uint32), column(size, np.uint64), column(alignment, np.uint64), column(birth, np.uint32),
-            column(death, np.uint32), column(offset, np.uint64),
+            build_column(arena, np.uint32), build_column(size, np.uint64), build_column(alignment, np.uint64),
+            build_column(birth, np.uint32),
+            build_column(death, np.uint32), build_column(offset, np.uint64),
         ),
         Slots(
-            column(slot_arena, np.uint32), column(slot_bytes, np.uint64), column(slot_alignment, np.uint64),
-            column(slot, np.uint32),
+            build_column(slot_arena, np.uint32), build_column(slot_bytes, np.uint64),
+            build_column(slot_alignment, np.uint64),
+            build_column(slot, np.uint32),
         ),
         tuple(usage),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from proofs.proving.obligations.context import context_of
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.execution import NotRunnable, difference
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
@@ -34,6 +34,6 @@ def by_the_checker(plan: Plan, model: Model | None, donated: frozenset[str]) -> 
 def by_rows(plan: Plan, model: Model | None, donated: frozenset[str]) -> set[str]:
     """The obligations that Z3 does not discharge."""
     expected = read_ir(model) if model is not None else None
-    view = context_of(plan, permitted(plan, expected, donated), donated)
+    view = context_of(plan, decide_permissions(plan, expected, donated), donated)
     results = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
     return {o for o, result in zip(MODULES, results, strict=True) if not result.proved}

@@ -10,13 +10,13 @@ from proofs.proving.smt.expressions import parse, walk
 from tests.support.ground import Ground
 from tests.support.ties import Texts, split
 from tmmu.core.vocabulary import MAIN, Model, Role
-from tmmu.ir.program import ModelProgram, program
+from tmmu.ir.program import ModelProgram, build_program
 
 
 def lives(texts: Texts, code: ModuleType, example: tuple[Model, str]) -> str | None:
     """Deaths are those of the lemma's pass but for what the caller or a loop keeps, and what it says of loops holds."""
     model, mode = example
-    run = program(model)
+    run = build_program(model)
     live = code.analyze(run, mode)
     death = _passed(texts["DIES"], run)
     kept = set(model.outputs) | {

@@ -22,12 +22,12 @@ from tests.support import scan
 from tests.support.ground import Ground, Value, cells, rows_of
 from tests.support.scan import Storage
 from tmmu.core.vocabulary import Model, Shares
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.liveness import analyze
-from tmmu.planner.problem import of_plan
-from tmmu.planner.slots import SlotAssignment, slots_of
+from tmmu.planner.problem import problem_of_plan
+from tmmu.planner.slots import SlotAssignment, claimed_slots
 from tmmu.plans.sections import Plan
 
 Texts = Mapping[str, str]
@@ -234,7 +234,7 @@ def bounds_slots(texts: Texts, code: ModuleType, example: Sequence[Storage]) -> 
 
 def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
     """What the lemma assumes of storages and tensors holds where `place` of a layout puts them."""
-    plan, placed = example, code.place(of_plan(example), slots_of(example))
+    plan, placed = example, code.place(problem_of_plan(example), claimed_slots(example))
     s, t = plan.allocation.storages, plan.allocation.tensors
     for a in range(len(plan.allocation.arenas)):
         mine = [k for k, arena in enumerate(s.arena.tolist()) if arena == a]
@@ -258,7 +258,7 @@ def takes_in_place(texts: Texts, code: ModuleType, example: Model) -> str | None
 
     Of tensors that a model declares to share bytes (views, alias groups) the lemma states nothing.
     """
-    run = program(example)
+    run = build_program(example)
     live = analyze(run, "inference")
     found = code.form(run, live, DEFAULT, "inference")
     own = [t for t, shares in enumerate(found.shares) if shares in (Shares.NONE, Shares.IN_PLACE)]
@@ -285,7 +285,7 @@ def takes_in_place(texts: Texts, code: ModuleType, example: Model) -> str | None
 
 def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
     """Each storage is what the lemma's rule makes of its members, in whatever order they join; its strictest aligns."""
-    run = program(example)
+    run = build_program(example)
     live = analyze(run, "inference")
     alias = code.form(run, live, DEFAULT, "inference")
     found = alias.storages

@@ -7,7 +7,7 @@ from pathlib import Path
 from proofs.model_check.config import Config
 from proofs.model_check.judge import RunResult, judge
 from proofs.model_check.manifest import SUCCESS, Run
-from proofs.model_check.messages import read
+from proofs.model_check.messages import read_output
 from proofs.model_check.tlc import TLCOutcome
 
 HERE = "/fresh"
@@ -61,4 +61,4 @@ def run(expected: str = SUCCESS, question: Config = QUESTION) -> Run:
 
 def judged(exit_code: int | None, output: str, expected: str = SUCCESS, question: Config = QUESTION) -> RunResult:
     """The judgement on a run that ended so."""
-    return judge(run(expected, question), TLCOutcome(exit_code, read(output), 1.0, HERE, ""))
+    return judge(run(expected, question), TLCOutcome(exit_code, read_output(output), 1.0, HERE, ""))

@@ -14,7 +14,7 @@ from tmmu.core.vocabulary import Bindings, Model, Role
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import prepare
+from tmmu.planner.modes import prepare_graph
 from tmmu.plans import file
 from tmmu.simulator import HashKernels, PlanProgram, simulate
 
@@ -49,7 +49,7 @@ def proved(model: Model, folder: Path, mode: str = "backward") -> None:
     loaded = files.load(folder / "m.ir.cbor")
     assert loaded == model
     for layout in ("slots", "packed"):
-        plan = plan_memory(prepare(loaded, mode, DEFAULT), options=PlanOptions(mode=mode, layout=layout)).plan
+        plan = plan_memory(prepare_graph(loaded, mode, DEFAULT), options=PlanOptions(mode=mode, layout=layout)).plan
         file.save(plan, folder / "p.cbor")
         donated = frozenset(model.bindings.donated)
         verdict = verify(
@@ -60,7 +60,7 @@ def proved(model: Model, folder: Path, mode: str = "backward") -> None:
 
 def runs(model: Model, folder: Path) -> None:
     """A plan of the model in mode backward runs as in private memory, its tensors' owners looked at."""
-    plan = plan_memory(prepare(model, "backward", DEFAULT), options=PlanOptions(mode="backward")).plan
+    plan = plan_memory(prepare_graph(model, "backward", DEFAULT), options=PlanOptions(mode="backward")).plan
     program = PlanProgram(plan, frozenset(model.bindings.donated))
     for seed in range(2):
         assert simulate(program, HashKernels(program, seed), sanitize=True).identical

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
-from tmmu.core.columns import NONE, index_of
+from tmmu.core.columns import NONE, number_values
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.sections import Plan, Usage
@@ -100,7 +100,7 @@ class Written:
         birth, death = self._lifetimes(bodies)
         for name, life in (lives or {}).items():
             birth[name], death[name] = life
-        count, rows = index_of([self.home[name] for name in self.names])
+        count, rows = number_values([self.home[name] for name in self.names])
         size = [0] * len(count)
         first, final = [10**9] * len(count), [0] * len(count)
         for name, k in zip(self.names, rows, strict=True):

@@ -14,8 +14,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory
 from tmmu.planner.allocation import allocate
 from tmmu.planner.arenas import assignment
-from tmmu.planner.arenas.assignment import KEYS, Solution, assign, lay_out, lost_by
-from tmmu.planner.arenas.capacity import shortfalls
+from tmmu.planner.arenas.assignment import KEYS, Solution, assign_arenas, lay_out, measure_loss
+from tmmu.planner.arenas.capacity import find_shortfalls
 from tmmu.planner.arenas.filling import Filling
 from tmmu.planner.problem import AllocationProblem
 
@@ -140,7 +140,7 @@ def chosen(
 ) -> tuple[list[int], int]:
     """The arena of each storage in slots, and the bytes that are lacking."""
     stated = problem(*rows, arenas=arenas, policy=policy, uses=uses or [1] * len(rows))
-    found = assign(stated, "slots")
+    found = assign_arenas(stated, "slots")
     return found.arena, found.excess
 
 
@@ -242,8 +242,13 @@ def test_an_order_of_which_every_division_is_refused_is_no_fit(monkeypatch: pyte
 
 def test_moves_are_recorded_only_where_they_are_asked_for() -> None:
     asked = problem((0, 0, 4))
-    assert lay_out(asked, [0], "slots").moves == assign(asked, "slots").moves == allocate(asked, "slots")[1].moves == []
-    assert lay_out(asked, [0], "slots", recorded=True).moves == assign(asked, "slots", recorded=True).moves != []
+    assert (
+        lay_out(asked, [0], "slots").moves
+        == assign_arenas(asked, "slots").moves
+        == allocate(asked, "slots")[1].moves
+        == []
+    )
+    assert lay_out(asked, [0], "slots", recorded=True).moves == assign_arenas(asked, "slots", recorded=True).moves != []
 
 
 def test_what_is_lacking_is_summed_over_arenas_and_memories() -> None:
@@ -265,8 +270,8 @@ def test_an_arena_that_is_too_small_keeps_free_the_share_that_its_layout_lost_an
         filling = Filling(all_in_fast, list(before))
         filling.top = [12, 0]
         found = lay_out(all_in_fast, [0, 0, 0, 0], "slots")
-        short = shortfalls(problem(*LOSSY, arenas=arenas, policy=policy), found.slots, found.footprint)
-        return lost_by(replace(found, short=short), filling)
+        short = find_shortfalls(problem(*LOSSY, arenas=arenas, policy=policy), found.slots, found.footprint)
+        return measure_loss(replace(found, short=short), filling)
 
     assert lost(fast_and_slow(12)) == [3, 0]
     assert lost(fast_and_slow(12), before=(3, 5)) == [7, 5]

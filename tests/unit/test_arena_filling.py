@@ -28,7 +28,7 @@ from tmmu.core.vocabulary import (
     Rule,
     Tensor,
 )
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import PlanOptions, aliasing, liveness, plan_memory
 from tmmu.planner.arenas import assignment
 from tmmu.planner.arenas.filling import Filling
@@ -169,8 +169,8 @@ def filling_of(
 
 
 def problem_of(model: Model, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> AllocationProblem:
-    run = program(model)
-    return aliasing.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy).storages
+    run = build_program(model)
+    return aliasing.form_storages(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy).storages
 
 
 # Candidates.
@@ -199,7 +199,7 @@ def test_a_full_arena_is_used_though_no_round_found_a_fit(hurried: pytest.Monkey
 
 
 def last_resorts(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[list[int]]:
-    return assignment.last_resorts(problem((0, 0, 1), arenas=arenas, policy=policy))
+    return assignment.bytes_kept_free(problem((0, 0, 1), arenas=arenas, policy=policy))
 
 
 def test_more_is_kept_free_from_one_resort_to_the_next() -> None:

@@ -31,7 +31,7 @@ def test_an_arena_is_one_array_up_to_its_footprint(layout: str) -> None:
     plan, weights = planned(layout)
     blocks, places = blocks_of(plan, weights)
     arenas = [arena.name for arena in plan.allocation.arenas]
-    needed = metrics.footprints(plan.allocation)[arenas.index("activations")]
+    needed = metrics.compute_footprints(plan.allocation)[arenas.index("activations")]
     assert blocks == [MemoryBlock("activations", 0, needed, 128)]
     addresses = plan.allocation.addresses().tolist()
     assert {t: place.offset for t, place in places.items()} == {

@@ -13,7 +13,7 @@ import pytest
 
 from proofs.definition.checker import execute
 from proofs.definition.checker.execute import violations
-from proofs.definition.checker.program import Program, RunStep, program
+from proofs.definition.checker.program import Program, RunStep, build_program
 from proofs.readers.sharing import Permissions
 from tests.support.objections import objections
 from tests.support.written import Written
@@ -28,7 +28,7 @@ def run(written: Written, *changes: Change, permissions: Permissions | None = No
     plan = Plan(written.plan().allocation)
     for change in changes:
         plan = change(plan)
-    return program(plan, permissions or Permissions())
+    return build_program(plan, permissions or Permissions())
 
 
 @pytest.mark.parametrize(

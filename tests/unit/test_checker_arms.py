@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.definition.checker.execute import executed
-from proofs.definition.checker.program import program
+from proofs.definition.checker.execute import check_execution
+from proofs.definition.checker.program import build_program
 from proofs.definition.checker.structure import violations
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tmmu.plans import text
 from tmmu.plans.sections import Plan
 
@@ -110,8 +110,8 @@ def test_arms_run_from_one_state_and_leave_one(
 ) -> None:
     plan = plan_of(steps, moved)
     donated = frozenset("x")
-    run = program(plan, permitted(plan, None, donated), donated)
-    found = [(v.obligation, v.tensors, "" if v.step is None else run.nodes[v.step]) for v in executed(run)]
+    run = build_program(plan, decide_permissions(plan, None, donated), donated)
+    found = [(v.obligation, v.tensors, "" if v.step is None else run.nodes[v.step]) for v in check_execution(run)]
     assert found == expected
 
 
@@ -136,7 +136,7 @@ def test_what_arms_write_is_read_where_each_way_has_written_it(
 ) -> None:
     """spec: X4.3, X4.4, T8.9"""
     plan = plan_of(steps, {})
-    run = program(plan, permitted(plan, None, frozenset()))
+    run = build_program(plan, decide_permissions(plan, None, frozenset()))
     found = [(v.obligation, v.tensors, "" if v.step is None else run.nodes[v.step]) for v in violations(plan, run)]
     assert found == expected
 
@@ -151,7 +151,7 @@ def test_nothing_between_two_storages_hides_that_they_share_bytes_for_good() -> 
     )
     plan = text.read("\n".join(["tmmu-plan-text 1", *lines, ""]).encode(), "p.plan.txt")
     assert isinstance(plan, Plan)
-    [found] = violations(plan, program(plan, permitted(plan, None, frozenset())))
+    [found] = violations(plan, build_program(plan, decide_permissions(plan, None, frozenset())))
     assert (found.obligation, found.tensors, found.first_byte, found.last_byte) == ("no_live_overlap", ("p", "q"), 4, 7)
 
 
@@ -163,4 +163,4 @@ def test_a_node_that_makes_one_value_as_it_is_entered_has_arms_too() -> None:
     ]  # fmt: skip
     plan = text.read("\n".join(["tmmu-plan-text 1", *lines, ""]).encode(), "p.plan.txt")
     assert isinstance(plan, Plan)
-    assert list(executed(program(plan, permitted(plan, None, frozenset())))) == []
+    assert list(check_execution(build_program(plan, decide_permissions(plan, None, frozenset())))) == []

@@ -10,22 +10,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs.definition.checker.claims import false_claims
-from proofs.definition.checker.program import program
+from proofs.definition.checker.claims import find_false_claims
+from proofs.definition.checker.program import build_program
 from proofs.definition.violations import Violation, false_field
 from proofs.readers.sharing import Permissions
 from tests.support.text_models import text_model
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import Claims, Plan, Usage, amended
+from tmmu.plans.sections import Claims, Plan, Usage, amend_plan
 
 
 def false(plan: Plan) -> list[Violation]:
     assert plan.claims is not None
-    return list(false_claims(plan.claims, program(plan, Permissions())))
+    return list(find_false_claims(plan.claims, build_program(plan, Permissions())))
 
 
 def claiming(plan: Plan, **claims: int | bool) -> Plan:
@@ -33,7 +33,7 @@ def claiming(plan: Plan, **claims: int | bool) -> Plan:
     at = [arena.name for arena in plan.allocation.arenas].index("activations")
     usage = list(plan.usage)
     usage[at] = usage[at]._replace(**claims)  # type: ignore[arg-type]  # the claims of a test have the right types
-    return amended(plan, usage=tuple(usage))
+    return amend_plan(plan, usage=tuple(usage))
 
 
 def chain() -> Plan:
@@ -120,12 +120,12 @@ def test_a_slot_that_holds_nothing_is_found() -> None:
     plan = chain()
     arena = int(plan.slots.arena[0])
     more = Slots(
-        column([*plan.slots.arena.tolist(), arena, arena], np.uint32),
-        column([*plan.slots.bytes.tolist(), 1, 1], np.uint64),
-        column([*plan.slots.alignment.tolist(), 128, 128], np.uint64),
+        build_column([*plan.slots.arena.tolist(), arena, arena], np.uint32),
+        build_column([*plan.slots.bytes.tolist(), 1, 1], np.uint64),
+        build_column([*plan.slots.alignment.tolist(), 128, 128], np.uint64),
         plan.slots.of,
     )
-    found = false(claiming(amended(plan, slots=more), slots=5, minimal=False))
+    found = false(claiming(amend_plan(plan, slots=more), slots=5, minimal=False))
     assert found == [false_field("slot_count", "usage[activations].slots that hold a storage", "5", "3")]
 
 
@@ -169,7 +169,7 @@ def footprints(plan: Plan) -> list[tuple[str, str]]:
 def test_scattered_addresses_are_backed_by_the_largest_storage_at_each() -> None:
     """spec: A2.4"""
     arenas = tuple(replace(arena, scattered=True) for arena in chain().allocation.arenas)
-    assert footprints(amended(chain(), arenas=arenas)) == [("320", "192")]
+    assert footprints(amend_plan(chain(), arenas=arenas)) == [("320", "192")]
 
 
 def test_what_is_not_claimed_is_not_looked_at() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from proofs.definition.checker import structure
 from proofs.definition.checker.configuration import differences
-from proofs.definition.checker.program import placed_storages, program
+from proofs.definition.checker.program import build_program, place_storages
 from proofs.definition.violations import Obligation
 from proofs.readers.sharing import Permissions
 from proofs.verify.checks import Subject, violations
@@ -21,7 +21,7 @@ from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Devi
 from tmmu.planner import plan_memory
 from tmmu.plans import file, text
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
 
 KEPT = ArenaConfiguration("kept", (Role.PARAMETER, Role.OPTIMIZER), reuse=False)
@@ -33,7 +33,7 @@ PLAN = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y",
 
 def found(plan: Plan | BufferPlan, *arenas: ArenaConfiguration, policy: ArenaPolicy = POLICY) -> list[tuple[str, ...]]:
     """What differs: the field and both values, or the obligation, the tensor and the arena."""
-    run = program(plan, Permissions()) if isinstance(plan, Plan) else placed_storages(plan.buffers, plan.claims)
+    run = build_program(plan, Permissions()) if isinstance(plan, Plan) else place_storages(plan.buffers, plan.claims)
     return [
         (item.field, item.stated, item.recomputed) if item.field else (item.obligation, *item.tensors, item.arena)
         for item in differences(plan, run, Configuration(arenas, policy))
@@ -86,11 +86,11 @@ def test_devices_and_rules_are_the_files() -> None:
 
 def test_a_given_configuration_is_among_what_is_checked_and_claims_are_held_to_their_own() -> None:
     stated = file.decode(file.encode(PLAN))
-    assert isinstance(stated, Stated)
+    assert isinstance(stated, StatedPlan)
     given = Configuration((KEPT, replace(REST, page_size=1)), POLICY)
     assert [item.field for item in violations(Subject(stated, arenas=given))] == ["arenas[rest].page_size"]
     assert [*violations(Subject(stated))] == []
-    run, claims = program(PLAN, Permissions()), PLAN.claims
+    run, claims = build_program(PLAN, Permissions()), PLAN.claims
     assert claims is not None
     assert claims.configuration is not None
     full = claims.configuration._replace(policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("m", 1),)),), ()))

@@ -14,8 +14,8 @@ from proofs.proving.lemmas.engine.countermodel import (
     LONGEST,
     NoAnswer,
     cases,
-    countermodel,
-    first_case,
+    find_countermodel,
+    find_first_case,
     values_of,
 )
 from proofs.proving.lemmas.engine.induction import Lemma
@@ -59,7 +59,7 @@ def said(text: str, failure: str | None = None) -> Answer:
 def lengths(lemma: Lemma) -> list[tuple[int, ...]]:
     """How long the lists of each case are, in order."""
     found = []
-    for constants, _ in cases(lemma, parse_one(lemma.claim), descent.check(LISTS)):
+    for constants, _ in cases(lemma, parse_one(lemma.claim), descent.check_definitions(LISTS)):
         names = [name for name, _ in constants]
         found.append(
             tuple(sum(n.startswith(f"{v}_") for n in names) for v, sort in lemma.variables.items() if sort == "L")
@@ -76,16 +76,16 @@ def test_lists_of_every_length_up_to_the_bounds_are_looked_at_shortest_first() -
 
 
 def test_a_case_is_the_claim_with_its_cells_written_out() -> None:
-    _, (constants, claim), *_ = cases(ONE_LIST, parse_one(ONE_LIST.claim), descent.check(LISTS))
+    _, (constants, claim), *_ = cases(ONE_LIST, parse_one(ONE_LIST.claim), descent.check_definitions(LISTS))
     assert constants == [("k", "Int"), ("l_0_head", "Int")]
     assert text_of(claim) == "(= (sum (cell l_0_head nil)) k)"
 
 
 def test_what_is_false_without_variables_has_no_values() -> None:
-    assert countermodel(PLAIN, Mutant("turned", "(< 1 2)", "(< 2 1)"), LISTS, Z3(), 20) == (
+    assert find_countermodel(PLAIN, Mutant("turned", "(< 1 2)", "(< 2 1)"), LISTS, Z3(), 20) == (
         "no values: it is false without any"
     )
-    assert countermodel(PLAIN, Mutant("other", "(< 1 2)", "(< 1 3)"), LISTS, Z3(), 20) is None
+    assert find_countermodel(PLAIN, Mutant("other", "(< 1 2)", "(< 1 3)"), LISTS, Z3(), 20) is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_false_without_variables_has_no_values() -> None:
 def test_who_does_not_take_the_definitions_is_asked_nothing(given: Answer, told: str) -> None:
     played = Played(lambda _: given)
     with pytest.raises(NoAnswer, match=told):
-        first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20)
+        find_first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20)
     assert (len(played.asked), played.closed) == (1, 1)
 
 
@@ -112,19 +112,19 @@ def test_a_case_that_is_not_decided_counts_where_no_other_is_found(decided: str)
 
     played = Played(says)
     if decided == "sat":
-        assert first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20) == "k = 3, l_0_head = 4"
+        assert find_first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20) == "k = 3, l_0_head = 4"
     else:
         with pytest.raises(NoAnswer, match="answers 'unknown'"):
-            first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20)
+            find_first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20)
     assert played.closed == 1
 
 
 def test_where_all_cases_are_decided_and_none_is_found_there_is_none() -> None:
     played = Played(lambda text: said("unsat" if "(check-sat)" in text else ""))
-    assert first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20) is None
+    assert find_first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20) is None
     assert played.asked.count("(pop)") == LONGEST + 1
     with pytest.raises(NoAnswer, match="it died"):
-        first_case(
+        find_first_case(
             ONE_LIST,
             parse_one(ONE_LIST.claim),
             LISTS,

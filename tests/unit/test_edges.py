@@ -24,7 +24,7 @@ from proofs.readers.sharing import Permissions
 from tests.support.synthetic import training_plan
 from tests.support.written import Lives, Written
 from tmmu.examples.broken.editing import in_layout
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 SOLVER = Z3(PRELUDE)
 
@@ -97,7 +97,7 @@ def test_bytes_that_are_taken_again_at_once_and_those_that_never_are_have_edges_
     again = in_layout(training_plan(60, seed=3, in_place=0.2), "packed")
     assert len(again.allocation.storages) > len(set(again.allocation.storages.offset.tolist()))
     assert asked(again, edges(again.allocation, 0)).proved
-    kept = amended(plan(), arenas=tuple(replace(arena, reuse=False) for arena in plan().allocation.arenas))
+    kept = amend_plan(plan(), arenas=tuple(replace(arena, reuse=False) for arena in plan().allocation.arenas))
     assert asked(kept, edges(kept.allocation, 0, always=True)).proved
     assert asked(kept, edges(kept.allocation, 0)).refuted is not None
 
@@ -106,9 +106,9 @@ def test_scattered_addresses_may_lie_beyond_the_capacity() -> None:
     """What ends within 64 bits is asked by `capacity`. spec: A8.6"""
     few = replace(plan().allocation.arenas[0], capacity=16)
     usage = (plan().usage[0]._replace(footprint=16),)
-    scattered = amended(plan(), arenas=(replace(few, scattered=True),), usage=usage)
+    scattered = amend_plan(plan(), arenas=(replace(few, scattered=True),), usage=usage)
     assert asked(scattered, edges(scattered.allocation, 0)).proved
-    short = amended(plan(), arenas=(few,), usage=usage)
+    short = amend_plan(plan(), arenas=(few,), usage=usage)
     assert asked(short, edges(short.allocation, 0)).refuted is not None
 
 
@@ -148,7 +148,7 @@ def test_storages_that_reach_into_the_next_by_one_byte_are_named(names: tuple[in
     closer = plan()
     size = closer.allocation.storages.bytes.copy()
     size[names[0]] = 17
-    closer = amended(closer, storages=replace(closer.allocation.storages, bytes=size))
+    closer = amend_plan(closer, storages=replace(closer.allocation.storages, bytes=size))
     refuted = asked(closer, edges(closer.allocation, 0)).refuted
     assert refuted is not None
     assert refuted[1] == Place(storages=list(names))
@@ -158,7 +158,7 @@ def test_what_lies_on_the_floor_and_under_the_roof_is_within_the_arena() -> None
     """An end beyond the footprint is no place below the roof."""
     low = plan()
     short = low.usage[0]._replace(footprint=low.usage[0].footprint - 1)
-    refuted = asked(amended(low, usage=(short,)), edges(low.allocation, 0)).refuted
+    refuted = asked(amend_plan(low, usage=(short,)), edges(low.allocation, 0)).refuted
     assert refuted is not None
     assert refuted[1] == Place(storages=[4])
 

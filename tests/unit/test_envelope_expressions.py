@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmmu.core.dims import expressions, maxima, table
-from tmmu.core.dims.expressions import Dim, Symbol, Unwieldy, depth_of, evaluate, limits, show, symbol
+from tmmu.core.dims.expressions import Dim, Symbol, Unwieldy, bounds_of, depth_of, evaluate, format_dim, symbol
 from tmmu.core.dims.maxima import is_negative, maximum, minimum
-from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, smaller
+from tmmu.core.dims.operations import divide_exactly, divide_up, maximum_of, minimum_of, quotient
 
 RANGES = {"m": (0, 3), "n": (1, 7)}
 M, N = (symbol(name, *ends) for name, ends in RANGES.items())
@@ -31,10 +31,10 @@ def together(children: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
                 "add": lambda: a + b,
                 "sub": lambda: a - b,
                 "mul": lambda: a * b,
-                "div": lambda: quotient(a, larger(1, b)),
-                "min": lambda: smaller(a, b),
-                "max": lambda: larger(a, b),
-                "up": lambda: rounded_up(a, 3),
+                "div": lambda: quotient(a, maximum_of(1, b)),
+                "min": lambda: minimum_of(a, b),
+                "max": lambda: maximum_of(a, b),
+                "up": lambda: divide_up(a, 3),
             }[op]()
         except Unwieldy:
             return a
@@ -52,10 +52,10 @@ def test_arithmetic_is_that_of_numbers_at_every_shape(a: Dim, b: Dim) -> None:
         assert evaluate(a + b, shape) == x + y
         assert evaluate(a - b, shape) == x - y
         assert evaluate(a * b, shape) == x * y
-        assert evaluate(smaller(a, b), shape) == min(x, y)
-        assert evaluate(larger(a, b), shape) == max(x, y)
-        assert evaluate(quotient(a, larger(b, 1)), shape) == x // max(y, 1)
-        assert evaluate(rounded_up(a, larger(b, 1)), shape) == -(-x // max(y, 1))
+        assert evaluate(minimum_of(a, b), shape) == min(x, y)
+        assert evaluate(maximum_of(a, b), shape) == max(x, y)
+        assert evaluate(quotient(a, maximum_of(b, 1)), shape) == x // max(y, 1)
+        assert evaluate(divide_up(a, maximum_of(b, 1)), shape) == -(-x // max(y, 1))
         if a == b:
             assert x == y
 
@@ -63,7 +63,7 @@ def test_arithmetic_is_that_of_numbers_at_every_shape(a: Dim, b: Dim) -> None:
 @given(expressions_of)
 def test_bounds_and_maxima_are_those_of_all_shapes(a: Dim) -> None:
     values = [evaluate(a, shape) for shape in SHAPES]
-    low, high = limits(a)
+    low, high = bounds_of(a)
     assert low <= min(values)
     assert max(values) <= high
     for found, value in ((maximum(a), max(values)), (minimum(a), min(values))):
@@ -80,13 +80,13 @@ def test_rows_are_read_as_they_were_written_and_evaluated_alike(values: list[Dim
     assert [read[place] for place in places] == values
     assert table.write([read[place] for place in places], list(RANGES)) == (rows, places)
     for shape in SHAPES[::5]:
-        found = table.values_at(rows, list(shape.values()))
+        found = table.evaluate_rows(rows, list(shape.values()))
         assert [found[place] for place in places] == [evaluate(value, shape) for value in values]
 
 
 @given(expressions_of, expressions_of)
 def test_a_quotient_of_polynomials_is_exact_or_there_is_none(a: Dim, b: Dim) -> None:
-    found = divided(a * b, b)
+    found = divide_exactly(a * b, b)
     if b == 0:
         assert found is None
         return
@@ -100,18 +100,18 @@ def test_what_is_written_in_another_way_is_equal() -> None:
     assert quotient(4 * N + 4 * M, 4) == N + M
     assert quotient(8 * N + 7, 8) == N
     assert quotient(N * N + M * N, N + M) == N
-    assert smaller(N, M) == smaller(M, N)
+    assert minimum_of(N, M) == minimum_of(M, N)
     assert N - N == 0
     assert hash(N * 2) == hash(N + N)
     assert symbol("k", 4, 4) == 4
 
 
 def test_expressions_are_shown_as_people_write_them() -> None:
-    assert show(2 * N * N - 3 * M + 1) == "2*n*n - 3*m + 1"
-    assert show(-N) == "-n"
-    assert show(quotient(smaller(N, 4), 3)) == "(min(4, n))//(3)"
-    assert "..." in show(nested(9))
-    assert len(show(sum((N * k * M + N for k in range(9)), N) * smaller(N, 3))) <= 240
+    assert format_dim(2 * N * N - 3 * M + 1) == "2*n*n - 3*m + 1"
+    assert format_dim(-N) == "-n"
+    assert format_dim(quotient(minimum_of(N, 4), 3)) == "(min(4, n))//(3)"
+    assert "..." in format_dim(nested(9))
+    assert len(format_dim(sum((N * k * M + N for k in range(9)), N) * minimum_of(N, 3))) <= 240
 
 
 def test_no_more_of_an_expression_is_read_than_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_no_more_of_an_expression_is_read_than_is_shown(monkeypatch: pytest.Monk
     for _ in range(4):
         value = sum((quotient(value + k, 2 + k) for k in range(40)), N)
     monkeypatch.setattr(expressions, "terms_of", counted)
-    assert show(value).endswith("...")
+    assert format_dim(value).endswith("...")
     assert read < 240
 
 
@@ -199,7 +199,7 @@ def test_what_both_sides_share_is_looked_at_once(monkeypatch: pytest.MonkeyPatch
         value = next(
             found
             for one, other in others
-            if depth_of(found := (smaller if k % 2 else larger)(one, other)) == depth_of(value) + 1
+            if depth_of(found := (minimum_of if k % 2 else maximum_of)(one, other)) == depth_of(value) + 1
         )
     maxima._Directions(Symbol("n", 1, 64), {}).of(value)
     assert 40 < looked <= 4 * 40, "two sides of two atoms each"
@@ -209,7 +209,7 @@ def test_a_maximum_inside_the_ranges_is_found() -> None:
     n = symbol("n", 1, 4096)
     assert maximum(n * (1000 - n)) == (250000, {"n": 500})
     assert maximum(quotient(n, 7) * (500 - n)) == (max((k // 7) * (500 - k) for k in range(1, 4097)), {"n": 252})
-    assert maximum(1024 - smaller(n, 1024)) == (1023, {"n": 1})
+    assert maximum(1024 - minimum_of(n, 1024)) == (1023, {"n": 1})
     assert maximum(7) == (7, {})
 
 
@@ -242,4 +242,4 @@ def test_a_table_that_takes_too_much_work_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_number_that_no_row_can_hold_is_refused() -> None:
     with pytest.raises(Unwieldy, match="beyond 2"):
         table.write([N * (1 << 64)], ["m", "n"])
-    assert expressions.upper(N) == 7
+    assert expressions.upper_bound(N) == 7

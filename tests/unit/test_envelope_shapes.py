@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tests.support.operator_rows import with_row
-from tmmu.core.dims.expressions import show
+from tmmu.core.dims.expressions import format_dim
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.onnx import table
@@ -32,7 +32,7 @@ def shape(folder: Path, nodes: str, opset: int = 18, **ranges: tuple[int, int]) 
     """The shape of `y`, made of x [a, b, 12], p [a, b], c [10, 3] and i [2, 3, a, b] (images of open sides)."""
     text = f"main ({INPUTS}) => (y) {STORED} {{ {nodes} }}"
     found = resolved(folder, model_of(text, opset=opset), ranges=RANGES | ranges)
-    return ", ".join(map(show, found.sizes["y"][0]))
+    return ", ".join(map(format_dim, found.sizes["y"][0]))
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ BODY = """main (float[n, 4] x, bool flag, int64 trips) => (y, z) <bool yes = {1}
 def test_bodies_are_worked_out_for_every_shape(tmp_path: Path) -> None:
     """A Loop runs as often as a dimension says, and stacks what it makes."""
     sizes = resolved(tmp_path, model_of(BODY), ranges={"n": (1, 6)}).sizes
-    assert [show(dim) for dim in sizes["y"][0]] == ["n", "4"]
-    assert [show(dim) for dim in sizes["z"][0]] == ["n", "n", "4"]
+    assert [format_dim(dim) for dim in sizes["y"][0]] == ["n", "4"]
+    assert [format_dim(dim) for dim in sizes["z"][0]] == ["n", "n", "4"]
 
 
 def test_branches_of_different_shapes_are_refused(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_shapes_that_the_file_states_are_believed_for_open_dimensions_too(tmp_pa
     text = "main (float[n, 4] x) => (y) <float[n, 2] t> { t = own.Op (x) y = Relu (t) }"
     model = model_of(text, more=', "own" : 1')
     found = resolved(tmp_path, model, ranges={"n": (1, 6)}, trust_shapes=True)
-    assert [show(dim) for dim in found.sizes["y"][0]] == ["n", "2"]
+    assert [format_dim(dim) for dim in found.sizes["y"][0]] == ["n", "2"]
     assert "own::Op" in str(refusal(tmp_path, model, ranges={"n": (1, 6)}))
 
 

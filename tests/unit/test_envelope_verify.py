@@ -22,13 +22,13 @@ from proofs.proving.lemmas.plan.shrinking import SMALLER_PARTS
 from proofs.proving.obligations import sizes_over_envelope
 from proofs.proving.solvers import Answer
 from proofs.proving.solvers.process import SolverProcess
-from proofs.readers.envelope import apart
+from proofs.readers.envelope import find_shape_apart
 from proofs.verify.command import command
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
 from tests.support.text_models import text_model
 from tmmu.cli.commands import tmmu
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.dims.table import Row
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Shares
@@ -115,12 +115,15 @@ def test_a_negative_size_is_found() -> None:
     terms = found.envelope.terms
     rows = [*terms.rows(), Row(0, 0, 0, 0), Row(3, len(terms), found.envelope.size.tolist()[0], 0)]
     columns = {
-        name: column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type) for name in Row._fields
+        name: build_column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type)
+        for name in Row._fields
     }
-    changed = replace(found.envelope, terms=replace(terms, **columns), size=column([len(rows) - 1] * 4, np.uint32))
+    changed = replace(
+        found.envelope, terms=replace(terms, **columns), size=build_column([len(rows) - 1] * 4, np.uint32)
+    )
     problem = next(envelope.violations(replace(found, envelope=changed)))
     assert (problem.tensors, problem.shape, problem.sizes) == (("x",), {"m": 64}, (-64, 64))
-    assert obligations.over_envelope(replace(found, envelope=changed), 60.0).verdict == obligations.VIOLATED
+    assert obligations.prove_over_envelope(replace(found, envelope=changed), 60.0).verdict == obligations.VIOLATED
 
 
 def test_a_size_that_is_negative_at_its_least_alone_is_found() -> None:
@@ -131,10 +134,11 @@ def test_a_size_that_is_negative_at_its_least_alone_is_found() -> None:
     b = found.allocation.tensors.name.list().index("b")
     rows = [*terms.rows(), Row(0, 0, 0, 1), Row(3, sizes[0], len(terms), 0), Row(3, sizes[b], len(terms) + 1, 0)]
     columns = {
-        name: column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type) for name in Row._fields
+        name: build_column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type)
+        for name in Row._fields
     }
     sizes[b] = len(rows) - 1
-    changed = replace(found.envelope, terms=replace(terms, **columns), size=column(sizes, np.uint32))
+    changed = replace(found.envelope, terms=replace(terms, **columns), size=build_column(sizes, np.uint32))
     assert [
         (problem.tensors, problem.shape, problem.sizes)
         for problem in envelope.violations(replace(found, envelope=changed))
@@ -207,9 +211,9 @@ def test_a_size_that_several_tensors_have_is_shown_once() -> None:
 
 def test_two_sizes_are_apart_where_some_shape_tells_them_apart() -> None:
     ranges = {"m": (1, 64)}
-    assert apart(M, M, ranges) is None
-    assert apart(M + 1, M, ranges) == apart(M, M + 1, ranges) == {"m": 1}
-    assert apart(64, M, ranges) == {"m": 1}  # at 64 they are equal
+    assert find_shape_apart(M, M, ranges) is None
+    assert find_shape_apart(M + 1, M, ranges) == find_shape_apart(M, M + 1, ranges) == {"m": 1}
+    assert find_shape_apart(64, M, ranges) == {"m": 1}  # at 64 they are equal
 
 
 WRONG: list[tuple[str, Any, str]] = [

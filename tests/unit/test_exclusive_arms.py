@@ -11,20 +11,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs.definition.checker.program import program
-from proofs.definition.checker.structure import nested
+from proofs.definition.checker.program import build_program
+from proofs.definition.checker.structure import check_nesting
 from proofs.proving import obligations
 from proofs.proving.obligations import sharing_is_sound
 from proofs.proving.obligations.context import context_of
-from proofs.readers.arms import Arm, assumed, branches
-from proofs.readers.sharing import permitted
+from proofs.readers.arms import Branch, exclusivity_assumptions, find_branching_nodes
+from proofs.readers.sharing import decide_permissions
 from proofs.verify.judge import judge
 from tests.support.objections import objections
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.editing import right
 from tmmu.plans import file, text
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.simulator.hashed import HashKernels
 from tmmu.simulator.memories import Raw
 from tmmu.simulator.program import PlanProgram
@@ -33,7 +33,7 @@ from tmmu.simulator.simulate import simulate
 
 def refuted(plan: Plan) -> set[str]:
     """What the naive side finds and what the solver does not prove."""
-    outcomes = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
+    outcomes = obligations.prove(context_of(plan, decide_permissions(plan, None, frozenset())))
     naive = {getattr(problem, "obligation", "") for problem in objections(plan, None)}
     return naive | {outcome.name for outcome in outcomes if outcome.verdict != obligations.PROVED}
 
@@ -43,8 +43,9 @@ def test_right_plans_with_exclusive_arms_are_proved(name: str) -> None:
     """Arms use one another's bytes, write one tensor each, lie in an arm, or in a loop. spec: X4.1, X4.3, X4.5"""
     plan = exclusive.RIGHT[name]()
     assert refuted(plan) == set()
-    undeclared = amended(
-        plan, bodies=replace(plan.allocation.bodies, exclusive=column([0] * len(plan.allocation.bodies), np.uint8))
+    undeclared = amend_plan(
+        plan,
+        bodies=replace(plan.allocation.bodies, exclusive=build_column([0] * len(plan.allocation.bodies), np.uint8)),
     )
     assert {"lifetimes_cover_accesses"} <= refuted(undeclared)
 
@@ -127,7 +128,7 @@ end n t -> y
 def test_the_last_step_of_an_arm_does_not_overwrite_what_is_taken_of_it(taken: bytes) -> None:
     """Though it reads it, and may take its bytes elsewhere. spec: X4.5, X4.6"""
     plan = read(LAST_IN_PLACE.replace(b"end n t", b"end n " + taken))
-    found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
+    found = obligations.prove(context_of(plan, decide_permissions(plan, None, frozenset())))
     wrong = {one.name for one in found if one.verdict != obligations.PROVED}
     assert ("sharing_is_sound" in wrong) == (taken == b"t"), wrong
 
@@ -135,7 +136,7 @@ def test_the_last_step_of_an_arm_does_not_overwrite_what_is_taken_of_it(taken: b
 def test_so_many_pairs_of_what_a_leave_takes_and_writes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """More leave the obligation open. spec: X4.6, V4.6"""
     plan = exclusive.RIGHT["one-place"]()
-    context = context_of(plan, permitted(plan, None, frozenset()))
+    context = context_of(plan, decide_permissions(plan, None, frozenset()))
     pairs = sum(len(batch.rows) for batch in sharing_is_sound._taken(context))
     assert pairs
     for most, verdict in ((pairs, obligations.PROVED), (pairs - 1, obligations.UNKNOWN)):
@@ -164,7 +165,7 @@ end n ->
 def test_a_write_in_a_loop_within_an_arm_is_no_write_of_that_arm_alone() -> None:
     """It may run again: the tensor is written by two steps, but not each is in an exclusive branch. spec: X4.3, T5.1"""
     plan = read(IN_A_LOOP)
-    found = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
+    found = obligations.prove(context_of(plan, decide_permissions(plan, None, frozenset())))
     assert "lifetimes_cover_accesses" in {one.name for one in found if one.verdict == obligations.VIOLATED}
 
 
@@ -178,7 +179,7 @@ def test_a_result_lies_on_the_output_that_becomes_it() -> None:
 
 def with_op(plan: Plan, domain: str, op: str) -> Plan:
     """The plan in which another operator stands for the If."""
-    return amended(plan, ops=tuple((domain, op) if pair == ("", "If") else pair for pair in plan.allocation.ops))
+    return amend_plan(plan, ops=tuple((domain, op) if pair == ("", "If") else pair for pair in plan.allocation.ops))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_of_an_operator_that_is_not_known_the_declaration_is_an_assumption(
     """spec: X4.2"""
     plan = with_op(exclusive.both_write(), domain, op)
     assert refuted(plan) == set()
-    assert assumed(plan.allocation) == listed
+    assert exclusivity_assumptions(plan.allocation) == listed
     verdict = judge("p", file.decode(file.encode(plan)))
     assert verdict.assumptions["believed_operators"] == listed
 
@@ -202,13 +203,13 @@ def test_an_operator_that_iterates_has_no_exclusive_arms(domain: str, op: str) -
     """spec: X4.1, X4.2, T8.13"""
     plan = with_op(exclusive.both_write(), domain, op)
     assert "bodies_nest" in refuted(plan)
-    assert branches(plan.allocation) == []
+    assert find_branching_nodes(plan.allocation) == []
     assert all("iterates" in text for text in declared_wrongly(plan))
 
 
 def declared_wrongly(plan: Plan) -> list[str]:
     """What is said of bodies that are declared exclusive and may not be."""
-    found = nested(plan, program(plan, permitted(plan, None, frozenset())))
+    found = check_nesting(plan, build_program(plan, decide_permissions(plan, None, frozenset())))
     said = [problem.text for problem in found if "is declared exclusive, but " in problem.text]
     assert said
     return said
@@ -219,19 +220,22 @@ def test_one_body_alone_is_not_exclusive() -> None:
     plan = exclusive.both_write()
     flags = np.zeros(len(plan.allocation.bodies), np.uint8)
     flags[1] = 1
-    alone = amended(plan, bodies=replace(plan.allocation.bodies, exclusive=column(flags, np.uint8)))
+    alone = amend_plan(plan, bodies=replace(plan.allocation.bodies, exclusive=build_column(flags, np.uint8)))
     assert all("another body of its node is not" in text for text in declared_wrongly(alone))
 
 
 def test_arms_are_ranges_of_steps_in_the_order_of_the_bodies() -> None:
     """spec: X4.1"""
     plan = exclusive.RIGHT["nested"]()
-    assert [node.arms for node in branches(plan.allocation)] == [(Arm(1, 4), Arm(5, 5)), (Arm(2, 2), Arm(3, 3))]
+    assert [node.arms for node in find_branching_nodes(plan.allocation)] == [
+        (Branch(1, 4), Branch(5, 5)),
+        (Branch(2, 2), Branch(3, 3)),
+    ]
     body = plan.allocation.steps.body.tolist()
     for step, other, left in ((5, 0, [(1, 4)]), (3, 0, []), (2, body[5], []), (3, body[2], [(0, 6), (1, 4)])):
-        moved = column([other if n == step else b for n, b in enumerate(body)], np.uint32)
-        wrong = amended(plan, steps=replace(plan.allocation.steps, body=moved))
-        assert [(node.enter, node.leave) for node in branches(wrong.allocation)] == left
+        moved = build_column([other if n == step else b for n, b in enumerate(body)], np.uint32)
+        wrong = amend_plan(plan, steps=replace(plan.allocation.steps, body=moved))
+        assert [(node.enter, node.leave) for node in find_branching_nodes(wrong.allocation)] == left
         assert ("bodies_nest" in refuted(wrong)) == (len(left) < 2)
 
 
@@ -266,11 +270,11 @@ class Noting(HashKernels):
 def test_a_run_takes_one_arm_and_all_are_taken_over_seeds(name: str) -> None:
     """Also where the leave finds what it takes in the bytes that it writes. spec: SIM4.3, X4.6, X4.9"""
     plan = exclusive.RIGHT[name]()
-    arms = [arm for node in branches(plan.allocation) for arm in node.arms]
+    arms = [arm for node in find_branching_nodes(plan.allocation) for arm in node.arms]
     found = runs(plan)
     for arm in arms:
         assert any(set(range(arm.first, arm.last + 1)) & set(steps) for steps in found)
-    first, second = branches(plan.allocation)[0].arms
+    first, second = find_branching_nodes(plan.allocation)[0].arms
     for steps in found:
         assert not (set(steps) & set(range(first.first, first.last + 1))) or second.first not in steps
 

@@ -17,8 +17,8 @@ from tmmu import Graph
 from tmmu import plan as planned
 from tmmu.cli import explain as explain_command
 from tmmu.core.errors import REGISTRY
-from tmmu.core.output import size as shown
-from tmmu.core.pages import failure_page
+from tmmu.core.output import format_size as shown
+from tmmu.core.pages import read_failures
 from tmmu.plans import file
 from tmmu.report.arena_map import ArenaMap, arena_maps
 from tmmu.report.difference import arena_changes, growth, tensor_changes
@@ -186,7 +186,7 @@ def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         exit_code, out, _ = ran(capsys, "explain", code.lower())
         assert exit_code == 0
         assert out.startswith(f"{code} ({REGISTRY[code].numeric}, ")
-        entry = failure_page()[code]
+        entry = read_failures()[code]
         assert entry.meaning in out
         assert f"To fix it: {entry.fix}" in out
 

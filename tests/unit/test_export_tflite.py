@@ -21,7 +21,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.flatbuffer import Flatbuffer
 from tmmu.core.source import Source
 from tmmu.exporters import tflite
-from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
+from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_bytes
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 
@@ -34,7 +34,7 @@ def written(graphs: list[Any], offsets: list[int] | None = None, **options: int)
     """The model with its plan, which the verifier's reader reads and finds right, twice over."""
     found = tflite.planned(Source("m.tflite", model(graphs, offsets, CODES)), **options)
     read = reader.read(Source("m.tflite", found.data, capacity=found.footprint))
-    file.gated(read.plan, read.reading)
+    file.pass_gate(read.plan, read.reading)
     assert isinstance(read.plan, Plan)
     assert list(objections(read.plan, None, read.reading.donated)) == []
     assert tflite.planned(Source("m.tflite", found.data), **options)[1:] == found[1:]
@@ -187,7 +187,7 @@ def test_buffers_that_live_at_one_step_share_no_byte(rows: list[tuple[int, int, 
     buffers = [LiveBuffer(min(a, b), max(a, b), size, step) for a, b, size, step in rows]
     found = pack_buffers(buffers)
     searched = pack_buffers(buffers, effort=10_000)
-    assert peak_of(buffers) <= searched.height <= found.height
+    assert peak_bytes(buffers) <= searched.height <= found.height
     for offsets_, height in (found, searched):
         spans = [(at, at + max(1, each.bytes)) for at, each in zip(offsets_, buffers, strict=True)]
         assert max((end for _, end in spans), default=0) <= height

@@ -16,9 +16,9 @@ import pycddl
 import pytest
 
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import program
+from proofs.definition.checker.program import build_program
 from proofs.definition.violations import Violation
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
@@ -26,7 +26,7 @@ from tests.support import wrong_models, wrong_plans
 from tests.support.objections import objections
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import (
     ArenaConfiguration,
@@ -45,7 +45,7 @@ from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory
 from tmmu.plans import file
 from tmmu.plans.columns import IS_SAVED, SHARES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = ROOT / "spec/findings-archive.md"
@@ -109,7 +109,7 @@ def test_a_validator_of_schemas_takes_a_map_for_a_text() -> None:
 
 def first_problem(plan: Plan) -> Violation:
     """The first thing that the naive checker finds wrong with a plan, without a model."""
-    return next(checker.violations(program(plan, permitted(plan, None, frozenset()))))
+    return next(checker.violations(build_program(plan, decide_permissions(plan, None, frozenset()))))
 
 
 def perceptron() -> Model:
@@ -131,11 +131,11 @@ def perceptron() -> Model:
 def test_an_input_and_the_result_of_the_layer_that_reads_it_cannot_share_a_pool() -> None:
     """spec: V1.1, V1.5, T2.1"""
     plan = plan_memory(perceptron()).plan
-    assert next(checker.violations(program(plan, permitted(plan, None, frozenset()))), None) is None
+    assert next(checker.violations(build_program(plan, decide_permissions(plan, None, frozenset()))), None) is None
     pool = plan.allocation.storages.offset[plan.allocation.tensors.storage[0]]
     offset = plan.allocation.storages.offset.copy()
     offset[plan.allocation.tensors.storage[2]] = pool
-    found = first_problem(amended(plan, storages=replace(plan.allocation.storages, offset=offset)))
+    found = first_problem(amend_plan(plan, storages=replace(plan.allocation.storages, offset=offset)))
     assert (found.obligation, set(found.tensors), found.step) == ("no_live_overlap", {"x", "layer1_output"}, 1)
     assert (found.first_byte, found.last_byte) == (pool, pool + 255)
 
@@ -159,7 +159,7 @@ def test_1024_bytes_do_not_fit_into_a_pool_of_256() -> None:
     assert pools == [1, 0, 1, 0]  # the document's pools: its three results take turns in 0, 1, 0
     short = plan.usage[0]._replace(footprint=1024 + 256)
     found = first_problem(
-        amended(plan, arenas=(replace(plan.allocation.arenas[0], capacity=1024 + 256),), usage=(short,))
+        amend_plan(plan, arenas=(replace(plan.allocation.arenas[0], capacity=1024 + 256),), usage=(short,))
     )
     assert (found.obligation, found.tensors) == ("capacity", ("layer2_output",))
     assert (found.first_byte, found.last_byte) == (1024, 2047)
@@ -178,9 +178,10 @@ def loop(*, iterates: bool) -> Model:
 def test_a_captured_value_that_dies_at_its_last_reader_is_overwritten_before_the_second_iteration() -> None:
     """spec: T8.3, V1.4, V2.1"""
     right, literal = (plan_memory(loop(iterates=word)).plan for word in (True, False))
-    assert next(checker.violations(program(right, permitted(right, None, frozenset()))), None) is None
+    assert next(checker.violations(build_program(right, decide_permissions(right, None, frozenset()))), None) is None
     names = {
-        problem.tensors[0] for problem in checker.violations(program(literal, permitted(literal, None, frozenset())))
+        problem.tensors[0]
+        for problem in checker.violations(build_program(literal, decide_permissions(literal, None, frozenset())))
     }
     assert "captured" in names
     assert int(literal.allocation.tensors.death[0]) < int(right.allocation.tensors.death[0])
@@ -292,8 +293,10 @@ def test_the_leave_of_a_loop_writes_again_only_what_its_enter_began() -> None:
     assert not list(objections(plan, None))
     writes[-1].append(names.index("f"))
     flat, bounds = [t for row in writes for t in row], np.cumsum([0, *map(len, writes)]).tolist()
-    steps = replace(plan.allocation.steps, writes=column(flat, np.uint32), writes_at=column(bounds, np.uint32))
-    found = [(each.obligation, each.tensors) for each in objections(amended(plan, steps=steps), None)]
+    steps = replace(
+        plan.allocation.steps, writes=build_column(flat, np.uint32), writes_at=build_column(bounds, np.uint32)
+    )
+    found = [(each.obligation, each.tensors) for each in objections(amend_plan(plan, steps=steps), None)]
     assert ("sharing_is_sound", ("f",)) in found
 
 

@@ -26,8 +26,8 @@ from tmmu.ir import columns, text, text_writer, validate
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.layouts import around, packed
 from tmmu.planner.layouts.boxes import Boxes, Packing
-from tmmu.planner.layouts.search import Effort, Search, spend
-from tmmu.planner.problem import Fixed, of_plan
+from tmmu.planner.layouts.search import Effort, Search, run_searches
+from tmmu.planner.problem import Fixed, problem_of_plan
 from tmmu.planner.replan import replan
 from tmmu.plans import file, provenance
 from tmmu.plans.configuration_file import Configuration
@@ -72,7 +72,7 @@ def test_what_is_placed_around_fixed_boxes_is_right_and_a_search_ends_at_the_pro
         assert right(given, found.offsets), seed
         assert found.height >= best >= given.least()
         search = Search(given, found, 0, lambda _: None)
-        spend([search], Effort(1 << 22), lambda: False)
+        run_searches([search], Effort(1 << 22), lambda: False)
         assert right(given, search.best.offsets), seed
         assert search.best.height == best == search.bound, seed
 
@@ -83,7 +83,7 @@ def test_an_allocator_keeps_clear_of_what_is_fixed(looks: int, monkeypatch: pyte
     monkeypatch.setattr(around, "LOOKS", looks)
     for seed in range(share(200)):
         given = replace(boxes(seed), apart={})
-        found = around.best_fit(given)
+        found = around.place_best_fit(given)
         assert right(given, found.offsets), seed
         assert found.height == max(at + size for at, size in zip(found.offsets, given.size, strict=True))
 
@@ -291,7 +291,9 @@ def test_the_effort_that_a_plan_with_fixed_offsets_records_gives_it_again() -> N
     assert made.usage[2].footprint < plain.usage[2].footprint
     assert file.encode(plan(model, replace(asked, effort=made.origin.effort))) == file.encode(made)
     assert [at(one)["b3"] for one in (plain, made)] == [1024, 1024]
-    asked = {key: of_plan(one).fixed for key, one in (("stated", made), ("unstated", replace(made, provenance=None)))}
+    asked = {
+        key: problem_of_plan(one).fixed for key, one in (("stated", made), ("unstated", replace(made, provenance=None)))
+    }
     storage = int(made.allocation.tensors.storage[list(made.allocation.tensors.name).index("b3")])
     assert asked == {"stated": {storage: Fixed(1024, "b3")}, "unstated": {}}
 
@@ -409,7 +411,7 @@ def test_a_plan_that_is_made_again_has_the_same_fixed_offsets() -> None:
 def test_files_and_texts_of_models_hold_fixed_offsets_and_refuse_wrong_ones() -> None:
     model = text_model("tensor a u8 64 at 1024", *CHAIN)
     assert columns.from_object(columns.to_object(model)) == model == text.read(text_writer.write(model).encode(), "m")
-    assert columns.digest(model) != columns.digest(text_model("tensor a u8 64", *CHAIN))
+    assert columns.model_digest(model) != columns.model_digest(text_model("tensor a u8 64", *CHAIN))
     assert "fixed" not in columns.to_object(text_model(*CHAIN))
     whole = columns.to_object(model)
     rows = whole["fixed"]
@@ -421,7 +423,7 @@ def test_files_and_texts_of_models_hold_fixed_offsets_and_refuse_wrong_ones() ->
         fixed = text_model(f"tensor a {kind} 64 at 0", *CHAIN)
         tensors = tuple(replace(t, fixed_offset=byte) if t.name == "a" else t for t in fixed.tensors)
         with pytest.raises(TmmuError, match=code):
-            validate.validate(replace(fixed, tensors=tensors))
+            validate.validate_model(replace(fixed, tensors=tensors))
 
 
 @pytest.mark.parametrize("wrong", [{}, {"a": -1}, {"a": 1 << 64}, {"a": True}, {0: 0}, ["a"]])

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tmmu.core.flags import Folder, bindings_of, dims, existing, gathered, parse_pairs, shapes, sizes
+from tmmu.core.flags import Folder, bindings_of, existing, gathered, parse_dims, parse_pairs, parse_shapes, parse_sizes
 from tmmu.core.vocabulary import Bindings
 
 LARGEST = (1 << 64) - 1
@@ -65,9 +65,9 @@ def test_a_name_is_bound_once() -> None:
 
 @pytest.mark.parametrize(("text", "size"), [("0", 0), ("7", 7), ("0" * 19 + "7", 7), (str(LARGEST), LARGEST)])
 def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
-    assert sizes("--dim", {"n": text}) == {"n": size}
-    assert dims({"n": text}) == ({"n": size}, {}, {})
-    assert shapes({"x": f"{text}x1"}, {})[0] == {"x": (size, 1)}
+    assert parse_sizes("--dim", {"n": text}) == {"n": size}
+    assert parse_dims({"n": text}) == ({"n": size}, {}, {})
+    assert parse_shapes({"x": f"{text}x1"}, {})[0] == {"x": (size, 1)}
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,14 @@ def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
-    assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: expected a size, got {text!r}"
+    assert (
+        refusal(parse_sizes, "--dim", {"n": text})
+        == f"Invalid value for --dim: n={text}: expected a size, got {text!r}"
+    )
     for value in (text, f"{text}x1", f"1x{text}"):
-        assert "expected sizes with x between them" in refusal(shapes, {"x": value}, {})
+        assert "expected sizes with x between them" in refusal(parse_shapes, {"x": value}, {})
     for value in (f"{text}..4", f"1..{text}", f"{text}..{text}"):
-        said = refusal(dims, {"n": value})
+        said = refusal(parse_dims, {"n": value})
         assert (
             said
             == f"Invalid value for --dim: n={value}: expected a range such as n=1..4096, or with a step n=320..640:32"
@@ -90,17 +93,17 @@ def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
 
 
 def test_a_range_has_both_ends_and_one_of_one_number_is_that_size() -> None:
-    found = dims({"m": "1..8", "n": "8..8", "k": "0..1", "a": "3", "b": f"0..{LARGEST}"})
+    found = parse_dims({"m": "1..8", "n": "8..8", "k": "0..1", "a": "3", "b": f"0..{LARGEST}"})
     assert found == ({"n": 8, "a": 3}, {"m": (1, 8), "k": (0, 1), "b": (0, LARGEST)}, {})
 
 
 @pytest.mark.parametrize("text", ["2..1", "..", "1...2", "1..2..3"])
 def test_a_range_that_ends_before_it_begins_or_has_other_than_two_ends_is_refused(text: str) -> None:
-    assert "expected a range such as n=1..4096" in refusal(dims, {"n": text})
+    assert "expected a range such as n=1..4096" in refusal(parse_dims, {"n": text})
 
 
 def test_a_shape_is_sizes_with_x_between_them_and_a_scalar_has_none() -> None:
-    found = shapes({"x": "1x3X640", "y": "7", "z": "scalar"}, {})[0]
+    found = parse_shapes({"x": "1x3X640", "y": "7", "z": "scalar"}, {})[0]
     assert found == {"x": (1, 3, 640), "y": (7,), "z": ()}
 
 
@@ -160,5 +163,5 @@ def test_bindings_are_read_from_the_words_of_all_their_flags() -> None:
     found = bindings_of({"n": "4", "h": "8..16:4"}, {"x": "1x3"}, {"y": "40"}, {"r": "1"}, ("x", "w*"), True)
     assert found == Bindings(
         dims={"n": 4}, shapes={"x": (1, 3)}, values={"r": "1"}, donated=("x", "w*"), trust_shapes=True,
-        ranges={"h/4": (2, 4)}, stated={"y": "bytes:40"}, steps=dims({"h": "8..16:4"})[2],
+        ranges={"h/4": (2, 4)}, stated={"y": "bytes:40"}, steps=parse_dims({"h": "8..16:4"})[2],
     )  # fmt: skip

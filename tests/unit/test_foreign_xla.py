@@ -16,7 +16,7 @@ from tests.support import hlo
 from tmmu.core import source
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 TITLE = "HloModule m, is_scheduled=true"
 KINDS = {0: "parameter 0, shape |(u8[4], u8[])| at ShapeIndex {0,1}", 1: "maybe-live-out", 2: "preallocated-temp"}
@@ -32,7 +32,7 @@ def refuted(text: str, slices: hlo.Slices, kinds: dict[int, str] | None = None) 
     return next((found.text for found in violations(subject)), "")
 
 
-def steps(stated: Stated) -> dict[str, tuple[list[str], list[str]]]:
+def steps(stated: StatedPlan) -> dict[str, tuple[list[str], list[str]]]:
     """What each step reads and writes, by name."""
     a = stated.plan.allocation
     names = a.tensors.name.list()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tmmu.foundry.context import MIB, Clamp, ContextConfig, KvBudget, KvShape, rounded_down, rounded_up
+from tmmu.foundry.context import MIB, Clamp, ContextConfig, KvBudget, KvShape, round_down, round_up
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import InvalidSetting, OutOfMemory
 
@@ -41,8 +41,8 @@ def test_shapes_that_do_not_fit_are_refused(sizes):
 
 
 def test_rounding():
-    assert [rounded_up(n) for n in (0, 1, 100, 127, 128, 129, 200, 3000)] == [128] * 5 + [256, 256, 3072]
-    assert [rounded_down(n) for n in (0, 127, 128, 200, 4681)] == [0, 0, 128, 128, 4608]
+    assert [round_up(n) for n in (0, 1, 100, 127, 128, 129, 200, 3000)] == [128] * 5 + [256, 256, 3072]
+    assert [round_down(n) for n in (0, 127, 128, 200, 4681)] == [0, 0, 128, 128, 4608]
 
 
 def of(bytes_per_token: int = 2, working_set: int = 10**9, **given) -> ContextConfig:

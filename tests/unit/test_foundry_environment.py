@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tmmu.foundry.environment import VARIABLES, Settings, table
+from tmmu.foundry.environment import VARIABLES, Settings, list_settings
 from tmmu.foundry.failures import InvalidSetting
 from tmmu.runtime.ram import recommended_working_set, total_ram
 
@@ -21,9 +21,9 @@ DOCUMENT = """
 
 
 def test_the_table_is_the_documents():
-    rows = [f"| `{row.name}` | {row.default} | {row.description} |" for row in table({})]
+    rows = [f"| `{row.name}` | {row.default} | {row.description} |" for row in list_settings({})]
     assert rows == DOCUMENT.strip().splitlines()
-    assert [row.value for row in table({})] == [row.default for row in table({})]
+    assert [row.value for row in list_settings({})] == [row.default for row in list_settings({})]
 
 
 def test_the_defaults_of_settings_are_those_of_the_table():
@@ -41,7 +41,7 @@ def test_a_boolean_is_off_by_five_texts_and_on_by_any_other(name):
         assert Settings.of({name: text}).forced == dict.fromkeys(Settings().forced, False)
     for text in ("1", "true", "yes", "on", "TRUE", "2", "00", "debug"):
         assert Settings.of({name: text}).forced == {**Settings().forced, name: True}
-        assert [row.value for row in table({name: text}) if row.name == name] == ["1"]
+        assert [row.value for row in list_settings({name: text}) if row.name == name] == ["1"]
 
 
 NUMBERS = [v for v in VARIABLES if v.range is not None]
@@ -60,7 +60,7 @@ def test_a_number_is_decimal_and_in_range(variable):
         assert refused.value.place == variable.name
         assert f"{low} to {high}" in refused.value.fix
         with pytest.raises(InvalidSetting):
-            table({variable.name: text})
+            list_settings({variable.name: text})
 
 
 PHYSICAL = 64 << 30

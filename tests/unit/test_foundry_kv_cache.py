@@ -137,14 +137,14 @@ def test_positions_that_are_none_are_refused(device):
     cache = made(device, maximum=100)
     write(cache, 90, 0)
     for call in (
-        lambda: cache.advance(11),
-        lambda: cache.advance(-1),
+        lambda: cache.count_written(11),
+        lambda: cache.count_written(-1),
         lambda: cache.truncate(91),
         lambda: cache.truncate(-1),
     ):
         with pytest.raises(ValueError, match="tokens"):
             call()
-    cache.advance(10)
+    cache.count_written(10)
     assert cache.written == 100
 
 
@@ -183,7 +183,7 @@ def test_a_closed_cache_refuses_all(device):
     assert (device.live_bytes, cache.budget.held) == (0, 0)
     for call in (
         lambda: cache.ensure(1),
-        lambda: cache.advance(0),
+        lambda: cache.count_written(0),
         cache.clear,
         lambda: cache.read(0),
         keys.check,

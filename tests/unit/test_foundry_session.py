@@ -23,7 +23,7 @@ from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
 from tmmu.foundry.forward import document_buffers
 from tmmu.foundry.kernels import PassBatch
 from tmmu.foundry.pool import MemoryPool
-from tmmu.foundry.scoring import log_probabilities
+from tmmu.foundry.scoring import compute_log_probabilities
 from tmmu.foundry.session import initialize_session
 from tmmu.foundry.storage import StorageMode
 from tmmu.foundry.weights import LlamaShape, open_llama
@@ -406,7 +406,7 @@ def test_log_probabilities_are_those_of_the_definition_whatever_the_batch(mode: 
     for batch in (1, 7, 64):
         session = session_of(environment={"METALLIC_FOUNDRY_DECODE_BATCH_SIZE": str(batch)})
         pool = MemoryPool(session.model.device, mode=mode, initial=1 << 20)
-        found = list(log_probabilities(session, text, pool))
+        found = list(compute_log_probabilities(session, text, pool))
         assert np.allclose(found, expected, rtol=0, atol=1e-5)
         assert pool.statistics.resets == -(-len(text) // batch)
         assert list(session.generate([9], 3)) == continued
@@ -414,7 +414,7 @@ def test_log_probabilities_are_those_of_the_definition_whatever_the_batch(mode: 
         session.close()
         session.model.close()
         assert session.model.device.live_bytes == 0
-    assert list(log_probabilities(session_of(), [1], MemoryPool(CpuDevice(), initial=1 << 20))) == []
+    assert list(compute_log_probabilities(session_of(), [1], MemoryPool(CpuDevice(), initial=1 << 20))) == []
 
 
 def test_the_stated_peak_is_the_devices() -> None:

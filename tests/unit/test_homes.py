@@ -9,14 +9,14 @@ import pytest
 
 from proofs.definition.checker import arenas as homes
 from proofs.definition.checker.arenas import ArenaPlace
-from proofs.definition.checker.program import program
+from proofs.definition.checker.program import build_program
 from proofs.definition.violations import Violation
 from proofs.readers.sharing import Permissions
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 OTHERS = tuple(role for role in Role if role not in (Role.INPUT, Role.PARAMETER))
 
@@ -39,12 +39,15 @@ def planned(capacity: int = 1 << 20, *rules: Rule, model: Model | None = None) -
     )
     device = DeviceConfiguration("npu", (Memory("sram", 8), Memory("dram", capacity)), ops=("Matmul",))
     plan = plan_memory(made, arenas(), policy=ArenaPolicy((device._replace(memories=(Memory("dram", 1 << 20),)),))).plan
-    return amended(plan, policy=ArenaPolicy((device,), rules))
+    return amend_plan(plan, policy=ArenaPolicy((device,), rules))
 
 
 def found(plan: Plan) -> list[Violation]:
-    run = program(plan, Permissions())
-    return [*homes.check_arena_assignment(plan, plan.configuration, run), *homes.overfull(plan.configuration, run)]
+    run = build_program(plan, Permissions())
+    return [
+        *homes.check_arena_assignment(plan, plan.configuration, run),
+        *homes.check_memory_capacity(plan.configuration, run),
+    ]
 
 
 def test_arenas_of_a_memory_lie_one_behind_the_other_as_their_strictest_slot_asks() -> None:
@@ -78,7 +81,7 @@ def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int)
     plan = planned(model=model)
     a = plan.allocation.tensors.name.list().index("a")
     plan = changed(plan, "storages", int(plan.allocation.tensors.storage[a]), offset=64)
-    forbidden = amended(
+    forbidden = amend_plan(
         plan,
         policy=plan.configuration.policy._replace(rules=(Rule(("kept",), ops=("y",)), Rule(("kept",), names=("a",)))),
     )

@@ -10,21 +10,21 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.ir.order import dependencies, stable_topological
+from tmmu.ir.order import find_dependencies, sort_topologically
 
 
 def ordered(model: Model) -> list[str]:
-    return [node.name for node in stable_topological(model).nodes]
+    return [node.name for node in sort_topologically(model).nodes]
 
 
 def waits(model: Model) -> set[tuple[str, str]]:
     names = [node.name for node in model.nodes]
-    return {(names[a], names[b]) for a, b in dependencies(model)}
+    return {(names[a], names[b]) for a, b in find_dependencies(model)}
 
 
 def test_a_model_in_order_is_returned_as_it_is() -> None:
     for model in (text_model(outputs="x"), text_model("node relu Relu x -> a", "node add Add a x -> y")):
-        assert stable_topological(model) is model
+        assert sort_topologically(model) is model
 
 
 def test_of_the_nodes_that_are_ready_the_one_listed_first_comes_next() -> None:
@@ -33,7 +33,7 @@ def test_of_the_nodes_that_are_ready_the_one_listed_first_comes_next() -> None:
         "node relu4 Relu x -> d",
     )  # fmt: skip
     assert ordered(model) == ["relu", "relu2", "relu3", "add", "relu4"]
-    assert stable_topological(stable_topological(model)) == stable_topological(model)
+    assert sort_topologically(sort_topologically(model)) == sort_topologically(model)
 
 
 def test_accesses_to_a_tensor_that_is_mutated_keep_their_order() -> None:
@@ -97,7 +97,7 @@ def test_bodies_are_ordered_for_themselves_and_stay_with_their_node() -> None:
         "begin loop1 Loop x -> y", "arm body i -> o loop", "  node add Add a i -> o", "  node relu Relu i -> a",
         "end loop1", "node relu2 Relu x -> z", outputs="y z",
     )  # fmt: skip
-    again = stable_topological(model)
+    again = sort_topologically(model)
     assert [node.name for node in again.nodes] == ["loop1", "relu", "add", "relu2"]
     assert [again.nodes[body.owner].name for body in again.bodies[1:]] == ["loop1"]
     assert again.bodies[0] == model.bodies[0]
@@ -138,7 +138,7 @@ def test_nodes_of_a_body_that_stand_elsewhere_are_moved_behind_their_node() -> N
 )
 def test_a_circle_is_refused_naming_one_of_its_nodes(lines: tuple[str, ...], circle: set[str]) -> None:
     with pytest.raises(TmmuError, match="break the cycle") as refused:
-        stable_topological(text_model(*lines))
+        sort_topologically(text_model(*lines))
     assert refused.value.code_id == "LIVENESS_CYCLE"
     assert refused.value.diagnostics["node_id"] in circle
 
@@ -150,7 +150,7 @@ def test_a_value_of_another_body_is_refused() -> None:
         "end if",
     )  # fmt: skip
     with pytest.raises(TmmuError, match="from inside another body") as refused:
-        stable_topological(model)
+        sort_topologically(model)
     assert refused.value.code_id == "INVALID_IR"
 
 

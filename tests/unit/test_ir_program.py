@@ -12,7 +12,7 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role
-from tmmu.ir.program import ModelProgram, Range, defining_body, program
+from tmmu.ir.program import ModelProgram, Range, build_program, find_defining_bodies
 
 
 def steps(run: ModelProgram) -> list[str]:
@@ -26,7 +26,7 @@ def steps(run: ModelProgram) -> list[str]:
 
 
 def test_a_plain_model_has_one_step_a_node() -> None:
-    run = program(text_model("node relu Relu x -> a", "node add Add a x -> y"))
+    run = build_program(text_model("node relu Relu x -> a", "node add Add a x -> y"))
     assert steps(run) == ["relu whole 0: x -> a", "add whole 0: a x -> y"]
     assert (run.ranges, run.body_names, run.parents) == ((Range(-1, -1),), ("",), (0,))
 
@@ -40,7 +40,7 @@ def nested() -> Model:
 
 
 def test_a_node_with_bodies_encloses_their_steps_in_order() -> None:
-    run = program(nested())
+    run = build_program(nested())
     assert steps(run) == [
         "if enter 0: c x -> ",
         "loop1 enter 1: x -> i",
@@ -57,7 +57,9 @@ def test_a_node_with_bodies_encloses_their_steps_in_order() -> None:
 
 def test_what_a_body_hands_out_without_making_it_is_copied_first() -> None:
     """A loop that swaps its two values hands out its formal inputs."""
-    run = program(text_model("begin loop1 Loop x x -> y z", "arm body a b -> b a loop", "end loop1", outputs="y z"))
+    run = build_program(
+        text_model("begin loop1 Loop x x -> y z", "arm body a b -> b a loop", "end loop1", outputs="y z")
+    )
     copies = "loop1/body/b.copy0", "loop1/body/a.copy1"
     assert steps(run)[-1] == "loop1 leave 0: b {0} a {1} -> {0} {1} y z".format(*copies)
     assert [(t.name, t.bytes, t.role, t.view, t.alias_group) for t in run.tensors[-2:]] == [
@@ -66,12 +68,14 @@ def test_what_a_body_hands_out_without_making_it_is_copied_first() -> None:
 
 
 def test_a_copy_is_named_within_its_body_once() -> None:
-    run = program(text_model("begin loop1 Loop x -> y", "arm body loop1/body/i -> loop1/body/i loop", "end loop1"))
+    run = build_program(
+        text_model("begin loop1 Loop x -> y", "arm body loop1/body/i -> loop1/body/i loop", "end loop1")
+    )
     assert run.tensors[-1].name == "loop1/body/i.copy0"
 
 
 def test_scratch_is_written_and_read_by_its_nodes_steps() -> None:
-    run = program(text_model("node relu Relu x -> y scratch 8 align 16 scratch 0 arena gradients"))
+    run = build_program(text_model("node relu Relu x -> y scratch 8 align 16 scratch 0 arena gradients"))
     assert steps(run) == ["relu whole 0: x relu.scratch0 relu.scratch1 -> y relu.scratch0 relu.scratch1"]
     assert [(t.bytes, t.alignment, t.role, t.dtype) for t in run.tensors[2:]] == [
         (8, 16, Role.SCRATCH, "uint8"),
@@ -82,7 +86,7 @@ def test_scratch_is_written_and_read_by_its_nodes_steps() -> None:
 
 def test_scratch_of_a_node_with_bodies_lives_from_its_enter_to_its_leave() -> None:
     model = text_model("begin loop1 Loop x -> y scratch 8", "arm body i -> o", "  node relu Relu i -> o", "end loop1")
-    assert steps(program(model)) == [
+    assert steps(build_program(model)) == [
         "loop1 enter 0: x loop1.scratch0 -> i loop1.scratch0",
         "relu whole 1: i -> o",
         "loop1 leave 0: o loop1.scratch0 -> y",
@@ -90,7 +94,7 @@ def test_scratch_of_a_node_with_bodies_lives_from_its_enter_to_its_leave() -> No
 
 
 def test_a_mutation_belongs_to_the_step_that_writes() -> None:
-    run = program(
+    run = build_program(
         text_model(
             "node change Change x -> x y changes x", "begin if If x -> x changes x", "arm then -> a",
             "  node relu Relu x -> a", "end if",
@@ -102,9 +106,9 @@ def test_a_mutation_belongs_to_the_step_that_writes() -> None:
 def test_a_tensor_is_defined_where_it_is_made() -> None:
     model = nested()
     names = [t.name for t in model.tensors]
-    found = dict(zip(names, defining_body(model), strict=True))
+    found = dict(zip(names, find_defining_bodies(model), strict=True))
     assert found == {"c": 0, "x": 0, "y": 0, "r": 1, "i": 2, "o": 2, "s": 3, "z": 0}
-    assert defining_body(
+    assert find_defining_bodies(
         text_model(
             "node relu Relu x -> y", "begin if If x -> z", "arm then -> x", "  node change Change y -> y changes y",
             "end if",
@@ -119,8 +123,8 @@ def test_a_name_that_a_scratch_or_a_copy_needs_is_refused() -> None:
     twice = text_model("begin if If x -> y", "arm then -> x if/then/x", "  node relu Relu x -> if/then/x", "end if")
     for model, name in ((scratch, "relu.scratch0"), (copy, "if/then/x.copy0")):
         with pytest.raises(TmmuError, match="rename the tensor") as refused:
-            program(model)
+            build_program(model)
         assert (refused.value.code_id, refused.value.diagnostics["node_id"]) == ("INVALID_IR", name)
-    assert program(twice)  # the copies of one body differ by their number
+    assert build_program(twice)  # the copies of one body differ by their number
     renamed = replace(scratch, nodes=(replace(scratch.nodes[0], name="other"),))
-    assert program(renamed).tensors[-1].name == "other.scratch0"
+    assert build_program(renamed).tensors[-1].name == "other.scratch0"

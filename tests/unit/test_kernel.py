@@ -22,7 +22,7 @@ from proofs.proving.kernel.evidence import columns, words
 from proofs.proving.kernel.memory import VERSION
 from proofs.proving.kernel.program import PARTS, KernelAnswer, ask_words
 from proofs.proving.obligations.context import context_of
-from proofs.readers.sharing import Permissions, permitted
+from proofs.readers.sharing import Permissions, decide_permissions
 from proofs.verify import entry as verifier
 from proofs.verify.command import command
 from proofs.verify.judge import judge
@@ -48,7 +48,7 @@ NO_WORDS = np.empty(0, np.uint64)
 
 def record(program: Path) -> None:
     """Record of a program what `install` records as it builds one."""
-    built = installed.KernelBuild(installed.digest(), installed.of_file(program), "ab" * 32)
+    built = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "ab" * 32)
     (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
 
 
@@ -57,15 +57,15 @@ def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert installed.folder() == tmp_path / "tmmu" / "kernel" / installed.digest()
-    assert (installed.program(), installed.theory()) == (None, None)
+    assert (installed.find_program(), installed.find_theory()) == (None, None)
     program, theory = installed.folder() / "kernel", installed.folder() / "theory"
     theory.mkdir(parents=True)
     program.touch(0o644)
-    assert (installed.program(), installed.theory()) == (None, None)
+    assert (installed.find_program(), installed.find_theory()) == (None, None)
     (theory / "Theorems.vo").touch()
     program.chmod(0o755)
     record(program)
-    assert (installed.program(), installed.theory()) == (program, theory)
+    assert (installed.find_program(), installed.find_theory()) == (program, theory)
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert installed.folder().is_relative_to(tmp_path / ".local" / "share" / "tmmu" / "kernel")
@@ -82,10 +82,10 @@ def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
     assert "not installed (tmmu kernel install)" in capsys.readouterr().out
     program.write_bytes(b"program")
     program.chmod(0o755)
-    assert installed.program() is None  # nothing is stated of it
-    right = installed.KernelBuild(installed.digest(), installed.of_file(program), "ab" * 32)._asdict()
+    assert installed.find_program() is None  # nothing is stated of it
+    right = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "ab" * 32)._asdict()
     stated.write_text(json.dumps(right))
-    assert installed.program() == program
+    assert installed.find_program() == program
     assert run(["kernel", "status"]) == 0
     said = capsys.readouterr().out
     assert "of the package" in said
@@ -95,16 +95,16 @@ def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
     assert f"sources {installed.digest()[:16]}" in capsys.readouterr().out
     for wrong in ({**right, "sources": "00" * 32}, {**right, "program": "00" * 32}, {"sources": "x"}, [right], "{"):
         stated.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
-        assert installed.program() is None
+        assert installed.find_program() is None
     stated.write_text(json.dumps(right))
     program.chmod(0o644)
-    assert installed.program() is None
+    assert installed.find_program() is None
     program.chmod(0o755)
     own = installed.folder() / installed.PROGRAM
     own.parent.mkdir(parents=True)
     own.touch(0o755)
     record(own)
-    assert installed.program() == own  # what was built here comes first
+    assert installed.find_program() == own  # what was built here comes first
     assert "built here" in installed.description()
 
 
@@ -122,9 +122,9 @@ def test_a_program_that_is_not_what_is_recorded_counts_as_not_installed_and_the_
     program = (packaged if damage == "package" else installed.folder()) / installed.PROGRAM
     if damage == "package":
         (installed.folder() / installed.PROGRAM).unlink()
-    assert (installed.program(), installed.refusal()) == (program, None)
+    assert (installed.find_program(), installed.refusal()) == (program, None)
     plan = plan_memory(text_model("node relu Relu x -> y")).plan
-    context = context_of(plan, permitted(plan, None, NOBODY))
+    context = context_of(plan, decide_permissions(plan, None, NOBODY))
     assert kernel_answer(context, DIGEST, 60)["answer"] == "no_answer"
     if damage == "record":
         (program.parent / installed.STATED).write_text("{}")
@@ -133,7 +133,7 @@ def test_a_program_that_is_not_what_is_recorded_counts_as_not_installed_and_the_
     else:
         with program.open("a") as script:
             script.write("# tampered\n")
-    assert installed.program() is None
+    assert installed.find_program() is None
     answer = kernel_answer(context, DIGEST, 60)
     how = "install the package again" if damage == "package" else "run make kernel or tmmu kernel install"
     why = f"{program} is not the program that kernel.json beside it records: {how}"
@@ -164,7 +164,7 @@ def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeyp
     program = installed.folder() / installed.PROGRAM
     program.parent.mkdir(parents=True)
     program.touch(0o755)
-    built = installed.KernelBuild(installed.digest(), installed.of_file(program), "0" * 64)
+    built = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "0" * 64)
     (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
     hook.initialize("standard", data)
     included = {str(program.parent / name): f"proofs/proving/kernel/built/{name}" for name in ("kernel", "kernel.json")}
@@ -216,12 +216,12 @@ def test_a_second_run_does_nothing(
 
 def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
     plan = training_plan(20, seed=5, in_place=0.3, views=0.3)
-    row = words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST)
+    row = words(context_of(plan, decide_permissions(plan, None, NOBODY), NOBODY), DIGEST)
     assert row[0] == VERSION
     assert row[1:5].astype(">u8").tobytes() == DIGEST
     counts = [0, 7, 20, len(plan.allocation.storages), len(plan.slots), 1, 0, 0, 21]
     assert row[5:14].tolist() == counts
-    named = columns(context_of(plan, permitted(plan, None, NOBODY)), DIGEST)
+    named = columns(context_of(plan, decide_permissions(plan, None, NOBODY)), DIGEST)
     assert np.array_equal(np.concatenate([column for _, column in named]), row)
     assert f"Definition VERSION : Z := {VERSION}." in (installed.SOURCES / "Columns.v").read_text()
 
@@ -236,7 +236,7 @@ def test_a_plan_of_nothing_and_a_plan_that_dies_before_it_is_born_have_words() -
             birth=9,
         ),
     ):
-        assert len(words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST)) > 17
+        assert len(words(context_of(plan, decide_permissions(plan, None, NOBODY), NOBODY), DIGEST)) > 17
 
 
 def named(plan: Plan, permissions: Permissions, donated: frozenset[str] = NOBODY) -> dict[str, list[int]]:
@@ -303,8 +303,8 @@ def test_where_the_theorem_does_not_reach_the_kernel_is_not_asked(
 ) -> None:
     """Not for a plan that does what the inner arms do in one arm alone: it is asked about. spec: V6.1, X4.5"""
     path = playing(tmp_path, "exit 3")
-    monkeypatch.setattr(installed, "program", lambda: path)
-    monkeypatch.setattr(installed, "theory", lambda: tmp_path)
+    monkeypatch.setattr(installed, "find_program", lambda: path)
+    monkeypatch.setattr(installed, "find_theory", lambda: tmp_path)
     options = Options(folders=ProofFolders(coq=str(tmp_path / "coq")))
     verdict = judge("p", file.decode(file.encode(exclusive.inner_arms_write())), options)
     assert (verdict.verdict, verdict.kernel["answer"]) == ("PROVED", NOT_ASKED)
@@ -313,7 +313,9 @@ def test_where_the_theorem_does_not_reach_the_kernel_is_not_asked(
     for plan in (exclusive.RIGHT["nested"](), exclusive.inner_arms_write(last=f"{exclusive.INNER}/If/else_branch/two")):
         stated = file.decode(file.encode(plan))
         assert (
-            kernel_answer(context_of(plan, permitted(plan, None, NOBODY)), stated.hashes["file_digest"], 60)["answer"]
+            kernel_answer(context_of(plan, decide_permissions(plan, None, NOBODY)), stated.hashes["file_digest"], 60)[
+                "answer"
+            ]
             == "no_answer"
         )
 
@@ -334,9 +336,11 @@ def test_only_plans_without_addresses_of_slots_have_edges() -> None:
 
 def test_a_coq_file_names_the_theory_and_holds_every_word_once_and_in_order(tmp_path: Path) -> None:
     plan = training_plan(300)
-    permissions = permitted(plan, None, NOBODY)
+    permissions = decide_permissions(plan, None, NOBODY)
     for _ in range(2):  # what is there already is written over
-        coq_file.write(tmp_path / "a" / "b", "x*)y", context_of(plan, permissions, NOBODY), DIGEST, Path("/th"))
+        coq_file.write_coq_file(
+            tmp_path / "a" / "b", "x*)y", context_of(plan, permissions, NOBODY), DIGEST, Path("/th")
+        )
     text = (tmp_path / "a/b/Plan.v").read_text()
     lists = re.findall(r"^Definition (w\d+) : list Z := \[(.*)\]\.$", text, re.MULTILINE)
     (joined,) = re.findall(
@@ -362,9 +366,9 @@ def test_what_is_no_file_or_cannot_be_read_is_not_removed(tmp_path: Path, monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(coq_file, "open", refused, raising=False)
-        coq_file.clear(tmp_path)
+        coq_file.remove_coq_file(tmp_path)
     assert project.exists()
-    coq_file.clear(tmp_path)
+    coq_file.remove_coq_file(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["Plan.v"]
 
 
@@ -372,8 +376,12 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     plan = training_plan(1)
     (tmp_path / "file").touch()
     with pytest.raises(TmmuError, match="cannot be made"):
-        coq_file.write(
-            tmp_path / "file" / "coq", "n", context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST, Path("/th")
+        coq_file.write_coq_file(
+            tmp_path / "file" / "coq",
+            "n",
+            context_of(plan, decide_permissions(plan, None, NOBODY), NOBODY),
+            DIGEST,
+            Path("/th"),
         )
 
 
@@ -444,9 +452,9 @@ def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     stated = file.load(folder / "plan.cbor")
     answer = lines.format(digest=stated.hashes["file_digest"].hex())
     path = playing(folder, "\n".join(f"echo {line}" for line in answer.splitlines()))
-    monkeypatch.setattr(installed, "program", lambda: path)
+    monkeypatch.setattr(installed, "find_program", lambda: path)
     return kernel_answer(
-        context_of(stated.plan, permitted(stated.plan, None, NOBODY)), stated.hashes["file_digest"], 60
+        context_of(stated.plan, decide_permissions(stated.plan, None, NOBODY)), stated.hashes["file_digest"], 60
     )
 
 
@@ -481,5 +489,5 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
     ):
         assert said_of(plan, lines, tmp_path, monkeypatch) == sources | expected
     stated = file.load(tmp_path / "plan.cbor")
-    monkeypatch.setattr(installed, "program", lambda: None)
+    monkeypatch.setattr(installed, "find_program", lambda: None)
     assert kernel_answer(context_of(stated.plan, Permissions()), DIGEST, 60) == {"answer": "not installed", **sources}

@@ -19,11 +19,11 @@ import pytest
 from proofs.definition.checker.layouts import by_slots
 from proofs.proving.kernel.arms import NotExpressed
 from proofs.proving.kernel.evidence import memory_of, words
-from proofs.proving.kernel.memory import joined, lifetime_columns
+from proofs.proving.kernel.memory import join_columns, lifetime_columns
 from proofs.proving.obligations.contents import value_live_ranges
 from proofs.proving.obligations.context import CALLER, Context, context_of
-from proofs.readers.arms import Branches
-from proofs.readers.sharing import permitted
+from proofs.readers.arms import BranchingNode
+from proofs.readers.sharing import decide_permissions
 from tests.support import branching
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
@@ -161,7 +161,7 @@ def last_needed(context: Context) -> list[int]:
     return [min(step, context.last) for step in value_live_ranges(context).last_needed.tolist()]
 
 
-def takes_of(context: Context) -> Iterator[tuple[Branches, int]]:
+def takes_of(context: Context) -> Iterator[tuple[BranchingNode, int]]:
     """What leaves take of arms, each of which has written it, after the step at which it is last needed."""
     needed = last_needed(context)
     missing, read = (
@@ -302,7 +302,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
 def test_every_word_is_what_the_columns_of_the_kernel_say(name: str) -> None:
     plan = PLANS[name]()
     donated = frozenset(plan.allocation.tensors.name.list()[:1])
-    context = context_of(plan, permitted(plan, None, donated), donated)
+    context = context_of(plan, decide_permissions(plan, None, donated), donated)
     if is_expressed(context):
         found = words(context, DIGEST)
         assert found.dtype == np.uint64
@@ -335,4 +335,4 @@ def test_of_lifetimes_there_are_no_words_behind_the_pairs() -> None:
     table = edges(storages, [a.reuse for a in plan.buffers.arenas], 4)
     header = [2, *OF_DIGEST, 1, 0, 4, 5, 0, 2, len(table), 1, *[0] * 10]
     expected = flat([header, *of_memory(storages, [], arenas, table), [0], [2]])
-    assert joined(lifetime_columns(found, DIGEST)).tolist() == expected
+    assert join_columns(lifetime_columns(found, DIGEST)).tolist() == expected

@@ -22,16 +22,16 @@ from tmmu.planner.layouts.boxes import (
     FIXED,
     Boxes,
     Neighbours,
+    Obstructed,
     Packing,
-    Stuck,
-    best_fit,
-    by_length,
-    from_both_ends,
-    lowest_fit,
+    place_best_fit,
+    place_by_length,
+    place_from_both_ends,
+    place_lowest_fit,
 )
 from tmmu.planner.layouts.packed import pack
-from tmmu.planner.problem import of_plan
-from tmmu.planner.slots import slots_of
+from tmmu.planner.problem import problem_of_plan
+from tmmu.planner.slots import claimed_slots
 
 ONE = (ArenaConfiguration("memory", tuple(Role), alignment=1),)
 
@@ -101,7 +101,7 @@ def test_the_least_that_is_needed_counts_padding_but_for_what_lies_on_top() -> N
     """Of boxes of 9, 10 and 14 bytes at multiples of 8 two end in padding, and one, whichever it is, does not."""
     given = boxes((0, 0, 9), (0, 0, 10), (0, 0, 14), alignment=8)
     assert (given.peak(), given.least()) == (33, 41)
-    assert best_fit(given).height >= 41 == lowest_fit(given, [2, 1, 0]).height
+    assert place_best_fit(given).height >= 41 == place_lowest_fit(given, [2, 1, 0]).height
     mixed = Boxes([0, 0], [0, 0], [9, 9], [8, 1], {})
     assert mixed.least() == mixed.peak() == 18, "one byte is the least alignment: nothing need be padded"
 
@@ -109,7 +109,7 @@ def test_the_least_that_is_needed_counts_padding_but_for_what_lies_on_top() -> N
 def test_an_arena_without_storages_needs_nothing() -> None:
     plan = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),)), options=PlanOptions(layout="packed")).plan
     assert [usage.footprint for usage in plan.usage] == [0, 0, 0, 0]
-    assert best_fit(boxes()) == lowest_fit(boxes(), []) == Packing([], 0)
+    assert place_best_fit(boxes()) == place_lowest_fit(boxes(), []) == Packing([], 0)
 
 
 def test_what_is_in_the_way_moves_forward_until_nothing_is() -> None:
@@ -138,9 +138,9 @@ def test_what_is_in_the_way_goes_halfway_forward_among_its_neighbours() -> None:
     tried: list[list[int]] = []
 
     class Noted(Neighbours):
-        def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
+        def place(self, order: Sequence[int], below: int) -> Packing | Obstructed:
             tried.append(list(order))
-            return Stuck(5, 1)
+            return Obstructed(5, 1)
 
     given = boxes((0, 0, 1), (1, 1, 1), (4, 4, 1), (2, 2, 1), (2, 2, 1), (0, 2, 1))
     best = one_after_the_other(given)
@@ -169,22 +169,22 @@ def test_a_box_that_lies_on_the_floor_and_is_too_high_ends_the_search() -> None:
 def test_a_placement_is_given_up_at_the_first_box_that_is_too_high() -> None:
     given = boxes((0, 1, 4), (0, 1, 4), (0, 1, 4))
     found = Neighbours(given).place([0, 1, 2], 8)
-    assert isinstance(found, Stuck)
-    assert found == Stuck(1, 2 * (2 + engines.FIXED))
+    assert isinstance(found, Obstructed)
+    assert found == Obstructed(1, 2 * (2 + engines.FIXED))
 
 
 def test_freed_blocks_are_joined_and_the_smallest_that_fits_is_taken() -> None:
     """Three neighbours die: one box takes all their bytes. Of free blocks of 2 and 3, the box of 2 takes the first."""
     joined = boxes((0, 0, 2), (0, 0, 3), (0, 0, 4), (1, 1, 9))
-    assert best_fit(joined).height == 9
+    assert place_best_fit(joined).height == 9
     chosen = boxes((0, 0, 3), (0, 5, 1), (0, 0, 2), (0, 5, 1), (1, 1, 2), (1, 1, 3))
-    assert best_fit(chosen).height == 7
+    assert place_best_fit(chosen).height == 7
 
 
 def test_a_block_that_alignment_makes_too_small_is_passed_over() -> None:
     """The top is raised, and what that leaves free below the new box is a block again, here the smallest that fits."""
     given = Boxes([0, 0, 0, 1, 2], [5, 0, 5, 5, 5], [9, 8, 1, 8, 6], [1, 1, 1, 8, 1], {})
-    assert best_fit(given) == Packing([0, 9, 17, 24, 18], 32)
+    assert place_best_fit(given) == Packing([0, 9, 17, 24, 18], 32)
 
 
 def test_storages_that_must_not_alias_share_no_byte_at_any_step() -> None:
@@ -212,7 +212,7 @@ def test_a_candidate_that_puts_what_must_not_alias_together_is_dropped(
         monkeypatch.setattr(packed, "SPARSE", 0)
     given = boxes((0, 0, 4), (1, 1, 4), (2, 2, 5), apart={0: [1], 1: [0]})
     found = pack(given, one_after_the_other(given))
-    assert given.keeps_apart(found.offsets)
+    assert given.is_disjoint(found.offsets)
     assert found.height == (8 if engine == "listed" else 13)
 
 
@@ -225,12 +225,12 @@ def test_large_arenas_are_scanned_and_the_largest_left_to_the_allocator(monkeypa
     monkeypatch.setattr(packed, "SCANS", 0)
     streamed = pack(given, start)
     assert given.peak() <= scanned.height < streamed.height < start.height
-    assert streamed == best_fit(given)
+    assert streamed == place_best_fit(given)
 
 
 def lowest(of: Boxes, candidates: dict[str, Packing]) -> tuple[str, Packing]:
     """The first of the lowest that keep apart what must not alias, and its name."""
-    right = [(name, found) for name, found in candidates.items() if of.keeps_apart(found.offsets)]
+    right = [(name, found) for name, found in candidates.items() if of.is_disjoint(found.offsets)]
     return min(right, key=lambda one: one[1].height)
 
 
@@ -260,24 +260,24 @@ def test_the_lowest_candidate_wins_and_of_equal_ones_the_first(
             return sorted(range(len(of)), key=lambda i: (i not in of.fixed, *key(of, i), of.birth[i], i))
 
         start = one_after_the_other(given)
-        candidates = {"first": around.above(given, start) if is_fixed else start}
-        candidates["allocator"] = around.best_fit(given) if is_fixed else best_fit(given)
+        candidates = {"first": around.place_above_fixed(given, start) if is_fixed else start}
+        candidates["allocator"] = around.place_best_fit(given) if is_fixed else place_best_fit(given)
         if size == "few":
             best = lowest(given, candidates)[1]
             for k, key in enumerate(packed.ORDERS):
                 work = packed.WORK // len(packed.ORDERS)
                 best = candidates[f"improved {k}"] = Neighbours(given).improve(order(key), best, given.least(), work)
-        if (chain := from_both_ends(given)) is not None and not is_fixed:
+        if (chain := place_from_both_ends(given)) is not None and not is_fixed:
             candidates["chain"] = chain
         if size == "sparse":
             placed = Neighbours(given).place(order(packed.ORDERS[0]), 1 << 64)
             assert isinstance(placed, Packing)
             candidates["larger first"] = placed
         if size != "few" and not is_fixed:
-            candidates |= {f"split {k}": split for k, split in enumerate(by_length(given, min(tries, 3)))}
+            candidates |= {f"split {k}": split for k, split in enumerate(place_by_length(given, min(tries, 3)))}
         if size != "few":
             keys = packed.ORDERS[:scans]
-            candidates |= {f"scan {k}": lowest_fit(given, order(key)) for k, key in enumerate(keys)}
+            candidates |= {f"scan {k}": place_lowest_fit(given, order(key)) for k, key in enumerate(keys)}
         winner, expected = lowest(given, candidates)
         assert pack(given, start) == expected
         won.add(winner)
@@ -322,7 +322,7 @@ def test_packed_fits_64_bits_where_slots_do_not_and_is_refused_where_it_does_not
 
 def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
     slots = plan_memory(uneven(), options=PlanOptions(layout="slots")).plan
-    assert packed.place(of_plan(slots), slots_of(slots)).footprint == [
+    assert packed.place(problem_of_plan(slots), claimed_slots(slots)).footprint == [
         u.footprint for u in plan_memory(uneven(), options=PlanOptions(layout="packed")).plan.usage
     ]
 
@@ -339,7 +339,7 @@ def test_a_long_chain_takes_no_more_than_its_peak(alignment: int, few: int, monk
     for more in (1, 2):
         given = Boxes(births, [min(n - 1, i + more) for i in births], sizes, [alignment] * n, {})
         found = packed.pack(given, one_after_the_other(given))
-        assert given.keeps_apart(found.offsets)
+        assert given.is_disjoint(found.offsets)
         assert all(at % alignment == 0 for at in found.offsets)
         assert max(at + size for at, size in zip(found.offsets, sizes, strict=True)) <= found.height
         assert (found.height < given.peak() + alignment) == (more == 1)
@@ -348,13 +348,13 @@ def test_a_long_chain_takes_no_more_than_its_peak(alignment: int, few: int, monk
 def test_what_is_placed_at_both_ends_does_not_meet() -> None:
     """With any sizes and alignments, and in no more bytes than two that meet can take; or three meet."""
     rng, pairs = random.Random(0), 0
-    assert from_both_ends(boxes()) == Packing([], 0)
+    assert place_from_both_ends(boxes()) == Packing([], 0)
     for _ in range(3000):
         births = [rng.randrange(6) for _ in range(rng.randrange(1, 6))]
         deaths = [birth + rng.randrange(3) for birth in births]
         sizes, alignments = ([rng.choice(of) for _ in births] for of in ((1, 3, 8, 129, 200), (1, 8, 64, 128)))
         given = Boxes(births, deaths, sizes, alignments, {})
-        found = from_both_ends(given)
+        found = place_from_both_ends(given)
         assert (found is None) == (Boxes(births, deaths, [1] * len(births), alignments, {}).peak() > 2)
         if found is None:
             continue

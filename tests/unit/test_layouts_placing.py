@@ -20,9 +20,9 @@ from tmmu.planner.layouts import boxes as engines
 from tmmu.planner.layouts import hashed, packed, pools
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.layouts.addresses import Addresses
-from tmmu.planner.layouts.boxes import FIXED, Boxes, Packing, best_fit, boxes_of, lowest_fit
+from tmmu.planner.layouts.boxes import FIXED, Boxes, Packing, build_boxes, place_best_fit, place_lowest_fit
 from tmmu.planner.layouts.packed import ORDERS, pack
-from tmmu.planner.problem import of_plan
+from tmmu.planner.problem import problem_of_plan
 
 TOKEN = bytes(range(64))
 REUSED, KEPT = ArenaConfiguration("reused", (), alignment=1), ArenaConfiguration("kept", (), alignment=1, reuse=False)
@@ -33,7 +33,7 @@ def placed(
 ) -> Addresses:
     """Where a layout puts storages, each (birth, death, bytes, arena)."""
     stated = problem(*rows, arenas=arenas, alignment=[alignment] * len(rows), address_token=TOKEN)
-    found: Addresses = layout.place(stated, slots.assign(stated, stated.preferred))
+    found: Addresses = layout.place(stated, slots.assign_slots(stated, stated.preferred))
     return found
 
 
@@ -156,7 +156,7 @@ def test_as_many_orders_are_scanned_as_the_effort_allows_and_none_whose_sums_lea
 
 
 def test_a_gap_that_fits_exactly_is_taken() -> None:
-    assert lowest_fit(boxes((0, 0, 4), (0, 1, 4), (1, 1, 4)), [0, 1, 2]) == Packing([0, 4, 0], 8)
+    assert place_lowest_fit(boxes((0, 0, 4), (0, 1, 4), (1, 1, 4)), [0, 1, 2]) == Packing([0, 4, 0], 8)
 
 
 def stacked(*deaths: int) -> list[tuple[int, int, int]]:
@@ -167,22 +167,22 @@ def stacked(*deaths: int) -> list[tuple[int, int, int]]:
 def test_a_freed_block_is_joined_with_the_free_ones_on_either_side() -> None:
     for deaths in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 0, 2)):
         given = boxes(*stacked(*deaths, 9), (3, 9, 12), (4, 9, 1))
-        assert best_fit(given) == Packing([0, 4, 8, 12, 0, 16], 17)
+        assert place_best_fit(given) == Packing([0, 4, 8, 12, 0, 16], 17)
 
 
 def test_what_is_freed_at_the_top_is_given_back_to_it() -> None:
-    assert best_fit(boxes(*stacked(9, 0), (1, 9, 8))) == Packing([0, 4, 4], 12)
-    assert best_fit(boxes(*stacked(1, 0), (2, 9, 16))) == Packing([0, 4, 0], 16)
+    assert place_best_fit(boxes(*stacked(9, 0), (1, 9, 8))) == Packing([0, 4, 4], 12)
+    assert place_best_fit(boxes(*stacked(1, 0), (2, 9, 16))) == Packing([0, 4, 0], 16)
 
 
 def test_a_block_of_exactly_the_size_is_taken_also_at_the_bottom() -> None:
-    assert best_fit(boxes(*stacked(0, 9), (1, 9, 4))) == Packing([0, 4, 0], 8)
+    assert place_best_fit(boxes(*stacked(0, 9), (1, 9, 4))) == Packing([0, 4, 0], 8)
 
 
 def test_what_alignment_leaves_before_and_after_stays_free() -> None:
     """Of 30 free bytes behind the first one, eight go to byte 8: seven are free before them, and fifteen after."""
     given = Boxes([0, 1, 2, 3, 4, 5], [9, 2, 9, 9, 9, 9], [1, 30, 1, 8, 7, 15], [1, 1, 1, 8, 1, 1], {})
-    assert best_fit(given) == Packing([0, 1, 31, 8, 1, 16], 32)
+    assert place_best_fit(given) == Packing([0, 1, 31, 8, 1, 16], 32)
 
 
 # Hashed.
@@ -222,7 +222,7 @@ def test_a_result_takes_its_operands_bytes_in_every_layout_but_pools(layout: str
 def test_a_storage_of_no_bytes_is_a_box_of_one_and_one_of_one_byte_too() -> None:
     """spec: T7.1"""
     given = problem((0, 0, 0), (0, 0, 1), (0, 0, 2))
-    assert boxes_of(given, [0, 1, 2], 1).size == [1, 1, 2]
+    assert build_boxes(given, [0, 1, 2], 1).size == [1, 1, 2]
 
 
 def test_the_problem_of_a_plan_is_the_one_that_it_solves() -> None:
@@ -232,7 +232,7 @@ def test_the_problem_of_a_plan_is_the_one_that_it_solves() -> None:
         "node relu3 Relu b -> y inplace y b", "tensor v u8 64 view a 0", "apart x b", "apart x y",
     )  # fmt: skip
     plan = plan_memory(model, (ArenaConfiguration("all", tuple(Role), alignment=1),)).plan
-    found = of_plan(plan)
+    found = problem_of_plan(plan)
     assert found.name == ["x", "a", "b"]
     assert found.made == [-1, 0, 2]
     assert found.conflicts == {0: {2}, 2: {0}}

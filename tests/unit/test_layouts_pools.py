@@ -10,15 +10,15 @@ import pytest
 from tests.support.problems import problem
 from tests.support.text_models import text_model
 from tmmu import examples
-from tmmu.core.output import kib
+from tmmu.core.output import format_kib
 from tmmu.core.vocabulary import ArenaConfiguration, Shares
 from tmmu.importers.onnx import import_onnx
 from tmmu.planner import PlanOptions, plan_memory, slots
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import Boxes
-from tmmu.planner.layouts.pools import join, place
-from tmmu.planner.problem import of_plan
-from tmmu.planner.slots import slots_of
+from tmmu.planner.layouts.pools import assign_pools, place
+from tmmu.planner.problem import problem_of_plan
+from tmmu.planner.slots import claimed_slots
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
 
@@ -49,7 +49,7 @@ def test_the_table_of_the_document_comes_out_to_the_byte(name: str, tmp_path: Pa
     arena = [a.name for a in plan.allocation.arenas].index("activations")
     mine = plan.allocation.storages.arena == arena
     before, after = int(plan.allocation.storages.bytes[mine].sum()), plan.usage[arena].footprint
-    shown = (kib(before), kib(after), kib(before - after), f"{(before - after) / before:.1%}")
+    shown = (format_kib(before), format_kib(after), format_kib(before - after), f"{(before - after) / before:.1%}")
     assert (*shown, after, len(np.unique(plan.allocation.storages.offset[mine]))) == TABLE[name]
 
 
@@ -61,7 +61,7 @@ def test_larger_first_gives_neither_the_fewest_pools_nor_the_smallest(
     plan = pooled(name, tmp_path)
     usage = next(u for a, u in zip(plan.allocation.arenas, plan.usage, strict=True) if a.name == "activations")
     assert (usage.slots, usage.max_live, usage.peak_live_bytes) == (fewest, fewest, smallest)
-    assert packed.place(of_plan(plan), slots_of(plan)).footprint[plan.usage.index(usage)] == smallest
+    assert packed.place(problem_of_plan(plan), claimed_slots(plan)).footprint[plan.usage.index(usage)] == smallest
     assert (TABLE[name][5], TABLE[name][4]) > (fewest, smallest)
 
 
@@ -119,8 +119,10 @@ def test_the_moves_of_a_scan_are_those_of_arenas_in_which_no_conflict_forbids_on
         arenas=arenas, conflicts={3: {4}, 4: {3}},
     )  # fmt: skip
     seen: list[tuple[str, dict[str, object]]] = []
-    observed = place(asked, slots.assign(asked, asked.preferred), lambda event, **facts: seen.append((event, facts)))
-    assert observed == place(asked, slots.assign(asked, asked.preferred))
+    observed = place(
+        asked, slots.assign_slots(asked, asked.preferred), lambda event, **facts: seen.append((event, facts))
+    )
+    assert observed == place(asked, slots.assign_slots(asked, asked.preferred))
     assert seen == [
         ("pools", {"arena": "a", "storages": [[1, 0, 1, 8], [2, 0, 4, 9], [0, 3, 5, 9]]}),
         ("open pool", {"storage": 2, "pool": 0}), ("open pool", {"storage": 0, "pool": 1}),
@@ -132,6 +134,6 @@ def test_the_moves_of_a_scan_are_those_of_arenas_in_which_no_conflict_forbids_on
 
 def test_a_box_joins_the_first_pool_that_is_free_over_its_whole_life() -> None:
     boxes = Boxes([0, 2, 4, 0, 3], [1, 3, 5, 5, 4], [9, 8, 7, 6, 5], [1] * 5, {})
-    assert join(boxes, [0, 1, 2, 3, 4]) == [0, 0, 0, 1, 2]
+    assert assign_pools(boxes, [0, 1, 2, 3, 4]) == [0, 0, 0, 1, 2]
     kept = Boxes(boxes.birth, boxes.death, boxes.size, boxes.alignment, {0: [1], 1: [0]})
-    assert join(kept, [0, 1, 2, 3, 4]) == [0, 1, 0, 2, 3]
+    assert assign_pools(kept, [0, 1, 2, 3, 4]) == [0, 1, 0, 2, 3]

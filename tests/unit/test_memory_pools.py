@@ -9,8 +9,8 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.pools import memory_pools, tensor_lifetimes, tensor_to_pool
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.pools import find_pools, tensor_lifetimes, tensor_to_pool
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.tasks import memory_pools as printed
 
 CHAIN = (
@@ -37,7 +37,7 @@ def test_tensors_that_never_meet_share_a_pool_as_large_as_the_largest() -> None:
         "node n1 Op A -> m1", "node n2 Op m1 -> B", "node n3 Op B -> m2", "node n4 Op m2 -> C", "node n5 Op C -> y",
         inputs="A", sizes={"A": 512, "B": 1024, "C": 256},
     )  # fmt: skip
-    pools = memory_pools(plan)
+    pools = find_pools(plan)
     shared = next(pool for pool in pools if pool.members[0].name == "A")
     assert (shared.bytes, shared.offset) == (1024, 0)
     assert [(m.name, m.bytes, m.lifetime) for m in shared.members] == [
@@ -52,21 +52,21 @@ def test_a_member_lives_as_long_as_what_shows_it() -> None:
     """spec: MC9.1"""
     plan = pooled("node flat Flatten x -> v", "node gemm Gemm v -> y", "tensor v u8 64 view x 0")
     assert tensor_lifetimes(plan)["x"] == (0, 1)
-    (x,) = (m for pool in memory_pools(plan) for m in pool.members if m.name == "x")
+    (x,) = (m for pool in find_pools(plan) for m in pool.members if m.name == "x")
     assert x.lifetime == (0, 2)
-    assert "v" not in tensor_to_pool(memory_pools(plan))
+    assert "v" not in tensor_to_pool(find_pools(plan))
 
 
 def test_parameters_are_in_no_pool() -> None:
     plan = pooled("node gemm Gemm x w -> y", parameters="w")
-    assert set(tensor_to_pool(memory_pools(plan))) == {"x", "y"} == set(tensor_lifetimes(plan))
+    assert set(tensor_to_pool(find_pools(plan))) == {"x", "y"} == set(tensor_lifetimes(plan))
 
 
 def test_a_plan_of_another_layout_has_no_memory_pools() -> None:
     """spec: MC9.3"""
     plan = pooled(*CHAIN, layout="packed")
     with pytest.raises(TmmuError, match="--layout pools"):
-        memory_pools(plan)
+        find_pools(plan)
     assert list(printed.remarks(plan)) == list(printed.remarks(replace(plan, provenance=None))) == []
 
 
@@ -74,7 +74,9 @@ def test_members_that_live_at_once_are_named() -> None:
     """What `test_memory_optimization.py` looks for. spec: MC9.3"""
     right = pooled(*CHAIN)
     storages = right.allocation.storages
-    wrong = amended(right, allocation=replace(right.allocation, storages=replace(storages, offset=storages.offset * 0)))
+    wrong = amend_plan(
+        right, allocation=replace(right.allocation, storages=replace(storages, offset=storages.offset * 0))
+    )
     assert list(printed.MemoryStatistics.of(right).overlaps()) == []
     clashes = list(printed.MemoryStatistics.of(wrong).overlaps())
     assert (0, "x", "layer1") in clashes
@@ -90,13 +92,13 @@ def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         "and 1 more; --format json has all", "and 1 more; --format json has all",
         "tensor_to_pool: x (0, 0), relu1 (0, 0) and 4 more",
     ]  # fmt: skip
-    assert list(printed.document(memory_pools(plan))["tensor_to_pool"]) == [
+    assert list(printed.document(find_pools(plan))["tensor_to_pool"]) == [
         "x", "relu1", "relu2", "layer1", "layer2", "y",
     ]  # fmt: skip
 
 
 def test_nothing_takes_nothing() -> None:
     plan = pooled(inputs="", outputs="")
-    assert memory_pools(plan) == []
+    assert find_pools(plan) == []
     found = printed.MemoryStatistics.of(plan)
     assert (found.before, found.after, found.share) == (0, 0, 0.0)

@@ -41,7 +41,7 @@ def test_an_arena_is_described_by_integers_and_their_ratios() -> None:
     plan = chain()
     assert plan.slots.bytes.tolist() == [100, 64, 10]
     assert plan.slots.of.tolist() == [0, 1, 2, 0]
-    used, spare = metrics.arenas(plan)
+    used, spare = metrics.arena_records(plan)
     fragmentation = 1 - Fraction(100 * 2 + 64 * 2 + 10 * 2 + 64 * 1, 100 * 2 + 64 * 2 + 10 * 2 + 100 * 1)
     expected = {
         "name": "all", "device": "default", "memory": "", "reuse": True,
@@ -58,13 +58,13 @@ def test_an_arena_is_described_by_integers_and_their_ratios() -> None:
 
 def test_tensors_and_storages_are_counted_apart() -> None:
     plan = plan_memory(text_model("node view1 View x -> v", "node relu Relu v -> y", "tensor v u8 64 view x 0")).plan
-    found = metrics.arenas(plan)[2]
+    found = metrics.arena_records(plan)[2]
     assert (found["tensors"], found["storages"], found["slots"]) == (3, 2, 2)
     assert (found["memory_reuse_ratio"], found["storage_reuse_ratio"]) == (pytest.approx(1 / 3), 0.0)
 
 
 def test_a_tensor_has_a_row_with_names_for_indices() -> None:
-    rows = {row["name"]: row for row in metrics.tensors(plan_memory(full()).plan)}
+    rows = {row["name"]: row for row in metrics.tensor_records(plan_memory(full()).plan)}
     assert rows["x"] == {
         "name": "x", "storage": 0, "arena": "activations", "slot": rows["x"]["slot"], "offset": rows["x"]["offset"],
         "bytes": 64, "alignment": 1, "birth": 0, "death": 0, "writer": None, "shares": "none", "of": None,
@@ -78,12 +78,12 @@ def test_a_tensor_has_a_row_with_names_for_indices() -> None:
 
 def test_slots_are_numbered_within_their_arena() -> None:
     plan = plan_memory(text_model("node add Add x w v -> y", parameters="w v")).plan
-    found = {row["name"]: (row["arena"], row["slot"]) for row in metrics.tensors(plan)}
+    found = {row["name"]: (row["arena"], row["slot"]) for row in metrics.tensor_records(plan)}
     assert sorted(found.values()) == [("activations", 0), ("activations", 1), ("parameters", 0), ("parameters", 1)]
 
 
 def test_a_step_has_a_row_with_names_for_indices() -> None:
-    rows = metrics.steps(plan_memory(full()).plan)
+    rows = metrics.step_records(plan_memory(full()).plan)
     assert [row["step"] for row in rows] == list(range(6))
     assert rows[0] == {
         "step": 0, "node": "add", "op": "Add", "domain": "", "part": "whole", "body": "",
@@ -99,17 +99,17 @@ def test_a_step_has_a_row_with_names_for_indices() -> None:
 
 
 def test_what_is_live_at_the_peak_is_listed_by_size() -> None:
-    assert metrics.live_at_peak(chain(), 0) == [("x", 100, 0, 1), ("a", 64, 0, 1), ("b", 10, 1, 2)]
-    assert metrics.live_at_peak(chain(), 1) == []
+    assert metrics.storages_at_peak(chain(), 0) == [("x", 100, 0, 1), ("a", 64, 0, 1), ("b", 10, 1, 2)]
+    assert metrics.storages_at_peak(chain(), 1) == []
 
 
 def test_a_storage_without_a_tensor_has_a_name_of_its_own() -> None:
     """Wrong plans are shown too."""
     plan = changed(chain(), "tensors", "b", storage=0)
-    assert metrics.live_at_peak(plan, 0)[-1] == ("storage 2", 10, 1, 2)
+    assert metrics.storages_at_peak(plan, 0)[-1] == ("storage 2", 10, 1, 2)
 
 
 def test_nothing_at_all_has_metrics() -> None:
     plan = plan_memory(text_model(inputs="", outputs="")).plan
-    assert [found["slots"] for found in metrics.arenas(plan)] == [0, 0, 0, 0]
-    assert (metrics.tensors(plan), metrics.steps(plan), metrics.live_at_peak(plan, 2)) == ([], [], [])
+    assert [found["slots"] for found in metrics.arena_records(plan)] == [0, 0, 0, 0]
+    assert (metrics.tensor_records(plan), metrics.step_records(plan), metrics.storages_at_peak(plan, 2)) == ([], [], [])

@@ -21,7 +21,7 @@ from tmmu.examples import weights
 from tmmu.examples.graph import OnnxGraph
 from tmmu.mico.modules.MiCoUtils import fuse_model
 from tmmu.plans import file
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.tasks import mico_codegen
 from tmmu.tasks.mico_codegen import MiCoCodeGen, prove
 
@@ -212,7 +212,7 @@ def test_a_wrong_plan_is_not_proved(tmp_path: Path) -> None:
     k = int(storages.offset.argmax())
     offset = storages.offset.copy()
     offset[k] -= 4
-    wrong = amended(plan, allocation=replace(plan.allocation, storages=replace(storages, offset=offset)))
+    wrong = amend_plan(plan, allocation=replace(plan.allocation, storages=replace(storages, offset=offset)))
     assert prove(plan, str(tmp_path / "mlp.onnx")).verdict == "PROVED"
     assert prove(wrong, str(tmp_path / "mlp.onnx")).verdict == "REFUTED"
 

@@ -22,7 +22,7 @@ from proofs.verify import entry as verify_plan
 from tmmu.cli import entry as tmmu
 from tmmu.core import extras
 from tmmu.core.extras import MissingPackage, install_command, is_installed, require_import, require_package
-from tmmu.core.process import code_of
+from tmmu.core.process import run_command
 from tmmu.tasks.library import plan, verify
 from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "tmmu": tmmu.run,
     "verify-plan": verify_plan.run,
-    "prove-lemmas": partial(code_of, "proofs.proving.lemmas.command"),
+    "prove-lemmas": partial(run_command, "proofs.proving.lemmas.command"),
     "check-models": check_models.run,
 }
 PLAN, MODEL, KEY = "p.plan.cbor", "m.onnx", "key"

@@ -14,8 +14,8 @@ import pytest
 
 from tmmu.cli.entry import run
 from tmmu.mnemosyne import hardware, latency
-from tmmu.mnemosyne.hardware import PASS, SHORTFALL, UNKNOWN, check
-from tmmu.mnemosyne.hit_rates import semantic_hits
+from tmmu.mnemosyne.hardware import PASS, SHORTFALL, UNKNOWN, check_hardware
+from tmmu.mnemosyne.hit_rates import count_semantic_hits
 
 CPU = "processor : {n}\nphysical id : 0\ncore id : {core}\nmodel name : A\nflags : sse {simd}\n\n"
 DEVICE = (os.major(os.stat("/").st_dev), os.minor(os.stat("/").st_dev))
@@ -60,23 +60,23 @@ def machine(root: Path, changes: dict[str, str | bytes | None], disk: str = "nvm
 
 def found(root: Path, line: str, speed: float | None = 500e6) -> str:
     """The verdict on a line, after that what was found."""
-    lines = {each.name: each for each in check(Path("/"), root, speed)}
+    lines = {each.name: each for each in check_hardware(Path("/"), root, speed)}
     return f"{lines[line].verdict}: {lines[line].found}"
 
 
 def test_the_minimum_itself_passes_but_for_what_a_machine_does_not_show(tmp_path: Path) -> None:
     """spec: MN6.1, MN6.2"""
-    lines = check(Path("/"), machine(tmp_path, {}), 500e6)
+    lines = check_hardware(Path("/"), machine(tmp_path, {}), 500e6)
     assert {line.name for line in lines if line.verdict != PASS} == {"core type"}
     arm = {"proc/cpuinfo": "processor : 0\nFeatures : fp asimd\nCPU part : 0xd0b\n\n" * 4}
     arm["proc/cpuinfo"] = "".join(f"processor : {n}\nFeatures : fp asimd\nCPU part : 0xd0b\n\n" for n in range(4))
-    lines = check(Path("/"), machine(tmp_path / "arm", dict(arm)), 500e6)
+    lines = check_hardware(Path("/"), machine(tmp_path / "arm", dict(arm)), 500e6)
     assert [line.verdict for line in lines] == [PASS] * 10
 
 
 def test_a_machine_that_shows_nothing_is_unknown_in_every_line(tmp_path: Path) -> None:
     """spec: MN6.1"""
-    assert {line.verdict for line in check(Path("/"), tmp_path)} == {UNKNOWN}
+    assert {line.verdict for line in check_hardware(Path("/"), tmp_path)} == {UNKNOWN}
 
 
 WIRELESS = {"sys/class/net/eth0/wireless/x": ""}
@@ -241,7 +241,9 @@ def test_the_rate_of_hits_is_that_of_even_draws_and_a_loop_has_none() -> None:
     """spec: MN6.9"""
     random = Random(3)
     even = [random.randrange(100) for _ in range(20_000)]
-    assert semantic_hits(even, [0] * len(even), 32) / len(even) == pytest.approx(latency.hit_rate(100, 32), abs=0.01)
+    assert count_semantic_hits(even, [0] * len(even), 32) / len(even) == pytest.approx(
+        latency.hit_rate(100, 32), abs=0.01
+    )
     assert latency.hit_rate(32, 32) == 1 > latency.hit_rate(33, 32)
     turns = list(range(33)) * 50
-    assert semantic_hits(turns, [0] * len(turns), 32) == 0 < latency.hit_rate(33, 32)
+    assert count_semantic_hits(turns, [0] * len(turns), 32) == 0 < latency.hit_rate(33, 32)

@@ -43,7 +43,7 @@ def does(detector: RaceDetector, each: Accesses) -> None:
     if not held:
         detector.access("file", start, stop, is_write=kind == "w")
         return
-    with detector.holding(*held, as_reader=locks.isupper()):
+    with detector.hold(*held, as_reader=locks.isupper()):
         detector.access("file", start, stop, is_write=kind == "w")
 
 
@@ -87,11 +87,11 @@ def test_a_race_names_both_lines_threads_and_sets_of_locks() -> None:
     detector = RaceDetector()
 
     def write() -> None:
-        with detector.holding(detector.lock("b"), detector.lock("a")):
+        with detector.hold(detector.lock("b"), detector.lock("a")):
             detector.access("file", 10, 20, is_write=True)
 
     def read() -> None:
-        with pytest.raises(DataRace) as caught, detector.holding(detector.lock("c"), as_reader=True):
+        with pytest.raises(DataRace) as caught, detector.hold(detector.lock("c"), as_reader=True):
             detector.access("file", 15, 30, is_write=False)
         race = caught.value
         lines = [write.__code__.co_firstlineno + 2, read.__code__.co_firstlineno + 2]
@@ -148,13 +148,13 @@ def test_locks_are_given_in_the_order_in_which_they_were_asked_for_and_readers_t
     together = threading.Barrier(2)
 
     def holds(name: str) -> None:
-        with detector.holding(lock, as_reader=name.isupper()):
+        with detector.hold(lock, as_reader=name.isupper()):
             if name.isupper():
                 together.wait(30)
             got.append(name.lower())
 
     threads = [threading.Thread(target=holds, args=(name,)) for name in "xyRRz"]
-    with detector.holding(lock):
+    with detector.hold(lock):
         for n, thread in enumerate(threads, 1):
             thread.start()
             while len(lock._queue) < n:
@@ -168,11 +168,11 @@ def test_a_section_takes_all_its_locks_at_once() -> None:
     """Or two threads could wait for each other. spec: MN7.2"""
     detector = RaceDetector()
     a, b = detector.lock("a"), detector.lock("b")
-    with detector.holding(b), pytest.raises(ValueError, match="all locks of the section"), detector.holding(a):
+    with detector.hold(b), pytest.raises(ValueError, match="all locks of the section"), detector.hold(a):
         pass
-    with pytest.raises(ValueError, match="all locks of the section"), detector.holding():
+    with pytest.raises(ValueError, match="all locks of the section"), detector.hold():
         pass
-    with detector.holding(b, a, b):  # nothing is left held
+    with detector.hold(b, a, b):  # nothing is left held
         assert detector.lock("a") is a
     with pytest.raises(ValueError, match="bytes 3 to 2"):
         detector.access("file", 3, 2, is_write=False)
@@ -195,7 +195,7 @@ def test_a_lock_with_a_file_excludes_other_processes_until_they_are_killed(tmp_p
     lock = detector.lock("a", file)
 
     def take(as_reader: bool) -> None:
-        with detector.holding(lock, as_reader=as_reader):
+        with detector.hold(lock, as_reader=as_reader):
             got.append("reader" if as_reader else "writer")
 
     command = [sys.executable, "-c", HOLDS, str(file), other]
@@ -216,7 +216,7 @@ def test_a_lock_with_a_file_excludes_other_processes_until_they_are_killed(tmp_p
     with pytest.raises(ValueError, match="another file"):
         detector.lock("a", tmp_path / "other")
     nowhere = detector.lock("b", tmp_path / "none" / "lock")
-    with pytest.raises(TmmuError, match="No such file"), detector.holding(lock, nowhere):
+    with pytest.raises(TmmuError, match="No such file"), detector.hold(lock, nowhere):
         pass
     take(False)  # given back
 
@@ -231,11 +231,11 @@ def test_the_arrays_of_regions_are_accesses_to_the_bytes_of_their_file(tmp_path:
         rest = store.map(tmp_path / "f", 16384)
 
         def write() -> None:
-            with detector.holding(lock), whole.writing(16384, 16384 + 8, "<u4") as array:
+            with detector.hold(lock), whole.write_checked(16384, 16384 + 8, "<u4") as array:
                 array[:] = 7
 
         def read(start: int) -> int:
-            with detector.holding(lock, as_reader=True), rest.reading(start, start + 4, "<u4") as array:
+            with detector.hold(lock, as_reader=True), rest.reading(start, start + 4, "<u4") as array:
                 assert not array.flags.writeable
                 return int(array[0])
 
@@ -249,16 +249,16 @@ def test_the_arrays_of_regions_are_accesses_to_the_bytes_of_their_file(tmp_path:
         ends(lambda: unlocked("rest", 16384), lambda: unlocked("whole", 16384))
 
         def too_early() -> None:
-            with detector.holding(lock):
-                array = whole.writing(0, 4)
+            with detector.hold(lock):
+                array = whole.write_checked(0, 4)
                 array.__enter__()
             with pytest.raises(DataRace):
                 array.__exit__(None, None, None)
 
         def reads() -> None:
-            with detector.holding(lock), whole.reading(0, 4):
+            with detector.hold(lock), whole.reading(0, 4):
                 pass
 
         ends(reads, too_early)
         with pytest.raises(ValueError, match="not mapped for writing"):
-            rest.writing()
+            rest.write_checked()

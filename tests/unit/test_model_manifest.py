@@ -11,8 +11,8 @@ from proofs.model_check.following.follow import READERS
 from proofs.model_check.manifest import Module, Run
 from tests.support.module_text import definitions, never_in_next
 
-TLA = manifest.installed()
-MODULES = manifest.read(TLA)
+TLA = manifest.installed_folder()
+MODULES = manifest.read_manifest(TLA)
 RUNS = [run for module in MODULES for run in module.runs]
 
 

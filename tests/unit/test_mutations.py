@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from proofs.definition.checker.execute import violations
-from proofs.definition.checker.program import program
-from proofs.readers.sharing import permitted
+from proofs.definition.checker.program import build_program
+from proofs.readers.sharing import decide_permissions
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
@@ -63,7 +63,7 @@ def test_a_view_is_not_changed() -> None:
 def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
     """The naive checker says no where the plan was made for another order. spec: V1.5, V1.7"""
     plan = KINDS["view-read-after-its-base-was-changed"].build().plan
-    run = program(plan, permitted(plan, None, frozenset()))
+    run = build_program(plan, decide_permissions(plan, None, frozenset()))
     assert [(p.obligation, p.tensors, p.step) for p in violations(run)] == [("sharing_is_sound", ("v", "a"), 3)]
 
 

@@ -64,7 +64,7 @@ class Given:
         monkeypatch.setitem(obligations.SOLVERS, "z3", Silent)  # type: ignore[arg-type]
         monkeypatch.setattr(obligations, "SolverProcess", Silent)
         monkeypatch.setattr(obligations, "discharge", self._discharge)
-        monkeypatch.setattr(at_use, "unproved", lambda *_, **__: self.unproved)
+        monkeypatch.setattr(at_use, "prove_unrecorded", lambda *_, **__: self.unproved)
         monkeypatch.setattr(obligations, "ask", lambda *_: self.definition)
 
     def _discharge(
@@ -281,6 +281,6 @@ def test_sizes_over_an_envelope_are_proved_false_or_open(given: Given, monkeypat
     }
     for shown, (verdict, rows, note, hint) in cases.items():
         monkeypatch.setattr(sizes_over_envelope, "ask", lambda *_, shown=shown: shown)
-        assert obligations.over_envelope(chain(), 1.0) == Outcome(
+        assert obligations.prove_over_envelope(chain(), 1.0) == Outcome(
             Obligation.SIZES_OVER_ENVELOPE, verdict, rows, 1.0, note=note, hint=hint
         )

@@ -16,39 +16,39 @@ import pytest
 
 from proofs.definition.violations import Obligation
 from proofs.proving import obligations
-from proofs.proving.certificate.slots import Changes, certificate, most_at
+from proofs.proving.certificate.slots import Changes, certificate, step_of_largest_total
 from proofs.proving.lemmas import at_use
 from proofs.proving.lemmas.plan.chains import BLOCK, WIDE, WIDTHS
 from proofs.proving.obligations import MODULES, PRELUDE, UNKNOWN, levels
 from proofs.proving.obligations.context import context_of, storage_context
 from proofs.proving.obligations.discharge import ROWS, discharge
-from proofs.proving.obligations.levels import reached
+from proofs.proving.obligations.levels import level_rows
 from proofs.proving.obligations.rows import (
     BATCH,
     Batch,
     Chain,
     Place,
     Unprovable,
-    calls,
-    distinct,
-    false,
-    gathered,
-    listed,
-    number,
-    table,
-    walk,
+    batch_rows,
+    call_for_each_distinct_row,
+    call_for_each_row,
+    combine_small_batches,
+    false_rows,
+    format_calls,
+    format_integer,
+    walk_chain,
 )
 from proofs.proving.solvers import END, Answer, refutation
 from proofs.proving.solvers.process import Z3
-from proofs.readers.sharing import Permissions, permitted
+from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed, claiming
 from tmmu.plans.allocation import Arena, Buffers
-from tmmu.plans.building import storages
+from tmmu.plans.building import build_storages
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import BufferPlan, Plan, amended
+from tmmu.plans.sections import BufferPlan, Plan, amend_plan
 
 NOBODY = Permissions()
 
@@ -80,39 +80,39 @@ def rows_of(batches: Iterator[Batch]) -> list[str]:
 
 
 def test_numbers_are_literals_of_the_standard() -> None:
-    assert [number(x) for x in (0, 7, -7, 2**64)] == ["0", "7", "(- 7)", "18446744073709551616"]
+    assert [format_integer(x) for x in (0, 7, -7, 2**64)] == ["0", "7", "(- 7)", "18446744073709551616"]
 
 
 def test_large_numbers_are_exact() -> None:
-    assert calls("(f %d)", [np.array([2**64 - 1], np.uint64)]) == ["(f 18446744073709551615)"]
+    assert format_calls("(f %d)", [np.array([2**64 - 1], np.uint64)]) == ["(f 18446744073709551615)"]
 
 
 def test_a_table_has_a_call_for_each_row_and_knows_its_place() -> None:
     count = 2 * BATCH + 1
-    batches = list(table("f", [np.arange(count), np.arange(count) + 5], lambda i: Place((i,))))
+    batches = list(call_for_each_row("f", [np.arange(count), np.arange(count) + 5], lambda i: Place((i,))))
     assert [len(batch.rows) for batch in batches] == [BATCH, BATCH, 1]
     assert batches[1].rows[3] == f"(f {BATCH + 3} {BATCH + 8})"
     assert batches[1].place(3) == Place((BATCH + 3,))
-    assert list(table("f", [np.arange(0)], lambda i: Place((i,)))) == []
+    assert list(call_for_each_row("f", [np.arange(0)], lambda i: Place((i,)))) == []
 
 
 def test_rows_that_are_alike_are_asked_once() -> None:
     columns = [np.array([3, 1, 3, 3, 1]), np.array([0, 2, 0, 1, 2])]
-    (batch,) = distinct("f", columns, lambda i: Place((i,)))
+    (batch,) = call_for_each_distinct_row("f", columns, lambda i: Place((i,)))
     assert sorted(batch.rows) == ["(f 1 2)", "(f 3 0)", "(f 3 1)"]
     assert {row: batch.place(i).tensors[0] for i, row in enumerate(batch.rows)} == {
         "(f 1 2)": 1,
         "(f 3 0)": 0,
         "(f 3 1)": 3,
     }
-    assert list(distinct("f", [np.arange(0)], lambda i: Place())) == []
+    assert list(call_for_each_distinct_row("f", [np.arange(0)], lambda i: Place())) == []
 
 
 def test_few_rows_keep_their_places_over_batches() -> None:
-    batches = list(listed([(str(i), Place((i,))) for i in range(BATCH + 2)]))
+    batches = list(batch_rows([(str(i), Place((i,))) for i in range(BATCH + 2)]))
     assert batches[1].rows == [str(BATCH), str(BATCH + 1)]
     assert batches[1].place(1) == Place((BATCH + 1,))
-    assert rows_of(false(Place(), Place())) == ["false", "false"]
+    assert rows_of(false_rows(Place(), Place())) == ["false", "false"]
 
 
 def test_small_batches_are_put_together_until_they_are_worth_a_query() -> None:
@@ -122,13 +122,13 @@ def test_small_batches_are_put_together_until_they_are_worth_a_query() -> None:
         Batch([f"{which} {i}" for i in range(count)], lambda i, which=which: Place((which, i)), count)  # type: ignore[misc]  # a default binds the loop's value
         for which, count in enumerate(counts)
     ]
-    found = list(gathered(iter(parts)))
+    found = list(combine_small_batches(iter(parts)))
     assert [batch.weight for batch in found] == [BATCH, BATCH, 7]
     assert [row for batch in found for row in batch.rows] == [row for part in parts for row in part.rows]
     assert all(
         batch.place(i) == Place(tuple(map(int, row.split()))) for batch in found for i, row in enumerate(batch.rows)
     )
-    assert list(gathered(iter(()))) == []
+    assert list(combine_small_batches(iter(()))) == []
 
 
 @pytest.mark.parametrize("lengths", [[1], [WIDE], [WIDE + 1], [0, 3, 0], [3 * BATCH + 7], [1] * BATCH + [WIDE * 2, 1]])
@@ -150,7 +150,7 @@ def test_a_chain_is_walked_from_end_to_end_in_wide_rows_and_single_cells(lengths
             cells = " ".join(f"c{i}" for i in range(lo, hi))
             expected.append(f"(walk_of_{hi - lo} {state} {hi - 1} k{group} {cells})")
             lo = hi
-    batches = list(walk(chain, lambda lo, hi: Place((lo, hi))))
+    batches = list(walk_chain(chain, lambda lo, hi: Place((lo, hi))))
     assert rows_of(iter(batches)) == expected
     assert sum(batch.weight for batch in batches) == sum(lengths)
     assert all(batch.weight <= BATCH + WIDE for batch in batches)
@@ -163,7 +163,7 @@ def test_a_chain_is_walked_from_end_to_end_in_wide_rows_and_single_cells(lengths
 
 
 def batches(*rows: str) -> Iterator[Batch]:
-    yield from listed([(row, Place((i,))) for i, row in enumerate(rows)])
+    yield from batch_rows([(row, Place((i,))) for i, row in enumerate(rows)])
 
 
 def test_a_false_row_is_found_among_many() -> None:
@@ -387,7 +387,7 @@ def test_every_definition_of_the_obligations_is_held_to_its_bounds() -> None:
 
 def test_a_right_plan_is_proved_by_one_solver_and_by_two(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = training_plan(60, in_place=0.3, views=0.3, arenas=2)
-    permissions = permitted(plan, None, frozenset())
+    permissions = decide_permissions(plan, None, frozenset())
     one = obligations.prove(context_of(plan, permissions), timeout_s=60)
     monkeypatch.setattr(obligations, "MANY", 0)
     two = obligations.prove(context_of(plan, permissions), timeout_s=60)
@@ -401,7 +401,7 @@ def test_a_right_plan_is_proved_by_one_solver_and_by_two(monkeypatch: pytest.Mon
 def test_plans_of_all_sizes_are_proved(count: int) -> None:
     plan = training_plan(count, seed=count, in_place=0.2, views=0.2)
     outcomes = obligations.prove(
-        context_of(plan, permitted(plan, None, frozenset())), timeout_s=60, definition_limit=100
+        context_of(plan, decide_permissions(plan, None, frozenset())), timeout_s=60, definition_limit=100
     )
     assert {outcome.verdict for outcome in outcomes} == {"PROVED"}
     assert ("definition" in {outcome.name for outcome in outcomes}) == (len(plan.allocation.storages) <= 100)
@@ -417,7 +417,7 @@ def test_a_false_row_names_its_tensors_and_its_step() -> None:
 
 
 def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_use, "unproved", lambda *_, **__: {"level_reaches_its_end": "a reason"})
+    monkeypatch.setattr(at_use, "prove_unrecorded", lambda *_, **__: {"level_reaches_its_end": "a reason"})
     found = {o.name: o for o in obligations.prove(context_of(training_plan(5), NOBODY), timeout_s=60)}
     assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
     assert found["peak"].note.split()[-2:] == ["a", "reason"]
@@ -433,7 +433,7 @@ def test_numbers_that_coincide_stand_in_a_row_once_and_others_in_full(column: st
     assert {row.split()[0] for row in rows_of(rows)} == {"(within_steps"}
     other = np.array(getattr(t, column))
     other[7] += 1
-    wrong = amended(plan, tensors=replace(t, **{column: other}))
+    wrong = amend_plan(plan, tensors=replace(t, **{column: other}))
     rows = MODULES[Obligation.TENSORS_WITHIN_STORAGES].rows(context_of(wrong, NOBODY))
     assert [row.split()[0] for row in rows_of(rows)].count("(inside") == 1
 
@@ -450,7 +450,7 @@ def test_only_what_is_born_at_its_one_write_has_one_row_for_write_and_reads() ->
     birth = np.array(t.birth)
     assert before["(used"] > 10
     birth[10] -= 1
-    after = count(amended(plan, tensors=replace(t, birth=birth)))
+    after = count(amend_plan(plan, tensors=replace(t, birth=birth)))
     assert (after["(used"], after["(reads"], after["(writes"]) == (
         before["(used"] - 1, before["(reads"] + 1, before["(writes"] + 1,
     )  # fmt: skip
@@ -473,7 +473,7 @@ def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_a_layout_of_no_known_rule_is_proved_by_its_edges() -> None:
-    plan = amended(training_plan(5), layout="spiral")
+    plan = amend_plan(training_plan(5), layout="spiral")
     assert {o.verdict for o in obligations.prove(context_of(plan, NOBODY), timeout_s=60)} == {"PROVED"}
 
 
@@ -517,9 +517,9 @@ def test_the_first_step_at_which_the_most_lives_is_found() -> None:
     """Two bytes at steps 1 and 3; where there is no storage, no step is before the first."""
     step, frees = np.array([0, 1, 2, 3]), np.array([False, False, True, False])
     changes = Changes(step, np.array([0, 1, 0, 2]), frees)
-    assert most_at(changes, np.ones(3, np.uint64)) == 1
-    assert most_at(changes, np.array([1, 1, 2], np.uint64)) == 3
-    assert most_at(Changes(step[:0], step[:0], frees[:0]), np.ones(0, np.uint64)) == 0
+    assert step_of_largest_total(changes, np.ones(3, np.uint64)) == 1
+    assert step_of_largest_total(changes, np.array([1, 1, 2], np.uint64)) == 3
+    assert step_of_largest_total(Changes(step[:0], step[:0], frees[:0]), np.ones(0, np.uint64)) == 0
 
 
 def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
@@ -554,7 +554,7 @@ def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
 
 def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
     """Two inputs are in one slot at once; the evidence has the second one elsewhere."""
-    plan = amended(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
+    plan = amend_plan(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
     wrong = context_of(changed(plan, "storages", 1, slot=0), NOBODY)
     lied = replace(wrong, certificate=certificate(plan.allocation, plan.claims))
     with Z3(PRELUDE) as solver:
@@ -566,7 +566,7 @@ def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
 def test_a_slot_is_looked_at_in_the_arena_that_the_plan_says() -> None:
     """Two storages collide in an arena; the evidence has the slot of one of them in another arena, behind all there."""
     plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
-    plan = amended(
+    plan = amend_plan(
         plan, arenas=(plan.allocation.arenas[0], replace(plan.allocation.arenas[0], name="other")), usage=plan.usage * 2
     )
     for k in (1, 2):
@@ -611,7 +611,7 @@ def test_a_storage_that_the_evidence_has_alive_at_the_fullest_step_is_named_if_i
     """The slot is another storage's at that step."""
     plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
     two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2], plan.slots.of)
-    plan = changed(amended(plan, slots=two), "storages", 2, slot=0, offset=0)
+    plan = changed(amend_plan(plan, slots=two), "storages", 2, slot=0, offset=0)
     view = context_of(claiming(plan, slots=2, footprint=24, minimal=True), NOBODY)
     assert view.certificate.live.tolist() == [0, 1]
     lied = replace(view, certificate=replace(view.certificate, live=np.array([2, 1])))
@@ -670,11 +670,11 @@ def test_no_block_stands_on_both_sides_of_the_stated_step(batch: int, monkeypatc
     """However many are asked at once, and wherever that is: else no cell ends with the total that is stated."""
     monkeypatch.setattr(levels, "BATCH", batch)
     sizes = [64 * (1 + k % 3) for k in range(100)]
-    rows_of_storages = storages([(0, size, 1, k, k, 0) for k, size in enumerate(sizes)])
+    rows_of_storages = build_storages([(0, size, 1, k, k, 0) for k, size in enumerate(sizes)])
     names = Names.of([f"s{k}" for k in range(100)])
     context = storage_context(BufferPlan(Buffers((Arena("a", max(sizes)),), rows_of_storages, (), names)))
     for stated in range(100):
-        found = list(reached(context, 0, context.placement.storages.bytes, 1 << 20, stated))
+        found = list(level_rows(context, 0, context.placement.storages.bytes, 1 << 20, stated))
         assert sum(one.weight for one in found) == 100 + 1 + 1
         blocks = [row.strip("()").split()[6 : 6 + BLOCK] for row in rows_of(iter(found)) if "level_in_block" in row]
         assert len(blocks) >= 100 // BLOCK - 2
@@ -685,13 +685,13 @@ def test_no_block_stands_on_both_sides_of_the_stated_step(batch: int, monkeypatc
 def test_only_steps_well_below_the_ceiling_are_looked_at_in_blocks(peak_at: int) -> None:
     """Storages of one step each: those around the largest have rows of their own, and every change is in one row."""
     sizes = [64 * (2000 if k == peak_at else 1 + k % 3) for k in range(100)]
-    rows_of_storages = storages([(0, size, 1, k, k, 0) for k, size in enumerate(sizes)])
+    rows_of_storages = build_storages([(0, size, 1, k, k, 0) for k, size in enumerate(sizes)])
     names = Names.of([f"s{k}" for k in range(100)])
     context = storage_context(BufferPlan(Buffers((Arena("a", max(sizes)),), rows_of_storages, (), names)))
-    found = list(reached(context, 0, context.placement.storages.bytes, max(sizes), peak_at))
+    found = list(level_rows(context, 0, context.placement.storages.bytes, max(sizes), peak_at))
     with Z3(PRELUDE) as solver:
         [right] = discharge([iter(found)], [solver], 60)
-        low = reached(context, 0, context.placement.storages.bytes, max(sizes) - 1, peak_at)
+        low = level_rows(context, 0, context.placement.storages.bytes, max(sizes) - 1, peak_at)
         [wrong] = discharge([low], [solver], 60)
     rows = rows_of(iter(found))
     assert right.proved

@@ -23,9 +23,9 @@ from proofs.readers import operators as verifier
 from proofs.readers.models import covered
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.onnx import read_onnx
-from proofs.readers.models.training import in_mode
+from proofs.readers.models.training import reference_in_mode
 from proofs.readers.operators.gradients import EVERYTHING, Uses
-from proofs.sharding.rank_model import spread
+from proofs.sharding.rank_model import shard_model
 from proofs.verify.judge import Options, verify
 from proofs.verify.verdict import PROVED, REFUTED
 from tests.support.operator_rows import with_row
@@ -39,11 +39,11 @@ from tmmu.importers.onnx import import_onnx
 from tmmu.ir import text
 from tmmu.onnx.operators import Operators
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import prepare
-from tmmu.planner.sharding import local_models, shards_of
+from tmmu.planner.modes import prepare_graph
+from tmmu.planner.sharding import build_local_models, build_shards
 from tmmu.planner.training import gradients
 from tmmu.plans import file, sharding
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 OLDEST = 7
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
@@ -257,14 +257,14 @@ def test_what_takes_the_whole_batch_is_not_divided(case: str, tmp_path: Path, mo
         if blind:
             monkeypatch.setattr(importer, "is_opaque", lambda node, schema: False)
         model = import_onnx(path)
-        (local,) = local_models(model, divided)
+        (local,) = build_local_models(model, divided)
         collectives = [each.op for each in local.model.nodes if each.domain.startswith("tmmu.mesh")]
         assert collectives == ([] if blind else [f"AllGather.{split.index('data')}"])
         digest = hashlib.sha256(path.read_bytes()).digest()
-        for rank in range(sharding.ranks(divided)):
+        for rank in range(sharding.count_ranks(divided)):
             made = plan_memory(local.model, DEFAULT, PlanOptions(is_stage=True)).plan
             file.save(
-                amended(made, rank=rank, world_size=2, shard_spec=divided, shards=shards_of(local, divided, rank),
+                amend_plan(made, rank=rank, world_size=2, shard_spec=divided, shards=build_shards(local, divided, rank),
                         source_digest=digest), tmp_path / "p.cbor",
             )  # fmt: skip
             verdict = verify(str(tmp_path / "p.cbor"), Options(model=str(path)))
@@ -276,13 +276,13 @@ def test_a_user_may_still_say_how_it_works(tmp_path: Path) -> None:
     path = written(tmp_path, [node("BatchNormalization", BN, "z . .", training_mode=1)], 15,
                    stored(**dict.fromkeys("sbmv", (4,))), 4, 4, 2)  # fmt: skip
     divided = spec({"data": 2}, ("x", ["data"]), operators=[{"op": "BatchNormalization", "across": [-1]}])
-    found = spread(read_onnx(path, Bindings()), divided)
+    found = shard_model(read_onnx(path, Bindings()), divided)
     assert [step.op for step in found.reference.steps] == ["BatchNormalization"]
     assert found.assumed == {"BatchNormalization combines elements along dimension -1 only (shard spec)"}
 
 
 def planned(model: Model, path: Path, mode: str, folder: Path) -> Any:
-    file.save(plan_memory(prepare(model, mode, DEFAULT), DEFAULT, PlanOptions(mode=mode)).plan, folder / "p.cbor")
+    file.save(plan_memory(prepare_graph(model, mode, DEFAULT), DEFAULT, PlanOptions(mode=mode)).plan, folder / "p.cbor")
     return verify(str(folder / "p.cbor"), Options(model=str(path)))
 
 
@@ -295,7 +295,7 @@ def test_an_opaque_node_shares_nothing_and_its_gradient_reads_everything(tmp_pat
     assert [each.in_place for each in model.nodes] == [()] * 3
     assert all(tensor.view is None for tensor in model.tensors)
     names = [tensor.name for tensor in model.tensors]
-    joint = prepare(model, "backward", DEFAULT)
+    joint = prepare_graph(model, "backward", DEFAULT)
     back = {each.name: each for each in joint.nodes if each.name.endswith(".grad")}
     names = [tensor.name for tensor in joint.tensors]
     assert [names[t] for t in back["n1.grad"].reads] == ["b.grad", "a", "b"]
@@ -309,13 +309,13 @@ def test_an_opaque_node_shares_nothing_and_its_gradient_reads_everything(tmp_pat
 
 def test_a_gradient_that_lacks_a_result_it_is_computed_from_reads_everything() -> None:
     """spec: M2.5"""
-    assert gradients.reads(Node("n", "TopK", (0, 1), (2, 3)), 0) == (3,)
-    assert gradients.reads(Node("n", "TopK", (0, 1), (2,)), 0) == (0, 1, 2)
-    assert gradients.reads(Node("n", "Relu", (0,), (1,)), 0) == (1,)
-    assert gradients.reads(Node("n", "MaxPool", (0,), (1, 2)), 0) == (0, 1, 2), "a result and all after it"
-    assert gradients.reads(Node("n", "MaxPool", (0,), (1,)), 0) == (0, 1), "of which there may be none"
-    assert gradients.reads(Node("n", "Slice", (0, 1, 2, 3), (4,)), 0) == (1, 2, 3)
-    assert gradients.reads(Node("n", "Relu", (0,), (1,), opaque=True), 0) == (0, 1)
+    assert gradients.gradient_reads(Node("n", "TopK", (0, 1), (2, 3)), 0) == (3,)
+    assert gradients.gradient_reads(Node("n", "TopK", (0, 1), (2,)), 0) == (0, 1, 2)
+    assert gradients.gradient_reads(Node("n", "Relu", (0,), (1,)), 0) == (1,)
+    assert gradients.gradient_reads(Node("n", "MaxPool", (0,), (1, 2)), 0) == (0, 1, 2), "a result and all after it"
+    assert gradients.gradient_reads(Node("n", "MaxPool", (0,), (1,)), 0) == (0, 1), "of which there may be none"
+    assert gradients.gradient_reads(Node("n", "Slice", (0, 1, 2, 3), (4,)), 0) == (1, 2, 3)
+    assert gradients.gradient_reads(Node("n", "Relu", (0,), (1,), opaque=True), 0) == (0, 1)
     assert verifier.derivative("TopK", 0, 2) == Uses((), (1,))
     assert verifier.derivative("TopK", 0, 1) == EVERYTHING
 
@@ -334,10 +334,10 @@ def test_a_dropout_without_a_mask_has_no_gradient(mode: str, tmp_path: Path, mon
             assert planned(model, path, mode, tmp_path).verdict == PROVED
             continue
         with pytest.raises(TmmuError, match="Dropout without mask") as by_the_planner:
-            prepare(model, mode, DEFAULT)
+            prepare_graph(model, mode, DEFAULT)
         assert by_the_planner.value.code_id == "MODE_VIOLATION"
         with pytest.raises(TmmuError, match="Dropout without mask") as by_the_verifier:
-            in_mode(read_onnx(path, Bindings()), mode)
+            reference_in_mode(read_onnx(path, Bindings()), mode)
         assert by_the_verifier.value.code_id == "MODE_VIOLATION"
 
 
@@ -391,12 +391,12 @@ node n BatchNormalization x s s s s -> y
 def test_a_model_without_attributes_is_listed_where_they_decide() -> None:
     """Unless it says that nothing is to be assumed of the node. spec: R7.32"""
     divided = spec({"data": 2}, ("x", ["data"]))
-    found = spread(read_ir(text.read(IR.encode(), "m")), divided)
+    found = shard_model(read_ir(text.read(IR.encode(), "m")), divided)
     assert [step.op for step in found.reference.steps] == ["BatchNormalization"]
     assert found.assumed == {"BatchNormalization with spatial 1 and training_mode 0"}
     silent = text.read(IR.replace("-> y\n", "-> y opaque\n").encode(), "m")
-    (local,) = local_models(silent, divided)
-    found = spread(read_ir(silent), divided)
+    (local,) = build_local_models(silent, divided)
+    found = shard_model(read_ir(silent), divided)
     assert [step.op for step in found.reference.steps] == ["AllGather.0", "BatchNormalization"]
     assert [each.op for each in local.model.nodes] == ["AllGather.0", "BatchNormalization"]
     assert found.assumed == set()
@@ -410,7 +410,7 @@ def test_a_size_of_what_is_divided_is_listed(split: list[str], listed: set[str])
     lines = (
         "tensor x f32 8 input\ntensor n i64 scalar\ntensor y f32 8 output\nnode s Size x -> n\nnode o my::Op n x -> y\n"
     )
-    found = spread(read_ir(text.read(f"tmmu-ir-text 1\n{lines}".encode(), "m")), spec({"data": 2}, ("x", split)))
+    found = shard_model(read_ir(text.read(f"tmmu-ir-text 1\n{lines}".encode(), "m")), spec({"data": 2}, ("x", split)))
     assert found.assumed == listed
 
 

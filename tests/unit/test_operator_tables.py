@@ -104,16 +104,19 @@ def test_a_row_permits_nothing_that_it_does_not_state(monkeypatch: pytest.Monkey
         forward = verifier.is_view("", MADE_UP), verifier.overwritable("", MADE_UP, "a")
         assert forward == (of_verifier.view is not None, tuple("a"[: len(of_verifier.in_place)]))
         assert planner.takeable(MADE_UP, ["a"]) == list(forward[1])
-        assert (simulator.shows("", MADE_UP, 0), len(simulator.bytewise("", MADE_UP))) == (forward[0], len(forward[1]))
+        assert (simulator.is_view_result("", MADE_UP, 0), len(simulator.elementwise_operands("", MADE_UP))) == (
+            forward[0],
+            len(forward[1]),
+        )
         gradient = f"{MADE_UP}Grad"
         assert verifier.overwritable(verifier.GRADIENTS, gradient, "a") == ()
         assert not verifier.is_view(verifier.GRADIENTS, gradient)
         assert not verifier.shows_in_every_result(verifier.GRADIENTS, gradient)
-        rule = gradients.rule(step)
+        rule = gradients.gradient_rule(step)
         assert (rule.in_place, rule.passes, rule.reshapes) == (False, False, False)
-        assert gradients.reads(step, 0) == (0, 1)
-        assert simulator.bytewise(simulator.DOMAIN, gradient) == ()
-        assert not simulator.shows(simulator.DOMAIN, gradient, 0)
+        assert gradients.gradient_reads(step, 0) == (0, 1)
+        assert simulator.elementwise_operands(simulator.DOMAIN, gradient) == ()
+        assert not simulator.is_view_result(simulator.DOMAIN, gradient, 0)
         assert verifier.iterates("", MADE_UP)
         assert planner.iterates("", MADE_UP)
         assert simulator.iterates("", MADE_UP)
@@ -149,8 +152,11 @@ def test_an_operator_has_one_row(collect, row) -> None:  # type: ignore[no-untyp
 def test_all_tables_have_the_same_views(domain: str) -> None:
     """spec: T3.2, T3.3"""
     assert differing(KNOWN, lambda op: planner.row_of(domain, op).view, lambda op: verifier.is_view(domain, op)) == {}
-    assert differing(KNOWN, lambda op: simulator.shows(domain, op, 0), lambda op: verifier.is_view(domain, op)) == {}
-    assert differing(KNOWN, lambda op: simulator.shows(domain, op, 1), lambda op: False) == {}
+    assert (
+        differing(KNOWN, lambda op: simulator.is_view_result(domain, op, 0), lambda op: verifier.is_view(domain, op))
+        == {}
+    )
+    assert differing(KNOWN, lambda op: simulator.is_view_result(domain, op, 1), lambda op: False) == {}
 
 
 def test_planner_and_verifier_show_the_operands_of_the_same_operators_at_inference_alone() -> None:
@@ -183,14 +189,14 @@ def test_gradients_that_show_the_gradient_of_the_result_are_the_same() -> None:
     """Every result of such a step shows it. spec: M2.5"""
 
     def planned(op: str) -> bool:
-        return gradients.rule(Node("n", op.removesuffix("Grad"), (0,), (1,))).passes
+        return gradients.gradient_rule(Node("n", op.removesuffix("Grad"), (0,), (1,))).passes
 
     def verified(op: str) -> bool:
         return verifier.shows_in_every_result(verifier.GRADIENTS, op)
 
     assert differing(GRADIENTS, planned, verified) == {}
     for result in (0, 1):
-        assert differing(GRADIENTS, lambda op, k=result: simulator.shows("tmmu.grad", op, k), verified) == {}  # type: ignore[misc]
+        assert differing(GRADIENTS, lambda op, k=result: simulator.is_view_result("tmmu.grad", op, k), verified) == {}  # type: ignore[misc]
     assert gradients.DOMAIN == verifier.GRADIENTS == simulator.DOMAIN
     assert sum(map(verified, GRADIENTS)) == 2
 
@@ -214,23 +220,27 @@ def test_the_simulator_computes_element_by_element_what_the_verifier_allows() ->
     """What is proved never fails in a run for want of an entry. spec: SIM2.2, SIM7.1"""
 
     def run(op: str) -> tuple[str, ...]:
-        return tuple(OPERANDS[k] for k in simulator.bytewise("", op))
+        return tuple(OPERANDS[k] for k in simulator.elementwise_operands("", op))
 
     assert differing(KNOWN, run, lambda op: verifier.overwritable("", op, OPERANDS)) == {}
-    assert simulator.bytewise("com.example", "Add") == verifier.overwritable("com.example", "Add", OPERANDS) == ()
+    assert (
+        simulator.elementwise_operands("com.example", "Add")
+        == verifier.overwritable("com.example", "Add", OPERANDS)
+        == ()
+    )
 
 
 def test_gradients_take_the_bytes_of_the_same_operand() -> None:
     """spec: M2.5, SIM2.2, V2.6"""
 
     def planned(op: str) -> bool:
-        return gradients.rule(Node("n", op.removesuffix("Grad"), (0,), (1,))).in_place
+        return gradients.gradient_rule(Node("n", op.removesuffix("Grad"), (0,), (1,))).in_place
 
     def verified(op: str) -> bool:
         return bool(verifier.overwritable(verifier.GRADIENTS, op, OPERANDS))
 
     def run(op: str) -> bool:
-        return bool(simulator.bytewise("tmmu.grad", op))
+        return bool(simulator.elementwise_operands("tmmu.grad", op))
 
     assert differing(GRADIENTS, planned, verified) == {}
     assert differing(GRADIENTS, run, verified) == {}
@@ -251,7 +261,7 @@ def test_planner_and_verifier_compute_gradients_from_the_same_tensors(position: 
     operands, results = tuple(range(5)), (5, 6, 7)
 
     def planned(op: str) -> frozenset[int] | None:
-        read = gradients.reads(Node("n", op, operands, results), position)
+        read = gradients.gradient_reads(Node("n", op, operands, results), position)
         return None if read is None else frozenset(read)
 
     def verified(op: str) -> frozenset[int] | None:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from proofs.definition.violations import Discharge, discharged
+from proofs.definition.violations import Discharge, obligations_discharged
 from proofs.proving import obligations
 from proofs.proving.obligations import Outcome
 from proofs.proving.optimum import formula as formula_module
 from proofs.proving.optimum import statements, veripb
-from proofs.proving.optimum.formula import LiveStorage, LowerPlacement, lower_placement, spans_of
+from proofs.proving.optimum.formula import LiveStorage, LowerPlacement, build_lower_placement, live_storages_of
 from proofs.proving.optimum.refutation import refute
 from proofs.verify.judge import verify
 from proofs.verify.options import Options, ProofFolders, Solving
@@ -92,12 +92,12 @@ def test_the_formula_has_a_solution_just_where_a_placement_is_as_low() -> None:
         spans, apart = drawn(seed)
         best = least(spans, apart)
         above += best > max(sum(s.bytes for s in spans if s.birth <= step <= s.death) for step in range(6))
-        lower = lower_placement(spans, apart, best - 1)
+        lower = build_lower_placement(spans, apart, best - 1)
         assert lower is not None
         assert next(solutions(list(lower.ones())), None) is None, seed
         assert (text := refute(lower)) is not None, seed
         assert proves(lower, text), seed
-        as_low = lower_placement(spans, apart, best)
+        as_low = build_lower_placement(spans, apart, best)
         assert as_low is not None
         found = next(solutions(list(as_low.ones())))
         offsets = {c.storage: c.offset for v, c in enumerate(as_low.choices, start=1) if v in found and c.storage >= 0}
@@ -151,7 +151,7 @@ def follows(constraints: list[tuple[dict[int, int], int]], clause: list[int]) ->
 
 def test_a_proof_without_its_last_lines_or_of_another_formula_is_none() -> None:
     """What reads proofs here says no: else the test above shows nothing."""
-    lower = lower_placement(RAGGED, set(), 27)
+    lower = build_lower_placement(RAGGED, set(), 27)
     assert lower is not None
     text = refute(lower)
     assert text is not None
@@ -159,7 +159,7 @@ def test_a_proof_without_its_last_lines_or_of_another_formula_is_none() -> None:
     lines = text.splitlines()
     assert not proves(lower, "\n".join([*lines[:-4], *lines[-3:]])), "the empty clause is missing"
     finer = tuple(span._replace(alignment=4) for span in RAGGED)
-    for other in (lower_placement(finer, set(), 27), lower_placement(RAGGED, set(), 28)):
+    for other in (build_lower_placement(finer, set(), 27), build_lower_placement(RAGGED, set(), 28)):
         assert other is not None
         count = 2 * len(list(other.ones()))
         kept = [line for line in lines[2:-3] if line.startswith("rup ")]
@@ -170,9 +170,9 @@ def test_a_proof_without_its_last_lines_or_of_another_formula_is_none() -> None:
 def test_formulas_that_would_be_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, limit in (("SPANS", 3), ("LITERALS", 8), ("LITERALS", 2)):
         with monkeypatch.context() as patched:
-            assert lower_placement(RAGGED, set(), 27) is not None
+            assert build_lower_placement(RAGGED, set(), 27) is not None
             patched.setattr(formula_module, name, limit)
-            assert lower_placement(RAGGED, set(), 27) is None
+            assert build_lower_placement(RAGGED, set(), 27) is None
 
 
 def planned(spans: Sequence[LiveStorage]) -> Plan:
@@ -184,18 +184,20 @@ def planned(spans: Sequence[LiveStorage]) -> Plan:
 
 def test_what_has_no_bytes_or_another_arena_is_in_no_formula() -> None:
     plan = planned(RAGGED)
-    spans, apart = spans_of(plan.placement, 0)
+    spans, apart = live_storages_of(plan.placement, 0)
     assert [tuple(s)[1:] for s in spans] == [tuple(s)[1:] for s in RAGGED]
     assert apart == set()
     storages = replace(plan.allocation.storages, bytes=plan.allocation.storages.bytes * [0, 1, 1, 1])
     arenas = (*plan.allocation.arenas, Arena("others"))
     kept = replace(plan.allocation, arenas=arenas, storages=storages, must_not_alias=((0, 1), (1, 3), (3, 3)))
-    assert [s.row for s in spans_of(kept, 0)[0]] == [1, 2, 3]
-    assert spans_of(kept, 0)[1] == {(0, 2)}
-    assert spans_of(kept, 1) == ((), set())
+    assert [s.row for s in live_storages_of(kept, 0)[0]] == [1, 2, 3]
+    assert live_storages_of(kept, 0)[1] == {(0, 2)}
+    assert live_storages_of(kept, 1) == ((), set())
 
 
-PROVED = [Outcome(name, "PROVED", 3, 0.1) for name in discharged(Discharge.BY_ROWS) if name != "must_not_alias"]
+PROVED = [
+    Outcome(name, "PROVED", 3, 0.1) for name in obligations_discharged(Discharge.BY_ROWS) if name != "must_not_alias"
+]
 """What the solver answers of a right plan; it is not asked here."""
 
 
@@ -262,9 +264,9 @@ def test_a_proof_that_is_there_is_checked_as_it_is(tmp_path: Path, monkeypatch: 
     assert verify(path, options).claims["buffers"]["footprint_is_optimal"] == "proved"
     (stated,), (proof,) = folder.rglob("*.opb"), folder.rglob("*.pbp")
     formula, text = stated.read_text(), proof.read_text()
-    lower = lower_placement(RAGGED, set(), 27)
+    lower = build_lower_placement(RAGGED, set(), 27)
     assert lower is not None
-    assert formula.splitlines() == list(lower.opb())
+    assert formula.splitlines() == list(lower.opb_lines())
     assert proves(lower, text)
     other = text.replace("rup  >= 1 ;", "rup >= 2 ;")
     for wrong, reason in ((other, "does not accept"), (HEAD, "does not end"), (None, "cannot be read")):
@@ -293,14 +295,14 @@ def test_veripb_is_given_the_very_bytes_that_were_looked_at(tmp_path: Path, monk
         return look(text)
 
     monkeypatch.setattr(statements, "find_objection", exchange)
-    assert veripb.check(b"", proof, 5.0) == (True, f"VeriPB 3.0.2 has checked {proof}")
-    assert veripb.check(b"", proof, 5.0).reason.startswith(
+    assert veripb.check_proof(b"", proof, 5.0) == (True, f"VeriPB 3.0.2 has checked {proof}")
+    assert veripb.check_proof(b"", proof, 5.0).reason.startswith(
         f"{proof} is no proof that counts: statement 1 is of the rule 'a'"
     )
 
 
 def test_a_proof_as_it_is_found_has_no_objection() -> None:
-    lower = lower_placement(RAGGED, set(), 27)
+    lower = build_lower_placement(RAGGED, set(), 27)
     assert lower is not None
     assert (text := refute(lower)) is not None
     assert statements.find_objection(text.encode()) is None

@@ -24,7 +24,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role
 from tmmu.examples.broken.editing import reordered
 from tmmu.ir import files
-from tmmu.ir.order import dependencies
+from tmmu.ir.order import find_dependencies
 from tmmu.ir.program import ModelProgram
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.aliasing import Aliasing
@@ -45,7 +45,7 @@ def peak(plan: Plan, arena: int = 2) -> int:
 
 def waits(model: Model, *, grouped: bool = False) -> set[tuple[str, str]]:
     names = [node.name for node in model.nodes]
-    return {(names[a], names[b]) for a, b in dependencies(model, grouped=grouped)}
+    return {(names[a], names[b]) for a, b in find_dependencies(model, grouped=grouped)}
 
 
 def found(plan: Plan, model: Model) -> list[Violation]:
@@ -72,7 +72,7 @@ def test_a_model_that_cannot_be_bettered_is_returned_as_it_is() -> None:
 def test_the_model_hash_is_that_of_the_given_order() -> None:
     as_given, lower = (plan_memory(BRANCHES, options=PlanOptions(order=order)).plan for order in ("given", "memory"))
     assert as_given.origin.ir_hash == lower.origin.ir_hash
-    hashes = [file.hashes(plan) for plan in (as_given, lower)]
+    hashes = [file.compute_hashes(plan) for plan in (as_given, lower)]
     assert hashes[0]["execution_order_hash"] != hashes[1]["execution_order_hash"]
 
 
@@ -132,14 +132,14 @@ def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way
     ) -> list[tuple[list[int], OrderGraph]]:
         assert len(alias.storages) == len(run.tensors)
         tried.append((weighed, hinted, []))
-        return graph.bodies(run, live, alias, weighed, mode, hinted)
+        return graph.build_graphs(run, live, alias, weighed, mode, hinted)
 
     def lowered(graph: OrderGraph) -> list[int]:
         tried[-1][-1].append(len(graph))
         return list(range(len(graph)))
 
     monkeypatch.setattr(portfolio, "bodies", bodies)
-    monkeypatch.setattr(portfolio, "lowered", lowered)
+    monkeypatch.setattr(portfolio, "lower_peak", lowered)
     lines = (
         "node up Up x -> b", "begin loop1 Loop x -> l", "arm body f -> g loop", "  node relu Relu f -> g", "end loop1",
         "node down Down b -> d inplace d b", "node add Add d l -> y",
@@ -270,7 +270,7 @@ def test_views_of_views_and_views_in_a_circle_come_to_an_end() -> None:
 @pytest.mark.parametrize("word", ["", "fast", "Given"])
 def test_another_word_for_the_order_is_no_plan(word: str) -> None:
     value = file.to_object(plan_memory(BRANCHES, options=PlanOptions(order="memory")).plan)
-    assert file.with_steps(gate.from_object(value)).plan.origin.order == "memory"
+    assert file.require_steps(gate.from_object(value)).plan.origin.order == "memory"
     with pytest.raises(TmmuError, match="INVALID_PLAN") as refused:
         gate.from_object(value | {"provenance": value["provenance"] | {"order": word}})
     assert refused.value.place == "provenance.order"

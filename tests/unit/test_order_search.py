@@ -13,16 +13,16 @@ import pytest
 from tests.support.example_models import BRANCHES
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import MAIN, Model, Role
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import DEFAULT, aliasing, liveness
 from tmmu.planner.orders import exact, portfolio
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import search
-from tmmu.planner.orders.graph import OrderGraph, bodies, loads, unavoidable
-from tmmu.planner.orders.greedy import from_the_end, greedy
-from tmmu.planner.orders.lazy import with_lazy, without_lazy
-from tmmu.planner.orders.portfolio import lowered
-from tmmu.planner.orders.segments import segments
+from tmmu.planner.orders.graph import OrderGraph, build_graphs, compute_loads, unavoidable_load
+from tmmu.planner.orders.greedy import schedule_from_the_end, schedule_greedily
+from tmmu.planner.orders.lazy import insert_lazy, remove_lazy
+from tmmu.planner.orders.portfolio import lower_peak
+from tmmu.planner.orders.segments import find_segments
 
 ACTIVATIONS = frozenset((2,))
 
@@ -35,10 +35,10 @@ def graph_of(
     in_place: bool = False,
     weighed: frozenset[int] = ACTIVATIONS,
 ) -> OrderGraph:
-    run = program(model)
+    run = build_program(model)
     live = liveness.analyze(run, mode)
-    alias = aliasing.form(run, live, DEFAULT, mode, False)
-    return bodies(run, live, alias, weighed, mode, in_place)[body][1]
+    alias = aliasing.form_storages(run, live, DEFAULT, mode, False)
+    return build_graphs(run, live, alias, weighed, mode, in_place)[body][1]
 
 
 def allowed(graph: OrderGraph, order: list[int]) -> bool:
@@ -59,9 +59,9 @@ def wide(branches: int) -> OrderGraph:
 
 def test_what_is_alive_while_each_unit_runs() -> None:
     graph = graph_of(BRANCHES)
-    assert loads(graph, range(6)) == [11, 1010, 2010, 2001, 1002, 3]
-    assert loads(graph, [0, 1, 3, 2, 4, 5]) == [11, 1010, 1011, 1011, 1002, 3]
-    assert [unavoidable(graph, n) for n in range(6)] == [11, 1010, 1010, 1001, 1001, 3]
+    assert compute_loads(graph, range(6)) == [11, 1010, 2010, 2001, 1002, 3]
+    assert compute_loads(graph, [0, 1, 3, 2, 4, 5]) == [11, 1010, 1011, 1011, 1002, 3]
+    assert [unavoidable_load(graph, n) for n in range(6)] == [11, 1010, 1010, 1001, 1001, 3]
 
 
 def test_the_search_finds_the_least_peak() -> None:
@@ -76,8 +76,8 @@ def test_units_that_were_reached_before_with_a_higher_peak_are_gone_on_with_from
     graph = graph_of(text_model(*lines, inputs="i", sizes={"i": 1, "x": 100, "a": 10, "b": 15, "y": 1}))
     found = search(graph, 0, 1 << 40, 1000)
     assert found.order is not None
-    assert max(loads(graph, found.order)) == min(
-        max(loads(graph, list(order))) for order in permutations(range(4)) if allowed(graph, list(order))
+    assert max(compute_loads(graph, found.order)) == min(
+        max(compute_loads(graph, list(order))) for order in permutations(range(4)) if allowed(graph, list(order))
     )
 
 
@@ -107,7 +107,7 @@ def test_a_unit_that_frees_what_it_adds_comes_next_and_no_other_is_tried() -> No
     graph = graph_of(
         text_model(*(f"node {name} Relu {name}0 -> {name}1" for name in names), inputs=inputs, outputs=outputs)
     )
-    assert loads(graph, range(8)) == [9 * 64] * 8
+    assert compute_loads(graph, range(8)) == [9 * 64] * 8
     assert search(graph, 9 * 64, 1 << 40, 1000).moves == 8
 
 
@@ -135,9 +135,12 @@ def test_chains_cost_one_set_a_unit() -> None:
 @pytest.mark.parametrize("largest", [True, False])
 def test_list_scheduling_finishes_a_branch_before_the_next(recent: bool, largest: bool) -> None:
     graph = graph_of(BRANCHES)
-    for order in (greedy(graph, recent=recent, largest=largest), from_the_end(graph, recent=recent, largest=largest)):
+    for order in (
+        schedule_greedily(graph, recent=recent, largest=largest),
+        schedule_from_the_end(graph, recent=recent, largest=largest),
+    ):
         assert allowed(graph, order)
-        assert max(loads(graph, order)) == 1011
+        assert max(compute_loads(graph, order)) == 1011
 
 
 def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> None:
@@ -146,8 +149,8 @@ def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> N
         outputs="y c b a x",
     )  # fmt: skip
     graph = graph_of(model)
-    assert greedy(graph, recent=False, largest=False) == [0, 1, 2, 3]
-    assert greedy(graph, recent=True, largest=False) == [0, 2, 1, 3]
+    assert schedule_greedily(graph, recent=False, largest=False) == [0, 1, 2, 3]
+    assert schedule_greedily(graph, recent=True, largest=False) == [0, 2, 1, 3]
     assert portfolio._heuristics(graph)[:2] == [[0, 2, 1, 3], [0, 1, 2, 3]]
 
 
@@ -158,7 +161,7 @@ def test_list_scheduling_goes_on_with_what_is_held_already(recent: bool) -> None
         "node make Make x -> a", "node r1 R a -> p", "node other Other x -> c", "node o O c -> s", "node r2 R a -> q",
         "node r3 R a s -> r", outputs="p q r", sizes={"x": 1, "a": 50, "p": 1, "q": 1, "r": 20, "s": 1, "c": 30},
     )  # fmt: skip
-    assert from_the_end(graph_of(model), recent=recent, largest=False) == [2, 3, 0, 1, 4, 5]
+    assert schedule_from_the_end(graph_of(model), recent=recent, largest=False) == [2, 3, 0, 1, 4, 5]
 
 
 def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
@@ -191,17 +194,17 @@ def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
 
 
 def test_a_graph_falls_apart_at_units_that_all_others_come_before_or_after() -> None:
-    assert segments(graph_of(BRANCHES)) == [(1, 5)]
+    assert find_segments(graph_of(BRANCHES)) == [(1, 5)]
     twice = text_model(
         "node a A x -> a", "node b B a -> b", "node c C a -> c", "node d D b c -> d", "node e E d -> e",
         "node f F d -> f", "node g G e f -> y",
     )  # fmt: skip
-    assert segments(graph_of(twice)) == [(1, 3), (4, 6)]
+    assert find_segments(graph_of(twice)) == [(1, 3), (4, 6)]
     apart = text_model("node a A x -> a", "node b B x -> b", outputs="a b")
-    assert segments(graph_of(apart)) == [(0, 2)]
+    assert find_segments(graph_of(apart)) == [(0, 2)]
     # `c` waits for `a` and `b` comes before it in every order only by chance: they may change places.
     skipping = text_model("node a A x -> a", "node b B x -> b", "node c C a -> c", "node d D b c -> y")
-    assert segments(graph_of(skipping)) == [(0, 3)]
+    assert find_segments(graph_of(skipping)) == [(0, 3)]
 
 
 def test_constants_wait_until_they_are_needed() -> None:
@@ -210,32 +213,32 @@ def test_constants_wait_until_they_are_needed() -> None:
         "node add Add b k -> y",
     )  # fmt: skip
     graph = graph_of(model)
-    left, smaller = without_lazy(graph)
+    left, smaller = remove_lazy(graph)
     assert left == [2, 3, 4]
-    assert with_lazy(graph, left, [0, 1, 2]) == [2, 1, 3, 0, 4]
+    assert insert_lazy(graph, left, [0, 1, 2]) == [2, 1, 3, 0, 4]
     # They begin with whoever needs them first, and are gone with the last.
-    assert max(loads(smaller, [0, 1, 2])) == max(loads(graph, [2, 1, 3, 0, 4]))
+    assert max(compute_loads(smaller, [0, 1, 2])) == max(compute_loads(graph, [2, 1, 3, 0, 4]))
 
 
 def test_what_ends_something_or_needs_more_while_it_runs_is_not_lazy() -> None:
     chain = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
-    assert without_lazy(graph_of(chain))[0] == [0, 1]
+    assert remove_lazy(graph_of(chain))[0] == [0, 1]
     # One reader of either result would hold both.
     several = text_model(
         "node both Both -> p q", "node read Read p -> a", "node read2 Read q -> b", "node add Add a b -> y", inputs=""
     )
-    assert without_lazy(graph_of(several))[0] == [0, 1, 2, 3]
+    assert remove_lazy(graph_of(several))[0] == [0, 1, 2, 3]
     some = text_model(
         "node both Both -> p q", "node read Read p -> a", "node read2 Read p q -> b", "node add Add a b -> y", inputs=""
     )
-    assert without_lazy(graph_of(some))[0] == [0, 1, 2, 3]
+    assert remove_lazy(graph_of(some))[0] == [0, 1, 2, 3]
     shared = text_model(
         "node one One -> p", "node read Read p -> a", "node read2 Read p -> b", "node add Add a b -> y", inputs=""
     )
-    assert without_lazy(graph_of(shared))[0] == [1, 2, 3]
+    assert remove_lazy(graph_of(shared))[0] == [1, 2, 3]
     # What the caller keeps besides comes with the one reader.
     returned = text_model("node both Both -> p q", "node read Read p -> y", outputs="y q", inputs="")
-    assert without_lazy(graph_of(returned))[0] == [1]
+    assert remove_lazy(graph_of(returned))[0] == [1]
 
 
 def test_an_input_that_nobody_reads_is_alive_at_the_first_step() -> None:
@@ -245,13 +248,13 @@ def test_an_input_that_nobody_reads_is_alive_at_the_first_step() -> None:
     )
     graph = graph_of(model)
     assert graph.unread == 70
-    assert loads(graph, [0, 1, 2])[0] == 171
-    assert lowered(graph) == [1, 0, 2]
+    assert compute_loads(graph, [0, 1, 2])[0] == 171
+    assert lower_peak(graph) == [1, 0, 2]
     # A constant is made meanwhile, although it could wait.
     constant = text_model(
         "node big Big x -> a", "node tiny Tiny -> b", "node add Add a b -> y", inputs="x idle", sizes=sizes
     )
-    assert lowered(graph_of(constant)) == [1, 0, 2]
+    assert lower_peak(graph_of(constant)) == [1, 0, 2]
 
 
 def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -> None:
@@ -261,8 +264,8 @@ def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -
     )  # fmt: skip
     graph = graph_of(model, in_place=True)
     assert len(graph.hints[1]) == 2
-    assert loads(graph, [0, 1, 2]) == [128, 138, 129]
-    assert loads(graph_of(model), [0, 1, 2]) == [128, 202, 129]
+    assert compute_loads(graph, [0, 1, 2]) == [128, 138, 129]
+    assert compute_loads(graph_of(model), [0, 1, 2]) == [128, 202, 129]
     assert search(graph, 0, 139, 100).order == [0, 1, 2]
     assert search(graph, 0, 138, 100).order is None
 
@@ -275,9 +278,9 @@ def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> Non
         sizes={"x": 1, "a": 100, "e": 50, "b": 100, "c": 1, "y": 1},
     )  # fmt: skip
     graph = graph_of(model, in_place=True)
-    assert segments(graph) == [(1, 4)]
-    assert max(loads(graph, range(5))) == 310
-    assert max(loads(graph, lowered(graph))) == 260
+    assert find_segments(graph) == [(1, 4)]
+    assert max(compute_loads(graph, range(5))) == 310
+    assert max(compute_loads(graph, lower_peak(graph))) == 260
 
 
 @pytest.mark.parametrize(
@@ -337,7 +340,7 @@ def test_hints_that_the_planner_would_refuse_save_nothing(model: Model, mode: st
 )
 def test_hints_that_the_planner_grants_save_the_result(model: Model, mode: str) -> None:
     graph = graph_of(model, mode=mode, in_place=True)
-    assert loads(graph, [0, 1])[1] == loads(graph_of(model, mode=mode), [0, 1])[1] - 64
+    assert compute_loads(graph, [0, 1])[1] == compute_loads(graph_of(model, mode=mode), [0, 1])[1] - 64
 
 
 def test_of_two_operands_that_a_result_may_take_the_first_is_listed() -> None:
@@ -369,7 +372,7 @@ def test_a_node_with_bodies_is_one_unit_that_needs_what_is_inside_it() -> None:
     # What a loop is given lives throughout, and what its body returns to the end.
     assert inside.bytes == [1000, 10]
     assert inside.kept == [False, True]
-    assert loads(inside, [0, 1]) == [1000, 1010]
+    assert compute_loads(inside, [0, 1]) == [1000, 1010]
 
 
 def test_what_is_inside_a_unit_counts_while_it_is_alive() -> None:
@@ -418,7 +421,7 @@ def test_what_decides_no_peak_keeps_its_place() -> None:
     first, second = [0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10], [0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10]
     for (b, c), (p, q), order in ((high, low, first), (low, high, second), (high, just, first)):
         sizes = {"b": b, "c": c, "d": 1, "e": 1, "p": p, "q": q, "r": 1, "s": 1}
-        assert lowered(graph_of(text_model(*lines, *again, sizes=sizes))) == order
+        assert lower_peak(graph_of(text_model(*lines, *again, sizes=sizes))) == order
 
 
 def test_a_large_segment_is_ordered_by_rules_and_improved_around_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,15 +429,15 @@ def test_a_large_segment_is_ordered_by_rules_and_improved_around_its_peak(monkey
     monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
     monkeypatch.setattr(portfolio, "MOVES", 4000)
     monkeypatch.setattr(portfolio, "WINDOW", 4)
-    order = lowered(graph)
+    order = lower_peak(graph)
     assert allowed(graph, order)
-    worst, best = max(loads(graph, range(len(graph)))), max(loads(graph, wide_best(14)))
-    assert best < max(loads(graph, order)) < worst
+    worst, best = max(compute_loads(graph, range(len(graph)))), max(compute_loads(graph, wide_best(14)))
+    assert best < max(compute_loads(graph, order)) < worst
 
 
 def test_a_segment_that_the_rules_do_not_settle_is_searched_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
-    assert lowered(graph_of(BRANCHES)) == [0, 1, 3, 2, 4, 5]
+    assert lower_peak(graph_of(BRANCHES)) == [0, 1, 3, 2, 4, 5]
 
 
 def test_windows_are_tried_no_more_often_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,7 +448,7 @@ def test_windows_are_tried_no_more_often_than_is_said(monkeypatch: pytest.Monkey
     peaks = []
     for rounds in (0, 1, 24):
         monkeypatch.setattr(portfolio, "ROUNDS", rounds)
-        peaks.append(max(loads(graph, lowered(graph))))
+        peaks.append(max(compute_loads(graph, lower_peak(graph))))
     assert peaks[0] > peaks[1] > peaks[2]
 
 
@@ -458,13 +461,15 @@ def wide_best(branches: int) -> list[int]:
 def test_no_window_is_tried_where_no_move_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = wide(14)
     monkeypatch.setattr(portfolio, "MOVES", 0)
-    order = lowered(graph)
-    assert max(loads(graph, order)) == max(loads(graph, wide_best(14)))
+    order = lower_peak(graph)
+    assert max(compute_loads(graph, order)) == max(compute_loads(graph, wide_best(14)))
 
 
 def test_where_no_order_is_lower_the_given_one_stays() -> None:
     """Although a constant could wait."""
-    assert lowered(graph_of(text_model("node zero Zero -> k", "node relu Relu x -> a", "node add Add a k -> y"))) == [
+    assert lower_peak(
+        graph_of(text_model("node zero Zero -> k", "node relu Relu x -> a", "node add Add a k -> y"))
+    ) == [
         0,
         1,
         2,
@@ -491,10 +496,10 @@ class Searches:
         monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
         monkeypatch.setattr(portfolio, "MOVES", 100)
 
-    def __call__(self, graph: OrderGraph, floor: int, bound: int, limit: int) -> exact.Found:
-        assert max(loads(graph, range(len(graph)))) == bound
+    def __call__(self, graph: OrderGraph, floor: int, bound: int, limit: int) -> exact.FoundOrder:
+        assert max(compute_loads(graph, range(len(graph)))) == bound
         self.asked.append((len(graph), floor, bound, limit))
-        return exact.Found(self.answers.pop(0) if self.answers else None, False, 30)
+        return exact.FoundOrder(self.answers.pop(0) if self.answers else None, False, 30)
 
 
 def test_the_searches_of_a_body_share_its_moves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,10 +516,10 @@ def test_the_searches_of_a_body_share_its_moves(monkeypatch: pytest.MonkeyPatch)
     graph = graph_of(text_model(*lines, *again, sizes=sizes))
     same = list(range(5))
     searches = Searches(monkeypatch, None, same, same, same, same)
-    assert lowered(graph) == list(range(12))
+    assert lower_peak(graph) == list(range(12))
     assert searches.asked == [(5, 1064, 2065, limit) for limit in (50, 17, 17, 10)]
     searches = Searches(monkeypatch, [0, 2, 1, 3, 4])
-    assert lowered(graph) == [0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10, 11]
+    assert lower_peak(graph) == [0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10, 11]
     assert searches.asked == [(5, 1064, 2065, 50), (4, 1066, 1864, 35), (4, 1066, 1864, 10)]
 
 
@@ -535,7 +540,7 @@ def test_a_window_reaches_as_far_before_the_peak_as_after_it(monkeypatch: pytest
 
 def test_a_search_that_ended_leaves_nothing_to_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = wide(4)
-    moves = search(graph, 0, max(loads(graph, wide_best(4))), 1000).moves
+    moves = search(graph, 0, max(compute_loads(graph, wide_best(4))), 1000).moves
     monkeypatch.setattr(portfolio, "_heuristics", lambda graph: [wide_best(4)])
     assert portfolio._order_segment(graph, 0, 1000)[2] == moves
     assert portfolio._order_segment(graph, 0, 2 * moves)[2] == moves

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.sources import nodes
-from tmmu.core.output import json_text, one_line, print_lines, print_text
+from tmmu.core.output import escape_line, format_json, print_lines, print_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PRINTS = {"tmmu/core/output.py", "tmmu/core/process.py"}
@@ -22,18 +22,18 @@ LOUD = re.compile(r"\bprint\b|\becho\b|\bsecho\b|\bstdout\b|\bstderr\b|\bensure_
 
 
 def test_what_can_be_printed_is_printed_as_it_is() -> None:
-    assert one_line("größe ≤ 5 → 数") == "größe ≤ 5 → 数"
-    assert one_line("a\tb\r\n") == r"a\tb\r\n"
+    assert escape_line("größe ≤ 5 → 数") == "größe ≤ 5 → 数"
+    assert escape_line("a\tb\r\n") == r"a\tb\r\n"
 
 
 @given(st.text())
 def test_one_line_is_one_that_can_be_shown(name: str) -> None:
-    assert one_line(name).isprintable()
+    assert escape_line(name).isprintable()
 
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5))
 def test_json_can_be_shown_and_says_the_same(value: object) -> None:
-    written = json_text(value)
+    written = format_json(value)
     assert all(line.isprintable() for line in written.split("\n"))
     assert json.loads(written) == value
 

@@ -21,9 +21,17 @@ from tmmu.planner.layouts import around, exhaustive, refit
 from tmmu.planner.layouts import best_fit as placing
 from tmmu.planner.layouts import boxes as engines
 from tmmu.planner.layouts import search as search_module
-from tmmu.planner.layouts.boxes import Boxes, Neighbours, Packing, Stuck, best_fit, boxes_of, by_length
-from tmmu.planner.layouts.compiled import compiled
-from tmmu.planner.layouts.search import Effort, Group, Search, sections_of, spend, totals_of
+from tmmu.planner.layouts.boxes import (
+    Boxes,
+    Neighbours,
+    Obstructed,
+    Packing,
+    build_boxes,
+    place_best_fit,
+    place_by_length,
+)
+from tmmu.planner.layouts.compiled import compile_loop
+from tmmu.planner.layouts.search import Effort, Group, Search, find_sections, most_live_bytes, run_searches
 from tmmu.planner.problem import AllocationProblem, Fixed
 
 LOOKS = 1 << 22
@@ -91,17 +99,17 @@ def test_a_small_search_ends_at_the_optimum_that_brute_force_finds_and_proves_it
 @pytest.mark.parametrize(("width", "constrained"), [(1, False), (1, True), (1 << 59, False)])
 def test_compiled_and_interpreted_searches_take_the_same_steps(width: int, constrained: bool) -> None:
     """Sums of 2^62 and more are searched in Python's integers, whatever is installed. spec: A10.5"""
-    assert compiled(exhaustive.explore) is not None, "numba is installed where tests run"
+    assert compile_loop(exhaustive.explore) is not None, "numba is installed where tests run"
     boxes = hard(3, 40)
     boxes = Boxes(boxes.birth, boxes.death, [size * width for size in boxes.size], boxes.alignment, {})
     first = stacked(boxes)
     if constrained:
-        placed = best_fit(boxes).offsets
+        placed = place_best_fit(boxes).offsets
         gaps = {i: [(b + 1, d - 1)] for i, (b, d) in enumerate(zip(boxes.birth, boxes.death, strict=True)) if d - b > 4}
         boxes = replace(boxes, fixed={i: placed[i] for i in range(4)}, gaps=gaps)
-        first = around.above(boxes, first)
+        first = around.place_above_fixed(boxes, first)
     found = []
-    for how in (compiled, interpreted):
+    for how in (compile_loop, interpreted):
         effort, trace = Effort(400_000), []
         search = Search(boxes, first, 0, how)
         for _ in search.steps(effort):
@@ -120,9 +128,12 @@ def test_without_numba_the_same_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     for absent in (False, True):
         if absent:
             monkeypatch.setitem(sys.modules, "numba", None)
-            assert compiled.__wrapped__(refit.refit) is None
-        search, effort = Search(boxes, stacked(boxes), 0, compiled.__wrapped__ if absent else compiled), Effort(30_000)
-        spend([search], effort, lambda: False)
+            assert compile_loop.__wrapped__(refit.refit) is None
+        search, effort = (
+            Search(boxes, stacked(boxes), 0, compile_loop.__wrapped__ if absent else compile_loop),
+            Effort(30_000),
+        )
+        run_searches([search], effort, lambda: False)
         found.append((search.best, search.bound, effort.found))
     assert found[0] == found[1]
     assert found[0][2]
@@ -155,9 +166,9 @@ def test_compiled_and_interpreted_allocators_do_what_is_defined(width: int) -> N
             [rng.choice((1, 8, 128)) for _ in births],
             {},
         )
-        found = best_fit(boxes, interpreted, longest)
+        found = place_best_fit(boxes, interpreted, longest)
         assert found.offsets == by_definition(boxes)
-        assert best_fit(boxes, compiled, longest) == best_fit(boxes) == found
+        assert place_best_fit(boxes, compile_loop, longest) == place_best_fit(boxes) == found
 
 
 def test_only_where_boxes_are_many_the_compiled_allocator_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +178,9 @@ def test_only_where_boxes_are_many_the_compiled_allocator_is_asked_for(monkeypat
     monkeypatch.setattr(engines, "MANY", 3)
     for count in (2, 3):
         of = Boxes([0] * count, [0] * count, [1] * count, [1] * count, {})
-        assert best_fit(of, interpreted).height == count
+        assert place_best_fit(of, interpreted).height == count
         assert asked == []
-        assert best_fit(of).height == count
+        assert place_best_fit(of).height == count
         assert asked == [placing.fit][: count - 2]
 
 
@@ -183,10 +194,10 @@ def test_what_is_compiled_is_all_that_fits_63_bits(is_wide: bool, fixed: dict[in
 
     def recorded(loop: Callable[..., int]) -> Callable[..., int] | None:
         asked.append(loop)
-        return compiled(loop)
+        return compile_loop(loop)
 
     assert boxes.is_wide == is_wide
-    assert best_fit(boxes, recorded).height == sum(boxes.size)
+    assert place_best_fit(boxes, recorded).height == sum(boxes.size)
     assert asked == [] if is_wide else [placing.fit]
     assert boxes.peak() == sum(boxes.size)
 
@@ -195,7 +206,7 @@ def test_steps_beyond_31_bits_are_steps() -> None:
     most = 1 << 31
     for shift in range(3):
         boxes = Boxes([0, most - shift], [most - shift - 1, most], [1, 1], [1, 1], {})
-        assert best_fit(boxes) == Packing([0, 0], 1)
+        assert place_best_fit(boxes) == Packing([0, 0], 1)
 
 
 def test_columns_of_many_boxes_hold_what_the_lists_of_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +217,7 @@ def test_columns_of_many_boxes_hold_what_the_lists_of_few_do(monkeypatch: pytest
     )  # fmt: skip
     for many, kind in ((4, list), (3, array)):
         monkeypatch.setattr(engines, "MANY", many)
-        found = boxes_of(problem, [0, 2, 1], 2)
+        found = build_boxes(problem, [0, 2, 1], 2)
         columns_of = found.birth, found.death, found.size, found.alignment
         assert [type(column) for column in columns_of] == [kind] * 4
         assert list(map(list, columns_of)) == [[0, 0, 1], [8, 4, 9], [1, 3, (1 << 64) - 1], [2, 4, 1 << 63]]
@@ -244,7 +255,7 @@ def test_neighbours_are_what_a_box_may_share_no_byte_with_and_each_box_lies_as_l
                 )  # fmt: skip
                 work += len(met[i]) + engines.FIXED
                 ends.append(max(ends[-1], offsets[i] + boxes.size[i]))
-                placed.append(Stuck(i, work))
+                placed.append(Obstructed(i, work))
         assert neighbours.place(order, ends[-1] + 1) == Packing([offsets[i] for i in range(8)], ends[-1])
         for below in ends:
             assert neighbours.place(order, below) == placed[max(0, ends.index(below) - 1)]
@@ -253,10 +264,10 @@ def test_neighbours_are_what_a_box_may_share_no_byte_with_and_each_box_lies_as_l
 def test_what_is_kept_of_compiled_loops_names_no_class_of_ours() -> None:
     """A kept loop whose types name a class cannot be read once the class has another name."""
     boxes = hard(3, 20)
-    best_fit(boxes, compiled)
-    spend([Search(boxes, stacked(boxes), 0)], Effort(200_000), lambda: False)
+    place_best_fit(boxes, compile_loop)
+    run_searches([Search(boxes, stacked(boxes), 0)], Effort(200_000), lambda: False)
     for loop in (exhaustive.explore, refit.refit, placing.fit):
-        signatures = compiled(loop).signatures  # type: ignore[union-attr]
+        signatures = compile_loop(loop).signatures  # type: ignore[union-attr]
         assert signatures
         assert "tmmu" not in str(signatures)
         assert "NamedTuple" not in str(signatures)
@@ -270,7 +281,7 @@ def test_more_effort_begins_with_the_same_steps(monkeypatch: pytest.MonkeyPatch)
     def run(limit: int, stop: int = 1 << 62) -> tuple[int, list[Packing], list[int]]:
         effort = Effort(limit)
         searches = [Search(boxes, stacked(boxes), 0) for boxes in (first, second)]
-        spend(searches, effort, lambda: effort.spent >= stop)
+        run_searches(searches, effort, lambda: effort.spent >= stop)
         return effort.found, [search.best for search in searches], [search.bound for search in searches]
 
     found = [run(300_000, stop) for stop in (0, 1_000, 20_000, 100_000, 1 << 62)]
@@ -283,7 +294,7 @@ def test_a_capacity_is_tried_first_and_what_does_not_fit_is_proved() -> None:
     """Five boxes of two bytes in a ring, each bound to the next: two live at one step, and three must lie apart."""
     ring = Boxes([0, 1, 2, 3, 4], [1, 2, 3, 4, 4], [2] * 5, [1] * 5, {0: [4], 4: [0]})
     search = Search(ring, stacked(ring), 5, interpreted)
-    spend([search], Effort(LOOKS), lambda: False)
+    run_searches([search], Effort(LOOKS), lambda: False)
     assert right(ring, search.best.offsets)
     assert (search.best.height, search.bound, search.proved) == (6, 6, True)
     assert (least(ring), ring.peak()) == (6, 4)
@@ -299,7 +310,7 @@ def test_boxes_that_nothing_binds_are_searched_apart_and_the_highest_decides() -
     boxes = Boxes([0, 0, 5, 5, 6], [1, 1, 6, 6, 6], [3, 4, 5, 6, 7], [1] * 5, {})
     search = Search(boxes, stacked(boxes), 0, interpreted)
     assert [rows for rows, _ in search.groups] == [[0, 1], [2, 3, 4]]
-    spend([search], Effort(LOOKS), lambda: False)
+    run_searches([search], Effort(LOOKS), lambda: False)
     assert (search.best.height, search.bound, search.proved) == (18, 18, False)
     bound = Boxes([0, 5], [1, 6], [3, 4], [1] * 2, {0: [1], 1: [0]})
     assert len(Search(bound, stacked(bound), 0, interpreted).groups) == 1
@@ -307,16 +318,16 @@ def test_boxes_that_nothing_binds_are_searched_apart_and_the_highest_decides() -
 
 def test_sections_are_the_steps_at_which_no_more_could_be_live() -> None:
     boxes = Boxes([0, 1, 2, 4], [3, 2, 5, 5], [1] * 4, [1] * 4, {}, {}, {2: [(3, 4)]})
-    assert sections_of(boxes).members == [[0, 1, 2], [2, 3]]
+    assert find_sections(boxes).members == [[0, 1, 2], [2, 3]]
 
 
 def test_the_key_of_an_order_is_the_most_that_is_live_while_a_box_is() -> None:
     """In sections, which large groups have none of: nothing of theirs grows with what is live at each step."""
     for seed in range(30):
         boxes = drawn(seed, 12)
-        sections = sections_of(boxes)
+        sections = find_sections(boxes)
         total = [sum(boxes.size[i] for i in members) for members in sections.members]
-        assert totals_of(boxes) == [max(total[c] for c in of) for of in sections.of]
+        assert most_live_bytes(boxes) == [max(total[c] for c in of) for of in sections.of]
     nested = 3_000
     large = Boxes(list(range(nested)), [2 * nested - b for b in range(nested)], [8] * nested, [8] * nested, {})
     group = Group(large, stacked(large), interpreted)
@@ -338,13 +349,13 @@ def test_what_lives_for_a_power_of_two_of_steps_is_placed_apart(tries: int) -> N
                 splits.append((sum(boxes.part(of).peak() for of in rows), power, rows))
         expected = []
         for _, _, (long, short) in sorted(splits)[:tries]:
-            below, others = best_fit(boxes.part(long)), best_fit(boxes.part(short))
+            below, others = place_best_fit(boxes.part(long)), place_best_fit(boxes.part(short))
             top = align_up(below.height, max(boxes.alignment))
             at = dict(zip(long, below.offsets, strict=True)) | {
                 i: top + offset for i, offset in zip(short, others.offsets, strict=True)
             }
             expected.append(Packing([at[i] for i in range(len(births))], top + others.height))
-        assert list(by_length(boxes, tries)) == expected
+        assert list(place_by_length(boxes, tries)) == expected
 
 
 def test_what_lives_long_lies_below_what_does_not() -> None:
@@ -353,13 +364,13 @@ def test_what_lives_long_lies_below_what_does_not() -> None:
     spans = [(n, 2 * layers - n) for n in range(layers)] + [(n, n + 2) for n in range(2 * layers - 2)]
     sizes = [rng.randrange(1, 4096) for _ in spans]
     boxes = Boxes([b for b, _ in spans], [d for _, d in spans], sizes, [1] * len(spans), {})
-    found = list(by_length(boxes, 2))
+    found = list(place_by_length(boxes, 2))
     assert len(found) == 2
     assert all(right_in_time(boxes, packing) for packing in found)
     lowest = min(packing.height for packing in found)
-    assert boxes.peak() <= lowest <= 1.01 * boxes.peak() < best_fit(boxes).height
-    assert list(by_length(boxes, 0)) == []
-    assert list(by_length(Boxes([0, 1], [3, 4], [5, 6], [1, 8], {}), 5)) == []
+    assert boxes.peak() <= lowest <= 1.01 * boxes.peak() < place_best_fit(boxes).height
+    assert list(place_by_length(boxes, 0)) == []
+    assert list(place_by_length(Boxes([0, 1], [3, 4], [5, 6], [1, 8], {}), 5)) == []
 
 
 def right_in_time(boxes: Boxes, packing: Packing) -> bool:

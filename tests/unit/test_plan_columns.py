@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from tests.support.text_models import text_model
-from tmmu.core.columns import Names, column
+from tmmu.core.columns import Names, build_column
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 
 
 def test_a_column_can_be_neither_changed_nor_overflowed() -> None:
     """spec: A1.3"""
-    values = column([1, 255], np.uint8)
+    values = build_column([1, 255], np.uint8)
     assert values.dtype == np.uint8
     assert values.tolist() == [1, 255]
     with pytest.raises(ValueError, match="read-only"):
         values[0] = 2
     for wrong in (256, -1, 1 << 64):
         with pytest.raises(OverflowError):
-            column([wrong], np.uint8)
+            build_column([wrong], np.uint8)
 
 
 def test_a_column_is_a_copy() -> None:
     source = np.array([1, 2], np.uint32)
-    values = column(source, np.uint32)
+    values = build_column(source, np.uint32)
     source[0] = 9
     assert values.tolist() == [1, 2]
 

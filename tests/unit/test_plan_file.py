@@ -23,7 +23,7 @@ from tests.support.example_models import full
 from tests.support.hostile import HOSTILE
 from tests.support.text_models import text_model
 from tmmu.core import canonical
-from tmmu.core.columns import NONE, Names, column
+from tmmu.core.columns import NONE, Names, build_column
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.examples.broken.editing import changed
@@ -31,9 +31,9 @@ from tmmu.planner import DEFAULT, plan_memory, replay_token
 from tmmu.plans import file
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.columns import Storages
-from tmmu.plans.gate import Stated, StatedBuffers, from_object
+from tmmu.plans.gate import StatedBuffers, StatedPlan, from_object
 from tmmu.plans.provenance import HASHES
-from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage, amended
+from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage, amend_plan
 
 POLICY = ArenaPolicy(
     (DeviceConfiguration("npu", (Memory("sram", 1 << 20),), ("relu*",), ("Add",)),),
@@ -63,7 +63,7 @@ def test_a_plan_is_read_from_the_file_that_it_was_written_to(tmp_path: Path) -> 
         file.save(written, tmp_path / "a.cbor")
         stated = file.load(tmp_path / "a.cbor")
         assert stated.plan == written
-        assert file.false_hashes(stated) == []
+        assert file.find_false_hashes(stated) == []
         assert file.encode(stated.plan) == (tmp_path / "a.cbor").read_bytes()
 
 
@@ -86,7 +86,7 @@ def test_an_allocation_is_a_plan_by_itself(tmp_path: Path) -> None:
         stated = file.load(tmp_path / "a.cbor")
         assert stated.plan == made
         assert set(stated.hashes) == {"file_digest"}
-        assert file.false_hashes(stated) == []
+        assert file.find_false_hashes(stated) == []
     for lacking in ("claims", "claims.slots", "claims.configuration"):
         root = file.to_object(full)
         table, key = at(root, lacking)
@@ -106,7 +106,7 @@ def buffers() -> BufferPlan:
     rows = [(0, 60, 1, 0, 3, 0), (0, 60, 1, 4, 9, 40), (1, 0, 4, 0, 9, 0)]
     types = (np.uint32, np.uint64, np.uint64, np.uint32, np.uint32, np.uint64)
     storages = Storages(
-        *(column(list(values), dtype) for values, dtype in zip(zip(*rows, strict=True), types, strict=True))
+        *(build_column(list(values), dtype) for values, dtype in zip(zip(*rows, strict=True), types, strict=True))
     )
     arenas = (Arena("a", 100), Arena("b", 1, reuse=False))
     return BufferPlan(Buffers(arenas, storages, ((0, 2),), Names.of(["p", "q", "r"])))
@@ -118,7 +118,7 @@ def test_lifetimes_without_accesses_are_a_plan_of_their_own(tmp_path: Path) -> N
         file.save(made, tmp_path / "a.cbor")
         stated = file.load_any(tmp_path / "a.cbor")
         assert stated.plan == made
-        assert file.false_hashes(stated) == []
+        assert file.find_false_hashes(stated) == []
         with pytest.raises(TmmuError) as refused:
             file.load(tmp_path / "a.cbor")
         assert (refused.value.code_id, refused.value.place) == ("INVALID_PLAN", "buffers")
@@ -372,7 +372,7 @@ def test_what_is_no_plan_is_refused_with_its_place(path: str, value: Any, place:
     assert (refused.value.code_id, refused.value.place) == ("INVALID_PLAN", place)
 
 
-def accepted(read: Callable[[], Stated | StatedBuffers]) -> Stated | StatedBuffers | None:
+def accepted(read: Callable[[], StatedPlan | StatedBuffers]) -> StatedPlan | StatedBuffers | None:
     """What `read` reads, or None where it refuses; whatever else it raises is raised."""
     try:
         return read()
@@ -460,14 +460,14 @@ def test_no_value_may_be_of_another_type(section: str) -> None:
 @pytest.mark.parametrize("name", [*HASHES, "file_digest"])
 def test_a_false_hash_is_found_with_both_values(name: str) -> None:
     """spec: V1.8"""
-    right = file.hashes(plan())[name]
-    false = file.false_hashes(file.decode(file.encode(plan(), {name: bytes(32)})))
+    right = file.compute_hashes(plan())[name]
+    false = file.find_false_hashes(file.decode(file.encode(plan(), {name: bytes(32)})))
     assert false == [(name, bytes(32), right)]
 
 
 def test_every_change_of_a_plan_shows_in_a_hash() -> None:
     """spec: R2.1, R2.2, R2.3, R2.4, R2.5, R2.6, A4.2"""
-    old = file.hashes(plan())
+    old = file.compute_hashes(plan())
     changes: dict[str, tuple[str, ...]] = {
         "model": (), "order": (), "source_digest": (), "usage": (), "unproduced": (), "must_not_alias": (), "ops": (),
         "dtypes": (), "bodies": (), "replay_token": ("plan_hash",), "ir_hash": ("plan_hash", "layout_digest"),
@@ -475,20 +475,20 @@ def test_every_change_of_a_plan_shows_in_a_hash() -> None:
         "arena_config": ("arena_config_hash", "plan_hash", "layout_digest"),
     }  # fmt: skip
     others = {
-        "model": amended(plan(), model="other"),
-        "order": amended(plan(), order="other"),
-        "source_digest": amended(plan(), source_digest=None),
-        "usage": amended(plan(), usage=plan().usage[::-1]),
-        "unproduced": amended(plan(), unproduced=()),
-        "must_not_alias": amended(plan(), must_not_alias=()),
-        "ops": amended(plan(), ops=tuple(("ai.onnx", op) for _, op in plan().allocation.ops)),
-        "dtypes": amended(plan(), dtypes=plan().allocation.dtypes[::-1]),
+        "model": amend_plan(plan(), model="other"),
+        "order": amend_plan(plan(), order="other"),
+        "source_digest": amend_plan(plan(), source_digest=None),
+        "usage": amend_plan(plan(), usage=plan().usage[::-1]),
+        "unproduced": amend_plan(plan(), unproduced=()),
+        "must_not_alias": amend_plan(plan(), must_not_alias=()),
+        "ops": amend_plan(plan(), ops=tuple(("ai.onnx", op) for _, op in plan().allocation.ops)),
+        "dtypes": amend_plan(plan(), dtypes=plan().allocation.dtypes[::-1]),
         "bodies": changed(plan(), "bodies", 1, iterates=0),
-        "replay_token": amended(plan(), replay_token=replay_token(1)),
-        "ir_hash": amended(plan(), ir_hash=bytes(32)),
-        "mode": amended(plan(), mode="forward"),
-        "bindings": amended(plan(), bindings=replace(plan().bindings, donated=())),
-        "arena_config": amended(
+        "replay_token": amend_plan(plan(), replay_token=replay_token(1)),
+        "ir_hash": amend_plan(plan(), ir_hash=bytes(32)),
+        "mode": amend_plan(plan(), mode="forward"),
+        "bindings": amend_plan(plan(), bindings=replace(plan().bindings, donated=())),
+        "arena_config": amend_plan(
             plan(), arenas=(replace(plan().allocation.arenas[0], capacity=5), *plan().allocation.arenas[1:])
         ),
     }
@@ -499,7 +499,7 @@ def test_every_change_of_a_plan_shows_in_a_hash() -> None:
     others["steps"] = changed(plan(), "steps", 0, part=1)
     assert set(changes) == set(others)
     for key, other in others.items():
-        new = file.hashes(other)
+        new = file.compute_hashes(other)
         differing = {name for name in old if old[name] != new[name]}
         assert differing == {"file_digest", *changes[key]}, key
 
@@ -518,7 +518,7 @@ def test_an_edited_plan_is_refused_or_shows_it_in_a_hash(edits: list[tuple[int, 
         replaced = (0, len(piece), max(1, len(piece)))[kind]
         data = data[:position] + (b"" if kind == 2 else piece) + data[position + replaced :]
     stated = accepted(lambda: file.decode(data))
-    assert stated is None or data == PLAN or file.false_hashes(stated)
+    assert stated is None or data == PLAN or file.find_false_hashes(stated)
 
 
 def test_a_flipped_bit_is_refused_or_shows_it_in_a_hash() -> None:
@@ -526,4 +526,4 @@ def test_a_flipped_bit_is_refused_or_shows_it_in_a_hash() -> None:
         data = bytearray(PLAN)
         data[position] ^= 1 << (position % 8)
         stated = accepted(lambda data=data: file.decode(bytes(data)))  # type: ignore[misc]  # the loop's own data
-        assert stated is None or file.false_hashes(stated), position
+        assert stated is None or file.find_false_hashes(stated), position

@@ -15,7 +15,7 @@ from tests.support.commands import ran
 from tests.support.models import numbered
 from tests.support.text_models import text_model
 from tmmu.core import canonical
-from tmmu.core.kind import HEAD, IR, ONNX, PLAN, is_ir, kind, kind_of
+from tmmu.core.kind import HEAD, IR, ONNX, PLAN, is_ir, kind_of, kind_of_head
 from tmmu.ir import columns, files
 from tmmu.planner import plan_memory
 from tmmu.plans import file
@@ -40,8 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("number", range(20))
 def test_what_we_write_is_known_again(number: int) -> None:
     model = numbered(number)
-    assert kind(canonical.encode(columns.to_object(model))[:HEAD]) == IR
-    assert kind(file.encode(plan_memory(model).plan)[:HEAD]) == PLAN
+    assert kind_of_head(canonical.encode(columns.to_object(model))[:HEAD]) == IR
+    assert kind_of_head(file.encode(plan_memory(model).plan)[:HEAD]) == PLAN
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_we_write_is_known_again(number: int) -> None:
     [b"", b"\x08", b"\x08\x00", b"\x08\x80", b"\xb8\x20copt", b"\xb8", b"\xa0cops", b"\xb1copt", b"ops", b"\0" * 6],
 )
 def test_what_is_neither_is_not_guessed(head: bytes) -> None:
-    assert kind(head) is None
+    assert kind_of_head(head) is None
 
 
 def test_what_cannot_be_read_is_left_to_its_reader(folder: Path) -> None:

@@ -17,7 +17,7 @@ from tmmu.planner import plan_memory
 from tmmu.plans import file, text, text_writer
 from tmmu.plans.allocation import Allocation, Arena, Buffers
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
-from tmmu.plans.sections import BufferPlan, Plan, Usage, amended
+from tmmu.plans.sections import BufferPlan, Plan, Usage, amend_plan
 
 HEAD = "tmmu-plan-text 1\n"
 PAIR = "arena m 64\ntensor x 8 m 0 input\ntensor y 8 m 8 output\nstep s Relu x -> y\n"
@@ -208,7 +208,7 @@ def test_a_text_file_goes_through_the_gate_of_plans(tmp_path: Path) -> None:
     path.write_text(f"{HEAD}{PAIR}")
     stated = file.load(path)
     assert (stated.plan, stated.is_text) == (read(PAIR), True)
-    assert file.false_hashes(stated) == []
+    assert file.find_false_hashes(stated) == []
     file.save(stated.plan, tmp_path / "p.cbor")
     assert file.load(tmp_path / "p.cbor") == replace(stated, is_text=False)
     (tmp_path / "b.plan.txt").write_text("tmmu-plan-text 2\n")
@@ -233,7 +233,7 @@ def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
         values = getattr(rows, name).copy()
         values[row] = value
         with pytest.raises(TmmuError, match=f"a text cannot represent it: {what}") as refused:
-            text_writer.write(amended(plan, **{table: replace(rows, **{name: values})}))
+            text_writer.write(amend_plan(plan, **{table: replace(rows, **{name: values})}))
         assert refused.value.code_id == "INVALID_PLAN"
     nothing = text.read(f"{HEAD}arena m 9\nbuffer p 4 m 1 live 2 3\n".encode(), "p")
     assert isinstance(nothing, BufferPlan)
@@ -244,7 +244,7 @@ def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
     with pytest.raises(TmmuError, match="neither tensors nor buffers"):
         text_writer.write(BufferPlan(empty))
     with pytest.raises(TmmuError, match="dtypes"):
-        text_writer.write(amended(plan, dtypes=(*plan.allocation.dtypes, "bool")))
+        text_writer.write(amend_plan(plan, dtypes=(*plan.allocation.dtypes, "bool")))
 
 
 @pytest.mark.parametrize("deep", [MAX_BODY_DEPTH, MAX_BODY_DEPTH + 1])

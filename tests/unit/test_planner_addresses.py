@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tmmu.core.alignment import align_up
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration
-from tmmu.planner.layouts.slots import addresses
+from tmmu.planner.layouts.slots import slot_addresses
 from tmmu.planner.slots import SlotAssignment
 
 ARENAS = (ArenaConfiguration("first", ()), ArenaConfiguration("second", ()))
@@ -22,7 +22,7 @@ END = 1 << 64
 def placed(*slots: tuple[int, int, int]) -> tuple[list[int], list[int]]:
     """The offsets and footprints of slots, each (arena, bytes, alignment)."""
     arena, size, alignment = (list(column) for column in zip(*slots, strict=True)) if slots else ([], [], [])
-    return addresses(SlotAssignment([], arena, size, alignment), ARENAS)
+    return slot_addresses(SlotAssignment([], arena, size, alignment), ARENAS)
 
 
 @given(st.integers(0, END), st.integers(0, 63).map(lambda power: 1 << power))

@@ -14,10 +14,10 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
-from tmmu.ir.program import program
-from tmmu.planner.aliasing import Aliasing, form
+from tmmu.ir.program import build_program
+from tmmu.planner.aliasing import Aliasing, form_storages
 from tmmu.planner.arenas import DEFAULT
-from tmmu.planner.fixed import of_tensors
+from tmmu.planner.fixed import fixed_offsets
 from tmmu.planner.liveness import analyze
 
 
@@ -48,9 +48,9 @@ class Formed:
 def formed(
     model: Model, mode: str = "inference", arenas: tuple[ArenaConfiguration, ...] = DEFAULT, *, in_place: bool = True
 ) -> Formed:
-    run = program(model)
-    staying = of_tensors(run.tensors, {}, partly=False)
-    alias = form(run, analyze(run, mode), arenas, mode, in_place, fixed=staying)
+    run = build_program(model)
+    staying = fixed_offsets(run.tensors, {}, partly=False)
+    alias = form_storages(run, analyze(run, mode), arenas, mode, in_place, fixed=staying)
     return Formed(alias, {tensor.name: t for t, tensor in enumerate(run.tensors)})
 
 

@@ -23,9 +23,9 @@ from tmmu.core.vocabulary import (
     Role,
     Rule,
 )
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import PlanOptions, allocation, plan_memory
-from tmmu.planner.aliasing import form
+from tmmu.planner.aliasing import form_storages
 from tmmu.planner.allocation import allocate
 from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.arenas.capacity import Shortfall
@@ -40,8 +40,8 @@ ALL = ArenaConfiguration("all", tuple(Role), alignment=1)
 
 
 def uses(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[int]:
-    run = program(CHAIN)
-    return form(run, analyze(run, "inference"), arenas, "inference", policy=policy).storages.uses
+    run = build_program(CHAIN)
+    return form_storages(run, analyze(run, "inference"), arenas, "inference", policy=policy).storages.uses
 
 
 def test_reads_and_writes_are_counted_where_a_storage_has_a_choice_and_nowhere_else() -> None:
@@ -80,7 +80,9 @@ def test_packed_is_used_where_slots_do_not_fit_it_is_named_and_it_fits(
 
     monkeypatch.setattr(allocation, "assign", assign)
     monkeypatch.setattr(
-        allocation, "too_small", lambda problem, found, layout: TmmuError("ARENA_TOO_SMALL", f"{layout}: too small")
+        allocation,
+        "too_small_error",
+        lambda problem, found, layout: TmmuError("ARENA_TOO_SMALL", f"{layout}: too small"),
     )
     if used is None:
         with pytest.raises(TmmuError, match=f"{layout}: too small"):

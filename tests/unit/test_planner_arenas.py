@@ -25,14 +25,16 @@ from tmmu.core.vocabulary import (
 )
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.arenas.permitted import Directory, RuleSubject
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import match_pattern
 from tmmu.plans import configuration
 from tmmu.plans import configuration_file as file_of
-from tmmu.plans.memories import Division, divide, strictest
+from tmmu.plans.memories import Division, divide_memories, strictest_alignments
 
 
 def test_the_default_is_the_documented_one() -> None:
-    found = {a.name: (set(a.roles), a.capacity, a.alignment, a.reuse) for a in configuration.check(DEFAULT)}
+    found = {
+        a.name: (set(a.roles), a.capacity, a.alignment, a.reuse) for a in configuration.check_configuration(DEFAULT)
+    }
     large = (1 << 64) - 1
     assert found == {
         "parameters": ({Role.PARAMETER}, large, 128, False),
@@ -124,7 +126,7 @@ def test_devices_and_rules_that_cannot_be_are_refused(policy: ArenaPolicy, messa
 def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: ArenaConfiguration, message: str) -> None:
     """spec: M3.9"""
     with pytest.raises(TmmuError, match=message):
-        configuration.check((arena,), ArenaPolicy((NPU,)))
+        configuration.check_configuration((arena,), ArenaPolicy((NPU,)))
 
 
 @pytest.mark.parametrize(("arenas", "message"), WRONG, ids=[message for _, message in WRONG])
@@ -140,7 +142,7 @@ def test_the_least_and_the_largest_that_an_arena_may_have_is_accepted() -> None:
     least = ArenaConfiguration("least", tuple(Role), capacity=1, alignment=1, page_size=1)
     most = ArenaConfiguration("most", (), capacity=(1 << 64) - 1, alignment=1 << 63, page_size=1 << 63)
     policy = ArenaPolicy((DeviceConfiguration("npu", (Memory("least", 1), Memory("most", (1 << 64) - 1))),))
-    assert configuration.check((least, most), policy) == (least, most)
+    assert configuration.check_configuration((least, most), policy) == (least, most)
 
 
 def loaded(folder: Path, text: str | bytes) -> file_of.Configuration:
@@ -254,9 +256,9 @@ def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_str
             DeviceConfiguration("dsp", (Memory("dram", 5),)),
         )
     )
-    aligned = strictest(arenas, [(0, 16), (2, 64), (2, 8), (4, 2)])
+    aligned = strictest_alignments(arenas, [(0, 16), (2, 64), (2, 8), (4, 2)])
     assert aligned == [16, 8, 64, 4096, 2]
-    assert divide(arenas, policy, [9, 7, 10, 0, 1], aligned) == [
+    assert divide_memories(arenas, policy, [9, 7, 10, 0, 1], aligned) == [
         Division("npu/dram", 1000, [0, 2, 3, 4], [0, 64, 74, 74], 75)
     ]
 
@@ -272,7 +274,7 @@ def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_str
     ],
 )  # fmt: skip
 def test_a_star_is_any_text_and_the_pieces_between_share_no_character(pattern: str, name: str, is_meant: bool) -> None:
-    assert matches(pattern, name) == is_meant
+    assert match_pattern(pattern, name) == is_meant
 
 
 def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the_role() -> None:

@@ -9,18 +9,18 @@ import pytest
 
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import Model
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner.liveness import NO_STEP, analyze
 
 
 def lifetimes(model: Model, mode: str = "inference") -> dict[str, tuple[int, int]]:
-    run = program(model)
+    run = build_program(model)
     live = analyze(run, mode)
     return {t.name: (birth, death) for t, birth, death in zip(run.tensors, live.birth, live.death, strict=True)}
 
 
 def writers(model: Model) -> dict[str, int]:
-    run = program(model)
+    run = build_program(model)
     return {t.name: writer for t, writer in zip(run.tensors, analyze(run, "inference").writer, strict=True)}
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from proofs.definition.model.compare import differences
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.training import in_mode
+from proofs.readers.models.training import reference_in_mode
 from tests.support.example_models import full
 from tests.support.text_models import text_model
 from tmmu.core.columns import NONE
@@ -34,10 +34,10 @@ from tmmu.core.vocabulary import (
 )
 from tmmu.ir import columns as ir_columns
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
-from tmmu.planner.modes import prepare
+from tmmu.planner.modes import prepare_graph
 from tmmu.plans import file
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
-from tmmu.plans.sections import Usage, amended
+from tmmu.plans.sections import Usage, amend_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = (ArenaConfiguration("all", tuple(Role), alignment=1),)
@@ -66,15 +66,15 @@ def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(mod
     """spec: M2.12"""
     for refuse in (
         lambda: plan_memory(model, options=PlanOptions(mode="forward")),
-        lambda: prepare(model, "forward", DEFAULT),
-        lambda: in_mode(read_ir(model), "forward"),
+        lambda: prepare_graph(model, "forward", DEFAULT),
+        lambda: reference_in_mode(read_ir(model), "forward"),
     ):
         with pytest.raises(TmmuError) as refused:
             refuse()
         assert (refused.value.code_id, node in refused.value.place) == ("MODE_VIOLATION", True)
     declared = replace(model, tensors=tuple(replace(t, saved_for_backward=t.name == "x") for t in model.tensors))
-    plan = plan_memory(prepare(declared, "forward", DEFAULT), options=PlanOptions(mode="forward")).plan
-    assert list(differences(plan, in_mode(read_ir(declared), "forward"), frozenset(), "forward")) == []
+    plan = plan_memory(prepare_graph(declared, "forward", DEFAULT), options=PlanOptions(mode="forward")).plan
+    assert list(differences(plan, reference_in_mode(read_ir(declared), "forward"), frozenset(), "forward")) == []
     assert plan_memory(model, options=PlanOptions(mode="forward", is_stage=True)).plan.origin.mode == "forward"
 
 
@@ -99,7 +99,7 @@ def test_a_plan_holds_the_models_own_facts() -> None:
         "slots",
         "given",
     )
-    assert (plan.origin.ir_hash, plan.origin.source_digest) == (ir_columns.digest(model), bytes(32))
+    assert (plan.origin.ir_hash, plan.origin.source_digest) == (ir_columns.model_digest(model), bytes(32))
     assert (plan.bindings, plan.allocation.unproduced, plan.allocation.must_not_alias) == (
         model.bindings,
         ("mask",),
@@ -244,7 +244,7 @@ def test_a_token_has_32_bytes_and_moves_nothing() -> None:
             plan_memory(model, options=PlanOptions(replay_token=wrong))
     one, other = plan_memory(model).plan, plan_memory(model, options=PlanOptions(replay_token=bytes(range(32)))).plan
     assert (one.origin.replay_token, other.origin.replay_token) == (replay_token(0), bytes(range(32)))
-    assert amended(other, replay_token=one.origin.replay_token) == one
+    assert amend_plan(other, replay_token=one.origin.replay_token) == one
 
 
 def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> None:
@@ -367,7 +367,7 @@ def test_the_hints_that_were_refused_are_handed_back() -> None:
     planned = plan_memory(text_model("node relu Relu x -> y inplace y x"))
     assert [(r.node, r.result, r.operand) for r in planned.refused] == [("relu", "y", "x")]
     without = plan_memory(text_model("node relu Relu x -> y")).plan
-    assert amended(planned.plan, ir_hash=without.origin.ir_hash) == without
+    assert amend_plan(planned.plan, ir_hash=without.origin.ir_hash) == without
 
 
 # Pure.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support.problems import ONE, Row, problem
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner.problem import AllocationProblem
-from tmmu.planner.slots import MoveObserver, SlotAssignment, assign
+from tmmu.planner.slots import MoveObserver, SlotAssignment, assign_slots
 
 ARENA = ONE[0]
 
@@ -30,7 +30,7 @@ def given_out(
 ) -> SlotAssignment:
     """The slots of storages, each (birth, death, bytes) or (birth, death, bytes, arena)."""
     stated = problem(*storages, arenas=arenas, names=names, conflicts=conflicts or {})
-    found = assign(stated, stated.preferred, observer)
+    found = assign_slots(stated, stated.preferred, observer)
     return replace(found, slot=list(found.slot))
 
 
@@ -65,7 +65,7 @@ def test_a_slot_is_as_large_as_its_largest_storage_and_at_least_one_byte() -> No
 def test_a_slot_is_as_strictly_aligned_as_its_strictest_storage_and_as_its_arena() -> None:
     arenas = (ArenaConfiguration("a", (), alignment=16),)
     stated = problem((0, 0, 8), (1, 1, 8), (0, 1, 8), arenas=arenas, alignment=(2, 1 << 63, 4))
-    assert assign(stated, [0, 0, 0]).alignment == [1 << 63, 16]
+    assert assign_slots(stated, [0, 0, 0]).alignment == [1 << 63, 16]
     assert given_out((0, 0, 8), arenas=arenas).alignment == [16]
 
 
@@ -176,6 +176,6 @@ def test_storages_take_slots_by_birth_then_bytes_then_name_at_all_sizes(count: i
         row = [1] * count
         stated = AllocationProblem(ONE, name, size, row, birth, birth, [(0,)] * count, row)
         wanted = [k for *_, k in sorted((birth[k], -size[k], name[k], k) for k in range(count))]
-        opened = assign(stated, [0] * count).slot
+        opened = assign_slots(stated, [0] * count).slot
         by_step = sorted(range(count), key=lambda k: (birth[k], opened[k]))
         assert by_step == wanted

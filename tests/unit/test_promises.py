@@ -20,7 +20,7 @@ from proofs.proving.solvers import Answer
 from proofs.proving.solvers.process import Z3
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
-from tmmu.core.columns import Names, column
+from tmmu.core.columns import Names, build_column
 from tmmu.examples.broken.editing import changed, claiming
 from tmmu.plans import file
 from tmmu.plans.allocation import Arena, Buffers
@@ -177,7 +177,9 @@ def test_what_each_question_took_is_counted() -> None:
 
 
 def test_of_no_storages_nothing_is_asked() -> None:
-    none = Storages(*(column([], kind) for kind in (np.uint32, np.uint64, np.uint64, np.uint32, np.uint32, np.uint64)))
+    none = Storages(
+        *(build_column([], kind) for kind in (np.uint32, np.uint64, np.uint64, np.uint32, np.uint32, np.uint64))
+    )
     assert list(promises.questions(Buffers((Arena("a", 8),), none, (), Names.of([])), None)) == []
 
 
@@ -191,8 +193,9 @@ def buffers(second_birth: int) -> BufferPlan:
     """Two buffers at one place, the second born at a step."""
     u32, u64 = np.uint32, np.uint64
     storages = Storages(
-        column([0, 0], u32), column([8, 8], u64), column([1, 1], u64), column([0, second_birth], u32),
-        column([3, 9], u32), column([0, 0], u64),
+        build_column([0, 0], u32), build_column([8, 8], u64), build_column([1, 1], u64),
+        build_column([0, second_birth], u32),
+        build_column([3, 9], u32), build_column([0, 0], u64),
     )  # fmt: skip
     return BufferPlan(Buffers((Arena("a", 8),), storages, (), Names.of(["p", "q"])))
 

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from proofs.definition.checker import execute as checker
-from proofs.definition.checker.program import Program, exact, loops, program
-from proofs.readers.sharing import Permissions, permitted
+from proofs.definition.checker.program import Program, build_program, exact, loops
+from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
-from tmmu.core.columns import NONE, column
+from tmmu.core.columns import NONE, build_column
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed, listed
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Claims, Plan, Usage, amended
+from tmmu.plans.sections import Claims, Plan, Usage, amend_plan
 
 
 def seen(model: Model, mode: str = "inference", donated: str = "") -> Program:
     plan = plan_memory(model, options=PlanOptions(mode=mode)).plan
-    return program(plan, permitted(plan, None, frozenset(donated.split())), frozenset(donated.split()))
+    return build_program(plan, decide_permissions(plan, None, frozenset(donated.split())), frozenset(donated.split()))
 
 
 def named(run: Program, rows: tuple[int, ...] | list[int]) -> str:
@@ -71,14 +71,14 @@ def test_an_arena_needs_what_is_claimed_or_else_what_its_storages_say() -> None:
     assert len(at) > 1
     claimed = replace(plan, claims=Claims((Usage(footprint=7),)))
     silent = replace(plan, claims=Claims((Usage(),)))
-    scattered = amended(silent, arenas=(replace(plan.allocation.arenas[0], scattered=True),))
+    scattered = amend_plan(silent, arenas=(replace(plan.allocation.arenas[0], scattered=True),))
     for each, needed in (
         (claimed, 7),
         (silent, most),
         (replace(plan, claims=None), most),
         (scattered, sum(at.values())),
     ):
-        [arena] = program(each, Permissions()).arenas
+        [arena] = build_program(each, Permissions()).arenas
         assert arena.footprint == needed
 
 
@@ -90,7 +90,7 @@ def test_one_tensor_without_a_step_is_the_callers() -> None:
 def test_a_storage_without_tensors_has_a_name_too() -> None:
     plan = plan_memory(text_model("node relu Relu x -> y")).plan
     plan = changed(plan, "tensors", "y", storage=0)
-    assert program(plan, Permissions()).storage_names == ["x", "storage 1"]
+    assert build_program(plan, Permissions()).storage_names == ["x", "storage 1"]
 
 
 def test_the_caller_reads_outputs_parameters_and_optimizer_state() -> None:
@@ -125,8 +125,8 @@ def test_scratch_is_not_read_from_what_was_there_before() -> None:
 def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
     plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y scratch 8")).plan
     assert [plan.allocation.tensors.name[row] for row in plan.allocation.steps.reads] == ["x", "a", "relu2.scratch0"]
-    early = amended(plan, steps=replace(plan.allocation.steps, reads=plan.allocation.steps.reads[[2, 1, 2]]))
-    found = [(p.obligation, p.tensors, p.step) for p in checker.violations(program(early, Permissions()))]
+    early = amend_plan(plan, steps=replace(plan.allocation.steps, reads=plan.allocation.steps.reads[[2, 1, 2]]))
+    found = [(p.obligation, p.tensors, p.step) for p in checker.violations(build_program(early, Permissions()))]
     assert ("lifetimes_cover_accesses", ("relu2.scratch0",), 0) in found
 
 
@@ -134,7 +134,8 @@ def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
     plan = plan_memory(text_model("node relu Relu x -> y scratch 8")).plan
     steps = replace(plan.allocation.steps, writes=plan.allocation.steps.writes[[0, 0]])
     found = [
-        (p.obligation, p.tensors[0]) for p in checker.violations(program(amended(plan, steps=steps), Permissions()))
+        (p.obligation, p.tensors[0])
+        for p in checker.violations(build_program(amend_plan(plan, steps=steps), Permissions()))
     ]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
@@ -142,17 +143,18 @@ def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
 def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> None:
     plan = plan_memory(text_model("node relu Relu x -> y scratch 8")).plan
     activation = changed(plan, "tensors", "relu.scratch0", role=3)
-    found = [(p.obligation, p.tensors[0]) for p in checker.violations(program(activation, Permissions()))]
+    found = [(p.obligation, p.tensors[0]) for p in checker.violations(build_program(activation, Permissions()))]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
 def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
     plan = plan_memory(text_model("node relu Relu x -> y scratch 8")).plan
     steps = replace(
-        plan.allocation.steps, mutates=plan.allocation.steps.writes[[1]], mutates_at=column([0, 1], np.uint32)
+        plan.allocation.steps, mutates=plan.allocation.steps.writes[[1]], mutates_at=build_column([0, 1], np.uint32)
     )
     found = [
-        (p.obligation, p.tensors[0]) for p in checker.violations(program(amended(plan, steps=steps), Permissions()))
+        (p.obligation, p.tensors[0])
+        for p in checker.violations(build_program(amend_plan(plan, steps=steps), Permissions()))
     ]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
@@ -168,7 +170,7 @@ def loop() -> Plan:
 
 
 def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> None:
-    run = program(loop(), Permissions())
+    run = build_program(loop(), Permissions())
     enter, leave = run.steps[1], run.steps[3]
     assert set(named(run, leave.again).split()) == {"x", "i", "w", "a", "y", "z"}
     assert (named(run, enter.writes), enter.completes) == ("i y z", False)
@@ -181,16 +183,16 @@ def test_an_if_of_the_known_domain_reads_nothing_again() -> None:
         text_model("begin if If x -> y", "arm then -> o", "  node relu Relu x -> o", "arm else -> x", "end if")
     ).plan
     assert loops(plan.allocation) == []
-    assert all(not step.again and not step.completes for step in program(plan, Permissions()).steps)
+    assert all(not step.again and not step.completes for step in build_program(plan, Permissions()).steps)
 
 
 @pytest.mark.parametrize("domain", ["", "com.example"])
 def test_whether_a_node_iterates_is_the_checkers_own_word(domain: str) -> None:
     """A plan that says that a Loop does not iterate is not believed. spec: V2.1"""
     plan = changed(loop(), "bodies", 1, iterates=0)
-    plan = amended(plan, ops=tuple((domain, op) for _, op in plan.allocation.ops))
+    plan = amend_plan(plan, ops=tuple((domain, op) for _, op in plan.allocation.ops))
     assert loops(plan.allocation) == [(1, 3)]
-    elsewhere = amended(plan, ops=tuple(("com.example", "If") for _ in plan.allocation.ops))
+    elsewhere = amend_plan(plan, ops=tuple(("com.example", "If") for _ in plan.allocation.ops))
     assert loops(elsewhere.allocation) == [(1, 3)]
 
 
@@ -222,7 +224,7 @@ def test_what_the_body_writes_is_no_result_that_the_enter_writes() -> None:
     lines = (*LOOP[:3], "  node relu3 Relu i -> d", "  node add Add d a w -> o", *LOOP[4:])
     plan = plan_memory(text_model(*lines, inputs="x u", outputs="q", parameters="w")).plan
     again = listed(plan, "writes", 4, "loop1/body/a.copy1", "y", "z", "d")
-    found = [(p.tensors[0], p.step) for p in checker.executed(program(again, Permissions()))]
+    found = [(p.tensors[0], p.step) for p in checker.check_execution(build_program(again, Permissions()))]
     assert found
     assert set(found) == {("d", 4)}
 
@@ -232,7 +234,7 @@ def test_a_leave_does_not_write_again_what_was_written_inside(name: str) -> None
     """It completes the node's results alone: a formal input or a value of the body has been written. spec: V1.7"""
     plan = loop()
     again = listed(plan, "writes", 3, "loop1/body/a.copy1", "y", "z", name)
-    found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(again, Permissions()))]
+    found = [(p.obligation, p.tensors, p.step) for p in checker.check_execution(build_program(again, Permissions()))]
     assert found == [("sharing_is_sound", (name,), 3)]
 
 
@@ -241,7 +243,7 @@ def test_a_captured_value_overwritten_in_the_body_is_found_at_the_leave() -> Non
     plan = loop()
     o, a = (plan.allocation.tensors.name.list().index(name) for name in ("o", "a"))
     plan = changed(plan, "tensors", o, storage=int(plan.allocation.tensors.storage[a]))
-    found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(plan, Permissions()))]
+    found = [(p.obligation, p.tensors, p.step) for p in checker.check_execution(build_program(plan, Permissions()))]
     assert ("sharing_is_sound", ("a", "o"), 3) in found
 
 
@@ -250,7 +252,7 @@ def test_a_swap_without_copies_is_found() -> None:
     plan = plan_memory(
         text_model("begin loop1 Loop x x -> y z", "arm body i j -> j i loop", "end loop1", outputs="y z")
     ).plan
-    assert list(checker.violations(program(plan, Permissions()))) == []
+    assert list(checker.violations(build_program(plan, Permissions()))) == []
     y, i = (plan.allocation.tensors.name.list().index(name) for name in ("y", "i"))
     wrong = changed(plan, "tensors", y, storage=int(plan.allocation.tensors.storage[i]))
-    assert list(checker.executed(program(wrong, Permissions())))
+    assert list(checker.check_execution(build_program(wrong, Permissions())))

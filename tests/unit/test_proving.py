@@ -132,9 +132,9 @@ def test_names_of_lemmas_of_files_and_of_folders_choose(monkeypatch: pytest.Monk
         ((), ["one", "two", "three"]), (("two",), ["two"]), (("there",), ["two", "three"]), (("a",), ["one"]),
         (("three", "here"), ["one", "three"]), (("b/there.py",), ["two", "three"]),
     ):  # fmt: skip
-        assert [lemma.name for family in families.chosen(wanted) for lemma in family.lemmas] == expected
+        assert [lemma.name for family in families.select_families(wanted) for lemma in family.lemmas] == expected
     with pytest.raises(ValueError, match="has the name 'elsewhere'"):
-        families.chosen(["here", "elsewhere"])
+        families.select_families(["here", "elsewhere"])
 
 
 def test_a_case_has_the_constants_and_the_functions_of_one_element(proved: Callable[..., LemmaReport]) -> None:

@@ -16,13 +16,13 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.text_models import text_model
-from tmmu.core.columns import NONE, Names, column
+from tmmu.core.columns import NONE, Names, build_column
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings, NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -63,19 +63,19 @@ def in_order(plan: Plan, order: Sequence[int]) -> Plan:
         listed = s.listed(which)
         chosen = [listed[old] for old in order]
         bounds = [sum(map(len, chosen[:k])) for k in range(len(chosen) + 1)]
-        lists[f"{which}_at"] = column(bounds, s.reads_at.dtype.type)
-        lists[which] = column([row for rows in chosen for row in rows], s.reads.dtype.type)
-    rows = {name: column([getattr(s, name).tolist()[old] for old in order], getattr(s, name).dtype.type)
+        lists[f"{which}_at"] = build_column(bounds, s.reads_at.dtype.type)
+        lists[which] = build_column([row for rows in chosen for row in rows], s.reads.dtype.type)
+    rows = {name: build_column([getattr(s, name).tolist()[old] for old in order], getattr(s, name).dtype.type)
             for name in ("op", "part", "body")}  # fmt: skip
     steps = replace(s, node=Names.of([s.node[old] for old in order]), **rows, **lists)
-    writer = column(
+    writer = build_column(
         [new.get(old, 0) for old in plan.allocation.tensors.writer.tolist()], plan.allocation.tensors.writer.dtype.type
     )
     enter, leave = (
-        column([new.get(old, 0) for old in old_steps.tolist()], writer.dtype.type)
+        build_column([new.get(old, 0) for old in old_steps.tolist()], writer.dtype.type)
         for old_steps in (plan.allocation.bodies.enter, plan.allocation.bodies.leave)
     )
-    return amended(
+    return amend_plan(
         plan,
         steps=steps,
         tensors=replace(plan.allocation.tensors, writer=writer),
@@ -196,8 +196,8 @@ def test_another_operator_or_body_is_named() -> None:
     found = list(differences(changed(plan, "steps", 6, op=0), model, NOBODY))
     assert found == [difference("operator", "other", (), 6, "MatMul", "Relu")]
     assert kinds(changed(plan, "steps", 2, body=2), model) == ["body"]
-    assert kinds(amended(plan, ops=tuple(("ai.onnx", op) for _, op in plan.allocation.ops)), model) == []
-    assert "operator" in kinds(amended(plan, ops=tuple(("other", op) for _, op in plan.allocation.ops)), model)
+    assert kinds(amend_plan(plan, ops=tuple(("ai.onnx", op) for _, op in plan.allocation.ops)), model) == []
+    assert "operator" in kinds(amend_plan(plan, ops=tuple(("other", op) for _, op in plan.allocation.ops)), model)
 
 
 def test_other_accesses_are_named_with_the_tensors_that_differ() -> None:
@@ -280,7 +280,7 @@ def test_a_tensor_left_out_or_made_up_is_named() -> None:
     assert list(differences(plan_of(more), model, NOBODY)) == [
         difference("extra-tensor", "", ("z",), None, "64 bytes", "no such tensor")
     ]
-    renamed = amended(plan_of(model), tensors=replace(plan_of(model).allocation.tensors, name=Names.of(
+    renamed = amend_plan(plan_of(model), tensors=replace(plan_of(model).allocation.tensors, name=Names.of(
         ["E" if name == "e" else name for name in plan_of(model).allocation.tensors.name])))  # fmt: skip
     missing = [d for d in differences(renamed, model, NOBODY) if d.field == "missing-tensor"]
     assert [(d.node, d.tensors) for d in missing] == [("other", ("e",))]
@@ -313,7 +313,7 @@ def test_a_tensor_that_is_not_the_models_is_named(
 ) -> None:
     """spec: V3.2"""
     plan = plan_of(branches())
-    plan = changed(amended(plan, dtypes=(*plan.allocation.dtypes, "float16")), "tensors", tensor, **entries)
+    plan = changed(amend_plan(plan, dtypes=(*plan.allocation.dtypes, "float16")), "tensors", tensor, **entries)
     what, node, at, said, says = expected
     assert list(differences(plan, branches(), NOBODY)) == [difference(what, node, (tensor,), at, said, says)]
 
@@ -390,7 +390,7 @@ def test_a_body_missing_extra_or_twice_is_named() -> None:
     plan = plan_of(model)
 
     def with_names(*names: str) -> Plan:
-        return amended(plan, bodies=replace(plan.allocation.bodies, name=Names.of(["", *names])))
+        return amend_plan(plan, bodies=replace(plan.allocation.bodies, name=Names.of(["", *names])))
 
     assert "missing-body" in kinds(with_names("pick/then_branch", "pick/else"), model)
     assert "extra-body" in kinds(with_names("pick/then_branch", "pick/else"), model)
@@ -401,7 +401,7 @@ def test_what_is_unproduced_is_the_models() -> None:
     """spec: V3.2, T9.1"""
     model = replace(branches(), unproduced=frozenset({"mask"}))
     assert kinds(plan_of(model), model) == []
-    plan = amended(plan_of(model), unproduced=("other",))
+    plan = amend_plan(plan_of(model), unproduced=("other",))
     assert [(d.field, d.tensors, d.stated) for d in differences(plan, model, NOBODY)] == [
         ("unproduced", ("mask",), "nothing of the kind"), ("unproduced", ("other",), "unproduced"),
     ]  # fmt: skip
@@ -409,13 +409,13 @@ def test_what_is_unproduced_is_the_models() -> None:
 
 def test_must_not_alias_is_the_models() -> None:
     model = branches()
-    assert list(differences(amended(plan_of(model), must_not_alias=()), model, NOBODY)) == [
+    assert list(differences(amend_plan(plan_of(model), must_not_alias=()), model, NOBODY)) == [
         difference("must-not-alias", "", ("a", "e"), None, "nothing of the kind", "must not alias")
     ]
-    more = amended(plan_of(model), must_not_alias=(*plan_of(model).allocation.must_not_alias, (0, 1)))
+    more = amend_plan(plan_of(model), must_not_alias=(*plan_of(model).allocation.must_not_alias, (0, 1)))
     assert [(d.field, d.stated) for d in differences(more, model, NOBODY)] == [("must-not-alias", "must not alias")]
     first, second = plan_of(model).allocation.must_not_alias[0]
-    assert kinds(amended(plan_of(model), must_not_alias=((second, first),)), model) == []
+    assert kinds(amend_plan(plan_of(model), must_not_alias=((second, first),)), model) == []
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_must_not_alias_is_the_models() -> None:
 )
 def test_bindings_are_the_models(bindings: Bindings, said: str, says: str) -> None:
     model = replace(branches(), bindings=Bindings(dims={"batch": 1}))
-    plan = amended(plan_of(model), bindings=bindings)
+    plan = amend_plan(plan_of(model), bindings=bindings)
     assert list(differences(plan, model, NOBODY)) == [difference("binding", "", (), None, said, says)]
 
 
@@ -447,7 +447,7 @@ def test_without_provenance_bindings_and_digests_are_not_compared_and_all_else_i
 
 
 def test_trusted_shapes_are_the_users_word_and_no_difference() -> None:
-    plan = amended(plan_of(branches()), bindings=Bindings(trust_shapes=True))
+    plan = amend_plan(plan_of(branches()), bindings=Bindings(trust_shapes=True))
     assert kinds(plan, branches()) == []
 
 
@@ -456,15 +456,15 @@ def test_only_what_the_caller_writes_is_donated() -> None:
     assert kinds(plan_of(model), model, frozenset({"x", "w"})) == []
     for name in ("a", "nothing of this name"):
         assert kinds(plan_of(model), model, frozenset({name})) == ["donated"]
-        assert kinds(amended(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
+        assert kinds(amend_plan(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
 
 
 def test_the_source_is_the_models() -> None:
     """spec: R2.5"""
     model = replace(branches(), source_digest=b"m" * 32)
     assert kinds(plan_of(model), model) == []
-    assert kinds(amended(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
-    assert kinds(amended(plan_of(model), source_digest=None), model) == ["source-digest"]
+    assert kinds(amend_plan(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
+    assert kinds(amend_plan(plan_of(model), source_digest=None), model) == ["source-digest"]
     unnamed = replace(model, source_digest=None)
     assert kinds(plan_of(model), unnamed) == ["source-digest"]
     assert kinds(plan_of(unnamed), unnamed) == []

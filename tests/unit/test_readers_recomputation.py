@@ -10,23 +10,23 @@ from dataclasses import replace
 import pytest
 
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.recomputation import with_recomputation
+from proofs.readers.models.recomputation import add_recomputation
 from proofs.readers.models.reference import ReferenceProgram
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def planned(model: Model, mode: str = "backward") -> Plan:
-    return amended(plan_memory(model, options=PlanOptions(layout="slots")).plan, mode=mode)
+    return amend_plan(plan_memory(model, options=PlanOptions(layout="slots")).plan, mode=mode)
 
 
 def repeats(model: Model, plan: Plan) -> list[str]:
     """The steps of a plan that are accepted as steps of the model which are run again."""
     nodes = {step.node for step in read_ir(model).steps}
     return [
-        step.node for step in with_recomputation(read_ir(model), plan, plan.origin.mode).steps if step.node not in nodes
+        step.node for step in add_recomputation(read_ir(model), plan, plan.origin.mode).steps if step.node not in nodes
     ]
 
 
@@ -44,7 +44,7 @@ def test_a_step_that_is_run_again_gives_the_same_values() -> None:
     )
     plan = planned(text_model(*again, "node add Add b.recompute0 c.recompute0 -> y"))
     assert repeats(model, plan) == ["tanh.recompute0", "sin.recompute0"]
-    found = with_recomputation(read_ir(model), plan, plan.origin.mode)
+    found = add_recomputation(read_ir(model), plan, plan.origin.mode)
     assert [step.node for step in found.steps] == [
         "matmul", "tanh", "tanh.recompute0", "sin", "sin.recompute0", "add",
     ]  # fmt: skip
@@ -59,16 +59,16 @@ def test_nothing_is_run_again_in_another_mode(mode: str) -> None:
     model = text_model(TANH, "node sin Sin b -> y", inputs="a")
     plan = planned(text_model(TANH, AGAIN, "node sin Sin b.recompute0 -> y", inputs="a"))
     assert repeats(model, plan) == ["tanh.recompute0"]
-    assert repeats(model, amended(plan, mode=mode)) == []
+    assert repeats(model, amend_plan(plan, mode=mode)) == []
 
 
 def test_a_plan_that_runs_nothing_again_is_held_to_the_model_as_it_is() -> None:
     """What the model says is saved is not worked out anew."""
     model = text_model(TANH, "node sin Sin b -> y backward", inputs="a")
     expected = replace(read_ir(model), saved=frozenset({"b"}))
-    assert with_recomputation(expected, planned(model), "inference") is expected
+    assert add_recomputation(expected, planned(model), "inference") is expected
     plan = planned(text_model(TANH, AGAIN, "node sin Sin b.recompute0 -> y", inputs="a"))
-    assert with_recomputation(expected, plan, plan.origin.mode).saved == {"a"}
+    assert add_recomputation(expected, plan, plan.origin.mode).saved == {"a"}
 
 
 BODY = ("begin if If x -> y", "arm then -> b")
@@ -146,7 +146,7 @@ def test_a_dropout_is_run_again_where_it_drops_nothing(
     )  # fmt: skip
     plan = planned(text_model(*lines, inputs="a"))
     expected = replace(read_ir(model), views=views)
-    found = with_recomputation(expected, plan, plan.origin.mode).steps
+    found = add_recomputation(expected, plan, plan.origin.mode).steps
     assert [step.node for step in found if ".recompute" in step.node] == again
 
 
@@ -158,7 +158,7 @@ def test_what_shares_bytes_shares_those_of_what_stands_in_their_place() -> None:
     )  # fmt: skip
 
     def found(*forged: str) -> ReferenceProgram:
-        return with_recomputation(read_ir(model), planned(text_model(TANH, *forged, inputs="a")), "backward")
+        return add_recomputation(read_ir(model), planned(text_model(TANH, *forged, inputs="a")), "backward")
 
     one = found(AGAIN, "node relu Relu b.recompute0 -> c", "node reshape Reshape c -> d", "node sin Sin d -> y")
     assert one.in_place == {("c", "b"), ("c", "b.recompute0")}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
-from proofs.readers.sharing import DROPOUT_ASSUMED, Permissions, permitted
+from proofs.readers.sharing import DROPOUT_ASSUMED, Permissions, decide_permissions
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import NodePart, Role, Shares
@@ -16,7 +16,7 @@ from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 from tmmu.plans import text
 from tmmu.plans.columns import SHARES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 VIEW, IN_PLACE, ALIAS = Shares.VIEW, Shares.IN_PLACE, Shares.ALIAS
 NOBODY: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ def judged(
 ) -> tuple[dict[str, tuple[str, int]], dict[str, str], list[str]]:
     """What is permitted where the plan says that `y` shares bytes with `of`."""
     plan = plan_of(model, shares={"y": (word, of)}, inside=inside, dtypes=dtypes, mode=mode)
-    permissions = permitted(plan, against, donated)
+    permissions = decide_permissions(plan, against, donated)
     return *named(plan, permissions), permissions.assumed
 
 
@@ -89,7 +89,7 @@ def test_what_its_own_step_makes_is_no_base() -> None:
     """Nor can two results of one step be views of each other, whatever the operator."""
     model = through("n my::Fuse p y -> p y")
     plan = plan_of(model, shares={"p": (VIEW, "y"), "y": (VIEW, "p")}, inside={"y": ("p", 0)})
-    assert named(plan, permitted(plan, None, NOBODY)) == ({}, {})
+    assert named(plan, decide_permissions(plan, None, NOBODY)) == ({}, {})
 
 
 def test_a_believed_operator_shares_only_what_its_step_reads_and_writes() -> None:
@@ -99,7 +99,7 @@ def test_a_believed_operator_shares_only_what_its_step_reads_and_writes() -> Non
         elsewhere = through("n my::Fuse a -> b", "m MatMul b -> y")
         unwritten = plan_of(elsewhere, shares={"y": (word, "a")}, inside={"y": ("a", 0)})
         unwritten = changed(unwritten, "tensors", "y", writer=1)
-        assert named(unwritten, permitted(unwritten, None, NOBODY)) == ({}, {})
+        assert named(unwritten, decide_permissions(unwritten, None, NOBODY)) == ({}, {})
 
 
 def test_a_base_that_is_written_later_is_none() -> None:
@@ -108,7 +108,7 @@ def test_a_base_that_is_written_later_is_none() -> None:
     plan = plan_of(
         stated(step("m Reshape y -> a"), step("n Reshape a -> y")), shares={"a": (VIEW, "y"), "y": (VIEW, "a")}
     )
-    assert named(plan, permitted(plan, None, NOBODY)) == ({"y": ("a", 0)}, {})
+    assert named(plan, decide_permissions(plan, None, NOBODY)) == ({"y": ("a", 0)}, {})
 
 
 def test_what_a_step_mutates_is_no_view_and_no_result_in_place() -> None:
@@ -116,20 +116,20 @@ def test_what_a_step_mutates_is_no_view_and_no_result_in_place() -> None:
         model = through("n Relu x -> y", step("again Identity a y -> y changes y"))
         plan = plan_of(model, shares={"y": (word, "a")})
         plan = changed(plan, "tensors", "y", writer=2)
-        assert named(plan, permitted(plan, None, NOBODY)) == ({}, {})
+        assert named(plan, decide_permissions(plan, None, NOBODY)) == ({}, {})
 
 
 def test_a_writer_that_does_not_write_makes_no_view_and_no_result_in_place() -> None:
     for word in (VIEW, IN_PLACE):
         model = through("n Identity a -> b", "m MatMul b -> y")
         plan = changed(plan_of(model, shares={"y": (word, "a")}), "tensors", "y", writer=1)
-        assert named(plan, permitted(plan, None, NOBODY)) == ({}, {})
+        assert named(plan, decide_permissions(plan, None, NOBODY)) == ({}, {})
 
 
 def test_a_word_without_a_tensor_that_it_speaks_of_is_none() -> None:
     for word in (VIEW, IN_PLACE):
         plan = plan_of(through("n Identity a -> y"), shares={"y": (word, "")})
-        assert named(plan, permitted(plan, None, NOBODY)) == ({}, {})
+        assert named(plan, decide_permissions(plan, None, NOBODY)) == ({}, {})
 
 
 def test_an_alias_group_gives_no_permission() -> None:
@@ -190,12 +190,12 @@ def test_a_result_in_place_has_the_size_of_its_operand_at_every_shape() -> None:
     for size, taken in (("m", True), ("64", False)):
         plan = plan_memory(text_model(*lines, f"tensor y u8 {size}")).plan
         entry = {"shares": SHARES.index(IN_PLACE), "of": plan.allocation.tensors.name.list().index("a")}
-        plan = amended(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.allocation.ops))
-        permissions = permitted(plan, None, NOBODY)
+        plan = amend_plan(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.allocation.ops))
+        permissions = decide_permissions(plan, None, NOBODY)
         assert named(plan, permissions)[1] == ({"y": "a"} if taken else {})
         assert ["differ in size at some shape" in why for why in permissions.refused.values()] == [True] * (not taken)
         smaller = changed(plan, "tensors", "y", bytes=32)
-        assert named(smaller, permitted(smaller, None, NOBODY))[1] == {}
+        assert named(smaller, decide_permissions(smaller, None, NOBODY))[1] == {}
 
 
 def test_packed_elements_do_not_show_equal_shapes_unless_there_is_one_operand() -> None:
@@ -231,9 +231,9 @@ def test_a_view_of_what_the_caller_writes_is_taken_only_where_its_root_is_donate
     model = stated(step("m Reshape x -> v"), step("w Flatten v -> w"), step("n Relu w -> y"))
     plan = plan_of(model, shares={"v": (VIEW, "x"), "w": (VIEW, "v"), "y": (IN_PLACE, "w")})
     views = {"v": ("x", 0), "w": ("v", 0)}
-    assert named(plan, permitted(plan, None, NOBODY)) == (views, {})
-    assert named(plan, permitted(plan, None, frozenset({"w"}))) == (views, {})
-    assert named(plan, permitted(plan, None, frozenset({"x"}))) == (views, {"y": "w"})
+    assert named(plan, decide_permissions(plan, None, NOBODY)) == (views, {})
+    assert named(plan, decide_permissions(plan, None, frozenset({"w"}))) == (views, {})
+    assert named(plan, decide_permissions(plan, None, frozenset({"x"}))) == (views, {"y": "w"})
 
 
 def test_an_operand_whose_bytes_another_operand_shows_is_not_taken() -> None:
@@ -241,7 +241,7 @@ def test_an_operand_whose_bytes_another_operand_shows_is_not_taken() -> None:
     model = through("m Reshape a -> v", "n Add a v -> y")
     shares = {"v": (VIEW, "a"), "y": (IN_PLACE, "a")}
     plan = plan_of(model, shares=shares)
-    assert named(plan, permitted(plan, None, NOBODY)) == ({"v": ("a", 0)}, {})
+    assert named(plan, decide_permissions(plan, None, NOBODY)) == ({"v": ("a", 0)}, {})
     assert judged(through("n Add a a -> y")) == ({}, {"y": "a"}, [])
 
 
@@ -253,9 +253,9 @@ def test_an_operand_is_taken_beside_another_window_of_its_root(at: int, taken: b
         model = through("m own::Part a -> v", "k own::Part a -> w", f"n own::Fuse {order} -> y", sizes=sizes)
         shares = {"v": (VIEW, "a"), "w": (VIEW, "a"), "y": (IN_PLACE, "v")}
         plan = plan_of(model, shares=shares, inside={"v": ("a", 0), "w": ("a", at)})
-        assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "v"} if taken else {})
+        assert named(plan, decide_permissions(plan, None, NOBODY))[1] == ({"y": "v"} if taken else {})
         back = plan_of(model, shares=shares, inside={"v": ("a", at), "w": ("a", 0)})
-        assert named(back, permitted(back, None, NOBODY))[1] == ({"y": "v"} if taken else {})
+        assert named(back, decide_permissions(back, None, NOBODY))[1] == ({"y": "v"} if taken else {})
 
 
 def test_windows_of_windows_are_compared_where_they_lie_in_the_root() -> None:
@@ -267,7 +267,7 @@ def test_windows_of_windows_are_compared_where_they_lie_in_the_root() -> None:
     shares = {"v": (VIEW, "a"), "u": (VIEW, "v"), "w": (VIEW, "a"), "y": (IN_PLACE, "u")}
     for at, taken in ((24, False), (16, True), (8, True), (17, False)):
         plan = plan_of(model, shares=shares, inside={"v": ("a", 16), "u": ("a", 24), "w": ("a", at)})
-        assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "u"} if taken else {})
+        assert named(plan, decide_permissions(plan, None, NOBODY))[1] == ({"y": "u"} if taken else {})
 
 
 def test_each_result_of_a_gradient_of_a_sum_is_a_view() -> None:
@@ -291,7 +291,7 @@ def in_body(model: ReferenceProgram, word: Shares, of: str, donated: frozenset[s
     """Whether `loop/body/z` may share the bytes of `of`."""
     plan = plan_of(model, shares={"loop1/body/z": (word, of)})
     row = plan.allocation.tensors.name.list().index("loop1/body/z")
-    permissions = permitted(plan, None, donated)
+    permissions = decide_permissions(plan, None, donated)
     return row in permissions.views or row in permissions.in_place
 
 
@@ -318,7 +318,7 @@ def test_a_nested_body_does_not_take_what_the_body_around_it_made() -> None:
         bodies=inner,
     )
     assert judged(model, of="b") == ({}, {}, [])
-    [why] = permitted(plan_of(model, shares={"y": (IN_PLACE, "b")}), None, NOBODY).refused.values()
+    [why] = decide_permissions(plan_of(model, shares={"y": (IN_PLACE, "b")}), None, NOBODY).refused.values()
     assert why.endswith("b is not made by an earlier step of the same body")
 
 
@@ -340,7 +340,7 @@ def test_enter_and_leave_share_nothing(word: Shares, op: str) -> None:
     )  # fmt: skip
     for result, operand in (("f", "x"), ("c", "b"), ("c", "a")):
         plan = plan_of(model, shares={result: (word, operand)}, inside={result: (operand, 0)})
-        assert named(plan, permitted(plan, None, donated)) == ({}, {})
+        assert named(plan, decide_permissions(plan, None, donated)) == ({}, {})
 
 
 def test_a_formal_input_is_shared_by_nobody_not_even_outside_its_body() -> None:
@@ -362,7 +362,7 @@ def test_an_operator_of_an_unknown_domain_is_believed_and_listed() -> None:
 def test_an_operator_is_listed_once_and_in_order_of_name() -> None:
     model = through("p b::P a -> p", "q a::Q p -> q", "r b::P q -> y")
     plan = plan_of(model, shares={"p": (IN_PLACE, "a"), "q": (IN_PLACE, "p"), "y": (IN_PLACE, "q")})
-    permissions = permitted(plan, None, NOBODY)
+    permissions = decide_permissions(plan, None, NOBODY)
     assert (len(permissions.in_place), permissions.assumed) == (3, ["a::Q", "b::P"])
 
 
@@ -400,10 +400,14 @@ def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
     model = stated(step("n MatMul p -> y"), parameters="flat p", sizes={"p": (16, 32)})
     window = replace(model, views={"p": ("flat", 48)})
     plan = plan_of(model, shares={"p": (VIEW, "flat")}, inside={"p": ("flat", 48)})
-    assert named(plan, permitted(plan, window, NOBODY)) == ({"p": ("flat", 48)}, {})
-    assert named(plan, permitted(plan, model, NOBODY)) == named(plan, permitted(plan, None, NOBODY)) == ({}, {})
+    assert named(plan, decide_permissions(plan, window, NOBODY)) == ({"p": ("flat", 48)}, {})
+    assert (
+        named(plan, decide_permissions(plan, model, NOBODY))
+        == named(plan, decide_permissions(plan, None, NOBODY))
+        == ({}, {})
+    )
     made = plan_of(model, shares={"p": (VIEW, "y")})
-    assert named(made, permitted(made, replace(model, views={"p": ("y", 0)}), NOBODY)) == ({}, {})
+    assert named(made, decide_permissions(made, replace(model, views={"p": ("y", 0)}), NOBODY)) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -427,24 +431,24 @@ def test_a_result_in_place_that_does_not_count_has_a_reason(
 ) -> None:
     """spec: T3.3, T3.5, V2.1"""
     plan = plan_of(model, shares={"y": (IN_PLACE, of)}, **changes)
-    permissions = permitted(plan, None, NOBODY)
+    permissions = decide_permissions(plan, None, NOBODY)
     assert permissions.in_place == {}
     assert list(permissions.refused.values()) == [f"y cannot take the bytes of {of}: {why}"]
     right = plan_of(through("n Relu a -> y"), shares={"y": (IN_PLACE, "a")})
-    assert permitted(right, None, NOBODY).refused == {}
+    assert decide_permissions(right, None, NOBODY).refused == {}
 
 
 def test_an_operand_that_another_shows_is_refused_with_that_reason() -> None:
     """spec: T3.7"""
     model = through("m Reshape a -> v", "n Add a v -> y")
-    found = permitted(plan_of(model, shares={"v": (VIEW, "a"), "y": (IN_PLACE, "a")}), None, NOBODY)
+    found = decide_permissions(plan_of(model, shares={"v": (VIEW, "a"), "y": (IN_PLACE, "a")}), None, NOBODY)
     assert ["needed by another operand" in why for why in found.refused.values()] == [True]
 
 
 def test_what_the_caller_writes_is_no_result_in_place() -> None:
     model = stated(step("n MatMul p -> y"), parameters="q p")
     plan = plan_of(model, shares={"p": (IN_PLACE, "q")})
-    assert named(plan, permitted(plan, None, frozenset({"q"}))) == ({}, {})
+    assert named(plan, decide_permissions(plan, None, frozenset({"q"}))) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -465,4 +469,4 @@ def test_a_claim_is_about_the_one_step_that_writes_whatever_changes_it_later(
                    if f" {row[0]}" in lines)  # fmt: skip
     plan = text.read(f"tmmu-plan-text 1\narena m 64\n{rows}{lines}".encode(), "p.plan.txt")
     assert isinstance(plan, Plan)
-    assert named(plan, permitted(plan, None, NOBODY)) == (views, in_place)
+    assert named(plan, decide_permissions(plan, None, NOBODY)) == (views, in_place)

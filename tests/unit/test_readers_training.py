@@ -13,13 +13,13 @@ import pytest
 
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.training import in_mode, read_by_backward
+from proofs.readers.models.training import reference_in_mode, saved_for_backward
 from tests.support.text_models import text_model
 from tests.support.trainable import MLP, OPTIMIZER, floating
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT
-from tmmu.planner.modes import prepare
+from tmmu.planner.modes import prepare_graph
 
 SGD = ("node sgd0 Sgd w w.grad -> w changes w optimizer", "tensor w f32 4x4 donated")
 
@@ -177,7 +177,7 @@ def said(model: ReferenceProgram) -> dict[str, object]:
 @pytest.mark.parametrize("mode", ["backward", "forward", "inference"])
 def test_planner_and_verifier_leave_and_add_the_same(mode: str) -> None:
     for name, model in (FORWARD | OWN).items():
-        assert said(in_mode(read_ir(model), mode)) == said(read_ir(prepare(model, mode, DEFAULT))), name
+        assert said(reference_in_mode(read_ir(model), mode)) == said(read_ir(prepare_graph(model, mode, DEFAULT))), name
 
 
 def test_planner_and_verifier_refuse_the_same() -> None:
@@ -186,10 +186,10 @@ def test_planner_and_verifier_refuse_the_same() -> None:
         for mode in modes:
             for name, model in models.items():
                 with pytest.raises(TmmuError) as by_the_verifier:
-                    in_mode(read_ir(model), mode)
+                    reference_in_mode(read_ir(model), mode)
                 assert by_the_verifier.value.code_id == "MODE_VIOLATION", name
                 with pytest.raises(TmmuError) as by_the_planner:
-                    prepare(model, mode, DEFAULT)
+                    prepare_graph(model, mode, DEFAULT)
                 assert by_the_planner.value.code_id in ("MODE_VIOLATION", "INVALID_IR"), name
 
 
@@ -199,7 +199,7 @@ def test_what_backward_makes_is_not_saved_though_forward_reads_it() -> None:
         "node tanh Tanh x -> b", "node g G b -> c backward", "node neg Neg c -> y", "node h H c -> z backward",
         outputs="y z",
     )  # fmt: skip
-    assert read_by_backward(read_ir(turns)) == {"b"}
+    assert saved_for_backward(read_ir(turns)) == {"b"}
 
 
 class CountedName(str):
@@ -226,7 +226,7 @@ def compared(parameters: int) -> int:
     given = " ".join(["x", *(f"{w}.grad" for w in names)])
     reference = read_ir(floating(*lines, inputs=given, parameters=" ".join(names)))
     CountedName.compared = 0
-    made = in_mode(replace(reference, inputs=tuple(map(CountedName, reference.inputs))), "backward")
+    made = reference_in_mode(replace(reference, inputs=tuple(map(CountedName, reference.inputs))), "backward")
     assert not any(name.endswith(".grad") for name in made.inputs)
     return CountedName.compared
 

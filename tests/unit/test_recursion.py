@@ -87,7 +87,7 @@ def test_nothing_is_substituted_below_a_binder() -> None:
 
 
 def test_the_definitions_of_the_chains_descend() -> None:
-    known = descent.check(TEXT)
+    known = descent.check_definitions(TEXT)
     assert set(known.lists) == {
         "Tenants", "Slots", "Changes", "Contents", "Edges", "Above", "Column", "Numbers", "Storages",
     }  # fmt: skip
@@ -97,7 +97,7 @@ def test_the_definitions_of_the_chains_descend() -> None:
 def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> None:
     assert PRELUDE.startswith(chains.DEFINITIONS)
     assert TEXT.startswith(chains.DEFINITIONS)
-    descent.check(PRELUDE)
+    descent.check_definitions(PRELUDE)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> 
     ],
 )
 def test_a_definition_that_may_not_end_is_refused(text: str, reason: str) -> None:
-    assert descent.check(LIST + SUM).functions.keys() == {"sum"}
+    assert descent.check_definitions(LIST + SUM).functions.keys() == {"sum"}
     with pytest.raises(Unfounded, match=reason):
-        descent.check(LIST + SUM + text)
+        descent.check_definitions(LIST + SUM + text)
 
 
 def test_a_definition_without_end_would_prove_anything() -> None:
@@ -179,7 +179,7 @@ def false_lemma(**values: object) -> Lemma:
 
 
 def test_a_false_lemma_is_not_proved() -> None:
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     requests = {"false": [query.refutation() for query in induction.queries(false_lemma(), known, {})]}
     with Z3() as made:
         failed = record.prove(requests, made, 10, LIST + SUM)
@@ -188,16 +188,16 @@ def test_a_false_lemma_is_not_proved() -> None:
 
 def test_a_false_scheme_is_refused_though_the_solver_takes_it() -> None:
     """A hypothesis at the cell itself makes the step of a false lemma unsat; only the check notices."""
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     lemma = false_lemma()
     base, step = induction.queries(lemma, known, {})
     wrong = step._replace(hypotheses=(step.goal,))
     with Z3(LIST + SUM) as made:
         assert made.evaluate(wrong.refutation(), 10).proof
     with pytest.raises(NoInduction, match="may not be assumed"):
-        induction.check(lemma, [base, wrong], known, {})
+        induction.check_induction(lemma, [base, wrong], known, {})
     with pytest.raises(NoInduction, match="may not be assumed"):
-        induction.check(lemma, [base._replace(hypotheses=step.hypotheses), step], known, {})
+        induction.check_induction(lemma, [base._replace(hypotheses=step.hypotheses), step], known, {})
 
 
 @pytest.mark.parametrize(
@@ -207,31 +207,31 @@ def test_a_false_scheme_is_refused_though_the_solver_takes_it() -> None:
      "(= 7 (sum rest_of_list rest_of_list))", "(= 7 (sum))", "false", "()"],
 )  # fmt: skip
 def test_what_is_like_the_claim_at_the_rest_of_the_list_and_is_not_that_may_not_be_assumed(hypothesis: str) -> None:
-    known, lemma = descent.check(LIST + SUM), false_lemma()
+    known, lemma = descent.check_definitions(LIST + SUM), false_lemma()
     base, step = induction.queries(lemma, known, {})
     wrong = step._replace(hypotheses=(*step.hypotheses, parse_one(hypothesis)))
     with pytest.raises(NoInduction, match="may not be assumed"):
-        induction.check(lemma, [base, wrong], known, {})
+        induction.check_induction(lemma, [base, wrong], known, {})
 
 
 def test_a_symbol_that_is_spelled_like_a_call_is_no_instance_of_it() -> None:
-    known = descent.check(f"{LIST}{SUM}(define-fun s ((i Int)) Int i)")
+    known = descent.check_definitions(f"{LIST}{SUM}(define-fun s ((i Int)) Int i)")
     lemma = false_lemma(claim="(= (s x) (sum l))")
     base, step = induction.queries(lemma, known, {})
     wrong = step._replace(hypotheses=(parse_one("(= sx (sum rest_of_list))"),))
     with pytest.raises(NoInduction, match="may not be assumed"):
-        induction.check(lemma, [base, wrong], known, {})
+        induction.check_induction(lemma, [base, wrong], known, {})
 
 
 @pytest.mark.parametrize("at", [{"l": "l"}, {"l": "(cell its_head rest_of_list)"}, {"l": "(tail rest_of_list)"}])
 def test_a_hypothesis_is_at_the_rest_of_the_list_whatever_a_lemma_asks_for(at: dict[str, str]) -> None:
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     (hypothesis,) = induction.queries(false_lemma(hypotheses=(at,)), known, {})[1].hypotheses
     assert text_of(hypothesis) == "(= 7 (sum rest_of_list))"
 
 
 def test_what_is_no_induction_is_refused() -> None:
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     lemma = false_lemma()
     base, step = induction.queries(lemma, known, {})
     for wrong, reason in (
@@ -242,7 +242,7 @@ def test_what_is_no_induction_is_refused() -> None:
         ([base, step._replace(constants={**step.constants, "its_head": "Bool"})], "neither a variable"),
     ):
         with pytest.raises(NoInduction, match=reason):
-            induction.check(lemma, wrong, known, {})
+            induction.check_induction(lemma, wrong, known, {})
     for changed, reason in (
         (false_lemma(claim="(forall ((x Int)) (= x (sum l)))"), "binds names"),
         (false_lemma(using=(("nobody", {}),)), "not proved before"),
@@ -270,14 +270,14 @@ def test_what_is_no_induction_is_refused() -> None:
 )
 def test_a_variable_is_nothing_but_a_variable(variables: dict[str, str], reason: str) -> None:
     """A name that held commands proved that 7 is 8, by both solvers."""
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     with pytest.raises(NoInduction, match=reason):
         induction.queries(false_lemma(variables={"l": "L", **variables}), known, {})
 
 
 def test_a_list_that_is_equal_to_the_empty_one_by_name_alone_is_no_base() -> None:
     """With a variable named `nil` the base of 'all lists are equal' says that nil is nil."""
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     every = {"claim": "(= l nil)", "hypotheses": ({"nil": "(cell 0 rest_of_list)"},)}
     with pytest.raises(NoInduction, match="name of something else"):
         induction.queries(false_lemma(variables={"l": "L", "nil": "L"}, **every), known, {})
@@ -285,7 +285,7 @@ def test_a_list_that_is_equal_to_the_empty_one_by_name_alone_is_no_base() -> Non
 
 @pytest.mark.parametrize("name", ["rest_of_list", "its_head"])
 def test_a_part_of_the_cell_means_nothing_else(name: str) -> None:
-    known = descent.check(f"{LIST}{SUM}(define-fun {name} () Int 0)")
+    known = descent.check_definitions(f"{LIST}{SUM}(define-fun {name} () Int 0)")
     with pytest.raises(NoInduction, match=f"has the name of {name}, which is defined"):
         induction.queries(false_lemma(), known, {})
 
@@ -293,14 +293,14 @@ def test_a_part_of_the_cell_means_nothing_else(name: str) -> None:
 @pytest.mark.parametrize("term", ["(let ((rest_of_list l)) x)", "(ite true (cell its_head rest_of_list) nil)"])
 def test_no_term_moves_a_hypothesis_away_from_the_rest_of_the_list(term: str) -> None:
     """Terms stand for other variables; whatever binds in them, the list stays where it is."""
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     lemma = false_lemma(claim="(=> (= x x) (= 7 (sum l)))", hypotheses=({"x": term, "l": term},))
     (hypothesis,) = induction.queries(lemma, known, {})[1].hypotheses
     assert hypothesis == ["=>", ["=", parse_one(term), parse_one(term)], ["=", "7", ["sum", "rest_of_list"]]]
 
 
 def test_a_lemma_may_be_used_at_any_terms_once_it_is_proved() -> None:
-    known = descent.check(LIST + SUM)
+    known = descent.check_definitions(LIST + SUM)
     first = Lemma("first", "Sums are sums.", {"l": "L", "x": "Int"}, "(=> (= x (sum l)) (= (sum l) x))", over="l")
     second = false_lemma(using=(("first", {"l": "(cell 1 nil)", "x": "(+ x x)"}),))
     step = induction.queries(second, known, {"first": first})[1]
@@ -308,7 +308,7 @@ def test_a_lemma_may_be_used_at_any_terms_once_it_is_proved() -> None:
     uneven = step._replace(hypotheses=(parse_one("(=> (= x (sum nil)) (= (sum nil) 7))"),))
     base = induction.queries(second, known, {"first": first})[0]
     with pytest.raises(NoInduction, match="may not be assumed"):
-        induction.check(second, [base, uneven], known, {"first": first})
+        induction.check_induction(second, [base, uneven], known, {"first": first})
 
 
 # The lemmas
@@ -380,9 +380,9 @@ class Counting:
 
 def test_lemmas_are_proved_once_and_then_on_record(tmp_path: Path) -> None:
     first, second = Counting(), Counting()
-    assert at_use.unproved("counting 1", 1, tmp_path / "a", lambda: first) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, tmp_path / "a", lambda: first) == {}
     assert first.asked == 1 + sum(map(len, REQUESTS.values()))
-    assert at_use.unproved("counting 1", 1, tmp_path / "a", lambda: second) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, tmp_path / "a", lambda: second) == {}
     assert second.asked == 0
 
 
@@ -398,43 +398,43 @@ def test_another_version_or_another_text_has_another_record() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PROVED", b"\xff\0", b"0" * 64 + b" PROVED\n", None])
 def test_a_record_that_is_not_exactly_one_is_none(tmp_path: Path, content: bytes | None) -> None:
-    at_use.unproved("counting 1", 1, tmp_path, Counting)
+    at_use.prove_unrecorded("counting 1", 1, tmp_path, Counting)
     (record,) = tmp_path.iterdir()
     right = record.read_bytes()
     record.write_bytes(right + b" " if content is None else content)
     again = Counting()
-    assert at_use.unproved("counting 1", 1, tmp_path, lambda: again) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, tmp_path, lambda: again) == {}
     assert again.asked > 0
     assert record.read_bytes() == right
     assert [path.name for path in tmp_path.iterdir()] == [record.name]
 
 
 def test_what_is_not_proved_is_named_and_not_recorded(tmp_path: Path) -> None:
-    failed = at_use.unproved("counting 1", 1, tmp_path, lambda: Counting("unknown\nsat"))
+    failed = at_use.prove_unrecorded("counting 1", 1, tmp_path, lambda: Counting("unknown\nsat"))
     assert failed.keys() == REQUESTS.keys()
     assert list(tmp_path.iterdir()) == []
-    failed = at_use.unproved("counting 1", 1, tmp_path, lambda: Counting(given="(error)"))
+    failed = at_use.prove_unrecorded("counting 1", 1, tmp_path, lambda: Counting(given="(error)"))
     assert set(failed.values()) == {"(error)"}
-    assert set(at_use.unproved("", 1, tmp_path).values()) == {"the solver does not start"}
+    assert set(at_use.prove_unrecorded("", 1, tmp_path).values()) == {"the solver does not start"}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_proof_by_another_solver_than_the_one_in_use_is_not_recorded(tmp_path: Path) -> None:
-    assert at_use.unproved("counting 2", 1, tmp_path, Counting) == {}
+    assert at_use.prove_unrecorded("counting 2", 1, tmp_path, Counting) == {}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
-    assert at_use.unproved("counting 1", 1, file, Counting) == {}
-    assert at_use.unproved("counting 1", 1, file / "below", Counting) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, file, Counting) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, file / "below", Counting) == {}
 
     def full(*_: object) -> None:
         raise OSError("no space")
 
     monkeypatch.setattr(os, "replace", full)
-    assert at_use.unproved("counting 1", 1, tmp_path / "full", Counting) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, tmp_path / "full", Counting) == {}
     assert list((tmp_path / "full").iterdir()) == []
 
 
@@ -468,7 +468,7 @@ def test_a_record_is_on_the_disk_whole_before_it_has_its_name(tmp_path: Path, mo
         written.append((os.fstat(handle).st_size, named))
 
     monkeypatch.setattr(os, "fsync", synced)
-    assert at_use.unproved("counting 1", 1, tmp_path, Counting) == {}
+    assert at_use.prove_unrecorded("counting 1", 1, tmp_path, Counting) == {}
     (record,) = tmp_path.iterdir()
     assert written == [(record.stat().st_size, [])]
 
@@ -482,7 +482,7 @@ def test_the_cache_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     made = Z3()
     version = made.version
     made.close()
-    assert at_use.unproved(version, 10) == {}
+    assert at_use.prove_unrecorded(version, 10) == {}
     assert len(list(at_use.cache_folder().iterdir())) == 1
 
 
@@ -492,7 +492,7 @@ def _symbols(expression: Expression) -> set[str]:
 
 def test_every_chain_has_lemmas_that_speak_of_it() -> None:
     spoken = set().union(*(_symbols(parse_one(lemma.claim)) for lemma in plan.LISTS))
-    assert set(descent.check(chains.DEFINITIONS).functions) <= spoken
+    assert set(descent.check_definitions(chains.DEFINITIONS).functions) <= spoken
 
 
 def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:

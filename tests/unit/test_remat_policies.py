@@ -18,30 +18,30 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.remat import check_budget, choose, rematerialise, schedules
-from tmmu.planner.remat.choose import peak
-from tmmu.planner.remat.rewrite import Policy, Script, joint_of, rewrite
-from tmmu.planner.remat.strategies import Classes, chen, exhaustive
-from tmmu.planner.training.expand import expand
+from tmmu.planner.remat.choose import measure_peak
+from tmmu.planner.remat.rewrite import Policy, Script, build_joint, rewrite
+from tmmu.planner.remat.strategies import Classes, all_policies, chen_policy
+from tmmu.planner.training.expand import expand_to_joint
 
 
 @pytest.fixture
 def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every graph were too large for it."""
-    monkeypatch.setattr(schedules, "cheapest", lambda *_: None)
+    monkeypatch.setattr(schedules, "find_cheapest", lambda *_: None)
 
 
 @pytest.mark.usefixtures("no_search")
 @pytest.mark.parametrize("widths", [[16, 32, 16, 48, 16], [64, 16, 16, 64, 32, 48, 16], [16] * 7])
 def test_of_all_policies_of_a_small_graph_the_cheapest_that_fits_is_taken(widths: list[int]) -> None:
-    joint = expand(chain(widths))
-    source = joint_of(joint)
-    made = [rewrite(source, policy) for policy in exhaustive(Classes(source))]
-    reached = [(peak(one.model, DEFAULT), one.cost) for one in made]
-    full, lowest = peak(joint, DEFAULT), min(found for found, _ in reached)
+    joint = expand_to_joint(chain(widths))
+    source = build_joint(joint)
+    made = [rewrite(source, policy) for policy in all_policies(Classes(source))]
+    reached = [(measure_peak(one.model, DEFAULT), one.cost) for one in made]
+    full, lowest = measure_peak(joint, DEFAULT), min(found for found, _ in reached)
     assert least(joint) == lowest < full
     for budget in sorted({found for found, _ in reached if found < full}):
         again = rematerialise(joint, DEFAULT, budget)
-        assert peak(again, DEFAULT) <= budget
+        assert measure_peak(again, DEFAULT) <= budget
         assert repeated(joint, again) == min(cost for found, cost in reached if found <= budget)
 
 
@@ -88,10 +88,10 @@ def test_no_more_is_repeated_than_the_policies_need_and_no_more_of_them_planned(
     name: str, percent: int, planned: list[int]
 ) -> None:
     kind, *numbers = name.split("-")
-    joint = expand(varied(*map(int, numbers)) if kind == "varied" else graph(name))
-    budget, (cost, plans) = peak(joint, DEFAULT) * percent // 100, POLICIES[name, percent]
+    joint = expand_to_joint(varied(*map(int, numbers)) if kind == "varied" else graph(name))
+    budget, (cost, plans) = measure_peak(joint, DEFAULT) * percent // 100, POLICIES[name, percent]
     again = rematerialise(joint, DEFAULT, budget)
-    assert peak(again, DEFAULT) <= budget
+    assert measure_peak(again, DEFAULT) <= budget
     assert repeated(joint, again) <= cost
     assert len(planned) <= plans
 
@@ -99,18 +99,18 @@ def test_no_more_is_repeated_than_the_policies_need_and_no_more_of_them_planned(
 @pytest.mark.usefixtures("no_search")
 @pytest.mark.parametrize(("length", "seed", "budget", "cost"), [(10, 1, 576, 80), (16, 2, 704, 400)])
 def test_a_policy_that_takes_the_budget_to_the_byte_fits(length: int, seed: int, budget: int, cost: int) -> None:
-    joint = expand(varied(length, seed))
+    joint = expand_to_joint(varied(length, seed))
     again = rematerialise(joint, DEFAULT, budget)
-    assert (peak(again, DEFAULT), repeated(joint, again) <= cost) == (budget, True)
+    assert (measure_peak(again, DEFAULT), repeated(joint, again) <= cost) == (budget, True)
 
 
 @pytest.mark.usefixtures("no_search")
 @pytest.mark.parametrize(("name", "percent"), [("hourglass-3", 73), ("chain-8-5", 80), ("chain-14-7", 57)])
 def test_where_no_policy_fits_the_least_that_one_reached_is_told(name: str, percent: int) -> None:
-    joint = expand(graph(name))
+    joint = expand_to_joint(graph(name))
     lowest = least(joint)
-    assert 100 * lowest <= percent * peak(joint, DEFAULT)
-    assert peak(rematerialise(joint, DEFAULT, lowest), DEFAULT) == lowest
+    assert 100 * lowest <= percent * measure_peak(joint, DEFAULT)
+    assert measure_peak(rematerialise(joint, DEFAULT, lowest), DEFAULT) == lowest
     with pytest.raises(TmmuError) as raised:
         rematerialise(joint, DEFAULT, lowest - 1)
     told = raised.value.diagnostics
@@ -119,8 +119,8 @@ def test_where_no_policy_fits_the_least_that_one_reached_is_told(name: str, perc
 
 def test_a_schedule_that_is_found_counts_only_where_its_plan_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is told what is to be beaten, and its answer is planned like every other."""
-    joint = expand(graph("residual-3"))
-    budget = peak(joint, DEFAULT) * 80 // 100
+    joint = expand_to_joint(graph("residual-3"))
+    budget = measure_peak(joint, DEFAULT) * 80 // 100
     scripts: list[Script | None] = [None, {}]
     told: list[int | None] = []
 
@@ -129,15 +129,15 @@ def test_a_schedule_that_is_found_counts_only_where_its_plan_fits(monkeypatch: p
         told.append(known)
         return scripts.pop()
 
-    search = schedules.cheapest
-    monkeypatch.setattr(schedules, "cheapest", cheapest)
+    search = schedules.find_cheapest
+    monkeypatch.setattr(schedules, "find_cheapest", cheapest)
     unfit, none = (rematerialise(joint, DEFAULT, budget) for _ in range(2))
     assert unfit == none
     assert told == [repeated(joint, none)] * 2
-    monkeypatch.setattr(schedules, "cheapest", search)
+    monkeypatch.setattr(schedules, "find_cheapest", search)
     monkeypatch.setattr(choose._Search, "_best_policy", lambda _: None)
     found = rematerialise(joint, DEFAULT, budget)
-    assert peak(found, DEFAULT) <= budget
+    assert measure_peak(found, DEFAULT) <= budget
     assert repeated(joint, found) == 320
 
 
@@ -145,23 +145,23 @@ def test_a_schedule_that_is_found_counts_only_where_its_plan_fits(monkeypatch: p
 def test_square_root_many_segments_are_tried_whatever_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: M1.10"""
     monkeypatch.setattr(choose, "LIMIT", 0)
-    joint = expand(chain([64] * 24))
-    source = joint_of(joint)
-    segments = rewrite(source, chen(Classes(source)))
-    again = rematerialise(joint, DEFAULT, peak(segments.model, DEFAULT))
+    joint = expand_to_joint(chain([64] * 24))
+    source = build_joint(joint)
+    segments = rewrite(source, chen_policy(Classes(source)))
+    again = rematerialise(joint, DEFAULT, measure_peak(segments.model, DEFAULT))
     assert repeated(joint, again) <= segments.cost
 
 
 @pytest.mark.usefixtures("no_search")
 def test_how_much_is_planned_is_bounded(monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
-    joint = expand(graph("residual-4"))
-    budget = peak(joint, DEFAULT) * 60 // 100
+    joint = expand_to_joint(graph("residual-4"))
+    budget = measure_peak(joint, DEFAULT) * 60 // 100
     plans = []
     for limit, effort in ((400_000, 80_000), (1_000, 80_000), (400_000, 100), (0, 0)):
         monkeypatch.setattr(choose, "LIMIT", limit)
         monkeypatch.setattr(choose, "EFFORT", effort)
         planned.clear()
-        assert peak(rematerialise(joint, DEFAULT, budget), DEFAULT) <= budget
+        assert measure_peak(rematerialise(joint, DEFAULT, budget), DEFAULT) <= budget
         plans.append(len(planned))
     everything, few_policies, little_improved, least_of_all = plans
     assert everything > few_policies > least_of_all
@@ -174,30 +174,30 @@ def test_only_arenas_that_reuse_count() -> None:
         floating("node matmul0 MatMul x w -> a", "node sin0 Sin a -> y", f"tensor v u8 {n}", parameters="w v")
         for n in (64, 1 << 20)
     )
-    joints = [expand(model) for model in (small, large)]
-    assert peak(joints[0], DEFAULT) == peak(joints[1], DEFAULT)
+    joints = [expand_to_joint(model) for model in (small, large)]
+    assert measure_peak(joints[0], DEFAULT) == measure_peak(joints[1], DEFAULT)
     for joint in joints:
         check_budget(
-            plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, peak(joint, DEFAULT)
+            plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, measure_peak(joint, DEFAULT)
         )
 
 
 def test_the_peak_is_of_one_step_with_all_that_it_reads_and_writes() -> None:
     """When a.grad is written, x, a, y and its seed are there too; x.grad takes the place of a.grad."""
-    joint = expand(floating("node sin0 Sin x -> a", "node sin1 Sin a -> y"))
-    assert peak(joint, DEFAULT) == 5 * 64
+    joint = expand_to_joint(floating("node sin0 Sin x -> a", "node sin1 Sin a -> y"))
+    assert measure_peak(joint, DEFAULT) == 5 * 64
 
 
 def test_a_graph_that_fits_is_not_changed() -> None:
     """spec: M1.11"""
-    joint = expand(MLP)
-    assert rematerialise(joint, DEFAULT, peak(joint, DEFAULT)) is joint
+    joint = expand_to_joint(MLP)
+    assert rematerialise(joint, DEFAULT, measure_peak(joint, DEFAULT)) is joint
 
 
 def test_a_plan_over_its_budget_is_refused_whatever_made_it_larger() -> None:
     """spec: M1.11"""
-    joint = expand(MLP)
-    full = peak(joint, DEFAULT)
+    joint = expand_to_joint(MLP)
+    full = measure_peak(joint, DEFAULT)
     check_budget(plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, full)
     with pytest.raises(TmmuError, match=f"{full} bytes are live at one step") as raised:
         check_budget(plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, full - 1)
@@ -207,11 +207,11 @@ def test_a_plan_over_its_budget_is_refused_whatever_made_it_larger() -> None:
 @pytest.mark.parametrize("held", [None, frozenset[int]()])
 def test_of_what_is_worth_dropping_the_fewest_that_fit_are_dropped_or_all(held: frozenset[int] | None) -> None:
     """spec: M1.10"""
-    source = joint_of(expand(varied(12, 1)))
+    source = build_joint(expand_to_joint(varied(12, 1)))
     classes = Classes(source)
     every, order = classes.all, classes.by_worth
     policies = [Policy(every - frozenset(order[:n]), held) for n in range(len(order) + 1)]
-    peaks = [peak(rewrite(source, policy).model, DEFAULT) for policy in policies]
+    peaks = [measure_peak(rewrite(source, policy).model, DEFAULT) for policy in policies]
     for budget in {*peaks, min(peaks) - 1}:
         search = choose._Search(source, DEFAULT, budget)
         search._drop_by_worth()
@@ -221,11 +221,11 @@ def test_of_what_is_worth_dropping_the_fewest_that_fit_are_dropped_or_all(held: 
 
 def test_a_policy_gives_way_to_one_that_fits_and_repeats_less() -> None:
     """spec: M1.11"""
-    source = joint_of(expand(varied(12, 1)))
-    dear, cheap = chen(Classes(source)), Policy(Classes(source).all)
+    source = build_joint(expand_to_joint(varied(12, 1)))
+    dear, cheap = chen_policy(Classes(source)), Policy(Classes(source).all)
     for budget, kept in (
-        (peak(source.model, DEFAULT), cheap),
-        (peak(rewrite(source, dear).model, DEFAULT), dear),  # the cheap one does not fit
+        (measure_peak(source.model, DEFAULT), cheap),
+        (measure_peak(rewrite(source, dear).model, DEFAULT), dear),  # the cheap one does not fit
     ):
         search = choose._Search(source, DEFAULT, budget)
         search.judge(dear)
@@ -235,8 +235,8 @@ def test_a_policy_gives_way_to_one_that_fits_and_repeats_less() -> None:
 
 def test_what_costs_most_to_repeat_for_its_bytes_is_kept_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """One value costs more to repeat than the other, but less for each of its bytes."""
-    joint = joint_of(
-        expand(
+    joint = build_joint(
+        expand_to_joint(
             floating("node relu Relu x -> a", "node relu2 Relu a -> b", "node matmul MatMul b w -> y", parameters="w")
         )
     )
@@ -262,7 +262,7 @@ def test_what_costs_most_to_repeat_for_its_bytes_is_kept_again_first(monkeypatch
 def test_as_much_is_kept_again_as_fits_though_nothing_is_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """By bisection, in as many policies as the number of values has bits. spec: M1.11"""
     monkeypatch.setattr(choose, "EFFORT", -1)
-    search = choose._Search(joint_of(expand(varied(12, 1))), DEFAULT, 0)
+    search = choose._Search(build_joint(expand_to_joint(varied(12, 1))), DEFAULT, 0)
     count = len(search.classes.all)
     for most in range(count + 1):
         asked: list[frozenset[int]] = []

@@ -11,17 +11,17 @@ from tests.support.recompute_graphs import chain
 from tests.support.text_models import text_model
 from tests.support.trainable import MLP, floating, lines
 from tmmu.core.vocabulary import Body, Model, Node, Phase, Role, Tensor, View
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.planner.remat.rewrite import Policy, follow, is_repeatable, joint_of, rewrite
-from tmmu.planner.training.expand import expand
+from tmmu.planner.remat.rewrite import Policy, apply_script, build_joint, is_repeatable, rewrite
+from tmmu.planner.training.expand import expand_to_joint
 
 
 def test_a_value_is_computed_again_with_all_that_it_needs_and_held() -> None:
     """spec: M1.8, M1.9"""
-    source = joint_of(expand(MLP))
+    source = build_joint(expand_to_joint(MLP))
     again = rewrite(source, Policy(frozenset())).model
-    validate(again)
+    validate_model(again)
     assert lines(again)[1:5] == [
         "node matmul0.recompute0 MatMul x w -> a.recompute0",
         "node relu0.recompute0 Relu a.recompute0 -> b.recompute0",
@@ -36,7 +36,7 @@ def test_a_value_is_computed_again_with_all_that_it_needs_and_held() -> None:
 
 def test_what_is_not_held_is_computed_again_each_time_under_another_name_and_costs_each_time() -> None:
     model = floating("node sin0 Sin x -> a", "node sin1 Sin a -> b", "node sin2 Sin b -> y")
-    source = joint_of(expand(model))
+    source = build_joint(expand_to_joint(model))
     made = rewrite(source, Policy(frozenset(), frozenset()))
     assert lines(made.model) == [
         "node sin0.recompute0 Sin x -> a.recompute0",
@@ -54,7 +54,7 @@ def test_what_is_held_is_not_made_again_for_what_is_made_of_it() -> None:
         "node sin0 Sin x -> a", "node sin1 Sin a -> b", "node sin2 Sin b -> c", "node tanh0 Tanh a -> d",
         "node sin3 Sin d -> e", "node add0 Add c e -> y",
     )  # fmt: skip
-    again = lines(rewrite(joint_of(expand(model)), Policy(frozenset())).model)
+    again = lines(rewrite(build_joint(expand_to_joint(model)), Policy(frozenset())).model)
     assert [line for line in again if ".recompute" in line.split()[1]] == [
         "node sin0.recompute0 Sin x -> a.recompute0",
         "node tanh0.recompute0 Tanh a.recompute0 -> d.recompute0",
@@ -84,14 +84,14 @@ def own_backward(*extra: Node, outputs: tuple[int, ...] = (5,), **fields: object
 
 
 def free_names(model: Model) -> set[str]:
-    source = joint_of(model)
+    source = build_joint(model)
     return {tensor.name for t, tensor in enumerate(model.tensors) if source.free[t]}
 
 
 def test_a_view_that_backward_makes_shows_what_was_computed_again() -> None:
-    source = joint_of(own_backward())
+    source = build_joint(own_backward())
     again = rewrite(source, Policy(frozenset())).model
-    validate(again)
+    validate_model(again)
     rows = {tensor.name: t for t, tensor in enumerate(again.tensors)}
     view = again.tensors[rows["va"]].view
     assert view is not None
@@ -148,7 +148,7 @@ def test_bodies_are_not_run_again_nor_what_they_read() -> None:
         "node cos Cos x -> a", "node tanh Tanh x -> b", "begin if If x -> c", "arm then_branch -> d",
         "  node sin Sin a -> d", "  node exp Exp a -> unread", "end if", "node matmul MatMul a b c -> y backward",
     )  # fmt: skip
-    source = joint_of(model)
+    source = build_joint(model)
     assert free_names(model) - {"unread"} == {"b"}
     assert [model.nodes[n].name for n in source.order] == ["tanh"]
 
@@ -156,9 +156,9 @@ def test_bodies_are_not_run_again_nor_what_they_read() -> None:
 def test_nodes_are_run_again_for_the_results_that_may_be() -> None:
     """One whose only result is kept is not among them; one of whose results one is kept is."""
     kept = own_backward(outputs=(5, 1))
-    assert [kept.nodes[n].name for n in joint_of(kept).order] == ["cos", "exp"]
+    assert [kept.nodes[n].name for n in build_joint(kept).order] == ["cos", "exp"]
     model = text_model("node split Split x -> a b", "node matmul MatMul a b -> y backward", outputs="y a")
-    assert (free_names(model), joint_of(model).order) == ({"b"}, [0])
+    assert (free_names(model), build_joint(model).order) == ({"b"}, [0])
 
 
 def test_random_numbers_are_not_drawn_again() -> None:
@@ -170,7 +170,7 @@ def test_random_numbers_are_not_drawn_again() -> None:
         "node matmul0 MatMul x w -> a", "node randomnormallike0 Randomnormallike a -> b", "node tanh0 Tanh b -> c",
         "node matmul1 MatMul c w -> y", parameters="w",
     )  # fmt: skip
-    assert free_names(expand(drawn)) == {"a", "c"}
+    assert free_names(expand_to_joint(drawn)) == {"a", "c"}
     assert is_repeatable(own_backward(), Node("n", "mm", (0,), (1,), "aten"))
 
 
@@ -206,7 +206,7 @@ def test_costs_are_those_of_products_and_else_of_elements() -> None:
         Node("p", "Conv", (4, 9), (10,)): 2 * 25 * 75,
     }
     model = Model("costs", tuple(rows), tuple(cases), (Body(-1, "", (), ()),))
-    assert joint_of(model).cost == list(cases.values())
+    assert build_joint(model).cost == list(cases.values())
 
 
 def test_a_script_makes_views_anew_of_what_is_computed_again() -> None:
@@ -215,10 +215,10 @@ def test_a_script_makes_views_anew_of_what_is_computed_again() -> None:
         "node reshape1 Reshape c -> d", "node matmul1 MatMul d v -> e", "node sin0 Sin e -> y",
         "tensor c f32 16 view b 0", "tensor d f32 4x4 view c 0", parameters="w v",
     )  # fmt: skip
-    source = joint_of(expand(model))
+    source = build_joint(expand_to_joint(model))
     position = next(n for n, node in enumerate(source.model.nodes) if node.name == "matmul1.grad")
-    again = follow(source, {position: [0, 1]}).model
-    validate(again)
+    again = apply_script(source, {position: [0, 1]}).model
+    validate_model(again)
     assert lines(again)[1:6] == [
         "node matmul0.recompute0 MatMul x w -> a.recompute0",
         "node tanh0.recompute0 Tanh a.recompute0 -> b.recompute0",
@@ -233,10 +233,10 @@ def test_a_script_makes_views_anew_for_what_is_run_again_too() -> None:
         "node sin0 Sin x -> b", "node reshape0 Reshape b -> c", "node sin1 Sin c -> d", "node sin2 Sin d -> y",
         "tensor c f32 16 view b 0",
     )  # fmt: skip
-    source = joint_of(expand(model))
+    source = build_joint(expand_to_joint(model))
     position = next(n for n, node in enumerate(source.model.nodes) if node.name == "sin2.grad")
-    again = follow(source, {position: [0, 2]}).model
-    validate(again)
+    again = apply_script(source, {position: [0, 2]}).model
+    validate_model(again)
     assert lines(again)[:5] == [
         "node sin0.recompute0 Sin x -> b.recompute0",
         "node reshape0.recompute0 Reshape b.recompute0 -> c.recompute0",
@@ -247,14 +247,14 @@ def test_a_script_makes_views_anew_for_what_is_run_again_too() -> None:
 
 
 def test_a_long_schedule_is_none_without_end() -> None:
-    source = joint_of(expand(chain([64] * 600)))
+    source = build_joint(expand_to_joint(chain([64] * 600)))
     made = rewrite(source, Policy(frozenset()))
     assert made.complete
     assert len(made.nodes) > len(source.model.nodes) + 590
 
 
 def test_a_schedule_that_repeats_without_end_is_given_up() -> None:
-    source = joint_of(expand(chain([64] * 200)))
+    source = build_joint(expand_to_joint(chain([64] * 200)))
     assert rewrite(source, Policy(frozenset())).complete
     endless = rewrite(source, Policy(frozenset(), frozenset()))
     assert not endless.complete

@@ -18,9 +18,9 @@ from tests.support.trainable import floating
 from tmmu.core.vocabulary import ANYWHERE, Model
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import schedules
-from tmmu.planner.remat.choose import peak
-from tmmu.planner.remat.rewrite import follow, joint_of
-from tmmu.planner.training.expand import expand
+from tmmu.planner.remat.choose import measure_peak
+from tmmu.planner.remat.rewrite import apply_script, build_joint
+from tmmu.planner.training.expand import expand_to_joint
 
 LOOKED = {
     ("chain-8-5", 90): 132, ("chain-8-5", 80): 256, ("chain-10-6", 90): 142, ("chain-10-6", 80): 587,
@@ -33,12 +33,12 @@ LOOKED = {
 
 def cost_and_peak(joint: Model, budget: int, known: int | None = None) -> tuple[int, int] | None:
     """What the script that is found repeats, and the peak of the graph that follows it."""
-    source = joint_of(joint)
-    script = schedules.cheapest(source, DEFAULT, budget, known)
+    source = build_joint(joint)
+    script = schedules.find_cheapest(source, DEFAULT, budget, known)
     if script is None:
         return None
-    made = follow(source, script)
-    return made.cost, peak(made.model, DEFAULT)
+    made = apply_script(source, script)
+    return made.cost, measure_peak(made.model, DEFAULT)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
 def test_on_small_chains_it_finds_the_optimum_for_every_budget(seed: int) -> None:
     chance = Random(seed)
     widths = [16 * chance.randrange(1, 6) for _ in range(chance.randrange(4, 8))]
-    joint = expand(chain(widths))
-    full = peak(joint, DEFAULT)
+    joint = expand_to_joint(chain(widths))
+    full = measure_peak(joint, DEFAULT)
     for budget in range(full // 2 // 64 * 64, full + 1, 64):
         best = fewest([4 * w for w in widths], widths[1:], budget)
         found = cost_and_peak(joint, budget)
@@ -73,8 +73,8 @@ def test_on_small_chains_it_finds_the_optimum_for_every_budget(seed: int) -> Non
 def test_the_optimum_is_found_and_nothing_below_it_without_looking_at_more(
     name: str, percent: int, looked: list[tuple[int, int, int]]
 ) -> None:
-    joint = expand(graph(name))
-    budget, best = peak(joint, DEFAULT) * percent // 100, OPTIMA[name, percent]
+    joint = expand_to_joint(graph(name))
+    budget, best = measure_peak(joint, DEFAULT) * percent // 100, OPTIMA[name, percent]
     found = cost_and_peak(joint, budget)
     assert found is not None
     assert (found[0], found[1] <= budget) == (best, True)
@@ -126,19 +126,19 @@ def test_searches_are_made_with_lower_bounds_after_too_much_and_higher_ones_afte
     searches: Searches, bounds: list[int], finds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedules, "_search", searches)
-    joint = joint_of(expand(chain([64] * 5)))
-    assert (schedules.cheapest(joint, DEFAULT, 1000, 101) is not None) == finds
+    joint = build_joint(expand_to_joint(chain([64] * 5)))
+    assert (schedules.find_cheapest(joint, DEFAULT, 1000, 101) is not None) == finds
     assert searches.bounds == bounds
 
 
 def test_all_searches_together_look_at_so_many_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    joint = joint_of(expand(chain([64] * 5)))
+    joint = build_joint(expand_to_joint(chain([64] * 5)))
     for total, efforts in ((250, [100, 100, 50]), (200, [100, 100]), (201, [100, 100, 1]), (80, [80])):
         searches = Searches(0, -1, each=1000)
         monkeypatch.setattr(schedules, "_search", searches)
         monkeypatch.setattr(schedules, "EFFORT", 100)
         monkeypatch.setattr(schedules, "TOTAL", total)
-        assert schedules.cheapest(joint, DEFAULT, 1000) is None
+        assert schedules.find_cheapest(joint, DEFAULT, 1000) is None
         assert [effort for _, effort in searches.asked] == efforts
         assert searches.bounds[0] == sum(joint.cost[n] for n in joint.order)  # each once more
 
@@ -147,14 +147,14 @@ def test_all_searches_together_look_at_so_many_states(monkeypatch: pytest.Monkey
 
 
 def space_of(model: Model) -> schedules._Space:
-    found = schedules._build_space(joint_of(model), DEFAULT, ANYWHERE)
+    found = schedules._build_space(build_joint(model), DEFAULT, ANYWHERE)
     assert found is not None
     return found
 
 
 def test_the_space_of_a_small_graph() -> None:
     """x and a may be dropped, and a be made again; y, its seed, a.grad and x.grad are there when they are there."""
-    found = space_of(expand(floating("node sin0 Sin x -> a", "node sin1 Sin a -> y")))
+    found = space_of(expand_to_joint(floating("node sin0 Sin x -> a", "node sin1 Sin a -> y")))
     x, a = 1, 2
     assert (found.reads, found.writes) == ([x, a, a, x], [a, 0, 0, 0])
     assert (found.at, found.before) == ([64, 128, 192, 192], [0, 64, 128, 128])
@@ -165,7 +165,7 @@ def test_the_space_of_a_small_graph() -> None:
 
 def test_what_is_missing_is_wanted_with_what_it_is_made_of() -> None:
     """x is given, a made of it, b of a, and c of x and b."""
-    model = expand(
+    model = expand_to_joint(
         floating(
             "node sin0 Sin x -> a", "node sin1 Sin a -> b", "node add0 Add x b -> c", "node sin2 Sin c -> d",
             "node sin3 Sin d -> y",
@@ -196,7 +196,7 @@ def test_of_several_that_are_missing_each_is_made_of_something() -> None:
     assert found.missing(x | u, b | e) == a | b | e
     assert found.missing(0, u) == u
     assert found.useful[3:] == [b | e | a | x | u, e | u, 0]  # a as well, of which b is made
-    assert [schedules.cheapest(joint_of(model), DEFAULT, budget) for budget in (64, 1 << 20)] == [None, {}]
+    assert [schedules.find_cheapest(build_joint(model), DEFAULT, budget) for budget in (64, 1 << 20)] == [None, {}]
 
 
 @pytest.mark.parametrize(("temporary", "fits"), [(192, 840), (640, 1288)])
@@ -216,9 +216,9 @@ def test_what_is_made_again_needs_room_beside_what_is_there(temporary: int, fits
 
 
 def test_a_search_that_left_nothing_out_has_found_the_optimum_and_looked_at_no_more_than_it_may() -> None:
-    joint = expand(graph("residual-4"))
-    budget, best = peak(joint, DEFAULT) * 80 // 100, OPTIMA["residual-4", 80]
-    space, bound = space_of(joint), sum(joint_of(joint).cost)
+    joint = expand_to_joint(graph("residual-4"))
+    budget, best = measure_peak(joint, DEFAULT) * 80 // 100, OPTIMA["residual-4", 80]
+    space, bound = space_of(joint), sum(build_joint(joint).cost)
     ends = []
     for effort in (1, 2, 3, 20, 100, 300, 1000, 1500, 100_000):
         found, complete, seen = schedules._search(space, budget, bound, effort)
@@ -243,7 +243,9 @@ def test_only_inputs_that_something_is_made_of_again_may_be_dropped() -> None:
 
 def test_only_what_lies_in_arenas_that_reuse_takes_room() -> None:
     models = (
-        expand(floating("node matmul0 MatMul x w -> a", "node sin0 Sin a -> y", f"tensor v u8 {n}", parameters="w v"))
+        expand_to_joint(
+            floating("node matmul0 MatMul x w -> a", "node sin0 Sin a -> y", f"tensor v u8 {n}", parameters="w v")
+        )
         for n in (64, 1 << 20)
     )
     few, many = (space_of(model) for model in models)
@@ -255,9 +257,9 @@ def test_graphs_with_bodies_many_nodes_or_many_values_are_not_searched(monkeypat
         "node cos Cos x -> a", "begin if If a -> b", "arm then_branch -> d", "  node sin Sin a -> d", "end if",
         "node matmul MatMul a b -> y backward",
     )  # fmt: skip
-    assert schedules._build_space(joint_of(model), DEFAULT, ANYWHERE) is None
-    assert schedules.cheapest(joint_of(model), DEFAULT, 1 << 30) is None
-    whole = joint_of(expand(chain([64] * 5)))
+    assert schedules._build_space(build_joint(model), DEFAULT, ANYWHERE) is None
+    assert schedules.find_cheapest(build_joint(model), DEFAULT, 1 << 30) is None
+    whole = build_joint(expand_to_joint(chain([64] * 5)))
     for limit, exactly in (("NODES", 8), ("VALUES", 4)):  # x and the three values between
         with monkeypatch.context() as limits:
             limits.setattr(schedules, limit, exactly)

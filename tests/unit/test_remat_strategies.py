@@ -12,13 +12,13 @@ from tests.support.recompute_graphs import chain, hourglass, residual
 from tests.support.text_models import text_model
 from tests.support.trainable import floating
 from tmmu.core.vocabulary import Model
-from tmmu.planner.remat.rewrite import Policy, joint_of
-from tmmu.planner.remat.strategies import Classes, chen, exhaustive, segment_counts, segmented
-from tmmu.planner.training.expand import expand
+from tmmu.planner.remat.rewrite import Policy, build_joint
+from tmmu.planner.remat.strategies import Classes, all_policies, chen_policy, segment_counts, segment_policies
+from tmmu.planner.training.expand import expand_to_joint
 
 
 def classes(model: Model) -> Classes:
-    return Classes(joint_of(expand(model)))
+    return Classes(build_joint(expand_to_joint(model)))
 
 
 def named(found: Classes, roots: Iterable[int]) -> list[str]:
@@ -59,13 +59,13 @@ def test_what_crosses_a_place_is_made_before_it_and_read_after_it() -> None:
         [], ["v1"], ["v1", "v2"], ["v1", "v3"], ["v1", "v3", "v4"], ["v1", "v5"], ["v1", "v6"],
     ]  # fmt: skip
     assert found.width == [0, 1024, 1536, 1536, 1792, 1536, 1536]
-    assert named(found, sorted(found.crossing_at([1, 4]))) == ["v1", "v3", "v4"]
-    assert found.crossing_at([]) == frozenset()
+    assert named(found, sorted(found.classes_across([1, 4]))) == ["v1", "v3", "v4"]
+    assert found.classes_across([]) == frozenset()
 
 
 def test_what_only_backward_reads_crosses_no_place_between_segments() -> None:
     found = Classes(
-        joint_of(
+        build_joint(
             text_model(
                 "node sin Sin x -> a", "node cos Cos x -> b", "node exp Exp b -> c",
                 "node matmul MatMul a b c -> y backward",
@@ -100,16 +100,16 @@ def test_numbers_of_segments_are_all_of_few_and_some_of_many() -> None:
 
 def test_square_root_many_segments_keep_what_crosses_from_one_to_the_next() -> None:
     found = classes(residual(3))
-    assert chen(found) == Policy(found.crossing[4])  # in the middle of eight nodes, although less crosses at 3
+    assert chen_policy(found) == Policy(found.crossing[4])  # in the middle of eight nodes, although less crosses at 3
     assert found.width[3] < found.width[4]
     long = classes(chain([64] * 41))
-    assert chen(long) == Policy(long.crossing_at([6, 13, 19, 26, 32]))
+    assert chen_policy(long) == Policy(long.classes_across([6, 13, 19, 26, 32]))
 
 
 def test_numbers_of_segments_near_the_square_root_are_tried_first() -> None:
     """Of n segments of a chain n - 1 values are kept. On large graphs not all are tried."""
-    policies = list(segmented(classes(chain([64] * 41))))
-    assert policies[0] == chen(classes(chain([64] * 41)))
+    policies = list(segment_policies(classes(chain([64] * 41))))
+    assert policies[0] == chen_policy(classes(chain([64] * 41)))
     assert len(policies[2].held or ()) == 8  # nodes up to 9, 19, 29 and 39: two cuts in each of the four segments
     kept = [len(policy.kept) for policy in policies[1:]]
     assert kept == [n for n in (3, 5, 1, 2, 7, 11, 0, 15, 23, 31) for _ in range(6)]
@@ -119,7 +119,7 @@ def test_what_is_computed_again_in_a_segment_is_held_or_kept_at_its_own_segments
     found = classes(hourglass(2))
     v1, v2, v3, v4, v5, *_ = found.roots
     ends = frozenset((v1, v3))
-    policies = list(segmented(found))
+    policies = list(segment_policies(found))
     for held in (None, frozenset((v1, v5)), frozenset[int]()):
         assert Policy(ends, held) in policies  # of two segments, three nodes and four, each of them cut in the middle
     two = frozenset((v1, v2, v3, v4))
@@ -129,7 +129,7 @@ def test_what_is_computed_again_in_a_segment_is_held_or_kept_at_its_own_segments
 def test_every_policy_of_a_small_graph_is_tried_once() -> None:
     found = classes(chain([64] * 4))
     a, b = found.roots
-    tried = list(exhaustive(found))
+    tried = list(all_policies(found))
     choices = {frozenset[int](), frozenset((a,)), frozenset((b,)), frozenset((a, b))}
     assert set(tried) == {Policy(kept, held) for kept in choices for held in choices if not kept & held}
     assert len(tried) == 9

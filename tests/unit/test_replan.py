@@ -21,7 +21,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Model, Role
 from tmmu.importers.onnx import import_onnx
 from tmmu.planner import PlanOptions, plan_memory, replay_token
-from tmmu.planner.replan import ReplanPolicy, outside, replan, widened
+from tmmu.planner.replan import ReplanPolicy, find_outside, replan, widen_bindings
 from tmmu.plans import file
 from tmmu.plans.replan import replan_key, shape_envelope_hash
 from tmmu.plans.sections import Plan
@@ -43,7 +43,7 @@ def plan(folder: Path, policy: str = "REPLAN_AT_SAFEPOINT") -> Plan:
 
 
 def plan_hash(found: Plan) -> bytes:
-    hashes = file.hashes(found)
+    hashes = file.compute_hashes(found)
     return hashes["plan_hash"]
 
 
@@ -64,21 +64,21 @@ def test_abort_names_the_dimension_its_size_and_the_envelope(size: int, tmp_path
             replan(old, model(tmp_path), {"seq": size, "batch": 4}, policy)
         assert refused.value.code_id == "CONTRACT_VIOLATION"
         assert refused.value.record().failure_operator == "UML_OS.TMMU.PrepareMemory_v2"
-    assert outside(old, {"seq": size, "batch": 9})[0] == ("batch", 9, 1, 4)
+    assert find_outside(old, {"seq": size, "batch": 9})[0] == ("batch", 9, 1, 4)
 
 
 def test_a_replan_is_for_the_smallest_envelope_that_holds_both_and_is_recorded(tmp_path: Path) -> None:
     """spec: R6.8, R6.10"""
     old = plan(tmp_path)
     shape = {"seq": 48, "batch": 2}
-    wider = widened(old.bindings, shape)
+    wider = widen_bindings(old.bindings, shape)
     assert wider.ranges == {"batch": (1, 4), "seq": (8, 48)}
     new, record = replan(old, model(tmp_path, wider), shape, t=17)
     assert record is not None
     assert (new.origin.mode, new.origin.layout, new.origin.order, new.allocation.arenas, new.origin.replay_token) == (
         old.origin.mode, old.origin.layout, old.origin.order, old.allocation.arenas, old.origin.replay_token,
     )  # fmt: skip
-    assert outside(new, shape) == outside(new, {"seq": 8}) == []
+    assert find_outside(new, shape) == find_outside(new, {"seq": 8}) == []
     assert (record.t, record.shape) == (17, {"batch": 2, "seq": 48})
     assert record.reason == "seq is 48, the envelope holds 8 to 32"
     assert (record.old_envelope, record.new_envelope) == (RANGES, wider.ranges)
@@ -92,7 +92,7 @@ def test_a_replan_is_for_the_smallest_envelope_that_holds_both_and_is_recorded(t
 
 def test_a_replanned_plan_is_proved(tmp_path: Path) -> None:
     old = plan(tmp_path)
-    new, _ = replan(old, model(tmp_path, widened(old.bindings, {"seq": 4})), {"seq": 4})
+    new, _ = replan(old, model(tmp_path, widen_bindings(old.bindings, {"seq": 4})), {"seq": 4})
     file.save(new, tmp_path / "new.cbor")
     assert verify(str(tmp_path / "new.cbor"), Options(model=str(tmp_path / "model.onnx"))).verdict == PROVED
     assert dict(zip(new.allocation.tensors.name, new.allocation.tensors.bytes.tolist(), strict=True))["tail"] == 16 * 60
@@ -101,7 +101,7 @@ def test_a_replanned_plan_is_proved(tmp_path: Path) -> None:
 def test_a_plan_of_single_sizes_is_widened_to_a_range(tmp_path: Path) -> None:
     bindings = Bindings({"batch": 2, "seq": 16})
     old = plan_memory(model(tmp_path, bindings)).plan
-    wider = widened(old.bindings, {"seq": 8})
+    wider = widen_bindings(old.bindings, {"seq": 8})
     assert (wider.dims, wider.ranges) == ({"batch": 2}, {"seq": (8, 16)})
     with pytest.raises(TmmuError, match=r"seq is 8, .* 16 to 16;"):
         replan(old, model(tmp_path, wider), {"seq": 8})
@@ -113,7 +113,7 @@ def test_a_plan_of_single_sizes_is_widened_to_a_range(tmp_path: Path) -> None:
 
 def test_a_replan_is_of_iteration_0_unless_it_is_said(tmp_path: Path) -> None:
     old = plan(tmp_path)
-    _, record = replan(old, model(tmp_path, widened(old.bindings, {"seq": 48})), {"seq": 48})
+    _, record = replan(old, model(tmp_path, widen_bindings(old.bindings, {"seq": 48})), {"seq": 48})
     assert record is not None
     assert record.t == 0
 
@@ -126,10 +126,10 @@ def test_the_fix_names_the_range_that_would_hold_the_size(tmp_path: Path) -> Non
 
 
 def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
-    assert outside(plan(tmp_path), {"seq": 0}) == [("seq", 0, 8, 32)]
+    assert find_outside(plan(tmp_path), {"seq": 0}) == [("seq", 0, 8, 32)]
     bound = plan_memory(text_model("node relu Relu x -> y")).plan
     with pytest.raises(TmmuError, match=r"'seq'; .* none"):
-        outside(bound, {"seq": 1})
+        find_outside(bound, {"seq": 1})
     old = plan(tmp_path)
     with pytest.raises(TmmuError, match=r"batch=1\.\.4, seq=8\.\.48, got nothing"):
         replan(old, text_model("node relu Relu x -> y"), {"seq": 48})
@@ -151,7 +151,7 @@ def test_a_shape_that_the_plan_does_not_know_is_refused(shape: dict[str, int], m
 
 def test_a_model_that_is_not_the_planned_one_is_refused(tmp_path: Path) -> None:
     old = plan(tmp_path)
-    wider = widened(old.bindings, {"seq": 48})
+    wider = widen_bindings(old.bindings, {"seq": 48})
     with pytest.raises(TmmuError, match=r"batch=1..4, seq=8..48, got batch=1..4, seq=8..32"):
         replan(old, model(tmp_path), {"seq": 48})
     with pytest.raises(TmmuError, match="it is not the model that was planned"):
@@ -166,7 +166,7 @@ def test_hashed_addresses_need_their_token_again(tmp_path: Path) -> None:
     old = plan_memory(
         model(tmp_path), options=PlanOptions(layout="hashed", address_token=TOKEN, replan_policy="REPLAN_AT_SAFEPOINT")
     ).plan
-    wider = model(tmp_path, widened(old.bindings, {"seq": 48}))
+    wider = model(tmp_path, widen_bindings(old.bindings, {"seq": 48}))
     with pytest.raises(TmmuError, match="it is not the token"):
         replan(old, wider, {"seq": 48})
     new, _ = replan(old, wider, {"seq": 48}, address_token=TOKEN)

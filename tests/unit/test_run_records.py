@@ -213,7 +213,7 @@ def test_a_trace_holds_the_values_of_each_batch_and_its_commit(folder: Path, cap
         ("commit", 2, None, None),
     ]  # fmt: skip
     assert (events[0]["values_hash"], len({record["content"] for record in events if "content" in record})) == (None, 5)
-    plan_hash = file.hashes(chain())["plan_hash"]
+    plan_hash = file.compute_hashes(chain())["plan_hash"]
     assert journal.load("j", plan_hash) == journal.JournalState(3, events[-1]["state_hash"])
     assert [record["step"] for record in sequence.read("l")] == [None, 0, 1, 2, 0, 1, 2]
 

@@ -20,7 +20,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -142,7 +142,7 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ),
     (
         "an arena beyond its capacity",
-        lambda p: amended(
+        lambda p: amend_plan(
             p,
             arenas=tuple(
                 replace(arena, capacity=5) if arena.name == "activations" else arena for arena in p.allocation.arenas

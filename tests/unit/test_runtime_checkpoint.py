@@ -23,7 +23,7 @@ from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.runtime import checkpoint
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
@@ -226,9 +226,9 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path: Path) -> None:
     made = plan()
     (tmp_path / "c").write_bytes(checkpoint.encode(made))
     for change in ({"ops": (("", "Add"), ("", "Neg"))}, {"dtypes": ("int32",)}):
-        other = amended(made, **change)
+        other = amend_plan(made, **change)
         assert other != made
-        assert file.identity(other) == file.identity(made)
+        assert file.plan_identity(other) == file.plan_identity(made)
         with refused("REPLAY_DIVERGENCE", "file_digest of the current plan"):
             checkpoint.load(tmp_path / "c", other)
     assert checkpoint.load(tmp_path / "c", made).plan == made
@@ -286,14 +286,14 @@ def other_plan(value: dict[str, Any]) -> None:
 def false_plan(value: dict[str, Any]) -> None:
     """The plan with one offset moved, under its old hashes."""
     made = changed(plan(), "storages", "b", offset=0)
-    value["plan"] = file.encode(made, file.hashes(plan()))
+    value["plan"] = file.encode(made, file.compute_hashes(plan()))
 
 
 def false_all(value: dict[str, Any]) -> None:
     """The plan with one death moved and its own hashes, but the live ranges of the old one."""
     made = changed(plan(), "tensors", "x", death=1)
     value["plan"] = file.encode(made)
-    value["tmmu_plan_hash"] = file.hashes(made)["plan_hash"]
+    value["tmmu_plan_hash"] = file.compute_hashes(made)["plan_hash"]
 
 
 DIVERGED: list[tuple[str, Any, str]] = [

@@ -44,7 +44,7 @@ def hash_of(token: int) -> bytes:
 
 
 def plan_hash(made: Plan) -> bytes:
-    return file.hashes(made)["plan_hash"]
+    return file.compute_hashes(made)["plan_hash"]
 
 
 def batch(execution: Execution, value: int = 1) -> JournalState:
@@ -249,7 +249,7 @@ def written(path: Path, batches: int = 3) -> tuple[bytes, list[int], list[Journa
     with apply_plan(plan(), records=RunRecords(journal=path)) as execution:
         states = [genesis(hash_of(0)), execution.state, *(batch(execution) for _ in range(batches - 1))]
     data = path.read_bytes()
-    return data, [item.end for item in sequence.items(data)], states
+    return data, [item.end for item in sequence.read_items(data)], states
 
 
 def test_a_journal_cut_off_at_any_byte_gives_the_last_whole_commit(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_a_commit_of_another_run_does_not_follow(tmp_path: Path) -> None:
         for _ in range(3):
             batch(execution)
     other = (tmp_path / "other").read_bytes()
-    at = [item.end for item in sequence.items(other)]
+    at = [item.end for item in sequence.read_items(other)]
     spliced = data[: ends[1]] + other[at[1] : at[2]] + data[ends[2] :]
     with refused("INVALID_RECORD", "its state does not follow from the state before it"):
         journals.replay(spliced, hash_of(0))

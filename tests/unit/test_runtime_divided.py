@@ -16,7 +16,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfigur
 from tmmu.core.vocabulary import Memory as DeviceMemory
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import trace as traces
@@ -84,7 +84,7 @@ def test_arenas_that_do_not_fit_into_their_memory_are_not_applied() -> None:
     end = 256 + made.usage[2].footprint
     for capacity in (end, end - 1):
         devices = (DeviceConfiguration("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1))),)
-        tight = amended(made, policy=ArenaPolicy(devices))
+        tight = amend_plan(made, policy=ArenaPolicy(devices))
         if capacity == end:
             apply_plan(tight).close()
             continue

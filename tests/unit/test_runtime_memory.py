@@ -16,7 +16,7 @@ from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.runtime import memory as module
 from tmmu.runtime.backing import HUGE_PAGE
 from tmmu.runtime.memory import MappedMemory
@@ -169,9 +169,9 @@ def test_hashed_slots_that_touch_are_refused() -> None:
     ids=["numpy", "doubles", "ctypes", "mmap"],
 )
 def test_a_buffer_of_the_callers_is_used_as_it_is(make: Any) -> None:
-    made = amended(plan(), arenas=tuple(replace(arena, alignment=1) for arena in plan().allocation.arenas))
-    made = amended(made, slots=replace(made.slots, alignment=np.ones_like(made.slots.alignment)))
-    made = amended(
+    made = amend_plan(plan(), arenas=tuple(replace(arena, alignment=1) for arena in plan().allocation.arenas))
+    made = amend_plan(made, slots=replace(made.slots, alignment=np.ones_like(made.slots.alignment)))
+    made = amend_plan(
         made, storages=replace(made.allocation.storages, alignment=np.ones_like(made.allocation.storages.alignment))
     )
     buffer = make(made.usage[2].footprint)
@@ -222,7 +222,7 @@ def test_all_alignments_must_be_powers_of_two() -> None:
             MappedMemory.map(changed(made, "storages", 0, alignment=wrong))
     arenas = (replace(made.allocation.arenas[0], alignment=192), *made.allocation.arenas[1:])
     with refused("ALIGNMENT_VIOLATION", "192"):
-        MappedMemory.map(amended(made, arenas=arenas))
+        MappedMemory.map(amend_plan(made, arenas=arenas))
 
 
 @pytest.mark.parametrize("footprint", [1 << 50, 1 << 62, (1 << 64) - 1])
@@ -235,7 +235,7 @@ def test_memory_that_cannot_be_had_is_a_refusal_and_nothing_stays_mapped(
     monkeypatch.setattr(module.ArenaMemory, "close", lambda self: (closed.append(self.arena.name), close(self))[1])
     usage = (*made.usage[:2], made.usage[2]._replace(footprint=footprint), made.usage[3])
     with refused("TMMU_ALLOCATION_FAILURE", "cannot be allocated", "arena 'activations'"):
-        MappedMemory.map(amended(made, usage=usage))
+        MappedMemory.map(amend_plan(made, usage=usage))
     assert sorted(closed) == ["optimizer", "parameters"]
 
 

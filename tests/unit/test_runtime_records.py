@@ -27,7 +27,7 @@ from tmmu.core.vocabulary import ANYWHERE
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.plans import file
-from tmmu.plans.claims import arena_config
+from tmmu.plans.claims import arena_config_object
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -55,7 +55,7 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     sequence.write(records, tmp_path / "t")
     assert sequence.read(tmp_path / "t") == records
     assert b"".join(map(canonical.encode, records)) == (tmp_path / "t").read_bytes()
-    assert list(sequence.items(b"")) == []
+    assert list(sequence.read_items(b"")) == []
 
 
 @pytest.mark.parametrize(
@@ -76,24 +76,24 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
 )
 def test_bytes_that_are_no_records_are_refused_with_the_number(data: bytes, text: str) -> None:
     with refused("INVALID_RECORD", text):
-        list(sequence.items(data))
+        list(sequence.read_items(data))
 
 
 def test_every_cut_of_a_sequence_is_noticed_or_ends_between_two_records() -> None:
     records = full()
     data = b"".join(map(canonical.encode, records))
-    ends = {item.end for item in sequence.items(data)} | {0}
+    ends = {item.end for item in sequence.read_items(data)} | {0}
     for length in {*range(0, len(data), 11), *ends}:
         if length in ends:
-            list(sequence.items(data[:length]))
+            list(sequence.read_items(data[:length]))
         else:
             with refused("INVALID_RECORD", "cut off"):
-                list(sequence.items(data[:length]))
+                list(sequence.read_items(data[:length]))
 
 
 def test_a_deep_item_is_walked_without_recursion() -> None:
     data = b"\x81" * 1_000_000 + b"\x00"
-    assert sequence.item_end(data, 0) == len(data)
+    assert sequence.find_item_end(data, 0) == len(data)
 
 
 # Ratios and metrics.
@@ -239,12 +239,12 @@ def test_a_trace_has_its_records_in_their_order() -> None:
 
 def test_the_header_says_what_the_trace_is_of() -> None:
     made, head = plan(), full()[0]
-    hashes = file.hashes(made)
+    hashes = file.compute_hashes(made)
     assert head["ir_hash"] == made.origin.ir_hash
     assert head["replay_token_prefix"] == made.origin.replay_token[:8]
     assert head["replay_token_digest"] == hashlib.sha256(made.origin.replay_token).digest()
     assert (head["arena_config_hash"], head["tmmu_plan_hash"]) == (hashes["arena_config_hash"], hashes["plan_hash"])
-    assert head["arena_config"] == arena_config(DEFAULT, ANYWHERE)
+    assert head["arena_config"] == arena_config_object(DEFAULT, ANYWHERE)
     assert (head["trace_schema"], head["metric_schema"]) == ("tmmu_trace_v1", "tmmu_metrics_v1")
 
 

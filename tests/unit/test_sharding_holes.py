@@ -33,7 +33,7 @@ def hole(tensor: str = "w", **where: tuple[int, ...]) -> Violation:
 
 def holes(found: dict[int, Parts]) -> list[Violation]:
     """The violations of the square, each without its text."""
-    return [each._replace(text="") for each in cover.holes(SQUARE, found, "")]
+    return [each._replace(text="") for each in cover.find_holes(SQUARE, found, "")]
 
 
 def grid(*of_rank: tuple[tuple[int, int], tuple[int, int]]) -> dict[int, Parts]:
@@ -46,7 +46,7 @@ QUARTERS = ((TOP, TOP), (TOP, BOTTOM), (BOTTOM, TOP), (BOTTOM, BOTTOM))
 
 
 def test_a_quarter_on_each_rank_covers_a_matrix() -> None:
-    assert list(cover.holes(SQUARE, grid(*QUARTERS), "")) == []
+    assert list(cover.find_holes(SQUARE, grid(*QUARTERS), "")) == []
 
 
 def test_a_hole_in_one_dimension_is_an_element_of_all_of_them() -> None:
@@ -56,7 +56,7 @@ def test_a_hole_in_one_dimension_is_an_element_of_all_of_them() -> None:
     early = grid((TOP, TOP), (TOP, BOTTOM), ((3, 5), TOP), ((3, 5), BOTTOM))
     assert holes(early) == [hole(ranks=(0, 2), element=(3, 0))]
     short = grid(*[((start, 3), columns) for (start, _), columns in QUARTERS])
-    assert [hole.element for hole in cover.holes(SQUARE, short, "")] == [(3, 0)]
+    assert [hole.element for hole in cover.find_holes(SQUARE, short, "")] == [(3, 0)]
     ends = grid((TOP, (0, 3)), (TOP, (3, 4)), (BOTTOM, (0, 3)), (BOTTOM, (3, 4)))
     assert holes(ends) == [hole(element=(0, 7))]
 
@@ -70,9 +70,9 @@ def test_places_that_hold_nothing_stand_anywhere() -> None:
     one = Mesh({"mesh": [["a", 3]]})
     for spans in (((0, 4), (4, 0), (4, 0)), ((0, 4), (2, 0), (9, 0)), ((1, 0), (0, 4), (0, 0))):
         found = {rank: {"w": (dimension("a", start, held, 4),)} for rank, (start, held) in enumerate(spans)}
-        assert list(cover.holes(one, found, "")) == []
-    assert list(cover.holes(one, {rank: {"w": (dimension("a", 0, 0, 0),)} for rank in range(3)}, "")) == []
-    assert list(cover.holes(one, {rank: {"w": ()} for rank in range(3)}, "")) == []
+        assert list(cover.find_holes(one, found, "")) == []
+    assert list(cover.find_holes(one, {rank: {"w": (dimension("a", 0, 0, 0),)} for rank in range(3)}, "")) == []
+    assert list(cover.find_holes(one, {rank: {"w": ()} for rank in range(3)}, "")) == []
 
 
 WHOLE = dimension("", 0, 8)
@@ -92,7 +92,7 @@ WHOLE = dimension("", 0, 8)
 def test_what_one_rank_of_a_stage_holds_all_of_it_hold(holders: Sequence[int], hole: str | None) -> None:
     """A stage may have what the other has not. spec: R7.18"""
     found = {rank: {"v": (WHOLE,), **({"w": (WHOLE,)} if rank in holders else {})} for rank in range(4)}
-    holes = list(cover.holes(STAGES, found, "pipe"))
+    holes = list(cover.find_holes(STAGES, found, "pipe"))
     assert [one.text for one in holes] == ([hole] if hole else [])
     for one in holes:
         assert (one.ranks[1] in holders, one.ranks[0] in holders, one.element) == (True, False, None)
@@ -100,7 +100,7 @@ def test_what_one_rank_of_a_stage_holds_all_of_it_hold(holders: Sequence[int], h
 
 def test_without_stages_every_rank_holds_a_part_of_every_tensor() -> None:
     found: dict[int, Parts] = {0: {"w": (WHOLE,)}, 1: {"w": (WHOLE,)}, 2: {}, 3: {}}
-    assert [hole.ranks for hole in cover.holes(STAGES, found, "")] == [(2, 0)]
+    assert [hole.ranks for hole in cover.find_holes(STAGES, found, "")] == [(2, 0)]
 
 
 def test_ranks_that_state_other_sizes_or_axes_are_named_and_other_tensors_looked_at() -> None:
@@ -135,7 +135,7 @@ def test_every_part_is_evaluated_once_and_so_many_at_a_time(monkeypatch: pytest.
     solver = Scripted()
     by_rank = grid(*QUARTERS)
     by_rank[0] = {**by_rank[0], "v": (WHOLE,)}
-    assert cover.prove(SQUARE, by_rank, solver, 1.0) is None
+    assert cover.prove_cover(SQUARE, by_rank, solver, 1.0) is None
     first, second = "(is_chunk 8 2 4 0 0 4)", "(is_chunk 8 2 4 1 4 4)"
     assert solver.asked[2:] == [refutation(f"{first}\n(is_chunk 8 1 4 0 0 8)"), refutation(second)]
 
@@ -158,7 +158,7 @@ def test_only_exact_answers_to_all_queries_are_a_proof(
 ) -> None:
     """spec: V4.1"""
     monkeypatch.setattr(cover, "ROWS", 1)
-    assert cover.prove(SQUARE, grid(*QUARTERS), Scripted(*answers), 3.0) == why
+    assert cover.prove_cover(SQUARE, grid(*QUARTERS), Scripted(*answers), 3.0) == why
 
 
 EVERYTHING = "(define-fun holds ((n Int) (chunk Int) (place Int) (element Int)) Bool true)"
@@ -170,7 +170,7 @@ def test_the_lemmas_are_about_one_place_and_the_first_element_too(monkeypatch: p
     case = STATEMENTS[0]._replace(name="case", goal="(not (and (= n 1) (= places 1) (= chunk 1) (= element 0)))")
     monkeypatch.setattr(cover, "STATEMENTS", [case])
     with Z3(DEFINITIONS) as solver:
-        assert cover.prove(SQUARE, {}, solver, 60) == f"case: {SAT}"
+        assert cover.prove_cover(SQUARE, {}, solver, 60) == f"case: {SAT}"
 
 
 def test_the_lemmas_are_about_every_place_of_an_axis(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_the_lemmas_are_about_every_place_of_an_axis(monkeypatch: pytest.MonkeyP
             monkeypatch.setattr(cover, "STATEMENTS", [each, twice])
             found = SAT if 0 <= one < other < 3 else "the solver answers 'unsat\\nunsat'"  # no such places
             right = f"{twice.name}: {found}" if 0 <= element < 6 else f"{each.name}: {SAT}"
-            assert cover.prove(SQUARE, {}, solver, 60) == right
+            assert cover.prove_cover(SQUARE, {}, solver, 60) == right
 
 
 def test_a_stated_part_is_the_chunk_of_a_place_of_the_axis_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,5 +193,5 @@ def test_a_stated_part_is_the_chunk_of_a_place_of_the_axis_or_none(monkeypatch: 
     with Z3(DEFINITIONS) as solver:
         for chunk, place, start, held in product((1, 2), range(-1, 4), range(-1, 6), range(3)):
             part = Dimension(5, "a", Part(start, held, chunk))
-            reason = cover.prove(Mesh({"mesh": [["a", 3]]}), {place: {"w": (part,)}}, solver, 60)
+            reason = cover.prove_cover(Mesh({"mesh": [["a", 3]]}), {place: {"w": (part,)}}, solver, 60)
             assert (reason is None) == ((chunk, place, start, held) in right), part

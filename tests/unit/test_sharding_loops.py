@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.sharding.loops import loops, of_update, stated
+from proofs.sharding.loops import loops, stated_loops, update_loops
 from tests.support.loop_notation import Shapes, of_planner, of_verifier
-from tmmu.planner.sharding.relations import across, elementwise, relation
+from tmmu.planner.sharding.relations import elementwise_relation, relation, relation_across
 
 CASES: list[tuple[str, Shapes, Shapes, str]] = [
     # Element by element; an operand of size 1 is repeated.
@@ -166,8 +166,8 @@ def test_an_operator_of_another_domain_is_not_known() -> None:
 def test_what_a_spec_says_of_an_operator_leaves_the_other_dimensions(
     dims: list[int], ins: Shapes, outs: Shapes, divided: str
 ) -> None:
-    assert of_planner(across(dims, ins, outs), ins, outs) == divided
-    assert of_verifier(stated(dims, ins, outs), ins, outs) == divided
+    assert of_planner(relation_across(dims, ins, outs), ins, outs) == divided
+    assert of_verifier(stated_loops(dims, ins, outs), ins, outs) == divided
 
 
 @pytest.mark.parametrize(
@@ -183,5 +183,5 @@ def test_an_update_walks_what_has_its_parameters_shape(
     like: tuple[int, ...], ins: Shapes, outs: Shapes, divided: str
 ) -> None:
     """spec: R7.14"""
-    assert of_planner(elementwise(like, ins, outs), ins, outs) == divided
-    assert of_verifier(of_update(like, ins, outs), ins, outs) == divided
+    assert of_planner(elementwise_relation(like, ins, outs), ins, outs) == divided
+    assert of_verifier(update_loops(like, ins, outs), ins, outs) == divided

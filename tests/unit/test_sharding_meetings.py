@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from proofs.definition.violations import Obligation, Violation
-from proofs.sharding.exchange import Meeting, meetings, waits
+from proofs.sharding.exchange import Communication, communications, find_deadlock
 from tests.support.sharded import model, spec
 from tmmu.planner import plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 CUBE = spec({"a": 2, "b": 3, "c": 4})
 SHAPES = {"x": (4, 2), "x2": (4,), "y": (4, 2), "z": (8, 2)}
@@ -22,7 +22,7 @@ SHAPES = {"x": (4, 2), "x2": (4,), "y": (4, 2), "z": (8, 2)}
 def plan(rank: int, *lines: str) -> Plan:
     """The plan of a rank of the cube that runs these steps: `node axis::operator: reads -> writes`."""
     made = plan_memory(model([line.replace(" ", " tmmu.mesh/", 1) for line in lines], SHAPES, "y")).plan
-    return amended(made, rank=rank, shard_spec=CUBE)
+    return amend_plan(made, rank=rank, shard_spec=CUBE)
 
 
 X, X2, Y = (32, "float32"), (16, "float32"), (32, "float32")
@@ -34,26 +34,26 @@ X, X2, Y = (32, "float32"), (16, "float32"), (32, "float32")
 @pytest.mark.parametrize("op", ["AllReduce", "AllGather.0", "ReduceScatter.1"])
 def test_a_collective_has_the_ranks_that_differ_along_its_axis_alone(op: str, axis: str, group: list[int]) -> None:
     """Rank 18 stands at (1, 1, 2) of (2, 3, 4). spec: R7.1"""
-    (found,) = meetings(plan(18, f"n {axis}::{op}: x -> y"))
-    assert found == Meeting((op, axis, "n"), found.ranks, "n", (X,))
+    (found,) = communications(plan(18, f"n {axis}::{op}: x -> y"))
+    assert found == Communication((op, axis, "n"), found.ranks, "n", (X,))
     assert list(found.ranks) == group
 
 
 def test_a_send_and_its_receive_are_one_meeting_of_both_ranks() -> None:
     """The receiver is named from where the sender stands, and what arrives by its tensor. spec: R7.18"""
-    (sent,) = meetings(plan(18, "y.Send.2 b::Send.2: x x2 -> y"))
-    (received,) = meetings(plan(22, "y.Recv.1 b::Recv.1: x2 -> y"))
-    assert sent == Meeting(("Send", "b", "x", "x2"), (18, 22), "y.Send.2", (X, X2))
-    assert received == Meeting(("Send", "b", "y"), (18, 22), "y.Recv.1", (Y,))
-    assert meetings(plan(18, "n b::Send.0: x -> y"))[0].ranks == (18, 14)
-    assert meetings(plan(14, "n b::Recv.2: x -> y"))[0].ranks == (22, 14)
+    (sent,) = communications(plan(18, "y.Send.2 b::Send.2: x x2 -> y"))
+    (received,) = communications(plan(22, "y.Recv.1 b::Recv.1: x2 -> y"))
+    assert sent == Communication(("Send", "b", "x", "x2"), (18, 22), "y.Send.2", (X, X2))
+    assert received == Communication(("Send", "b", "y"), (18, 22), "y.Recv.1", (Y,))
+    assert communications(plan(18, "n b::Send.0: x -> y"))[0].ranks == (18, 14)
+    assert communications(plan(14, "n b::Recv.2: x -> y"))[0].ranks == (22, 14)
 
 
 def test_what_is_no_collective_or_waits_for_nobody_is_no_meeting() -> None:
-    first = meetings(plan(18, "cut a::Shard.0: x -> z", "n a::AllReduce: z -> y"))
+    first = communications(plan(18, "cut a::Shard.0: x -> z", "n a::AllReduce: z -> y"))
     assert [(found.step, found.carries) for found in first] == [("n", ((64, "float32"),))]
     other = plan(18, "n a::AllReduce: x -> y")
-    assert meetings(amended(other, ops=(("com.example/a", "AllReduce"),))) == []
+    assert communications(amend_plan(other, ops=(("com.example/a", "AllReduce"),))) == []
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_what_is_no_collective_or_waits_for_nobody_is_no_meeting() -> None:
 )  # fmt: skip
 def test_a_collective_that_the_mesh_does_not_have_meets_nobody(axis: str, op: str) -> None:
     """Of an axis or a name that there is not, with a place beyond the axis, or with the rank's own."""
-    (found,) = meetings(plan(18, f"n {axis}::{op}: x -> y"))
+    (found,) = communications(plan(18, f"n {axis}::{op}: x -> y"))
     assert (found.what, list(found.ranks), found.step) == ((op, axis, "n"), [], "n")
-    waiting = waits({18: [found]})
+    waiting = find_deadlock({18: [found]})
     text = f"rank 18 reaches n: {op} over '{axis}' is not a collective of its mesh"
     assert waiting == Violation(Obligation.RANKS_MEET, text, ranks=(18,))
 
 
-def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
-    return Meeting((what,), ranks, f"{what}{size}", ((size, "int8"),))
+def meeting(what: str, *ranks: int, size: int = 4) -> Communication:
+    return Communication((what,), ranks, f"{what}{size}", ((size, "int8"),))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
         ),
         ({0: [meeting("a", 0, 1, 2)], 1: [], 2: []}, "rank 0 waits in a4 for rank 1, which has ended"),
         (
-            {0: [Meeting(("a",), (0, 1), "a")], 1: [meeting("a", 0, 1)]},
+            {0: [Communication(("a",), (0, 1), "a")], 1: [meeting("a", 0, 1)]},
             "rank 1 reaches a4 with 4 bytes of int8, and rank 0 to a with nothing",
         ),
         (
@@ -102,7 +102,7 @@ def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
     ],
 )
 def test_who_waits_for_whom_and_where_is_said(by_rank: Any, text: str) -> None:
-    found = waits(by_rank)
+    found = find_deadlock(by_rank)
     assert found is not None
     assert found.text == text
 
@@ -111,14 +111,14 @@ def test_ranks_that_had_to_wait_go_on_when_both_are_there() -> None:
     """Ranks 1 and 2 each wait for rank 0 first, and meet last."""
     a, b, c = meeting("a", 0, 1), meeting("b", 0, 2), meeting("c", 1, 2)
     for rest in ({1: [a, c], 2: [b, c]}, {2: [b, c], 1: [a, c]}):
-        assert waits({0: [a, b], **rest}) is None
-        assert waits({**rest, 0: [a, b]}) is None
-        assert waits({0: [a, b], **rest, 3: [meeting("d", 3)]}) is None
+        assert find_deadlock({0: [a, b], **rest}) is None
+        assert find_deadlock({**rest, 0: [a, b]}) is None
+        assert find_deadlock({0: [a, b], **rest, 3: [meeting("d", 3)]}) is None
 
 
 def test_who_sends_to_itself_does_not_pass_over_what_comes_next() -> None:
     """Rank 6 waits for rank 18 for ever, and so nothing is proved of either."""
     sender = plan(6, "n a::Send.0: x -> y", "m a::Send.1: x -> z")
-    found = waits({6: meetings(sender), 18: []})
+    found = find_deadlock({6: communications(sender), 18: []})
     assert found is not None
     assert "Send.0 over 'a' " in found.text

@@ -15,14 +15,14 @@ from proofs.definition.model.difference import difference
 from proofs.definition.violations import Obligation, false_field
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.mesh import Mesh, Part
-from proofs.sharding.parts import Dimension, false_parts, part_differences, stated_parts
-from proofs.sharding.stages import of_rank
+from proofs.sharding.parts import Dimension, find_false_parts, part_differences, stated_parts
+from proofs.sharding.stages import derive_rank_model
 from tests.support.sharded import LAYERS, SPEC, model, plans, spec
-from tmmu.core.columns import NONE, column
+from tmmu.core.columns import NONE, build_column
 from tmmu.planner import plan_memory
-from tmmu.planner.sharding import Local, shards_of
+from tmmu.planner.sharding import Local, build_shards
 from tmmu.plans.columns import Shards
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 Stated = dict[str, tuple[Dimension, ...]]
 
@@ -33,9 +33,10 @@ def restated(plan: Plan, stated: Stated) -> Plan:
     dims = [(d.size, axes.index(d.axis) if d.axis else NONE, *d.part) for of in stated.values() for d in of]
     columns = [[dim[k] for dim in dims] for k in range(5)]
     bounds = np.cumsum([0, *map(len, stated.values())])
-    return amended(plan, shards=Shards(
-        column([rows.index(name) for name in stated], np.uint32), column(bounds.tolist(), np.uint32),
-        column(columns[0], np.uint64), column(columns[1], np.uint32), *(column(c, np.uint64) for c in columns[2:]),
+    return amend_plan(plan, shards=Shards(
+        build_column([rows.index(name) for name in stated], np.uint32), build_column(bounds.tolist(), np.uint32),
+        build_column(columns[0], np.uint64), build_column(columns[1], np.uint32),
+        *(build_column(c, np.uint64) for c in columns[2:]),
     ))  # fmt: skip
 
 
@@ -65,8 +66,8 @@ def test_each_rank_has_as_many_places_and_the_last_ones_are_left_over(elements: 
 def test_what_the_planner_says_of_every_rank_is_true() -> None:
     for padded in (SPEC, spec({"data": 4}, ("x", ["", "data"]), ("w1", ["data"]), pad=True)):
         for plan in plans(padded):
-            assert list(false_parts(plan)) == []
-            assert list(part_differences(plan, of_rank(read_ir(LAYERS), padded, plan.origin.rank))) == []
+            assert list(find_false_parts(plan)) == []
+            assert list(part_differences(plan, derive_rank_model(read_ir(LAYERS), padded, plan.origin.rank))) == []
             assert restated(plan, stated_parts(plan)) == plan
 
 
@@ -106,16 +107,16 @@ def test_a_part_that_is_not_the_ranks_is_named_with_what_is(what: str) -> None:
     """spec: R7.4, R7.6, R7.8, R7.19"""
     change, wrong = WRONG[what]
     plan = plans()[1]
-    found = list(false_parts(restated(plan, {**stated_parts(plan), **change})))
+    found = list(find_false_parts(restated(plan, {**stated_parts(plan), **change})))
     assert found == [false_field(Obligation.SHARDS, *field) for field in wrong]
 
 
 def test_padding_is_no_harm_where_the_spec_allows_it() -> None:
     """Nor is a dimension that divides where it does not. spec: R7.8"""
     plan = plans()[1]
-    padded = amended(plan, shard_spec={**SPEC, "pad": True})
+    padded = amend_plan(plan, shard_spec={**SPEC, "pad": True})
     odd = {**stated_parts(plan), **rows(Part(2, 1, 2), size=3)}
-    assert list(false_parts(restated(padded, odd))) == []
+    assert list(find_false_parts(restated(padded, odd))) == []
 
 
 def test_what_the_caller_writes_is_a_part_of_a_tensor_of_the_model() -> None:
@@ -123,8 +124,8 @@ def test_what_the_caller_writes_is_a_part_of_a_tensor_of_the_model() -> None:
     plan = plans()[1]
     stated = stated_parts(plan)
     assert plan.allocation.tensors.writer[plan.allocation.tensors.name.list().index("a")] != NONE
-    assert list(false_parts(restated(plan, {k: v for k, v in stated.items() if k != "a"}))) == []
-    (found,) = false_parts(restated(plan, {k: v for k, v in stated.items() if k != "x"}))
+    assert list(find_false_parts(restated(plan, {k: v for k, v in stated.items() if k != "a"}))) == []
+    (found,) = find_false_parts(restated(plan, {k: v for k, v in stated.items() if k != "x"}))
     assert found == false_field(Obligation.SHARDS, "part of x", "nothing", "a part of what the caller writes")
 
 
@@ -134,8 +135,8 @@ def test_elements_that_are_narrower_than_a_byte_fill_whole_bytes(elements: int, 
     narrow = replace(net, tensors=tuple(replace(t, dtype="int4", bytes=3, alignment=1) for t in net.tensors))
     by = spec({"data": 1})
     made = plan_memory(narrow).plan
-    plan = amended(made, shard_spec=by, shards=shards_of(Local(narrow, [(0, (elements,), ("",))]), by, 0))
-    assert [(one.field, one.stated, one.recomputed) for one in false_parts(plan)] == (
+    plan = amend_plan(made, shard_spec=by, shards=build_shards(Local(narrow, [(0, (elements,), ("",))]), by, 0))
+    assert [(one.field, one.stated, one.recomputed) for one in find_false_parts(plan)] == (
         [] if right == 3 else [("bytes of x", "3", str(right))]
     )
 
@@ -143,7 +144,7 @@ def test_elements_that_are_narrower_than_a_byte_fill_whole_bytes(elements: int, 
 def test_a_table_that_is_not_the_models_names_the_tensor() -> None:
     """spec: R7.19, R7.31"""
     plan = plans()[1]
-    of_model, stated = of_rank(read_ir(LAYERS), SPEC, 1), stated_parts(plan)
+    of_model, stated = derive_rank_model(read_ir(LAYERS), SPEC, 1), stated_parts(plan)
     x = "2 elements from 2 on in 2 places of 4 by data; 6 elements from 0 on in 6 places of 6"
     (missing,) = part_differences(restated(plan, {k: v for k, v in stated.items() if k != "x"}), of_model)
     assert missing == difference("shard", "", ("x",), None, "no part of it", x)

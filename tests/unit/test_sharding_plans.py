@@ -14,16 +14,16 @@ import pytest
 
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.loops import loops
-from proofs.sharding.stages import of_rank
+from proofs.sharding.stages import derive_rank_model
 from tests.support.both_ranks import agreed
 from tests.support.sharded import LAYERS, model, run, shape, spec
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase, Role, View
-from tmmu.planner.sharding import Local, shards_of
+from tmmu.planner.sharding import Local, build_shards
 from tmmu.planner.sharding.relations import relation
 from tmmu.planner.sharding.spec import resolve
-from tmmu.planner.training.expand import expand
+from tmmu.planner.training.expand import expand_to_joint
 
 
 def test_a_split_batch_needs_no_collective_in_a_forward_model() -> None:
@@ -121,7 +121,7 @@ def test_padding_is_at_the_end_and_stays_out_of_sums() -> None:
     (local,) = agreed(LAYERS, padded)
     assert shape(local, "x") == (4, 2)
     assert run(local)[0] == "AllGather.1 x -> up.in0.AllGather.1.data"
-    tables = [shards_of(local, padded, rank) for rank in range(4)]
+    tables = [build_shards(local, padded, rank) for rank in range(4)]
     row = [tensor.name for tensor in local.model.tensors].index("x")
     at = int(tables[0].dims_at[tables[0].tensor.tolist().index(row)]) + 1
     assert [(int(t.start[at]), int(t.held[at]), int(t.chunk[at])) for t in tables] == [
@@ -152,7 +152,7 @@ def trained(stage: int, **other: Any) -> Local:
     )
     rules = ({"names": ["x"], "roles": ["input"], "split": ["data"]},)
     zero = {"zero": {"axis": "data", "stage": stage}} if stage else {}
-    return agreed(expand(net), resolve({"mesh": {"data": 2}, "rules": list(rules), **zero, **other}))[0]
+    return agreed(expand_to_joint(net), resolve({"mesh": {"data": 2}, "rules": list(rules), **zero, **other}))[0]
 
 
 SUM = ["MatMulGrad y.seed x -> mul.grad.out0"]
@@ -211,7 +211,7 @@ def test_stages_send_and_receive_what_the_other_reads() -> None:
 
 
 def test_a_gradient_step_runs_on_its_forward_nodes_stage() -> None:
-    first, second = agreed(expand(LAYERS), spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], ["*"]]}))
+    first, second = agreed(expand_to_joint(LAYERS), spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], ["*"]]}))
     assert [node.name for node in first.model.nodes] == ["up", "a.Send.1", "a.grad.Recv.1", "up.grad"]
     assert "act.grad" in [node.name for node in second.model.nodes]
 
@@ -252,7 +252,7 @@ def test_what_is_not_sharded_is_refused_by_name(what: str) -> None:
     assert refused.value.place is not None
     if what not in ("dynamic", "window", "alias group", "out of order"):  # readers of whole models refuse these before
         with pytest.raises(TmmuError) as also:
-            of_rank(read_ir(wrong), by, 0)
+            derive_rank_model(read_ir(wrong), by, 0)
         assert also.value.code_id == "INVALID_SHARDING"
 
 
@@ -262,7 +262,7 @@ def test_parts_add_up_to_the_tensor() -> None:
     row = [tensor.name for tensor in local.model.tensors].index("w1")
     whole = np.zeros((6, 8), int)
     for rank in range(4):
-        table = shards_of(local, by, rank)
+        table = build_shards(local, by, rank)
         at = int(table.dims_at[table.tensor.tolist().index(row)])
         (a, m), (b, n) = ((int(table.start[at + d]), int(table.held[at + d])) for d in range(2))
         whole[a : a + m, b : b + n] += 1

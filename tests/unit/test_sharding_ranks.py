@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from proofs.proving.lemmas.plan.cover import DEFINITIONS, STATEMENTS
 from proofs.proving.solvers.process import Z3
 from proofs.sharding import cover
-from proofs.sharding.exchange import Meeting, meetings, waits
+from proofs.sharding.exchange import Communication, communications, find_deadlock
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension
 from proofs.verify import judge as verify_plan
@@ -33,7 +33,7 @@ from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES
 from tmmu.ir import files
 from tmmu.planner import plan_memory, replay_token
 from tmmu.plans import file, gate, sharding
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_the_name_of_the_model_tells_no_ranks_apart(paths: list[str], tmp_path: 
     spec: R7.27, R7.28
     """
     other = tmp_path / "other.cbor"
-    file.save(amended(file.load(paths[0]).plan, model="other"), other)
+    file.save(amend_plan(file.load(paths[0]).plan, model="other"), other)
     code, verdicts = verified(paths[0], str(other))
     assert (code, verdicts[-1]["verdict"]) == (1, "REFUTED")
     assert verdicts[-1]["witness"]["obligation"] == "every_rank_once"
@@ -90,7 +90,7 @@ def test_the_name_of_the_model_tells_no_ranks_apart(paths: list[str], tmp_path: 
 def test_ranks_of_different_models_are_no_set_of_either(paths: list[str], tmp_path: Path) -> None:
     """spec: R7.27"""
     other = tmp_path / "other.cbor"
-    file.save(amended(file.load(paths[0]).plan, source_digest=bytes(32)), other)
+    file.save(amend_plan(file.load(paths[0]).plan, source_digest=bytes(32)), other)
     code, verdicts = verified(paths[0], str(other))
     assert (code, [v["verdict"] for v in verdicts]) == (3, ["PROVED", "PROVED", "UNKNOWN", "UNKNOWN"])
 
@@ -156,8 +156,8 @@ def test_the_solver_that_is_named_proves_that_shards_cover(tmp_path: Path, monke
         assert reason is None
         return "it sees a hole" if refuses and asked[-1] == "cvc5" else reason
 
-    original, refuses = cover.prove, False
-    monkeypatch.setattr(cover, "prove", prove)
+    original, refuses = cover.prove_cover, False
+    monkeypatch.setattr(cover, "prove_cover", prove)
     for flag, solvers in (("z3", ["z3"]), ("cvc5", ["cvc5"]), ("both", ["z3", "cvc5"])):
         asked.clear()
         assert (verified(*paths, "--solver", flag)[0], asked) == (0, solvers)
@@ -168,7 +168,7 @@ def test_the_solver_that_is_named_proves_that_shards_cover(tmp_path: Path, monke
 
 
 def test_plans_of_two_models_are_two_families(paths: list[str], tmp_path: Path) -> None:
-    others = [amended(plan, model="other", source_digest=bytes(32)) for plan in plans()]
+    others = [amend_plan(plan, model="other", source_digest=bytes(32)) for plan in plans()]
     (tmp_path / "b").mkdir()
     code, verdicts = verified(*paths, *written(tmp_path / "b", others))
     assert (code, [v["file"] for v in verdicts[-2:]]) == (0, ["ranks of small", "ranks of other"])
@@ -177,7 +177,7 @@ def test_plans_of_two_models_are_two_families(paths: list[str], tmp_path: Path) 
 def test_ranks_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     """spec: R7.28"""
     made = plans()
-    made[3] = amended(made[3], bindings=replace(made[3].bindings, donated=()), ir_hash=bytes(32))
+    made[3] = amend_plan(made[3], bindings=replace(made[3].bindings, donated=()), ir_hash=bytes(32))
     code, verdicts = verified(*written(tmp_path, made))
     assert (code, verdicts[-1]["witness"]["obligation"]) == (1, "layouts_agree")
     assert verdicts[-1]["witness"]["ranks"] == [2, 3]
@@ -187,16 +187,16 @@ def test_ranks_that_contradict_each_other_are_named(tmp_path: Path) -> None:
 
 def test_ranks_of_a_stage_have_one_layout_digest_under_every_token() -> None:
     """spec: R7.20, R7.21"""
-    hashes = [file.hashes(plan) for plan in plans()]
+    hashes = [file.compute_hashes(plan) for plan in plans()]
     assert hashes[0]["layout_digest"] == hashes[1]["layout_digest"] != hashes[2]["layout_digest"]
     assert len({h["plan_hash"] for h in hashes}) == WORLD
-    other = file.hashes(amended(plans()[1], replay_token=replay_token(5)))
+    other = file.compute_hashes(amend_plan(plans()[1], replay_token=replay_token(5)))
     assert other["layout_digest"] == hashes[0]["layout_digest"]
 
 
 def test_a_shard_spec_that_does_not_fit_the_model_is_refuted(paths: list[str], tmp_path: Path) -> None:
     """spec: R7.31"""
-    wrong = amended(plans()[0], shard_spec={**SPEC, "stages": [["up"], []]})
+    wrong = amend_plan(plans()[0], shard_spec={**SPEC, "stages": [["up"], []]})
     (path,) = written(tmp_path, [wrong])
     code, verdicts = verified(path, "--model", str(tmp_path / "model.ir.cbor"))
     assert code == 1
@@ -206,7 +206,7 @@ def test_a_shard_spec_that_does_not_fit_the_model_is_refuted(paths: list[str], t
 
 def test_a_stated_mesh_of_billions_costs_nothing(tmp_path: Path) -> None:
     huge = {**SPEC, "mesh": [["pipe", 2], ["data", 2147483647]], "pad": True}
-    made = [amended(plan, shard_spec=huge, world_size=sharding.ranks(huge)) for plan in plans()[:2]]
+    made = [amend_plan(plan, shard_spec=huge, world_size=sharding.count_ranks(huge)) for plan in plans()[:2]]
     code, verdicts = verified(*written(tmp_path, made))
     assert (code, verdicts[-1]["verdict"]) == (1, "UNKNOWN")
     assert "2, 3, 4, 5, 6, 7, 8, 9 and 4294967284 more of 4294967294" in " ".join(verdicts[-1]["notes"])
@@ -314,33 +314,33 @@ TWO = Mesh({"mesh": [["data", 2]]})
 )  # fmt: skip
 def test_the_first_gap_or_overlap_is_named(spans: Any, element: tuple[int, ...], ranks: tuple[int, ...]) -> None:
     """spec: R7.24"""
-    (hole,) = cover.holes(TWO, parts(*spans), "")
+    (hole,) = cover.find_holes(TWO, parts(*spans), "")
     assert (hole.tensors, hole.element, hole.ranks) == (("w",), element, ranks)
 
 
 def test_parts_that_cover_once_have_no_hole() -> None:
-    assert list(cover.holes(TWO, parts((0, 4), (4, 4)), "")) == []
-    assert list(cover.holes(TWO, parts((0, 8), (8, 0)), "")) == []
-    assert list(cover.holes(TWO, parts((0, 8), (0, 8), axis=""), "")) == []
+    assert list(cover.find_holes(TWO, parts((0, 4), (4, 4)), "")) == []
+    assert list(cover.find_holes(TWO, parts((0, 8), (8, 0)), "")) == []
+    assert list(cover.find_holes(TWO, parts((0, 8), (0, 8), axis=""), "")) == []
 
 
 def test_replicas_that_differ_and_ranks_that_state_other_sizes_are_named() -> None:
-    (hole,) = cover.holes(TWO, parts((0, 8), (0, 7), axis=""), "")
+    (hole,) = cover.find_holes(TWO, parts((0, 8), (0, 7), axis=""), "")
     assert (hole.ranks, hole.element) == ((0, 1), None)
     mixed = {0: parts((0, 4), (4, 4))[0], 1: parts((0, 4), (4, 4), n=9)[1]}
-    (hole,) = cover.holes(TWO, mixed, "")
+    (hole,) = cover.find_holes(TWO, mixed, "")
     assert "other sizes" in hole.text
-    (hole,) = cover.holes(TWO, {0: mixed[0], 1: {}}, "")
+    (hole,) = cover.find_holes(TWO, {0: mixed[0], 1: {}}, "")
     assert hole.ranks == (1, 0)
 
 
 def test_the_solver_proves_right_parts_and_no_wrong_ones() -> None:
     """spec: R7.25"""
     with Z3(DEFINITIONS) as solver:
-        assert cover.prove(TWO, parts((0, 4), (4, 4)), solver, 60) is None
+        assert cover.prove_cover(TWO, parts((0, 4), (4, 4)), solver, 60) is None
         for spans in (((0, 4), (5, 3)), ((0, 4), (3, 5)), ((0, 4), (4, 3))):
-            assert cover.prove(TWO, parts(*spans), solver, 60) is not None
-        assert cover.prove(TWO, {}, solver, 60) is None
+            assert cover.prove_cover(TWO, parts(*spans), solver, 60) is not None
+        assert cover.prove_cover(TWO, {}, solver, 60) is None
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_the_solver_proves_right_parts_and_no_wrong_ones() -> None:
 def test_the_lemmas_fail_for_other_definitions(old: str, new: str, lemma: str) -> None:
     assert DEFINITIONS.count(old) >= 1
     with Z3(DEFINITIONS.replace(old, new)) as solver:
-        reason = cover.prove(TWO, {}, solver, 10)
+        reason = cover.prove_cover(TWO, {}, solver, 10)
     assert reason is not None
     assert reason.startswith(lemma)
 
@@ -370,14 +370,14 @@ def test_the_lemmas_need_chunks_that_reach_the_end(monkeypatch: pytest.MonkeyPat
     assert hypotheses != each.hypotheses
     monkeypatch.setattr(cover, "STATEMENTS", (each._replace(hypotheses=hypotheses), twice))
     with Z3(DEFINITIONS) as solver:
-        assert re.match("each_element_is_held", cover.prove(TWO, {}, solver, 10) or "")
+        assert re.match("each_element_is_held", cover.prove_cover(TWO, {}, solver, 10) or "")
 
 
 # Meeting.
 
 
-def meeting(what: str, *ranks: int) -> Meeting:
-    return Meeting((what,), ranks, what)
+def meeting(what: str, *ranks: int) -> Communication:
+    return Communication((what,), ranks, what)
 
 
 @pytest.mark.parametrize(
@@ -393,19 +393,19 @@ def meeting(what: str, *ranks: int) -> Meeting:
 )
 def test_ranks_that_wait_for_ever_are_named(by_rank: Any, ranks: tuple[int, ...]) -> None:
     """spec: R7.26"""
-    found = waits(by_rank)
+    found = find_deadlock(by_rank)
     assert found is not None
     assert found.ranks == ranks
 
 
 def test_ranks_that_meet_come_to_their_end() -> None:
     both = [meeting("a", 0, 1), meeting("b", 0, 1)]
-    assert waits({0: both, 1: both}) is None
+    assert find_deadlock({0: both, 1: both}) is None
     ring = {0: [meeting("a", 0, 1), meeting("c", 0, 2)], 1: [meeting("a", 0, 1), meeting("b", 1, 2)],
             2: [meeting("b", 1, 2), meeting("c", 0, 2)]}  # fmt: skip
-    assert waits(ring) is None
-    assert waits({rank: meetings(plan) for rank, plan in enumerate(plans())}) is None
-    assert [len(meetings(plan)) for plan in plans()] == [2, 2, 1, 1]
+    assert find_deadlock(ring) is None
+    assert find_deadlock({rank: communications(plan) for rank, plan in enumerate(plans())}) is None
+    assert [len(communications(plan)) for plan in plans()] == [2, 2, 1, 1]
 
 
 def received_in_half(plan: Plan) -> Plan:
@@ -413,12 +413,12 @@ def received_in_half(plan: Plan) -> Plan:
     row, t = plan.allocation.tensors.name.list().index("a"), plan.allocation.tensors
     size, dtype = t.bytes.copy(), t.dtype.copy()
     size[row], dtype[row] = size[row] // 2, len(plan.allocation.dtypes)
-    return amended(plan, tensors=replace(t, bytes=size, dtype=dtype), dtypes=(*plan.allocation.dtypes, "float16"))
+    return amend_plan(plan, tensors=replace(t, bytes=size, dtype=dtype), dtypes=(*plan.allocation.dtypes, "float16"))
 
 
 def with_ops(plan: Plan, new: dict[tuple[str, str], tuple[str, str]]) -> Plan:
     """A plan with other operators in place of some."""
-    return amended(plan, ops=tuple(new.get(pair, pair) for pair in plan.allocation.ops))
+    return amend_plan(plan, ops=tuple(new.get(pair, pair) for pair in plan.allocation.ops))
 
 
 def over_no_axis(plan: Plan) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proofs.readers.models.ir import read_ir
-from proofs.sharding.stages import of_rank
+from proofs.sharding.stages import derive_rank_model
 from tests.support.both_ranks import agreed, verifiers_refusal
 from tests.support.sharded import model, rule, run, shape, showing, with_roles
 from tmmu.core.dtypes import nbytes
@@ -19,7 +19,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Phase, Role, Scratch, View
 from tmmu.planner.sharding import Local
 from tmmu.planner.sharding.spec import resolve
-from tmmu.planner.training.expand import expand
+from tmmu.planner.training.expand import expand_to_joint
 
 EVERY = tuple(Role)
 OPTIMIZER, GRADIENT = Role.OPTIMIZER, Role.GRADIENT
@@ -71,11 +71,11 @@ def test_what_a_result_lacks_is_not_padded() -> None:
     for n in (4, 5):
         mask = showing(model(["n Dropout: x -> y z"], {"x": (n, 6), "y": (n, 6), "z": (6,)}, "y"), "y", "x")
         assert run(ranks(mask, rule(["a"], "x"), pad=True))[0] == "AllGather.0 x -> n.in0.AllGather.0.a"
-    biased = expand(model(["n Add: x w -> y"], {"x": (5, 6), "w": (6,), "y": (5, 6)}, "y"))
+    biased = expand_to_joint(model(["n Add: x w -> y"], {"x": (5, 6), "w": (6,), "y": (5, 6)}, "y"))
     steps = run(ranks(biased, rule(["a"], "x"), pad=True))
     assert steps[0] == "Add x w -> y"
     assert "AllGather.0 y.seed -> n.grad.in0.AllGather.0.a" in steps
-    even = expand(model(["n Add: x w -> y"], {"x": (4, 6), "w": (6,), "y": (4, 6)}, "y"))
+    even = expand_to_joint(model(["n Add: x w -> y"], {"x": (4, 6), "w": (6,), "y": (4, 6)}, "y"))
     assert "AllReduce n.grad.out0 -> w.grad" in run(ranks(even, rule(["a"], "x"), pad=True))
 
 
@@ -98,7 +98,9 @@ def test_a_sum_is_not_scattered_over_a_dimension_that_is_divided() -> None:
 
 def test_the_gradient_of_a_tensor_that_is_read_in_two_ways_needs_it_whole() -> None:
     """Of a square times itself it is not clear which of its dimensions a loop walks."""
-    net = expand(model(["n MatMul: w w -> v", "k MatMul: x v -> y"], dict.fromkeys(("w", "v", "x", "y"), (4, 4)), "y"))
+    net = expand_to_joint(
+        model(["n MatMul: w w -> v", "k MatMul: x v -> y"], dict.fromkeys(("w", "v", "x", "y"), (4, 4)), "y")
+    )
     steps = run(ranks(net, rule(["a"], "w*", roles=EVERY), rule(["a"], "v*", roles=EVERY)))
     (step,) = [line for line in steps if line.startswith("MatMulGrad n.grad.in")]
     assert "AllGather.0 v.grad -> n.grad.in0.AllGather.0.a" in steps
@@ -109,7 +111,7 @@ def test_a_gradient_needs_whole_what_its_forward_step_does() -> None:
     net = model(
         ["n ReduceMax: w -> v", "k MatMul: v x -> y"], {"w": (4, 6), "v": (4, 2), "x": (2, 2), "y": (4, 2)}, "y"
     )
-    steps = run(ranks(expand(net), rule(["a", "b"], "w*", roles=EVERY)))
+    steps = run(ranks(expand_to_joint(net), rule(["a", "b"], "w*", roles=EVERY)))
     assert any(line.startswith("AllGather.1 w -> n.grad.in") for line in steps)
 
 
@@ -142,7 +144,7 @@ def test_a_gradient_step_is_known_by_its_domain_and_its_forward_nodes_name(
 def believed(net: Model, **document: Any) -> frozenset[str]:
     by = resolve({"mesh": {"a": 2}, **document})
     agreed(net, by)
-    return of_rank(read_ir(net), by, 0).assumed
+    return derive_rank_model(read_ir(net), by, 0).assumed
 
 
 def test_what_is_believed_of_operators_is_listed() -> None:
@@ -360,12 +362,12 @@ def test_what_the_caller_writes_as_a_view_lies_as_its_base(
     tied = replace(TIED, views={"w2": view}, shapes=shapes, sizes=sizes)
     if refused:
         with pytest.raises(TmmuError, match="view of w, "):
-            of_rank(tied, by, 0)
+            derive_rank_model(tied, by, 0)
     else:
-        assert of_rank(tied, by, 0).reference.views == {"w2": view}
+        assert derive_rank_model(tied, by, 0).reference.views == {"w2": view}
 
 
 def test_a_view_of_what_its_step_does_not_read_is_refused() -> None:
     """Readers give none, and what it would show of a part is not known."""
     with pytest.raises(TmmuError, match="view of w2, "):
-        of_rank(replace(TIED, views={"y": ("w2", 0)}), resolve({"mesh": {"a": 2}}), 0)
+        derive_rank_model(replace(TIED, views={"y": ("w2", 0)}), resolve({"mesh": {"a": 2}}), 0)

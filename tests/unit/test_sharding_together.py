@@ -20,8 +20,8 @@ from proofs.verify.ranks import Member
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.support.sharded import SPEC, WORLD, plans, spec
 from tmmu.plans import file
-from tmmu.plans.gate import Stated
-from tmmu.plans.sections import amended
+from tmmu.plans.gate import StatedPlan
+from tmmu.plans.sections import amend_plan
 
 SCOPE = "for the steps it states"
 EVERY_RANK = Options(require=("ranks",))
@@ -39,7 +39,7 @@ def right(by_stages: bool = True) -> tuple[Member, ...]:
             SCOPE,
             assumptions={"rank": plan.origin.rank, "donated": [f"given{plan.origin.rank % 2}"]},
         )
-        one = ranks.member(verdict, Stated(plan, file.hashes(plan)))
+        one = ranks.member(verdict, StatedPlan(plan, file.compute_hashes(plan)))
         assert one is not None
         found.append(one)
     return tuple(found)
@@ -49,7 +49,7 @@ def right(by_stages: bool = True) -> tuple[Member, ...]:
 def believed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What the solver says of equal chunks is not asked; the list is how many ranks it would have been asked about."""
     asked: list[int] = []
-    monkeypatch.setattr(cover, "prove", lambda mesh, by_rank, solver, timeout_s: asked.append(len(by_rank)))
+    monkeypatch.setattr(cover, "prove_cover", lambda mesh, by_rank, solver, timeout_s: asked.append(len(by_rank)))
     return asked
 
 
@@ -111,7 +111,7 @@ def test_where_a_solver_does_not_prove_the_cover_its_reason_is_told(
     solvers: tuple[str, ...], why: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: R7.25"""
-    monkeypatch.setattr(cover, "prove", lambda *_: "no")
+    monkeypatch.setattr(cover, "prove_cover", lambda *_: "no")
     verdict = together(*right(), options=Options(require=("ranks",), solving=Solving(solvers=solvers)))
     assert verdict.verdict == ("UNKNOWN" if why else "PROVED")
     assert verdict.notes == [f"shards_cover: {reason}" for reason in why]
@@ -124,7 +124,7 @@ def test_the_solver_is_given_the_mesh_the_parts_of_each_rank_and_the_time(monkey
     def prove(mesh: Mesh, by_rank: dict[int, Any], solver: Any, timeout_s: float) -> None:
         asked.append((mesh.axes, sorted(by_rank), by_rank[3], timeout_s))
 
-    monkeypatch.setattr(cover, "prove", prove)
+    monkeypatch.setattr(cover, "prove_cover", prove)
     together(*right(), options=Options(solving=Solving(timeout=7.0)))
     assert asked == [(["pipe", "data"], [0, 1, 2, 3], right()[3].parts, 7.0)]
 
@@ -227,14 +227,14 @@ def test_plans_are_of_one_family_only_with_one_model_mode_and_bindings() -> None
     """What the user donates is not asked: a stage has what the other has not. spec: R7.27, R7.29"""
     base = plans()[0]
     others = [
-        amended(base, mode="forward"), amended(base, source_digest=bytes(32)),
-        amended(base, bindings=replace(base.bindings, dims={"n": 2})),
+        amend_plan(base, mode="forward"), amend_plan(base, source_digest=bytes(32)),
+        amend_plan(base, bindings=replace(base.bindings, dims={"n": 2})),
     ]  # fmt: skip
-    same = [amended(base, model="other"), amended(base, bindings=replace(base.bindings, donated=("x",)))]
+    same = [amend_plan(base, model="other"), amend_plan(base, bindings=replace(base.bindings, donated=("x",)))]
     verdict = right()[0].verdict
 
     def family(plan: Any) -> tuple[Any, ...]:
-        one = ranks.member(verdict, Stated(plan, file.hashes(base)))
+        one = ranks.member(verdict, StatedPlan(plan, file.compute_hashes(base)))
         assert one is not None
         return one.family
 

@@ -16,7 +16,7 @@ from proofs.proving.obligations.context import Context, context_of
 from proofs.proving.obligations.discharge import Result, discharge
 from proofs.proving.obligations.rows import Place
 from proofs.proving.solvers.process import Z3
-from proofs.readers.sharing import Permissions, permitted
+from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tests.support.wrong_plans.accesses import LOOP
@@ -35,7 +35,7 @@ def _closing() -> Iterator[None]:
 
 def seen(plan: Plan | Written, permissions: Permissions | None = None) -> Context:
     plan = plan if isinstance(plan, Plan) else plan.plan()
-    return context_of(plan, permitted(plan, None, frozenset()) if permissions is None else permissions)
+    return context_of(plan, decide_permissions(plan, None, frozenset()) if permissions is None else permissions)
 
 
 def results(view: Context) -> dict[str, Result]:

@@ -18,13 +18,13 @@ from tmmu.examples.broken.faults.entries import Change
 from tmmu.examples.broken.faults.entries import corrupted as changed_by
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import ROLES, SHARES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Corrupted, Corruption, HashKernels, PlanProgram, SimulationReport, simulate
 from tmmu.simulator.bodies import DEEPEST
-from tmmu.simulator.memories import PATTERN, Private, Raw
+from tmmu.simulator.memories import PATTERN, PrivateMemory, Raw
 from tmmu.simulator.owners import Owners
-from tmmu.simulator.placed import Placed
+from tmmu.simulator.placed import ArenaMemory
 
 
 def planned(model: Model, **options: str) -> Plan:
@@ -190,7 +190,7 @@ def test_a_tensor_outside_of_its_arena_is_no_crash() -> None:
 def test_arenas_beyond_all_memory_are_refused() -> None:
     """spec: SIM1.8"""
     plan = planned(CHAIN)
-    plan = amended(plan, usage=tuple(each._replace(footprint=1 << 62) for each in plan.usage))
+    plan = amend_plan(plan, usage=tuple(each._replace(footprint=1 << 62) for each in plan.usage))
     with pytest.raises(TmmuError, match="bytes cannot be had"):
         simulated(plan)
 
@@ -198,7 +198,7 @@ def test_arenas_beyond_all_memory_are_refused() -> None:
 def test_private_memory_has_a_limit() -> None:
     """spec: SIM1.8"""
     program = PlanProgram(planned(CHAIN))
-    private = Private(program, limit=100)
+    private = PrivateMemory(program, limit=100)
     private.prepare([0])
     with pytest.raises(TmmuError, match="the limit is 100"):
         private.prepare([1])
@@ -361,7 +361,7 @@ def test_results_in_place_can_be_computed_at_once() -> None:
     program = PlanProgram(planned(CHAIN))
     kernels = HashKernels(program)
     with MappedMemory.map(program.plan) as memory:
-        placed = Placed(program, memory, careful=False)
+        placed = ArenaMemory(program, memory, careful=False)
         for _ in run(program, placed, kernels):
             pass
         report = simulate(program, kernels)
@@ -414,4 +414,4 @@ def test_nothing_is_believed_of_lifetimes_slots_and_claims() -> None:
     )
     storages = replace(plan.allocation.storages, birth=plan.allocation.storages.birth * 0 + 9)
     usage = tuple(each._replace(peak_live_bytes=1, slots=99, max_live=0) for each in plan.usage)
-    assert simulated(amended(plan, tensors=tensors, storages=storages, usage=usage), sanitize=True).identical
+    assert simulated(amend_plan(plan, tensors=tensors, storages=storages, usage=usage), sanitize=True).identical

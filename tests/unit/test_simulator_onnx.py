@@ -25,7 +25,7 @@ from tmmu.plans.sections import Plan
 from tmmu.simulator import Corrupted
 from tmmu.simulator.elements import decode, encode, numpy_type
 from tmmu.simulator.onnx_node import KernelFailed, NodeKernel
-from tmmu.simulator.values import drawn, read_inputs
+from tmmu.simulator.values import draw, read_inputs
 
 
 def identical(model: onnx.ModelProto, folder: Path, **options: object) -> Simulated:
@@ -258,13 +258,13 @@ def test_what_is_drawn_follows_from_seed_and_name() -> None:
     """spec: SIM5.4"""
     for dtype in sorted(BITS):
         size = ((3, 5), dtype)
-        one = drawn(7, "w", size)
+        one = draw(7, "w", size)
         assert len(one) == nbytes(*size)
-        assert one.tolist() == drawn(7, "w", size).tolist()
-    assert drawn(7, "w", ((99,), "int64")).view(np.int64).max() < 8
-    assert drawn(7, "w", ((99,), "bool")).max() == 1
-    assert drawn(7, "v", ((3, 5), "float32")).tolist() != drawn(7, "w", ((3, 5), "float32")).tolist()
-    assert drawn(7, "var", ((99,), "float32")).view(np.float32).min() > 0
+        assert one.tolist() == draw(7, "w", size).tolist()
+    assert draw(7, "w", ((99,), "int64")).view(np.int64).max() < 8
+    assert draw(7, "w", ((99,), "bool")).max() == 1
+    assert draw(7, "v", ((3, 5), "float32")).tolist() != draw(7, "w", ((3, 5), "float32")).tolist()
+    assert draw(7, "var", ((99,), "float32")).view(np.float32).min() > 0
 
 
 BAD_INPUTS: Mapping[str, Mapping[str, object]] = {
@@ -376,12 +376,12 @@ def test_the_model_says_what_its_caller_writes_and_reads(tmp_path: Path) -> None
 def test_gradient_steps_have_no_kernels(tmp_path: Path) -> None:
     """spec: SIM6.3"""
     from tmmu.planner import DEFAULT
-    from tmmu.planner.modes import prepare
+    from tmmu.planner.modes import prepare_graph
     from tmmu.tasks.models import load
 
     path = tmp_path / "m.onnx"
     path.write_bytes(layers().SerializeToString())
-    joint = prepare(load(str(path)), "backward", DEFAULT)
+    joint = prepare_graph(load(str(path)), "backward", DEFAULT)
     plan = plan_memory(joint, options=PlanOptions(mode="backward")).plan
     with pytest.raises(TmmuError, match="gradient steps have no ONNX kernels") as caught:
         Simulated(layers(), tmp_path, plan=plan)

@@ -70,7 +70,7 @@ def test_a_file_has_the_definitions_of_all_of_its_queries() -> None:
     """Those of one query are enough for another that needs fewer, in whichever order they come."""
     scope = Scope(DEFINITIONS)
     needing, plain = "(declare-const rest Tenants)\n(assert (tenancy 3 7 0 64 rest))", "(assert false)"
-    needed = scope.unfolded(needing)[0].strip()
+    needed = scope.unfold(needing)[0].strip()
     assert "(define-fun-rec tenancy " in needed
     for queries in ([needing, plain], [plain, needing]):
         first = next(smtlib.script(scope, queries))

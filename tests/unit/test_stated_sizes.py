@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tests.support.verdicts import judged
-from tmmu.core.bindings import bindings_object, read_bindings, stated_size
+from tmmu.core.bindings import bindings_object, parse_size, read_bindings
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import text, text_writer
@@ -124,4 +124,4 @@ def test_files_keep_what_was_stated(shape: str, tmp_path: Path) -> None:
     assert text.read(text_writer.write(model).encode(), "m").bindings == model.bindings
     with pytest.raises(ValueError, match="text"):
         read_bindings({**bindings_object(bound), "stated": {"a": 3}})
-    assert stated_size(shape)[0] == {"scalar": (), "bytes:40": (40,)}.get(shape, (1, 10))
+    assert parse_size(shape)[0] == {"scalar": (), "bytes:40": (40,)}.get(shape, (1, 10))

@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, refusal, resolved, written
 from tests.support.verdicts import judged
-from tmmu.core.bindings import bindings_object, ranges_text, read_bindings, stepped
+from tmmu.core.bindings import bindings_object, format_ranges, read_bindings, step_range
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, SteppedDim
@@ -87,10 +87,10 @@ def test_a_range_that_no_number_of_steps_fills_is_refused(
 
 
 def test_a_step_of_one_is_a_range_and_one_size_no_range() -> None:
-    assert stepped("n", 3, 9, 1) == (None, (3, 9))
-    assert stepped("n", 3, 9, 2) == (SteppedDim("(n-1)/2", 1, 2), (1, 4))
+    assert step_range("n", 3, 9, 1) == (None, (3, 9))
+    assert step_range("n", 3, 9, 2) == (SteppedDim("(n-1)/2", 1, 2), (1, 4))
     with pytest.raises(ValueError, match="no number of steps"):
-        stepped("n", 3, 3, 2)
+        step_range("n", 3, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_files_keep_steps(tmp_path: Path) -> None:
     """spec: P1.3, X3.9, X3.10"""
     bound = Bindings(ranges=OPEN["ranges"], steps=OPEN["steps"])  # type: ignore[arg-type]
     assert read_bindings(bindings_object(bound)) == bound
-    assert ranges_text(bound) == {"h": "8..20:4", "w": "10..26:8"}
+    assert format_ranges(bound) == {"h": "8..20:4", "w": "10..26:8"}
     model = import_onnx(
         written(tmp_path, model_of(UP_AND_DOWN.replace("Concat <axis = 1> (up, half)", "Relu (x)"))), bound
     )

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.training import in_mode
+from proofs.readers.models.training import reference_in_mode
 from tests.support.text_models import text_model
 from tests.support.trainable import MLP, OPTIMIZER, names
 from tmmu import examples
@@ -19,8 +19,8 @@ from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import chosen, prepare
-from tmmu.planner.training.expand import expand
+from tmmu.planner.modes import choose_mode, prepare_graph
+from tmmu.planner.training.expand import expand_to_joint
 
 
 def run(*arguments: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -49,32 +49,32 @@ def test_every_legal_pair_of_mode_and_preset_and_no_other() -> None:
         for preset in ("inference", "train_full", "remat_enabled"):
             budget = 1 if preset == "remat_enabled" else None
             if (mode, preset) in legal:
-                assert chosen(mode, preset, budget) == (mode, preset)
+                assert choose_mode(mode, preset, budget) == (mode, preset)
             else:
                 with pytest.raises(TmmuError, match="does not go with") as raised:
-                    chosen(mode, preset, budget)
+                    choose_mode(mode, preset, budget)
                 assert raised.value.code_id == "MODE_VIOLATION"
-    assert chosen("forward", None, None) == ("forward", "train_full")
-    assert chosen(None, "train_full", None) == ("backward", "train_full")
-    assert chosen(None, "inference", None) == ("inference", "inference")
+    assert choose_mode("forward", None, None) == ("forward", "train_full")
+    assert choose_mode(None, "train_full", None) == ("backward", "train_full")
+    assert choose_mode(None, "inference", None) == ("inference", "inference")
 
 
 def test_a_budget_belongs_to_rematerialisation_and_it_to_a_budget() -> None:
     """spec: M1.7"""
     for preset, budget in (("train_full", 1), ("remat_enabled", None), ("inference", 1)):
         with pytest.raises(TmmuError, match="belong together"):
-            chosen(None, preset, budget)
+            choose_mode(None, preset, budget)
     with pytest.raises(TmmuError, match="unknown preset 'fast'"):
-        chosen(None, "fast", None)
+        choose_mode(None, "fast", None)
 
 
 def test_the_forward_half_of_a_joint_graph_is_what_it_was_made_from() -> None:
     """spec: M1.4"""
-    joint = expand(MLP)
-    half = prepare(joint, "inference", DEFAULT)
+    joint = expand_to_joint(MLP)
+    half = prepare_graph(joint, "inference", DEFAULT)
     assert replace(half, tensors=MLP.tensors) == MLP
     assert [t.name for t in half.tensors] == [t.name for t in MLP.tensors]
-    assert prepare(MLP, "inference", DEFAULT) is MLP
+    assert prepare_graph(MLP, "inference", DEFAULT) is MLP
 
 
 def test_the_forward_half_is_the_model_written_without_the_nodes_of_other_phases() -> None:
@@ -92,8 +92,8 @@ def test_the_forward_half_is_the_model_written_without_the_nodes_of_other_phases
     ]  # fmt: skip
     model = text_model(*(line.replace("~", "") for line in lines), inputs="x w lonely", outputs="u w")
     plain = text_model(*(line for line in lines if "~" not in line), inputs="x lonely", outputs="u")
-    assert prepare(model, "inference", DEFAULT) == plain
-    assert prepare(plain, "inference", DEFAULT) is plain
+    assert prepare_graph(model, "inference", DEFAULT) == plain
+    assert prepare_graph(plain, "inference", DEFAULT) is plain
 
 
 def test_a_view_keeps_what_it_shows_though_no_forward_node_touches_it() -> None:
@@ -103,14 +103,14 @@ def test_a_view_keeps_what_it_shows_though_no_forward_node_touches_it() -> None:
         "node view3 View y -> v3", "node view4 View v2 -> v4 backward", "tensor v1 u8 64 view y 0",
         "tensor v2 u8 64 view v1 0", "tensor v3 u8 64 view v2 0", "tensor v4 u8 64 view v2 0", outputs="v3",
     )  # fmt: skip
-    half = prepare(model, "inference", DEFAULT)
+    half = prepare_graph(model, "inference", DEFAULT)
     assert [tensor.name for tensor in half.tensors] == ["x", "y", "v1", "v2", "v3"]
     assert [tensor.view.base for tensor in half.tensors if tensor.view] == [1, 2, 3]
 
 
 def test_without_its_optimizer_a_model_has_neither_its_nodes_nor_what_they_alone_touch() -> None:
     """spec: M1.4"""
-    half = prepare(OPTIMIZER, "inference", DEFAULT)
+    half = prepare_graph(OPTIMIZER, "inference", DEFAULT)
     assert [node.name for node in half.nodes] == ["matmul0"]
     assert names(half, half.inputs) == ["x"]
     assert {tensor.name for tensor in half.tensors} == {"x", "w", "y"}
@@ -123,12 +123,12 @@ def test_bodies_of_dropped_nodes_go_with_them_and_what_a_view_shows_stays() -> N
         "node neg0 Neg x -> y", "begin loop0 Loop y -> z backward", "arm body f -> g loop", "  node neg1 Neg f -> g",
         "end loop0", "begin if0 If y -> u", "arm then -> k", "  node neg2 Neg y -> k", "end if0", outputs="y u",
     )  # fmt: skip
-    half = prepare(model, "inference", DEFAULT)
+    half = prepare_graph(model, "inference", DEFAULT)
     assert [node.name for node in half.nodes] == ["neg0", "if0", "neg2"]
     assert [body.attribute for body in half.bodies] == ["", "then"]
     assert half.nodes[half.bodies[1].owner].name == "if0"
     assert half.nodes[2].body == 1
-    expected = in_mode(read_ir(model), "inference")
+    expected = reference_in_mode(read_ir(model), "inference")
     assert [step.node for step in expected.steps] == ["neg0", "if0", "neg2", "if0"]
     assert set(expected.bodies) == {"if0/then"}
     assert set(expected.sizes) == {tensor.name for tensor in half.tensors}
@@ -138,17 +138,17 @@ def test_mode_forward_saves_what_backward_would_read_unless_the_model_says_what_
     """spec: M1.6"""
 
     def saved(model: Model) -> set[str]:
-        return {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
+        return {tensor.name for tensor in prepare_graph(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
 
     assert saved(MLP) == {"x", "b"}
     declared = replace(MLP, tensors=tuple(replace(t, saved_for_backward=t.name == "c") for t in MLP.tensors))
     assert saved(declared) == {"c"}
-    assert saved(expand(MLP)) == {"x", "b"}
-    own = expand(declared)
+    assert saved(expand_to_joint(MLP)) == {"x", "b"}
+    own = expand_to_joint(declared)
     kept = replace(own, tensors=tuple(replace(t, saved_for_backward=t.name == "c") for t in own.tensors))
     assert saved(kept) == {"x", "b", "c"}
-    for model in (MLP, declared, expand(MLP), kept):
-        assert in_mode(read_ir(model), "forward").saved == saved(model)
+    for model in (MLP, declared, expand_to_joint(MLP), kept):
+        assert reference_in_mode(read_ir(model), "forward").saved == saved(model)
 
 
 def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> None:
@@ -163,17 +163,19 @@ def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> Non
 
     for read in ("a", "v"):
         with pytest.raises(TmmuError, match=f"'a', .* '{read}'") as refused:
-            prepare(model(read), "forward", DEFAULT)
+            prepare_graph(model(read), "forward", DEFAULT)
         assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "node 'change'")
         with pytest.raises(TmmuError, match="'a'") as refused:
-            in_mode(read_ir(model(read)), "forward")
+            reference_in_mode(read_ir(model(read)), "forward")
         assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "change")
     # A change by an optimizer node is none of the forward half, and what is changed before it is read is saved so.
-    assert len(prepare(model("a", phase="optimizer"), "forward", DEFAULT).nodes) == 3
-    assert "a" in in_mode(read_ir(model("a", phase="optimizer")), "forward").saved
+    assert len(prepare_graph(model("a", phase="optimizer"), "forward", DEFAULT).nodes) == 3
+    assert "a" in reference_in_mode(read_ir(model("a", phase="optimizer")), "forward").saved
     after = (0, 1, 3, 2, 4)
-    plan_memory(prepare(model("a", after), "forward", DEFAULT), options=PlanOptions(mode="forward", is_stage=True))
-    in_mode(read_ir(model("a", after)), "forward")
+    plan_memory(
+        prepare_graph(model("a", after), "forward", DEFAULT), options=PlanOptions(mode="forward", is_stage=True)
+    )
+    reference_in_mode(read_ir(model("a", after)), "forward")
 
 
 def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
@@ -187,9 +189,9 @@ def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
         "  begin if If f -> k", "  arm then -> returned", "  arm else -> h", "    node neg7 Neg inner -> h", "  end if",
         "end loop1", outputs="y z q unread",
     )  # fmt: skip
-    saved = {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
+    saved = {tensor.name for tensor in prepare_graph(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
     assert saved == {"captured", "returned", "inner", "y", "given"}
-    assert in_mode(read_ir(model), "forward").saved == saved
+    assert reference_in_mode(read_ir(model), "forward").saved == saved
 
 
 def test_what_backward_changes_in_place_is_saved_for_it() -> None:
@@ -198,9 +200,9 @@ def test_what_backward_changes_in_place_is_saved_for_it() -> None:
         "node neg Neg x -> sum", "node read Read sum -> y", "node back Back x -> part backward",
         "node back2 Back sum part -> sum changes sum backward", "node back3 Back sum -> g backward",
     )  # fmt: skip
-    half = prepare(model, "forward", DEFAULT)
+    half = prepare_graph(model, "forward", DEFAULT)
     assert {tensor.name for tensor in half.tensors if tensor.saved_for_backward} == {"x", "sum"}
-    assert in_mode(read_ir(model), "forward").saved == {"x", "sum"}
+    assert reference_in_mode(read_ir(model), "forward").saved == {"x", "sum"}
     plan = plan_memory(half, options=PlanOptions(mode="forward")).plan
     death = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.death.tolist(), strict=True))
     assert death == {"x": 1, "sum": 1, "y": 1}

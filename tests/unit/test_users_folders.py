@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(
     ("folder", "variable", "default"),
-    [(users_folders.cache, "XDG_CACHE_HOME", ".cache"), (users_folders.data, "XDG_DATA_HOME", ".local/share")],
+    [
+        (users_folders.cache_folder, "XDG_CACHE_HOME", ".cache"),
+        (users_folders.data_folder, "XDG_DATA_HOME", ".local/share"),
+    ],
 )
 def test_a_variable_counts_where_its_path_is_absolute(
     folder: Callable[[], Path], variable: str, default: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,27 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
+from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, obligations_discharged
 from proofs.verify.boxes import boxes
 from proofs.verify.checks import BufferSubject, buffer_violations
 from proofs.verify.options import Options
 from proofs.verify.verdict import OF_MODELS, TYPES, UNUSED, Verdict, absent, obligations_of, refute
 from tests.support.text_models import text_model
-from tmmu.core.columns import Names, column
+from tmmu.core.columns import Names, build_column
 from tmmu.core.vocabulary import ANYWHERE
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 from tmmu.plans.allocation import Arena, Buffers
-from tmmu.plans.building import storages
+from tmmu.plans.building import build_storages
 from tmmu.plans.columns import Slots, Terms
 from tmmu.plans.configuration import DEFAULT
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers
-from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan, Usage, amended
+from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan, Usage, amend_plan
 
 PLAN = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan
 ALONE = Plan(PLAN.allocation)
-ROWS = storages([(0, 4, 1, 0, 1, 0), (0, 4, 1, 1, 2, 4)])
+ROWS = build_storages([(0, 4, 1, 0, 1, 0), (0, 4, 1, 1, 2, 4)])
 BUFFERS = Buffers((Arena("a", 8),), ROWS, (), Names.of(["p", "q"]))
 AGAINST = Options(model="m.onnx")
 ARENAS, APART, ROLES = Obligation.ARENAS_ARE_CONFIGURED, Obligation.MUST_NOT_ALIAS, Obligation.ROLES_HAVE_ARENAS
@@ -46,9 +46,13 @@ COUNT = len(PLAN.allocation.arenas)
         (replace(ALONE, claims=Claims((Usage(), SLOTS_ALONE))), AGAINST, {ARENAS, APART, ROLES, PEAK}),
         (replace(ALONE, claims=Claims((Usage(), MOST_ALONE))), AGAINST, {ARENAS, APART, ROLES, PEAK}),
         (replace(ALONE, claims=PLAN.claims), AGAINST, {ARENAS, APART}),
-        (amended(ALONE, must_not_alias=((0, 1),)), AGAINST, {ARENAS, ROLES, SLOTS, PEAK}),
-        (amended(ALONE, unproduced=(0,)), Options(), {ARENAS, APART, ROLES, SLOTS, PEAK, STEPS, TYPES, "unproduced"}),
-        (amended(ALONE, unproduced=(0,)), AGAINST, {ARENAS, APART, ROLES, SLOTS, PEAK}),
+        (amend_plan(ALONE, must_not_alias=((0, 1),)), AGAINST, {ARENAS, ROLES, SLOTS, PEAK}),
+        (
+            amend_plan(ALONE, unproduced=(0,)),
+            Options(),
+            {ARENAS, APART, ROLES, SLOTS, PEAK, STEPS, TYPES, "unproduced"},
+        ),
+        (amend_plan(ALONE, unproduced=(0,)), AGAINST, {ARENAS, APART, ROLES, SLOTS, PEAK}),
         (BufferPlan(BUFFERS), Options(), {ARENAS, APART, SLOTS, PEAK, *OF_STEPS}),
         (BufferPlan(BUFFERS, Claims((Usage(4, 4, 0, 1, 1, 0),))), AGAINST, {ARENAS, APART, *OF_STEPS}),
     ],
@@ -87,12 +91,14 @@ def test_the_first_line_names_the_model_or_the_scope_and_the_rank() -> None:
 def test_a_verdict_lists_what_is_asked_of_such_a_plan_and_nothing_else() -> None:
     """Sizes over an envelope, and parts, where there are some; of lifetimes nothing that is about steps."""
     configured = replace(AGAINST, arenas=Configuration(DEFAULT, ANYWHERE))
-    plain = amended(PLAN, must_not_alias=((0, 1),))
-    every = set(discharged(Discharge.BY_COMPARISON, Discharge.BY_ROWS))
+    plain = amend_plan(PLAN, must_not_alias=((0, 1),))
+    every = set(obligations_discharged(Discharge.BY_COMPARISON, Discharge.BY_ROWS))
     assert set(obligations_of(plain, configured)) == every
-    none = {name: column([], kind) for name, kind in (("left", np.uint32), ("right", np.uint32), ("value", np.uint64))}
-    rows, of_tensors = Terms(op=column([], np.uint8), **none), column([], np.uint32)
-    envelope = Envelope("", {}, rows, of_tensors, column([], np.uint64), of_tensors)
+    none = {
+        name: build_column([], kind) for name, kind in (("left", np.uint32), ("right", np.uint32), ("value", np.uint64))
+    }
+    rows, of_tensors = Terms(op=build_column([], np.uint8), **none), build_column([], np.uint32)
+    envelope = Envelope("", {}, rows, of_tensors, build_column([], np.uint64), of_tensors)
     ranged = replace(plain, envelope=envelope)
     assert set(obligations_of(ranged, configured)) == every | {Obligation.SIZES_OVER_ENVELOPE}
     assert absent(ranged, configured)["envelope.policy"] == "it is about runs"
@@ -147,8 +153,10 @@ def judged(
     arenas: Configuration | None = None, digest: bytes | None = None,
 ) -> set[Obligation]:  # fmt: skip
     """What is false of two buffers, of which the first lies in bytes 0 to 4 at steps 0 and 1."""
-    plan = BufferPlan(Buffers((arena,), storages([(0, 4, 1, 0, 1, 0), second]), apart, Names.of(["p", "q"])), claims)
-    hashes = file.hashes(plan) if digest is None else {"file_digest": digest}
+    plan = BufferPlan(
+        Buffers((arena,), build_storages([(0, 4, 1, 0, 1, 0), second]), apart, Names.of(["p", "q"])), claims
+    )
+    hashes = file.compute_hashes(plan) if digest is None else {"file_digest": digest}
     return {violation.obligation for violation in buffer_violations(BufferSubject(StatedBuffers(plan, hashes), arenas))}
 
 
@@ -167,7 +175,12 @@ def test_each_thing_that_is_false_of_lifetimes_alone_is_found() -> None:
     assert judged(arena, beside, claims=Claims((Usage(8, 9, 1),))) == {Obligation.PEAK}
     assert judged(arena, beside, arenas=Configuration(DEFAULT, ANYWHERE)) == {ARENAS}
     assert judged(arena, beside, digest=bytes(32)) == {Obligation.HASHES}
-    one = Slots(column([0], np.uint32), column([4], np.uint64), column([1], np.uint64), column([0, 0], np.uint32))
+    one = Slots(
+        build_column([0], np.uint32),
+        build_column([4], np.uint64),
+        build_column([1], np.uint64),
+        build_column([0, 0], np.uint32),
+    )
     turns = Claims((Usage(),), one)
     assert judged(arena, (0, 4, 1, 2, 3, 4), claims=turns) == set()  # the tenants of a slot may lie at two addresses
     assert judged(arena, beside, claims=turns) == {Obligation.SLOT_COUNT}

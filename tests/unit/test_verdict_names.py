@@ -19,7 +19,7 @@ from tests.support.text_models import text_model
 from tmmu.core.pages import verdict_page
 from tmmu.planner import plan_memory
 from tmmu.plans import file
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 PLAN = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan
 READERS = Path(str(formats.__file__)).parent
@@ -53,9 +53,9 @@ def test_obligations_proofs_and_requirements_are_explained(capsys: pytest.Captur
 
 
 def test_assumptions_and_what_is_not_looked_at_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    stated = file.with_steps(file.decode(file.encode(PLAN)))
+    stated = file.require_steps(file.decode(file.encode(PLAN)))
     verdict = judge("p.cbor", stated, Options())
-    missing = {**absent(PLAN, Options()), **absent(amended(PLAN, unproduced=(0,)), Options())}
+    missing = {**absent(PLAN, Options()), **absent(amend_plan(PLAN, unproduced=(0,)), Options())}
     for name in (*verdict.assumptions, *verdict.not_looked_at, *missing, TYPES, "envelope.policy"):
         assert ran(capsys, "explain", name)[0] == 0, name
 

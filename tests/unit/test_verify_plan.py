@@ -17,14 +17,14 @@ import pytest
 from proofs.definition import promises
 from proofs.definition.checker import execute as checker
 from proofs.definition.model.difference import difference
-from proofs.definition.violations import Discharge, Obligation, Violation, discharged
+from proofs.definition.violations import Discharge, Obligation, Violation, obligations_discharged
 from proofs.proving import obligations
 from proofs.proving.kernel import coq_file, installed
 from proofs.proving.kernel.answer import NOT_INSTALLED
 from proofs.proving.lemmas import export
 from proofs.proving.obligations import Outcome
 from proofs.proving.obligations.context import context_of
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from proofs.verify import judge as verify_plan
 from proofs.verify import options as settings
 from proofs.verify import sources
@@ -45,12 +45,12 @@ from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, Phase, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.planner.modes import prepare
+from tmmu.planner.modes import prepare_graph
 from tmmu.plans import file
 from tmmu.plans.columns import ROLES
 from tmmu.plans.configuration import DEFAULT
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 GRADIENT = ROLES.index(Role.GRADIENT)
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", parameters="w")
@@ -78,7 +78,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome]) -> li
     return asked
 
 
-BY_COMPARISON, BY_ROWS = discharged(Discharge.BY_COMPARISON), discharged(Discharge.BY_ROWS)
+BY_COMPARISON, BY_ROWS = obligations_discharged(Discharge.BY_COMPARISON), obligations_discharged(Discharge.BY_ROWS)
 OBLIGATIONS = (*BY_COMPARISON, *BY_ROWS)
 AS_GIVEN = Configuration(DEFAULT, ANYWHERE)
 OF_THE_USERS = ("steps_are_the_model", "arenas_are_configured")
@@ -144,7 +144,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
 def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     against = {entry["name"]: entry for entry in verify(plan, Options(model=path, arenas=AS_GIVEN)).obligations}
-    asked = ["kernel"] if installed.program() is not None else []
+    asked = ["kernel"] if installed.find_program() is not None else []
     assert list(against) == [*LISTED, "lemmas", "definition", *asked]
     assert {entry["verdict"] for entry in against.values()} == {"PROVED"}
     assert [name for name, entry in against.items() if entry["detail"] == "by comparison"] == list(BY_COMPARISON)
@@ -226,7 +226,7 @@ def test_a_witness_refutes_whatever_the_solver_says(tmp_path: Path, monkeypatch:
 def test_a_false_claim_is_refuted_with_its_field(tmp_path: Path) -> None:
     plan = plan_memory(CHAIN).plan
     usage = (*plan.usage[:2], plan.usage[2]._replace(peak_live_bytes=64), plan.usage[3])
-    verdict = verify(saved(amended(plan, usage=usage), tmp_path))
+    verdict = verify(saved(amend_plan(plan, usage=usage), tmp_path))
     assert verdict.witness is not None
     assert (verdict.verdict, verdict.witness | {"text": ""}) == (
         "REFUTED",
@@ -268,7 +268,7 @@ def test_a_shard_spec_that_does_not_fit_the_model_is_refuted_with_what_does_not(
     """spec: R7.31"""
     answered(monkeypatch, ALL)
     plan = ranks()[0]
-    wrong = amended(plan, shard_spec={**plan.origin.shard_spec, "stages": [["up"], []]})
+    wrong = amend_plan(plan, shard_spec={**plan.origin.shard_spec, "stages": [["up"], []]})
     found = verify(saved(wrong, tmp_path), Options(model=modelled(LAYERS, tmp_path)))
     assert found.verdict == "REFUTED"
     assert found.witness is not None
@@ -468,7 +468,7 @@ def test_nothing_is_missed_of_an_arena_without_slots(tmp_path: Path, monkeypatch
     plan = plan_memory(CHAIN).plan
     usage = tuple(one if one.slots else one._replace(minimal=False) for one in plan.usage)
     assert usage != plan.usage
-    found = verify(saved(amended(plan, usage=usage), tmp_path), Options(require=("slot-count",)))
+    found = verify(saved(amend_plan(plan, usage=usage), tmp_path), Options(require=("slot-count",)))
     assert (found.verdict, found.notes, list(found.claims)) == ("PROVED", [], ["parameters", "activations"])
 
 
@@ -562,7 +562,7 @@ def test_a_plan_without_provenance_is_meant_as_the_user_has_it() -> None:
 def test_the_mode_in_which_a_model_is_meant_is_printed(mode: str, tmp_path: Path) -> None:
     """It decides which steps of the model are compared, and the plan states it. spec: V5.3"""
     model = text_model("node m MatMul x w -> a", "node relu Relu a -> y", parameters="w", each="f32 4x4")
-    plan = saved(plan_memory(prepare(model, mode, DEFAULT), options=PlanOptions(mode=mode)).plan, tmp_path)
+    plan = saved(plan_memory(prepare_graph(model, mode, DEFAULT), options=PlanOptions(mode=mode)).plan, tmp_path)
     against = verify(plan, Options(model=modelled(model, tmp_path)))
     assert (against.verdict, against.assumptions["mode"]) == ("PROVED", mode), against.witness
     assert f"; mode {mode}; " in list(lines(against))[2]
@@ -648,7 +648,9 @@ def test_a_binding_that_is_not_the_plans_is_an_error_of_the_user(
 def test_what_an_earlier_run_wrote_is_removed_before_the_plan_is_read(tmp_path: Path) -> None:
     """spec: C4.4"""
     plan = plan_memory(CHAIN).plan
-    coq_file.write(tmp_path / "coq", "p", context_of(plan, permitted(plan, None, frozenset())), bytes(32), tmp_path)
+    coq_file.write_coq_file(
+        tmp_path / "coq", "p", context_of(plan, decide_permissions(plan, None, frozenset())), bytes(32), tmp_path
+    )
     (tmp_path / "smt" / "p").mkdir(parents=True)
     (tmp_path / "smt" / "p" / "capacity.smt2").touch()
     (tmp_path / "p.cbor").write_bytes(b"no plan")
@@ -693,7 +695,7 @@ def test_a_file_for_coq_is_written_where_it_is_asked_for_and_the_theory_is_there
     answered(monkeypatch, ALL)
     plan = saved(plan_memory(CHAIN).plan, tmp_path)
     for asked, theory, written in ((True, tmp_path, True), (True, None, False), (False, tmp_path, False)):
-        monkeypatch.setattr(installed, "theory", lambda found=theory: found)
+        monkeypatch.setattr(installed, "find_theory", lambda found=theory: found)
         folder = tmp_path / f"{asked} {theory is not None}"
         verify(plan, Options(folders=ProofFolders(coq=str(folder) if asked else None)))
         assert (folder / "Plan.v").exists() is written
@@ -715,7 +717,7 @@ def test_a_model_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> N
 
 def test_a_model_that_the_plans_mode_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
     """The plan is of mode backward, and the model has a step that has no gradient."""
-    plan = amended(plan_memory(CHAIN).plan, mode="backward")
+    plan = amend_plan(plan_memory(CHAIN).plan, mode="backward")
     path = modelled(text_model("node own com.example::Own x -> y", parameters="w"), tmp_path)
     with pytest.raises(TmmuError) as refused:
         verify(saved(plan, tmp_path), Options(model=path))
@@ -751,7 +753,7 @@ def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
     found = verify(saved(plan, tmp_path), Options(model=str(path), bindings=Bindings(dims={"n": 4})))
     assert (found.verdict, found.assumptions["dims"]) == ("PROVED", {"n": 4})
     for wrong in ({"n": 5}, {"n": 4, "m": 4}):
-        false = saved(amended(plan, bindings=replace(plan.bindings, dims=wrong)), tmp_path)
+        false = saved(amend_plan(plan, bindings=replace(plan.bindings, dims=wrong)), tmp_path)
         found = verify(false, Options(model=str(path)))
         assert found.verdict == "REFUTED"
     # A binding that names nothing in the model is the plan's, not the user's: this is the plan of another model.

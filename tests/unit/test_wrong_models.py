@@ -15,8 +15,8 @@ from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.ir import columns
-from tmmu.ir.order import stable_topological
-from tmmu.ir.validate import validate
+from tmmu.ir.order import sort_topologically
+from tmmu.ir.validate import validate_model
 
 
 def refusal(of: Callable[[Model], object], model: Model) -> TmmuError | None:
@@ -38,7 +38,7 @@ def expected(answer: Answer) -> str:
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.planner is not NO_FILE], ids=str)
 def test_the_planner_names_what_cannot_be_planned(row: WrongModel) -> None:
-    error = refusal(validate, row.model)
+    error = refusal(validate_model, row.model)
     assert named(error) == expected(row.planner)
     assert error is None or (error.fix and error.operator == "UML_OS.Model.AnalyzeLiveness_v1")
 
@@ -56,19 +56,19 @@ def test_what_no_file_states_is_refused_as_one_is_written_or_read(row: WrongMode
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.planner is UNORDERED], ids=str)
 def test_what_only_the_order_is_wrong_with_is_put_in_order_or_is_a_circle(row: WrongModel) -> None:
-    error = refusal(lambda model: read_ir(stable_topological(model)), row.model)
+    error = refusal(lambda model: read_ir(sort_topologically(model)), row.model)
     assert error is None or error.code_id == "LIVENESS_CYCLE"
 
 
 @pytest.mark.parametrize("model", RIGHT.values(), ids=RIGHT)
 def test_right_models_are_accepted_by_both(model: Model) -> None:
-    assert (refusal(validate, model), refusal(read_ir, model)) == (None, None)
+    assert (refusal(validate_model, model), refusal(read_ir, model)) == (None, None)
 
 
 def test_a_result_that_is_listed_twice_is_not_called_one_of_two_nodes() -> None:
     """Both have the same code and place."""
     model = {row.name: row.model for row in TABLE}
-    twice, again = (refusal(validate, model[name]) for name in ("a result listed twice", "a result of two nodes"))
+    twice, again = (refusal(validate_model, model[name]) for name in ("a result listed twice", "a result of two nodes"))
     assert twice is not None
     assert again is not None
     assert ("twice" in twice.what, "twice" in again.what) == (True, False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import counted, size
+from tmmu.core.output import count_noun, format_size
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
@@ -28,7 +28,7 @@ def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
     if not others or needed * 9 <= _widest(plan) * 10:
         return
     if len(asked.graph.nodes) > MOST_STEPS:
-        steps = counted(len(asked.graph.nodes), "node")
+        steps = count_noun(len(asked.graph.nodes), "node")
         yield f"  not tried for {steps}: {', '.join(others)}, which may need less"
         return
     for flags, options in others.items():
@@ -38,7 +38,7 @@ def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
             continue
         if found * 10 <= needed * 9:
             saved = (needed - found) * 100 // needed
-            yield f"  {flags} would need {found} bytes ({size(found)}), {saved}% less"
+            yield f"  {flags} would need {found} bytes ({format_size(found)}), {saved}% less"
 
 
 def _others(options: PlanOptions) -> Iterator[tuple[str, PlanOptions]]:
@@ -51,7 +51,7 @@ def _others(options: PlanOptions) -> Iterator[tuple[str, PlanOptions]]:
 
 def _bytes(plan: Plan) -> int:
     """The footprints of the arenas that reuse."""
-    both = zip(metrics.footprints(plan.allocation), plan.allocation.arenas, strict=True)
+    both = zip(metrics.compute_footprints(plan.allocation), plan.allocation.arenas, strict=True)
     return sum(footprint for footprint, arena in both if arena.reuse)
 
 

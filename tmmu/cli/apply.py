@@ -6,11 +6,11 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.core.flags import examples, plan_file
+from tmmu.core.flags import format_examples, plan_file
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu apply unet.plan.cbor --budget 4GiB",
         "tmmu apply unet.plan.cbor --trace run.trace --journal run.journal",
     )

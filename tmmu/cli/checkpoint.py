@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import examples, existing, plan_file
-from tmmu.core.output import counted, print_lines
+from tmmu.core.flags import existing, format_examples, plan_file
+from tmmu.core.output import count_noun, print_lines
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu checkpoint unet.plan.cbor -o unet.checkpoint",
         "tmmu checkpoint unet.plan.cbor --journal run.journal -o unet.checkpoint",
     )
@@ -31,11 +31,11 @@ def checkpoint(plan: str, target: str, journal: str | None) -> int:
 
     options.check_apart(plan, target, journal)
     loaded = load(plan)
-    plan_hash = file.identity(loaded)
+    plan_hash = file.plan_identity(loaded)
     state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
     canonical.write_atomically(target, checkpoints.encode(loaded, state))
     print_lines(f"wrote {target}")
     print_lines(
-        f"  plan {plan_hash.hex()}, {counted(state.batches, 'batch', 'batches')}, state {state.state_hash.hex()}"
+        f"  plan {plan_hash.hex()}, {count_noun(state.batches, 'batch', 'batches')}, state {state.state_hash.hex()}"
     )
     return 0

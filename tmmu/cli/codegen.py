@@ -9,8 +9,8 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, examples, model_file, plan_file
-from tmmu.core.output import one_line, print_lines
+from tmmu.core.flags import Folder, format_examples, model_file, plan_file
+from tmmu.core.output import escape_line, print_lines
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu codegen mlp.plan.cbor --model mlp.onnx -o c",
         "tmmu codegen mlp.plan.cbor --model mlp.onnx --static --name mlp -o c-static",
     )
@@ -61,7 +61,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     from proofs.verify.options import Disagreement, Options
     from tmmu.mico import PlanNotProved, generate
     from tmmu.mico.generate import check_name
-    from tmmu.plans.gate import Stated
+    from tmmu.plans.gate import StatedPlan
 
     try:
         check_name(name)
@@ -69,7 +69,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         raise click.BadParameter(str(error), param_hint="--name") from error
     asked = Options(model=model, bindings=bindings)
     stated = judge.opened(plan, asked)
-    if not isinstance(stated, Stated):
+    if not isinstance(stated, StatedPlan):
         what = "it states lifetimes and no steps, and C is made of steps"
         raise TmmuError("INVALID_PLAN", what, file=plan, place="the plan", fix="make one with tmmu plan")
     answers: list[Verdict] = []
@@ -88,7 +88,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         print_lines(*verdict_text.lines(answers[-1]), f"nothing was written to {output}")
         return answers[-1].exit
     except Disagreement as error:
-        raise click.UsageError(one_line(f"{plan}: {error}")) from error
+        raise click.UsageError(escape_line(f"{plan}: {error}")) from error
     except TmmuError as error:
         error.in_file(plan)
         raise

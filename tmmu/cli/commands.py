@@ -11,7 +11,7 @@ from keyword import iskeyword
 import click
 
 from tmmu.core.flags import SETTINGS
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 
 COMMANDS = (
     "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "export", "import", "kernel", "mico",
@@ -41,7 +41,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first argument. UsageError with the nearest names for one that there is not."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            hint = did_you_mean(args[0], COMMANDS, f"the commands are {', '.join(COMMANDS)}")
+            hint = suggest_names(args[0], COMMANDS, f"the commands are {', '.join(COMMANDS)}")
             raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

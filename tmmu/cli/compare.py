@@ -12,8 +12,8 @@ import click
 from tmmu.cli import options
 from tmmu.cli.options import Arenas
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import examples, model_file
-from tmmu.core.output import json_text, kib, print_lines, print_text
+from tmmu.core.flags import format_examples, model_file
+from tmmu.core.output import format_json, format_kib, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 from tmmu.tasks.training import TrainingOptions
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu compare mlp.onnx lenet.onnx",
         "tmmu compare unet.onnx --dim batch=4 --order memory",
         "tmmu compare mlp.onnx lenet.onnx --memory-stats",
@@ -73,14 +73,14 @@ def compare(
             raise
     if memory_stats:
         if style == "json":
-            print_text(json_text(list(map(memory_pools.record, measured))))
+            print_text(format_json(list(map(memory_pools.record, measured))))
         else:
             print_lines(*chain.from_iterable(map(memory_pools.statistics, measured)))
             print_lines(*memory_pools.summary(measured))
         return 0
     if style == "json":
         listed = [{"model": model, **row} for model, each in found.items() for row in document(each)]
-        print_text(json_text(listed))
+        print_text(format_json(listed))
         return 0
     for model, each in found.items():
         heading = [model] if len(found) > 1 else []
@@ -135,7 +135,8 @@ def table(found: list[ComparisonRow]) -> Iterator[str]:
             saved = row.before - row.footprint
             share = saved / row.before if row.before else 0.0
             yield (
-                f"pools in {row.arena}: before {kib(row.before)}, after {kib(row.footprint)}, saved {kib(saved)}, "
+                f"pools in {row.arena}: before {format_kib(row.before)}, after {format_kib(row.footprint)}, "
+                f"saved {format_kib(saved)}, "
                 f"{share:.1%}"
             )
 

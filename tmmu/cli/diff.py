@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import examples, plan_file
-from tmmu.core.output import counted, json_text, print_lines, print_text, size
+from tmmu.core.flags import format_examples, plan_file
+from tmmu.core.output import count_noun, format_json, format_size, print_lines, print_text
 
 if TYPE_CHECKING:
     from tmmu.report.difference import ArenaChange, TensorChange
@@ -33,7 +33,7 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu diff old.plan.cbor new.plan.cbor",
         "tmmu diff old.plan.cbor new.plan.cbor --max-growth 5%",
     )
@@ -56,7 +56,7 @@ def diff(before: str, after: str, max_growth: Fraction | None, style: str) -> in
     too_much = max_growth is not None and (grown is None or grown > max_growth)
     if style == "json":
         print_text(
-            json_text(
+            format_json(
                 {
                     "arenas": [change.__dict__ for change in arenas],
                     "tensors": [{**change.__dict__, "kind": change.kind} for change in tensors],
@@ -70,7 +70,7 @@ def diff(before: str, after: str, max_growth: Fraction | None, style: str) -> in
         listed = [change for change in tensors if change.kind == kind]
         if listed:
             more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-            print_lines(f"  {kind}: {counted(len(listed), 'tensor')}")
+            print_lines(f"  {kind}: {count_noun(len(listed), 'tensor')}")
             print_lines(*(f"    {_tensor(change)}" for change in listed[:SHOWN]))
             if more:
                 print_lines(f"   {more}")
@@ -87,7 +87,10 @@ def diff(before: str, after: str, max_growth: Fraction | None, style: str) -> in
 def _arena(change: ArenaChange) -> str:
     (f0, f1), (p0, p1) = change.footprint, change.peak
     by = "" if not f0 else f" ({(f1 - f0) / f0:+.2%})"
-    return f"{change.name}: footprint {size(f0)} -> {size(f1)}{by}, peak live {size(p0)} -> {size(p1)}"
+    return (
+        f"{change.name}: footprint {format_size(f0)} -> {format_size(f1)}{by}, peak live "
+        f"{format_size(p0)} -> {format_size(p1)}"
+    )
 
 
 def _tensor(change: TensorChange) -> str:
@@ -95,6 +98,6 @@ def _tensor(change: TensorChange) -> str:
         if place is None:
             return "nothing"
         arena, offset, count, birth, death = place
-        return f"{size(count)} at {offset} of {arena}, steps {birth} to {death}"
+        return f"{format_size(count)} at {offset} of {arena}, steps {birth} to {death}"
 
     return f"{change.name}: {at(change.before)} -> {at(change.after)}"

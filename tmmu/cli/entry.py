@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tmmu.core.process import explain, is_closed_output, leave, make_printable
+from tmmu.core.process import exit_now, explain, is_closed_output, make_printable
 
 
 def main() -> None:
     """Run the command; exit 2 for the command line (bindings too), 4 for a refusal, 70 for anything unexpected."""
     make_printable()
-    leave(run())
+    exit_now(run())
 
 
 def run(arguments: list[str] | None = None) -> int:

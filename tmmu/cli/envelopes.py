@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tmmu.core.bindings import in_sizes, ranges_text
-from tmmu.core.dims.expressions import show
-from tmmu.core.output import counted
+from tmmu.core.bindings import convert_units, format_ranges
+from tmmu.core.dims.expressions import format_dim
+from tmmu.core.output import count_noun
 from tmmu.plans.sections import Plan
 
 SHOWN = 3
@@ -16,7 +16,7 @@ SHOWN = 3
 
 def ranges(plan: Plan) -> str:
     """The open dimensions with their ranges, for people."""
-    return ", ".join(f"{name}={ends}" for name, ends in sorted(ranges_text(plan.bindings).items()))
+    return ", ".join(f"{name}={ends}" for name, ends in sorted(format_ranges(plan.bindings).items()))
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -27,7 +27,7 @@ def lines(plan: Plan) -> Iterator[str]:
     for group in largest(plan):
         at = ", ".join(f"{name}={size}" for name, size in group["shape"].items())
         named = ", ".join(f"{x['name']} ({x['bytes']} bytes, {x['size']})" for x in group["largest"])
-        yield f"  largest at {at}: {counted(group['tensors'], 'tensor')}; {named}"
+        yield f"  largest at {at}: {count_noun(group['tensors'], 'tensor')}; {named}"
 
 
 def largest(plan: Plan) -> list[dict[str, Any]]:
@@ -44,9 +44,9 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
     for rows in sorted(groups.values(), key=lambda rows: (-len(rows), rows)):
         first = sorted(rows, key=lambda t: (-planned[t], t))[:SHOWN]
         tensors = [
-            {"name": plan.allocation.tensors.name[t], "bytes": planned[t], "size": show(sizes_[t])} for t in first
+            {"name": plan.allocation.tensors.name[t], "bytes": planned[t], "size": format_dim(sizes_[t])} for t in first
         ]
-        shape = in_sizes(plan.bindings, dict(zip(names, plan.envelope.point(rows[0]), strict=True)))
+        shape = convert_units(plan.bindings, dict(zip(names, plan.envelope.point(rows[0]), strict=True)))
         found.append({"shape": shape, "tensors": len(rows), "largest": tensors})
     return found
 

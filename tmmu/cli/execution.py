@@ -14,7 +14,7 @@ from tmmu.cli.options import RecordOptions
 from tmmu.cli.units import seconds
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import counted, json_text, print_lines, print_text, size
+from tmmu.core.output import count_noun, format_json, format_size, print_lines, print_text
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
@@ -34,7 +34,7 @@ def event_log(path: str | None) -> EventLog | None:
 def load(path: str) -> Plan:
     """A plan all of whose hashes recompute."""
     stated = file.load(path)
-    for field, found, expected in file.false_hashes(stated):
+    for field, found, expected in file.find_false_hashes(stated):
         raise TmmuError(
             "REPLAY_DIVERGENCE",
             f"the file states {found.hex()[:16]}…, it is {expected.hex()[:16]}…",
@@ -102,7 +102,7 @@ def print_applied(name: str, execution: Execution, style: str) -> None:
     """Print what was mapped, and the state that was committed."""
     document = _document(execution)
     if style == "json":
-        print_text(json_text(document))
+        print_text(format_json(document))
     else:
         print_lines(*_text(name, document))
 
@@ -144,7 +144,7 @@ def _document(execution: Execution) -> dict[str, Any]:
 
 
 def _text(name: str, document: dict[str, Any]) -> Iterator[str]:
-    yield f"applied {name}: {document['bytes_allocated']} bytes ({size(document['bytes_allocated'])}) in memory"
+    yield f"applied {name}: {document['bytes_allocated']} bytes ({format_size(document['bytes_allocated'])}) in memory"
     for arena in document["arenas"]:
         if arena["bytes"]:
             kind = document["reused_arenas"] if arena["reuse"] else "persistent"
@@ -155,4 +155,4 @@ def _text(name: str, document: dict[str, Any]) -> Iterator[str]:
             yield f"  memory {mapping['name']}: {mapping['bytes']} bytes in one mapping: {parts}"
     yield f"  {document['status']}, applied in {seconds(document['allocation_time_ns'])}"
     yield f"  plan {document['plan_hash']}"
-    yield f"  {counted(document['batches'], 'batch', 'batches')}, state {document['state_hash']}"
+    yield f"  {count_noun(document['batches'], 'batch', 'batches')}, state {document['state_hash']}"

@@ -14,15 +14,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from tmmu.core.errors import REGISTRY, TmmuError
-from tmmu.core.flags import examples, model_file, plan_file
-from tmmu.core.output import counted, did_you_mean, print_lines, size
-from tmmu.core.pages import failure_page, verdict_page
+from tmmu.core.flags import format_examples, model_file, plan_file
+from tmmu.core.output import count_noun, format_size, print_lines, suggest_names
+from tmmu.core.pages import read_failures, verdict_page
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import LAYOUTS, ORDERS, Bindings, Model
 from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
-    from tmmu.planner.aliasing import Refused
+    from tmmu.planner.aliasing import RefusedHint
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import ArenaMap
     from tmmu.tasks.planning import PlanningTask
@@ -43,7 +43,7 @@ def _completed(context: click.Context, parameter: click.Parameter, begun: str) -
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu explain unet.plan.cbor --model unet.onnx",
         "tmmu explain ARENA_TOO_SMALL",
         "tmmu explain sharing_is_sound",
@@ -83,7 +83,7 @@ def explain(what: str, model: str | None) -> int:
 def _code(code: str) -> int:
     """Print the row of `spec/errors.md` for a failure code, or that of `spec/verdicts.md` for a name in a verdict."""
     names = {name.replace("_", " ").lower(): name for name in verdict_page()}
-    if code.upper() in (known := failure_page()):
+    if code.upper() in (known := read_failures()):
         entry, registered = known[code.upper()], REGISTRY[code.upper()]
         print_lines(
             f"{code.upper()} ({registered.numeric}, {registered.severity}): {registered.message}",
@@ -93,7 +93,7 @@ def _code(code: str) -> int:
     asked = code.replace("_", " ").lower()
     name = names.get(asked) or names.get(asked.partition(".")[0])
     if name is None:
-        hint = did_you_mean(code, [*REGISTRY, *names.values()], f"the codes are {', '.join(REGISTRY)}")
+        hint = suggest_names(code, [*REGISTRY, *names.values()], f"the codes are {', '.join(REGISTRY)}")
         raise click.UsageError(f"{code!r} is no file, failure code or name in a verdict; {hint}")
     entry_of_name = verdict_page()[name]
     advice = [f"  What to do: {entry_of_name.advice}"] if entry_of_name.advice else []
@@ -108,57 +108,59 @@ def _arena(one: ArenaMap, steps: list[str]) -> Iterator[str]:
     step = one.peak_step
     at = f"step {step}" + (f" ({steps[step]})" if step < len(steps) else "")
     live = one.at_peak(len(one.names))
-    yield f"{one.name}: footprint {size(one.footprint)}; at most {size(one.peak)} are live, at {at}"
-    yield f"  live there: {counted(len(live), 'storage')}"
+    yield f"{one.name}: footprint {format_size(one.footprint)}; at most {format_size(one.peak)} are live, at {at}"
+    yield f"  live there: {count_noun(len(live), 'storage')}"
     for k in live[:SHOWN]:
-        yield f"    {size(int(one.bytes[k])):>12}  {_name(one, k)}  steps {one.birth[k]} to {one.death[k]}"
+        yield f"    {format_size(int(one.bytes[k])):>12}  {_name(one, k)}  steps {one.birth[k]} to {one.death[k]}"
     best = savings(one, SHOWN)
     if one.is_constant:
         return
     if best:
         yield "  without one of these the peak would be lower by"
         for saving in best:
-            yield f"    {size(saving.bytes):>12}  {_name(one, saving.row)}"
+            yield f"    {format_size(saving.bytes):>12}  {_name(one, saving.row)}"
     else:
         yield "  no single storage lowers the peak: it is reached at steps that share none"
 
 
 def _name(one: ArenaMap, row: int) -> str:
     first, _, others = one.names[row].partition("\n")
-    return first if not others else f"{first} (and {counted(others.count(chr(10)) + 1, 'other tensor')} in its bytes)"
+    return (
+        first if not others else f"{first} (and {count_noun(others.count(chr(10)) + 1, 'other tensor')} in its bytes)"
+    )
 
 
 def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
     """What the model would need otherwise, and which hints were refused."""
     from tmmu.core.kind import is_ir
-    from tmmu.ir.columns import digest
+    from tmmu.ir.columns import model_digest
     from tmmu.planner import PlanOptions
     from tmmu.plans import metrics
-    from tmmu.plans.sections import configured
+    from tmmu.plans.sections import arena_configurations
     from tmmu.tasks.planning import task
 
     origin = plan.origin
     if origin.shard_spec:
         raise click.UsageError("--model: the plan is of one rank; give a plan of the whole model")
-    arenas = (configured(plan), plan.configuration.policy)
+    arenas = (arena_configurations(plan), plan.configuration.policy)
     bindings = Bindings(donated=plan.bindings.donated) if is_ir(model) else plan.bindings
     doing("reading the model")
     asked = task(model, bindings, TrainingOptions(origin.mode), PlanOptions(order=origin.order), arenas)
-    if digest(asked.graph) != origin.ir_hash:
+    if model_digest(asked.graph) != origin.ir_hash:
         raise click.UsageError("--model: the plan is not of this model, or was made within a budget")
     layout = "packed" if origin.layout == "hashed" else origin.layout
     own = replace(asked, options=replace(asked.options, layout=layout))
-    now = sum(metrics.footprints(plan.allocation))
-    yield f"the model otherwise (now {size(now)} in all, layout {origin.layout}, order {origin.order}):"
+    now = sum(metrics.compute_footprints(plan.allocation))
+    yield f"the model otherwise (now {format_size(now)} in all, layout {origin.layout}, order {origin.order}):"
     large = len(asked.graph.nodes) > MOST_NODES
 
     def needs(what: str, other: PlanningTask, graph: Model) -> str:
         doing(f"trying {what}")
         try:
-            found = sum(metrics.footprints(other.planned(graph).plan.allocation))
+            found = sum(metrics.compute_footprints(other.planned(graph).plan.allocation))
         except TmmuError as error:
             return f"  {what}: {error.what}"
-        return f"  {what}: {size(found)} ({(found - now) / max(now, 1):+.1%})"
+        return f"  {what}: {format_size(found)} ({(found - now) / max(now, 1):+.1%})"
 
     for order in ORDERS:
         if large and order not in ("given", origin.order):
@@ -184,7 +186,7 @@ def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
         yield _computed_again(asked)
     yield f"in-place hints refused: {len(refused)}"
     for reason, hints in _by_reason(refused):
-        yield f"  {counted(len(hints), 'hint')}: {reason}"
+        yield f"  {count_noun(len(hints), 'hint')}: {reason}"
         shown = hints[:SHOWN_OF_REASON]
         yield from (f"    {one.node}: {one.result} in place of {one.operand}" for one in shown)
         if len(hints) > len(shown):
@@ -201,9 +203,9 @@ def _inputs(graph: Model) -> list[str]:
     return [graph.tensors[t].name for t in graph.inputs if graph.tensors[t].bytes]
 
 
-def _by_reason(refused: Sequence[Refused]) -> list[tuple[str, list[Refused]]]:
+def _by_reason(refused: Sequence[RefusedHint]) -> list[tuple[str, list[RefusedHint]]]:
     """The hints of each reason, the most frequent reason first."""
-    found: dict[str, list[Refused]] = {}
+    found: dict[str, list[RefusedHint]] = {}
     for one in refused:
         found.setdefault(one.reason, []).append(one)
     return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -211,10 +213,10 @@ def _by_reason(refused: Sequence[Refused]) -> list[tuple[str, list[Refused]]]:
 
 def _computed_again(asked: PlanningTask) -> str:
     """The least that computing activations again can do with: a budget of one byte is refused with it."""
-    from tmmu.planner.modes import prepare
+    from tmmu.planner.modes import prepare_graph
 
     try:
-        prepare(asked.given, "backward", asked.arenas, 1, asked.policy)
+        prepare_graph(asked.given, "backward", asked.arenas, 1, asked.policy)
     except TmmuError as error:
         if error.code_id != "ARENA_TOO_SMALL":
             raise

@@ -9,8 +9,8 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import File, MemorySize, bound, examples, sizes
-from tmmu.core.output import did_you_mean, print_lines
+from tmmu.core.flags import File, MemorySize, binding_option, format_examples, parse_sizes
+from tmmu.core.output import print_lines, suggest_names
 from tmmu.core.vocabulary import EFFORT_END
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ KINDS = ("tflite", "minimalloc")
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu export tflite model.tflite -o planned.tflite",
         "tmmu export tflite model.tflite -o planned.tflite --effort 100000000",
         "tmmu export minimalloc buffers.csv -o placed.csv --capacity 1MiB --effort 1000000000",
@@ -43,7 +43,9 @@ KINDS = ("tflite", "minimalloc")
     help="Search for a lower footprint: N looks, a thousand million are some seconds with the extra fast.",
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="Of buffers: the bytes in which they must fit.")
-@bound("--dim", "The size of an open dimension of a TensorFlow Lite model's input, as the file has it: input:0=1.")
+@binding_option(
+    "--dim", "The size of an open dimension of a TensorFlow Lite model's input, as the file has it: input:0=1."
+)
 def export(
     kind: str, source: str, output: str, alignment: int | None, effort: int | None, capacity: int | None,
     dim: dict[str, str],
@@ -60,15 +62,15 @@ def export(
     from tmmu.core import canonical
     from tmmu.core.source import Source
     from tmmu.exporters import tflite
-    from tmmu.plans.gate import Stated
+    from tmmu.plans.gate import StatedPlan
 
     if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS, f"the kinds are {', '.join(KINDS)}")
+        hint = suggest_names(kind, KINDS, f"the kinds are {', '.join(KINDS)}")
         raise click.BadParameter(f"{kind!r} is no kind of file that is written; {hint}", param_hint="KIND")
     if alignment is not None and alignment & (alignment - 1):
         raise click.BadParameter(f"{alignment} is no power of two", param_hint="--alignment")
     try:
-        opened = Source.opened(source, dims=sizes("--dim", dim))
+        opened = Source.opened(source, dims=parse_sizes("--dim", dim))
     except OSError as error:
         raise TmmuError("INVALID_PLAN", f"it cannot be read ({error.strerror})", file=source) from error
     if kind == "minimalloc":
@@ -79,7 +81,7 @@ def export(
         raise click.UsageError("--capacity goes with the kind minimalloc")
     found = tflite.planned(opened, alignment or 16, effort or 0)
     stated = gated(BY_KIND[kind], Source(output, found.data, capacity=found.footprint, dims=opened.dims))
-    assert isinstance(stated, Stated)  # the reader works accesses out
+    assert isinstance(stated, StatedPlan)  # the reader works accesses out
     assert stated.reading is not None
     _refuse_any(violations(Subject(stated, None, frozenset(stated.reading.donated))))
     canonical.write_atomically(output, found.data)

@@ -8,13 +8,13 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Files, MemorySize, examples
-from tmmu.core.output import did_you_mean, print_lines
+from tmmu.core.flags import Files, MemorySize, format_examples
+from tmmu.core.output import print_lines, suggest_names
 
 
 @click.command(
     "import",
-    epilog=examples(
+    epilog=format_examples(
         "tmmu import minimalloc buffers.csv -o buffers.plan.txt",
         "tmmu import minimalloc buffers.csv -o - > b.plan.cbor",
     ),
@@ -38,17 +38,17 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
     """
     from proofs.readers.plans.formats import BY_KIND, gated, of_format
     from tmmu.core import canonical
-    from tmmu.core.output import listed
+    from tmmu.core.output import list_names
     from tmmu.core.source import Source
     from tmmu.plans import file, text_writer
 
     if kind not in BY_KIND:
-        hint = did_you_mean(kind, BY_KIND, f"the kinds are {', '.join(BY_KIND)}")
+        hint = suggest_names(kind, BY_KIND, f"the kinds are {', '.join(BY_KIND)}")
         raise click.BadParameter(f"{kind!r} is no kind of plan; {hint}", param_hint="KIND")
     form = BY_KIND[kind]
     found = source if len(source) == 1 else of_format(form, source)
     if len(found) != 1:
-        which = f"{len(found)} files of {form.title}, {listed(found)}" if found else f"no file of {form.title}"
+        which = f"{len(found)} files of {form.title}, {list_names(found)}" if found else f"no file of {form.title}"
         raise click.UsageError(f"SRC has {which}: name one file")
     try:
         stated = gated(form, Source.opened(found[0], capacity))

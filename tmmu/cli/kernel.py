@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tmmu.core.flags import examples
+from tmmu.core.flags import format_examples
 from tmmu.core.output import print_lines
 
 
@@ -14,7 +14,7 @@ def kernel() -> None:
 
 
 @kernel.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu kernel install",
     )
 )
@@ -29,7 +29,7 @@ def install() -> int:
 
 
 @kernel.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu kernel status",
     )
 )
@@ -37,7 +37,7 @@ def status() -> int:
     """Say which kernel verify-plan uses, and where it is; exit code 1 where there is none."""
     from proofs.proving.kernel import installed
 
-    program, theory = installed.program(), installed.theory()
+    program, theory = installed.find_program(), installed.find_theory()
     print_lines(installed.description())
     if program is not None:
         print_lines(f"  program: {program}")

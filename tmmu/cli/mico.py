@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tmmu.core.flags import examples
+from tmmu.core.flags import format_examples
 from tmmu.core.output import print_lines
 
 
@@ -16,7 +16,7 @@ def mico() -> None:
 
 
 @mico.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mico path",
     )
 )

@@ -17,8 +17,8 @@ from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import examples, existing, gathered
-from tmmu.core.output import counted, json_text, print_lines, print_text
+from tmmu.core.flags import existing, format_examples, gathered
+from tmmu.core.output import count_noun, format_json, print_lines, print_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ def mnemosyne() -> None:
 
 
 @mnemosyne.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne put store v.npy --key key",
         "tmmu mnemosyne put store v.npy --key key --append",
     )
@@ -109,13 +109,13 @@ def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | N
     \b
     Exit codes: 0 they are there, whatever happens; 4 they are not; 2 command line or key.
     """
-    from tmmu.mnemosyne.npy_files import npy_vectors
+    from tmmu.mnemosyne.npy_files import open_npy_vectors
     from tmmu.mnemosyne.regions import RegionStore
 
     if options.compress:
         require_package("zstandard", "--zstd", "mnemosyne")
     store = given.opened(vectors, ids)
-    with RegionStore(events=store.events) as regions, npy_vectors(vectors, regions) as source:
+    with RegionStore(events=store.events) as regions, open_npy_vectors(vectors, regions) as source:
         found = store.put(
             source, options, None if ids is None else _token_ids(ids), append=append,
             acknowledged=(lambda count: print_lines(str(count))) if ack else None,
@@ -123,12 +123,12 @@ def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | N
         added = source.count
         del source
     if not ack:
-        print_lines(f"{given.path}: {counted(added, 'vector')} put, {found.vectors} there")
+        print_lines(f"{given.path}: {count_noun(added, 'vector')} put, {found.vectors} there")
     return 0
 
 
 @mnemosyne.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne get store --key key -o back.npy",
     )
 )
@@ -143,11 +143,14 @@ def get(given: StoreOptions, output: str, ids: str | None) -> int:
     \b
     Exit codes: 0, 4 nothing was written, 2 command line or key.
     """
-    from tmmu.mnemosyne.npy_files import npy_writer
+    from tmmu.mnemosyne.npy_files import open_npy_writer
     from tmmu.mnemosyne.store import decoded, token_ids
 
     store = given.opened(output, ids)
-    with npy_writer(output) as written, contextlib.nullcontext() if ids is None else npy_writer(ids) as of_ids:
+    with (
+        open_npy_writer(output) as written,
+        contextlib.nullcontext() if ids is None else open_npy_writer(ids) as of_ids,
+    ):
 
         def consume(first: int, block: VectorBlock) -> None:
             written.write(first, decoded(block, given.path, first), block.layout.returned)
@@ -165,7 +168,7 @@ def get(given: StoreOptions, output: str, ids: str | None) -> int:
 
 
 @mnemosyne.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne verify store --key key",
     )
 )
@@ -199,7 +202,7 @@ def verify(given: StoreOptions) -> int:
 
 
 @mnemosyne.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne rekey store --key key --new-key next",
     )
 )
@@ -217,12 +220,12 @@ def rekey(given: StoreOptions, new: str) -> int:
     from tmmu.mnemosyne.keys import MasterKey
 
     count = given.opened(new).rotate(MasterKey.load(new))
-    print_lines(f"{given.path}: {counted(count, 'record')} under the key {new}")
+    print_lines(f"{given.path}: {count_noun(count, 'record')} under the key {new}")
     return 0
 
 
 @mnemosyne.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne stat store --key key",
         "tmmu mnemosyne stat store --key key --format json",
     )
@@ -237,7 +240,7 @@ def stat(given: StoreOptions, style: str) -> int:
     """
     found, state = given.opened().read()
     if style == "json":
-        print_text(json_text(_facts(found, state)))
+        print_text(format_json(_facts(found, state)))
     else:
         print_lines(given.path, *(f"  {line}" for line in _lines(found, state)))
     return 0
@@ -291,16 +294,16 @@ def _lines(found: StoreContents, state: LogState) -> Iterator[str]:
         yield "no vectors"
     else:
         ratio = f", {100 * found.content / found.raw:.1f}%" if found.raw else ""
-        yield f"{counted(found.vectors, 'vector')} of {found.layout}"
+        yield f"{count_noun(found.vectors, 'vector')} of {found.layout}"
         yield f"{found.raw} bytes, stored as {found.content}{ratio}"
         some = (("compressed", found.compressed), ("with token ids", found.with_ids))
         kinds = "".join(f", {count} {what}" for what, count in some if count)
-        yield f"{counted(found.blocks, 'record')} of {counted(found.puts, 'put')}{kinds}"
+        yield f"{count_noun(found.blocks, 'record')} of {count_noun(found.puts, 'put')}{kinds}"
     if found.unfinished:
-        yield f"{counted(found.unfinished, 'record')} of a put that did not come to its end, not read"
+        yield f"{count_noun(found.unfinished, 'record')} of a put that did not come to its end, not read"
     anchored = "no anchor" if state.anchored is None else f"{state.anchored} acknowledged by the anchor"
-    end = "a trailer" if state.is_closed else f"no trailer, {counted(state.dropped, 'torn byte')}"
-    yield f"{counted(state.segments, 'segment')}, {end}, {anchored}"
+    end = "a trailer" if state.is_closed else f"no trailer, {count_noun(state.dropped, 'torn byte')}"
+    yield f"{count_noun(state.segments, 'segment')}, {end}, {anchored}"
 
 
 for command in mnemosyne_figures.COMMANDS:

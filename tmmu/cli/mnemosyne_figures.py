@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import examples
-from tmmu.core.output import aligned, json_text, print_lines, print_text
+from tmmu.core.flags import format_examples
+from tmmu.core.output import align_rows, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FORMAT = click.option(
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne check",
         "tmmu mnemosyne check store --measure",
     )
@@ -61,19 +61,19 @@ def check(folder: Path, measure: bool, plot: Path | None, style: str) -> int:
         with progress(str(folder)) as doing:
             doing("measuring")
             found = measured.measure(folder)
-    lines = hardware.check(folder, read_speed=found.read_speed if found is not None else None)
+    lines = hardware.check_hardware(folder, read_speed=found.read_speed if found is not None else None)
     if plot is not None and found is not None:
         from tmmu.mnemosyne.plots import plot_latencies
 
         plot_latencies(found.lines, plot)
     if style == "json":
         stated = [asdict(line) for line in found.lines] if found is not None else None
-        print_text(json_text({"checks": [asdict(line) for line in lines], "measured": stated}))
+        print_text(format_json({"checks": [asdict(line) for line in lines], "measured": stated}))
     else:
-        print_lines(*aligned([HEAD, *([line.verdict, line.name, line.found, line.required] for line in lines)]))
+        print_lines(*align_rows([HEAD, *([line.verdict, line.name, line.found, line.required] for line in lines)]))
         if found is not None:
             rows = [[line.name, _time(line.p50), _time(line.p99), line.document] for line in found.lines]
-            print_lines("", *aligned([["what", "P50", "P99", "document"], *rows]))
+            print_lines("", *align_rows([["what", "P50", "P99", "document"], *rows]))
             print_lines(f"read-ahead of the disk: {hardware.read_ahead(folder) or 'not shown'}")
     for line in lines:
         if line.verdict == hardware.SHORTFALL:
@@ -97,7 +97,7 @@ HEAD = ["", "what", "found", "minimum"]
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu mnemosyne delta v.npy",
         "tmmu mnemosyne delta v.npy --report",
     )
@@ -118,11 +118,11 @@ def delta(file: Path, is_full: bool, block: int, style: str) -> int:
     except TmmuError as refusal:
         raise refusal.in_file(str(file)) from None
     if style == "json":
-        answer = delta_report.finite(asdict(found))
-        print_text(json_text(answer if is_full else {key: answer[key] for key in answer if key in SHORT}))
+        answer = delta_report.replace_nonfinite(asdict(found))
+        print_text(format_json(answer if is_full else {key: answer[key] for key in answer if key in SHORT}))
         return 0
     print_lines(f"{found.vectors} vectors of {found.elements} {found.dtype} in blocks of {found.block}")
-    print_lines(*aligned([MODES, *(mode_row(mode) for mode in found.modes)]))
+    print_lines(*align_rows([MODES, *(mode_row(mode) for mode in found.modes)]))
     print_lines(*(f"{mode.mode} refused: {mode.refused}" for mode in found.modes if mode.refused is not None))
     if is_full:
         print_lines("", *correlation_lines(found))

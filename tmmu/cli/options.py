@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.cli.units import memory
-from tmmu.core.flags import FIX, Decorator, Output, bindings_of, bound, existing, gathered, offsets, sizes
+from tmmu.core.flags import (
+    FIX,
+    Decorator,
+    Output,
+    binding_option,
+    bindings_of,
+    existing,
+    gathered,
+    parse_offsets,
+    parse_sizes,
+)
 from tmmu.core.vocabulary import (
     ANYWHERE,
     EFFORT_END,
@@ -73,7 +83,7 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         donate: tuple[str, ...] = (),
         trust_shapes: bool = False,
     ) -> Bindings:
-        sizes("--dim", dim)  # which refuses a range
+        parse_sizes("--dim", dim)  # which refuses a range
         return bindings_of(dim, shape, bytes, value, donate, trust_shapes)
 
     def without_dim(
@@ -86,7 +96,7 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
         return bindings_of({}, shape, bytes, value, donate, trust_shapes)
 
     names = ("shape", "bytes", "value") if batches else ("dim", "shape", "bytes", "value")
-    given: list[Decorator] = [bound(f"--{name}", usual[name]) for name in names]
+    given: list[Decorator] = [binding_option(f"--{name}", usual[name]) for name in names]
     if donates:
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
         given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
@@ -170,7 +180,7 @@ def _plan_options(
 
     return PlanOptions(
         layout=layout, order=order, replay_token=token, address_token=address_token, fallback=fallback,
-        replan_policy=replan_policy.upper(), effort=effort, fixed=offsets(fix),
+        replan_policy=replan_policy.upper(), effort=effort, fixed=parse_offsets(fix),
     )  # fmt: skip
 
 
@@ -229,7 +239,7 @@ planning = gathered(
         help="With --layout packed, search for lower footprints: N looks, a thousand million are some seconds with the "
         "extra fast. Ctrl-C keeps the best so far.",
     ),
-    bound("--fix", FIX),
+    binding_option("--fix", FIX),
 )
 """What `plan_memory` is asked for, as `PlanOptions`."""
 

@@ -20,8 +20,8 @@ from tmmu.cli.options import Arenas, ShardOptions
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, examples, gathered
-from tmmu.core.output import STANDARD, counted, json_text, print_lines, print_text, size
+from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, format_examples, gathered
+from tmmu.core.output import STANDARD, count_noun, format_json, format_size, print_lines, print_text
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import Bindings, Model
@@ -103,7 +103,7 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu plan unet.onnx --dim batch=1 -o unet.plan.cbor",
         "tmmu plan unet.onnx --dim batch=1..8 --order memory -o - > range.plan.cbor",
         "tmmu plan models -o plans",
@@ -158,9 +158,9 @@ def plan(
     models = list(dict.fromkeys(chain.from_iterable(given)))
     several = len(models) > 1
     if several and (output == STANDARD or events is not None):
-        raise click.UsageError(f"{counted(len(models), 'model')}: -o - and --events go with one")
+        raise click.UsageError(f"{count_noun(len(models), 'model')}: -o - and --events go with one")
     if several and options.fixed:
-        raise click.UsageError(f"{counted(len(models), 'model')}: --fix goes with one")
+        raise click.UsageError(f"{count_noun(len(models), 'model')}: --fix goes with one")
     if output == STANDARD and sharding.shard is not None and sharding.rank is None:
         raise click.UsageError("-o - takes one plan: name a rank with --rank")
     targets = _targets(models, output, events)
@@ -192,7 +192,7 @@ def plan(
             print_lines(*_text(made, paths, spec, why=printing.why or printing.verbose, phases=printing.verbose))
     codes |= {explain(errors[-1]) for errors in (absent or {}).values() if len(errors) == len(models)}
     if printing.style == "json":
-        print_text(json_text({"models": documents}))
+        print_text(format_json({"models": documents}))
     return next(code for code in WORST_FIRST if code in codes)
 
 
@@ -253,7 +253,7 @@ def _read(
     model: str, request: PlanRequest, absent: dict[str, list[NotOfModel]] | None, *, divided: bool
 ) -> PlanningTask:  # fmt: skip
     """Read a model, with those bindings that it has; the others are noted in `absent`, or refused if that is None."""
-    from tmmu.core.bindings import without
+    from tmmu.core.bindings import remove_binding
     from tmmu.tasks.planning import task
 
     bindings = request.bindings
@@ -264,7 +264,7 @@ def _read(
             if absent is None:
                 raise
             absent[error.binding].append(error.in_file(model))
-            bindings = without(bindings, error.binding)
+            bindings = remove_binding(bindings, error.binding)
 
 
 def _plan_stages(found: PlannedModel, spec: dict[str, Any] | None, rank: int | None, log: EventLog | None) -> None:
@@ -369,9 +369,9 @@ def _line(model: str, made: PlannedModel, paths: list[str]) -> str:
     """One of several models."""
     from tmmu.plans import metrics
 
-    needs = sum(sum(metrics.footprints(plans[0].allocation)) for _, _, plans in made.stages if plans)
+    needs = sum(sum(metrics.compute_footprints(plans[0].allocation)) for _, _, plans in made.stages if plans)
     where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    return f"{model}: wrote {where}, {size(needs)} in all, planned in {seconds(made.allocation_time_ns)}"
+    return f"{model}: wrote {where}, {format_size(needs)} in all, planned in {seconds(made.allocation_time_ns)}"
 
 
 def _document(model: str, made: PlannedModel, paths: list[str]) -> dict[str, Any]:
@@ -401,4 +401,4 @@ def _added(task: PlanningTask) -> Iterator[str]:
     """A line for what was added to a model's nodes, if anything was."""
     added, again = _counts(task)
     if added or again:
-        yield f"  backward: {counted(added, 'step')} added, {again} computed again"
+        yield f"  backward: {count_noun(added, 'step')} added, {again} computed again"

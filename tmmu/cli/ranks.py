@@ -11,12 +11,12 @@ import click
 
 from tmmu.cli.options import ShardOptions
 from tmmu.core.flags import PLAN_SUFFIXES
-from tmmu.core.output import counted
+from tmmu.core.output import count_noun
 from tmmu.core.vocabulary import Model
 from tmmu.planner.plan import Planned
 from tmmu.planner.sharding.local import Local
 from tmmu.plans import sharding
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 MOST_FILES = 1 << 16
 """Of a larger mesh single ranks are planned: the plans of all would fill memory and disk first."""
@@ -24,8 +24,8 @@ MOST_FILES = 1 << 16
 
 def load(given: ShardOptions, budget: int | None, order: str) -> dict[str, Any] | None:
     """The shard spec, of which the rank must be a rank; None where there is none. UsageError for flags in conflict."""
-    from tmmu.planner.sharding.spec import load, refuse
-    from tmmu.planner.sharding.stages import count
+    from tmmu.planner.sharding.spec import load, sharding_error
+    from tmmu.planner.sharding.stages import count_stages
 
     path, rank = given.shard, given.rank
     if path is None:
@@ -35,16 +35,17 @@ def load(given: ShardOptions, budget: int | None, order: str) -> dict[str, Any] 
     if budget is not None:
         raise click.UsageError("--budget is one rank's; what is computed again is not sharded yet")
     spec = load(path)
-    if rank is not None and rank >= sharding.ranks(spec):
-        raise click.BadParameter(f"the mesh has {sharding.ranks(spec)} ranks, from 0 on", param_hint="--rank")
-    if rank is None and sharding.ranks(spec) > MOST_FILES:
+    if rank is not None and rank >= sharding.count_ranks(spec):
+        raise click.BadParameter(f"the mesh has {sharding.count_ranks(spec)} ranks, from 0 on", param_hint="--rank")
+    if rank is None and sharding.count_ranks(spec) > MOST_FILES:
         what = (
-            f"the mesh has {sharding.ranks(spec)} ranks, and a file for each of more than {MOST_FILES} is not written"
+            f"the mesh has {sharding.count_ranks(spec)} ranks, and a file for each of more than {MOST_FILES} "
+            f"is not written"
         )
-        raise refuse(what, "plan single ranks with --rank").in_file(path)
-    if order != "given" and count(spec) > 1:
+        raise sharding_error(what, "plan single ranks with --rank").in_file(path)
+    if order != "given" and count_stages(spec) > 1:
         what = "an order for each stage could make two of them wait for each other"
-        raise refuse(what, "use --order given with a pipeline").in_file(path)
+        raise sharding_error(what, "use --order given with a pipeline").in_file(path)
     return spec
 
 
@@ -62,29 +63,29 @@ class RankPlans(Sequence[Plan]):
 
     def __getitem__(self, k: Any) -> Any:
         """The plan of the `k`-th rank. O(tensors)."""
-        from tmmu.planner.sharding import shards_of
+        from tmmu.planner.sharding import build_shards
 
-        rank, world = self.ranks[k], sharding.ranks(self.spec)
-        shards = shards_of(self.local, self.spec, rank)
-        return amended(self.planned, rank=rank, world_size=world, shard_spec=self.spec, shards=shards)
+        rank, world = self.ranks[k], sharding.count_ranks(self.spec)
+        shards = build_shards(self.local, self.spec, rank)
+        return amend_plan(self.planned, rank=rank, world_size=world, shard_spec=self.spec, shards=shards)
 
 
 def plans(
     model: Model, spec: dict[str, Any] | None, rank: int | None, plan: Callable[[Model], Planned]
 ) -> Iterator[tuple[Model, Planned, Sequence[Plan]]]:
     """For each stage its model, its plan, and that plan as it is for each rank; without a spec the one plan."""
-    from tmmu.planner.sharding import local_models
+    from tmmu.planner.sharding import build_local_models
     from tmmu.planner.sharding.local import coordinates
 
     if spec is None:
         planned = plan(model)
         yield model, planned, [planned.plan]
         return
-    wanted = range(sharding.ranks(spec)) if rank is None else (rank,)
+    wanted = range(sharding.count_ranks(spec)) if rank is None else (rank,)
     by_stage: dict[int, list[int]] = {}
     for r in wanted:
         by_stage.setdefault(coordinates(r, spec).get(spec["pipeline_axis"], 0), []).append(r)
-    locals_ = local_models(model, spec)
+    locals_ = build_local_models(model, spec)
     for stage, ranks in by_stage.items():
         local = locals_[stage]
         planned = plan(local.model)
@@ -108,5 +109,5 @@ def rank_file(path: str, rank: int) -> str:
 def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:
     """What the ranks of one stage have in common."""
     moved = sum(node.domain.startswith("tmmu.mesh/") for node in model.nodes)
-    mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(spec))
-    yield f"  mesh: {mesh}; {counted(len(planned.allocation.steps), 'step')}, {moved} of them collectives"
+    mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh_axes(spec))
+    yield f"  mesh: {mesh}; {count_noun(len(planned.allocation.steps), 'step')}, {moved} of them collectives"

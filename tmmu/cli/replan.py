@@ -13,7 +13,7 @@ from tmmu.cli import options
 from tmmu.cli.units import memory
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import bound, examples, gathered, model_file, plan_file, sizes
+from tmmu.core.flags import binding_option, format_examples, gathered, model_file, parse_sizes, plan_file
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ class ReplanOptions:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu replan wide.plan.cbor --model unet.onnx --dim batch=4 -o new.plan.cbor",
         "tmmu replan wide.plan.cbor --model unet.onnx --dim batch=16 --policy replan_at_safepoint -o new.plan.cbor",
     )
 )
 @click.argument("plan", type=plan_file)
 @click.option("--model", type=model_file, required=True, help="The model that the plan was made of.")
-@bound("--dim", "The size of a dimension in the coming iteration; one that is not named is as planned.")
+@binding_option("--dim", "The size of a dimension in the coming iteration; one that is not named is as planned.")
 @click.option(
     "--policy",
     type=options.replan_policy,
@@ -68,10 +68,10 @@ def replan(
     for target in (output, record):
         if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):
             raise click.UsageError(f"{target} is an input of this command; choose another file")
-    from tmmu.plans.replan import in_units
+    from tmmu.plans.replan import convert_to_units
 
     old = file.load(plan).plan
-    shape = in_units(old, sizes("--dim", dim))
+    shape = convert_to_units(old, parse_sizes("--dim", dim))
     if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
     made, change = replanned(plan, old, model, shape, asked)
@@ -111,32 +111,34 @@ def replanned(
         is given, what reading, planning and checking the model raise.
     """
     from tmmu.planner import replan as policies
-    from tmmu.planner.modes import prepare
+    from tmmu.planner.modes import prepare_graph
     from tmmu.planner.remat import check_budget
-    from tmmu.plans.sections import configured
+    from tmmu.plans.sections import arena_configurations
     from tmmu.tasks.checking import check, check_sizes
     from tmmu.tasks.models import load_resolved
 
     try:
-        beyond = policies.outside(old, shape)
+        beyond = policies.find_outside(old, shape)
         if not beyond:
             return old, None
         own = policies.ReplanPolicy.ABORT if old.envelope is None else old.envelope.policy
         chosen = own if asked.policy is None else asked.policy.upper()
         if chosen == policies.ReplanPolicy.ABORT:
-            raise policies.refused(old, beyond)
+            raise policies.abort_error(old, beyond)
         if asked.budget is None and any(".recompute" in node for node in old.allocation.steps.node):
             what = "the plan computes values again to fit a budget that it does not state"
             fix = "give it to tmmu replan with --budget"
             raise TmmuError("MODE_VIOLATION", what, place="budget", fix=fix, mode=old.origin.mode)
-        bindings = policies.widened(old.bindings, shape)
+        bindings = policies.widen_bindings(old.bindings, shape)
     except TmmuError as error:
         error.in_file(name)
         raise
     loaded, resolved = load_resolved(model, bindings)
     try:
         check_sizes(resolved)
-        graph = prepare(loaded, old.origin.mode, configured(old), asked.budget, old.configuration.policy)
+        graph = prepare_graph(
+            loaded, old.origin.mode, arena_configurations(old), asked.budget, old.configuration.policy
+        )
         made, change = policies.replan(
             old, graph, shape, chosen, t=asked.iteration, address_token=asked.address_token
         )  # fmt: skip

@@ -9,8 +9,8 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.extras import require_package
-from tmmu.core.flags import examples, model_file, plan_file
-from tmmu.core.output import STANDARD, one_line, print_lines
+from tmmu.core.flags import format_examples, model_file, plan_file
+from tmmu.core.output import STANDARD, escape_line, print_lines
 from tmmu.core.vocabulary import Bindings
 
 KINDS = {
@@ -24,7 +24,7 @@ DRAWN_BY = {"html": "bokeh", **dict.fromkeys(("png", "svg", "pdf"), "matplotlib"
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu report unet.plan.cbor --model unet.onnx -o map.html",
         "tmmu report unet.plan.cbor -o map.svg",
         "tmmu report old.plan.cbor --compare new.plan.cbor --no-verdict",
@@ -74,7 +74,7 @@ def report(
                 asked = Options(model=model, bindings=Bindings(donated=donate))
                 lines = list(verdict_text.lines(judge(plan, stated, asked)))
             except Disagreement as error:
-                raise click.UsageError(one_line(str(error))) from error
+                raise click.UsageError(escape_line(str(error))) from error
         drawn = [(title, maps, step_names(stated.plan))]
         if compare is not None:
             other = plan_formats.load_any(compare).plan

@@ -9,12 +9,12 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.core.flags import examples, existing
+from tmmu.core.flags import existing, format_examples
 from tmmu.core.output import print_lines
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu restore unet.checkpoint",
         "tmmu restore unet.checkpoint --against unet.plan.cbor -o again.plan.cbor",
     )

@@ -17,9 +17,18 @@ from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, bound, examples, gathered, plan_file, successive
+from tmmu.core.flags import (
+    MODEL_SUFFIXES,
+    PLAN_SUFFIXES,
+    File,
+    binding_option,
+    format_examples,
+    gathered,
+    parse_successive,
+    plan_file,
+)
 from tmmu.core.kind import IR, is_plan, kind_of
-from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.output import format_json, print_lines, print_text
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
@@ -37,7 +46,7 @@ class BatchBindings:
 
 def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
     """Return what --dim gives batch by batch; a dimension of several sizes is bound to their range."""
-    sizes = successive(dim)
+    sizes = parse_successive(dim)
     bound_to = replace(
         bindings, dims={name: each[0] for name, each in sizes.items() if len(set(each)) == 1},
         ranges={name: (min(each), max(each)) for name, each in sizes.items() if len(set(each)) > 1},
@@ -46,7 +55,7 @@ def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu run mlp.onnx --sanitize",
         "tmmu run mlp.onnx --plan mlp.plan.cbor -o outputs.npz",
         "tmmu run mlp.plan.cbor --batches 20",
@@ -55,7 +64,9 @@ def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
 @click.argument("target", type=File((*MODEL_SUFFIXES, *PLAN_SUFFIXES)), metavar="MODEL|PLAN")
 @click.option("--plan", "path", type=plan_file, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
 @compute_options
-@bound("--dim", "The size of a dimension, or one for each batch in turn: seq=4,8,16 [the plan's own, or largest].")
+@binding_option(
+    "--dim", "The size of a dimension, or one for each batch in turn: seq=4,8,16 [the plan's own, or largest]."
+)
 @options.bindings(
     batches=True,
     shape="The shape of an input to plan with, or the plan's own.",
@@ -119,7 +130,7 @@ def run(
         raise
     last = found[-1]
     if style == "json":
-        print_text(json_text(run_report.document(name, computing, found)))
+        print_text(format_json(run_report.document(name, computing, found)))
     else:
         print_lines(*run_report.text(name, computing, found, made))
     if output is not None and last.report.identical:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmmu.core.columns import column
-from tmmu.core.dims.table import values_at
+from tmmu.core.columns import build_column
+from tmmu.core.dims.table import evaluate_rows
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
@@ -25,11 +25,11 @@ def at_shape(plan: Plan, shape: Mapping[str, int]) -> Plan:
     """
     if plan.envelope is None:
         return plan
-    values = values_at(plan.envelope.terms.rows(), [shape[name] for name in plan.ranges])
+    values = evaluate_rows(plan.envelope.terms.rows(), [shape[name] for name in plan.ranges])
     sizes = [min(max(0, values[row]), UINT64_END - 1) for row in plan.envelope.size.tolist()]
-    return amended(
+    return amend_plan(
         plan,
-        tensors=replace(plan.allocation.tensors, bytes=column(sizes, np.uint64)),
+        tensors=replace(plan.allocation.tensors, bytes=build_column(sizes, np.uint64)),
         bindings=replace(plan.origin.bindings, dims={**plan.origin.bindings.dims, **shape}),
         envelope=None,
     )

@@ -17,13 +17,13 @@ from tmmu.cli.replan import ReplanOptions, replanned
 from tmmu.cli.run_envelope import at_shape, shape_of
 from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
-from tmmu.core.bindings import in_sizes
+from tmmu.core.bindings import convert_units
 from tmmu.core.errors import TmmuError
 from tmmu.core.kind import is_plan
-from tmmu.core.progress import Doing, unseen
+from tmmu.core.progress import Doing, report_nothing
 from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
 from tmmu.plans import file, metrics
-from tmmu.plans.replan import in_units
+from tmmu.plans.replan import convert_to_units
 from tmmu.plans.sections import Plan
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 
@@ -72,7 +72,7 @@ class BatchLoop:
         self.sizes, self.computing, self.address_token = sizes, computing, address_token
         self.known: dict[tuple[int, ...], Runnable] = {}
 
-    def run(self, files: RecordOptions, doing: Doing = unseen) -> Iterator[BatchResult]:
+    def run(self, files: RecordOptions, doing: Doing = report_nothing) -> Iterator[BatchResult]:
         """One batch for each seed, up to the first that shows a corruption; `doing` is called with each step.
 
         Raises TmmuError where a shape is refused, a new plan cannot be made, proved or applied, and what batches raise.
@@ -94,14 +94,14 @@ class BatchLoop:
                     if batches is None:
                         batches = Batches(runnable.program, record.where, sanitize=self.computing.sanitize)
                     elif batches.program is not runnable.program:
-                        batches.go_on(runnable.program, record.where)
+                        batches.switch_program(runnable.program, record.where)
                 except Corrupted as error:
                     record.corruption = error.corruption
                     yield self.refuted(error, number, record)
                     return
                 report, arrays = self.batch(batches, runnable, number, doing)
                 record.corruption = report.corruption
-                yield BatchResult(report, arrays, self.plan, in_sizes(self.plan.bindings, shape), change, record)
+                yield BatchResult(report, arrays, self.plan, convert_units(self.plan.bindings, shape), change, record)
                 if not report.identical:
                     return
             if record.refused is not None:
@@ -110,16 +110,16 @@ class BatchLoop:
     def asked(self, number: int) -> dict[str, int]:
         """The sizes that are asked for in a batch, of a dimension with a step in its units."""
         shape = {name: each[number % len(each)] for name, each in self.sizes.items()}
-        return in_units(self.plan, shape)
+        return convert_to_units(self.plan, shape)
 
     def beyond(self, number: int) -> bool:
         """Whether the plan in force does not hold for a batch; INVALID_BINDING for a dimension that it does not have.
 
         A plan without provenance states no dimensions: none is looked at.
         """
-        from tmmu.planner.replan import outside
+        from tmmu.planner.replan import find_outside
 
-        return self.plan.provenance is not None and bool(outside(self.plan, self.asked(number)))
+        return self.plan.provenance is not None and bool(find_outside(self.plan, self.asked(number)))
 
     def safepoint(self, record: Recording, number: int) -> ReplanRecord | None:
         """Where the plan in force does not hold for the next batch: refuse that, or put a proved plan in its place."""
@@ -164,10 +164,10 @@ class BatchLoop:
 
     def saved(self, bindings: Bindings) -> list[str]:
         """What a backward half of the model would read of its forward half. spec: M1.6, SIM5.7"""
-        from tmmu.planner.modes import prepare
+        from tmmu.planner.modes import prepare_graph
         from tmmu.tasks.models import load
 
-        forward = prepare(load(self.target, bindings), "forward", ())
+        forward = prepare_graph(load(self.target, bindings), "forward", ())
         return [tensor.name for tensor in forward.tensors if tensor.saved_for_backward]
 
     def batch(
@@ -191,7 +191,7 @@ class BatchLoop:
 
     def refuted(self, error: Corrupted, number: int, record: Recording | None = None) -> BatchResult:
         """The result of a plan that is no program."""
-        needed = metrics.footprints(self.plan.allocation)
+        needed = metrics.compute_footprints(self.plan.allocation)
         report = SimulationReport(error.corruption, 0, [0] * len(needed), needed)
         return BatchResult(report, {}, self.plan, shape_of(self.plan, self.asked(number)), None, record)
 
@@ -202,7 +202,7 @@ def prove(plan: Plan, model: str) -> None:
     from proofs.verify.options import Options
     from proofs.verify.verdict import PROVED
 
-    stated = file.with_steps(file.decode(file.encode(plan)))
+    stated = file.require_steps(file.decode(file.encode(plan)))
     granted = Bindings(
         donated=plan.bindings.donated, trust_shapes=plan.bindings.trust_shapes, stated=plan.bindings.stated
     )

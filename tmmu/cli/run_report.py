@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tmmu.cli.units import plain, seconds
-from tmmu.core.output import counted, listed, print_lines
-from tmmu.plans.metrics import footprints
+from tmmu.core.output import count_noun, list_names, print_lines
+from tmmu.plans.metrics import compute_footprints
 from tmmu.runtime.records.schema import STATUS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _used(found: list[BatchResult]) -> Iterator[tuple[str, int, int]]:
     """Of each arena of the last plan in force: its name, the most bytes that batches used, and its footprint."""
     plan = found[-1].plan
     used = zip(*(each.report.touched for each in found if each.plan is plan), strict=True)
-    for arena, footprint, most in zip(plan.allocation.arenas, footprints(plan.allocation), used, strict=True):
+    for arena, footprint, most in zip(plan.allocation.arenas, compute_footprints(plan.allocation), used, strict=True):
         yield arena.name, max(most), footprint
 
 
@@ -51,7 +51,7 @@ def _shape(shape: Mapping[str, int]) -> str:
 def _changes(found: list[BatchResult]) -> Iterator[str]:
     """At which shapes the batches ran, and each new plan."""
     if any(each.shape for each in found):
-        yield f"  shapes: {listed([_shape(each.shape) for each in found])}"
+        yield f"  shapes: {list_names([_shape(each.shape) for each in found])}"
     for number, each in enumerate(found):
         if each.change is not None:
             old, new = each.change.old_tmmu_plan_hash.hex(), each.change.new_tmmu_plan_hash.hex()
@@ -78,7 +78,7 @@ def text(name: str, computing: RunOptions, found: list[BatchResult], made: bool)
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
     own = " (planned for this run, packed)" if made else ""
-    compared = f"{counted(len(found[-1].plan.allocation.steps), 'step')}, {looks} reads and results compared"
+    compared = f"{count_noun(len(found[-1].plan.allocation.steps), 'step')}, {looks} reads and results compared"
     yield f"IDENTICAL {name}{own}: {compared}, kernels {computing.kernels}, {seeds}"
     yield from _changes(found)
     for arena, used, footprint in _used(found):

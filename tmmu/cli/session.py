@@ -16,8 +16,8 @@ from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import examples, existing, gathered
-from tmmu.core.output import aligned, counted, json_text, print_lines, print_text
+from tmmu.core.flags import existing, format_examples, gathered
+from tmmu.core.output import align_rows, count_noun, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def session() -> None:
 
 
 @session.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu session env",
         "tmmu session env --format json",
     )
@@ -75,19 +75,19 @@ def session() -> None:
 @FORMAT
 def env(style: str) -> int:
     """Print the variables of the environment: the default, the range, and what holds now."""
-    from tmmu.foundry.environment import table
+    from tmmu.foundry.environment import list_settings
 
-    rows = table(os.environ)
+    rows = list_settings(os.environ)
     if style == "json":
-        print_text(json_text([row._asdict() for row in rows]))
+        print_text(format_json([row._asdict() for row in rows]))
         return 0
     head = ("variable", "default", "range", "now", "what it does")
-    print_lines(*aligned([head, *((r.name, r.default, r.range, r.value, r.description) for r in rows)]))
+    print_lines(*align_rows([head, *((r.name, r.default, r.range, r.value, r.description) for r in rows)]))
     return 0
 
 
 @session.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu session plan m.gguf --context 8192 --budget 4GiB",
         "tmmu session plan m.gguf -o m.plan.cbor",
     )
@@ -118,7 +118,7 @@ def plan(model: str, options: SessionOptions, style: str, output: str | None) ->
         verdict = verdict_on(made, prepared.forward)
     found = facts(prepared, made)
     if style == "json":
-        print_text(json_text({**found, "verdict": verdict.verdict, "proved": list(verdict.proved)}))
+        print_text(format_json({**found, "verdict": verdict.verdict, "proved": list(verdict.proved)}))
     else:
         print_lines(*lines(found), *verdict_text.lines(verdict))
     if output is not None:
@@ -138,7 +138,7 @@ FOLLOW_LOG = click.option(
 
 
 @session.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu session run m.gguf --prompt 'Once upon a time' --tokens 40",
         "tmmu session run m.gguf --prompt-tokens 1,450,3118 --kv expanded",
     )
@@ -169,7 +169,7 @@ def run(
     room = max(opened.context.usable - len(tokens), 0)
     if 0 < room < count:
         logging.getLogger("tmmu.foundry").warning(
-            "%s and not %d: the context of %d is full then", counted(room, "token"), count, opened.context.usable
+            "%s and not %d: the context of %d is full then", count_noun(room, "token"), count, opened.context.usable
         )
     end = opened.model.file.metadata.get("tokenizer.ggml.eos_token_id")
     stop = end if isinstance(end, int) else None
@@ -205,7 +205,7 @@ def run(
     }
     opened.close()
     if style == "json":
-        print_text(json_text(figures))
+        print_text(format_json(figures))
     else:
         print_lines(*run_lines(figures))
     if is_interrupted:
@@ -214,7 +214,7 @@ def run(
 
 
 @session.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu session score m.gguf --prompt 'Once upon a time'",
     )
 )
@@ -232,20 +232,20 @@ def score(
     It is computed in tensors of the dynamic memory pool, which is reset after every pass.
     """
     from tmmu.foundry.pool import MemoryPool
-    from tmmu.foundry.scoring import log_probabilities
+    from tmmu.foundry.scoring import compute_log_probabilities
 
     opened, tokens = _ready(model, prompt, token_ids, follow_log, options)
     pool = MemoryPool(opened.model.device, events=opened.events)
-    found = list(log_probabilities(opened, tokens, pool))
+    found = list(compute_log_probabilities(opened, tokens, pool))
     perplexity = math.exp(-sum(found) / len(found)) if found else None
     pool.close()
     opened.close()
     if style == "json":
-        print_text(json_text({"tokens": tokens, "log_probabilities": found, "perplexity": perplexity}))
+        print_text(format_json({"tokens": tokens, "log_probabilities": found, "perplexity": perplexity}))
         return 0
     print_lines(
         *(f"{token}  {value:.4f}" for token, value in zip(tokens[1:], found, strict=True)),
-        *([] if perplexity is None else [f"perplexity {perplexity:.4f} of {counted(len(found), 'token')}"]),
+        *([] if perplexity is None else [f"perplexity {perplexity:.4f} of {count_noun(len(found), 'token')}"]),
     )
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tmmu.core.output import aligned, counted, size
+from tmmu.core.output import align_rows, count_noun, format_size
 from tmmu.foundry.compiled import STAGING_BYTES
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.forward import document_buffers
@@ -72,18 +72,18 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     asked = "" if context["requested"] is None else f", {context['requested']} requested"
     yield f"{found['file']}: context of {context['usable']} tokens ({context['model_maximum']} in the model{asked})"
     yield (
-        f"  budget {size(context['budget'])}, {context['budget_source']}: {context['budget_tokens']} tokens of "
+        f"  budget {format_size(context['budget'])}, {context['budget_source']}: {context['budget_tokens']} tokens of "
         f"{context['bytes_per_token']} bytes, {context['layout']}"
     )
     for clamp in context["clamps"]:
         yield f"  clamped from {clamp['asked']} to {clamp['given']}: {clamp['why']}"
-    rows = [(r["what"], r["mode"], str(r["bytes"]), size(r["bytes"]), r["note"]) for r in found["memory"]]
+    rows = [(r["what"], r["mode"], str(r["bytes"]), format_size(r["bytes"]), r["note"]) for r in found["memory"]]
     total = found["steady_bytes"]
-    rows.append(("in all", "", str(total), size(total), "with the cache at its largest"))
+    rows.append(("in all", "", str(total), format_size(total), "with the cache at its largest"))
     if found["growth_bytes"]:
         most = total + found["growth_bytes"]
-        rows.append(("peak", "", str(most), size(most), "while it grows to that by doubling"))
-    yield from (f"  {line}" for line in aligned([("memory", "mode", "bytes", "", ""), *rows]))
+        rows.append(("peak", "", str(most), format_size(most), "while it grows to that by doubling"))
+    yield from (f"  {line}" for line in align_rows([("memory", "mode", "bytes", "", ""), *rows]))
     planned = next(r["bytes"] for r in found["memory"] if r["what"] == "intermediates")
     yield (
         f"  intermediates of a pass of {found['rows']} rows: {found['unshared_bytes']} bytes unshared, {planned} as "
@@ -100,12 +100,12 @@ def run_lines(figures: dict[str, Any]) -> Iterator[str]:
     yield f"tokens: {','.join(map(str, found))}"
     rate = figures["tokens_per_second"]
     yield (
-        f"{counted(figures['prompt_tokens'], 'prompt token')} in {figures['prompt_seconds']:.3f} s, "
-        f"{counted(len(found), 'token')}{'' if rate is None else f' at {rate} a second'}, "
-        f"{counted(figures['passes'], 'pass', 'passes')}; "
-        f"{figures['accepted']} of {counted(figures['drafted'], 'drafted token')} accepted"
+        f"{count_noun(figures['prompt_tokens'], 'prompt token')} in {figures['prompt_seconds']:.3f} s, "
+        f"{count_noun(len(found), 'token')}{'' if rate is None else f' at {rate} a second'}, "
+        f"{count_noun(figures['passes'], 'pass', 'passes')}; "
+        f"{figures['accepted']} of {count_noun(figures['drafted'], 'drafted token')} accepted"
     )
     yield (
-        f"peak memory: {size(figures['device_peak_bytes'])} on the device, "
-        f"{size(figures['process_peak_bytes'])} of the process"
+        f"peak memory: {format_size(figures['device_peak_bytes'])} on the device, "
+        f"{format_size(figures['process_peak_bytes'])} of the process"
     )

@@ -6,13 +6,13 @@ import click
 
 from tmmu.cli import options
 from tmmu.core import kind
-from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, examples
+from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, format_examples
 from tmmu.core.output import print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu show unet.plan.cbor",
         "tmmu show unet.plan.cbor --tensors --format csv",
         "tmmu show unet.onnx --dim batch=1 --as text",

@@ -12,7 +12,7 @@ from typing import Any
 
 from tmmu.cli import envelopes
 from tmmu.cli.summary import summary
-from tmmu.core.output import counted, json_text, size, spreadsheet_safe
+from tmmu.core.output import count_noun, escape_cell, format_json, format_size
 from tmmu.plans import metrics, sharding
 from tmmu.plans.sections import Plan
 from tmmu.tasks import memory_pools
@@ -23,10 +23,10 @@ def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
     if what == "memory-stats":
         found = memory_pools.MemoryStatistics.of(plan)
         if style == "json":
-            return iter(json_text(memory_pools.record(found)).split("\n"))
+            return iter(format_json(memory_pools.record(found)).split("\n"))
         return memory_pools.statistics(found)
     if style == "json":
-        return iter(json_text(document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
+        return iter(format_json(document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
     if what is None:
         return _text(plan)
     rows = _rows(plan, what)
@@ -38,7 +38,7 @@ def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
         from tmmu.cli import storages
 
         return storages.rows(plan)
-    return metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
+    return metrics.tensor_records(plan) if what == "tensors" else metrics.step_records(plan)
 
 
 def document(plan: Plan) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def document(plan: Plan) -> dict[str, Any]:
     from tmmu.core.bindings import bindings_object
     from tmmu.plans import file
 
-    hashes, origin = file.hashes(plan), plan.provenance
+    hashes, origin = file.compute_hashes(plan), plan.provenance
     stated: dict[str, Any] = {}
     if origin is not None:
         stated = {
@@ -57,7 +57,7 @@ def document(plan: Plan) -> dict[str, Any]:
             stated |= memory_pools.document(memory_pools.MemoryStatistics.of(plan).pools)
     return {
         **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
-        "storages": len(plan.allocation.storages), "arenas": metrics.arenas(plan),
+        "storages": len(plan.allocation.storages), "arenas": metrics.arena_records(plan),
         "unproduced": list(plan.allocation.unproduced), **(envelopes.document(plan) if origin is not None else {}),
         **{name: value.hex() for name, value in hashes.items()},
     }  # fmt: skip
@@ -66,20 +66,20 @@ def document(plan: Plan) -> dict[str, Any]:
 def _text(plan: Plan) -> Iterator[str]:
     allocation, origin = plan.allocation, plan.provenance
     tables = ((allocation.steps, "step"), (allocation.tensors, "tensor"), (allocation.storages, "storage"))
-    counts = ", ".join(counted(len(table), noun) for table, noun in tables)
+    counts = ", ".join(count_noun(len(table), noun) for table, noun in tables)
     if origin is None:
         yield f"a plan without provenance: {counts}"
     else:
         yield f"{origin.model}: {counts}; mode {origin.mode}, layout {origin.layout}, order {origin.order}"
         if origin.shard_spec:
-            mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(origin.shard_spec))
+            mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh_axes(origin.shard_spec))
             yield f"  rank {origin.rank} of {origin.world_size}: mesh {mesh}"
     yield from summary(plan)
     for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
         arena = allocation.arenas[a]
         if usage.slots and arena.reuse and usage.peak_step is not None:
             nodes = allocation.steps.node.list() or ["no step"]
-            live = metrics.live_at_peak(plan, a)
+            live = metrics.storages_at_peak(plan, a)
             shown, total = live[:LARGEST], sum(count for _, count, _, _ in live)
             share = metrics.ratio(sum(count for _, count, _, _ in shown), total)
             at = f"{arena.name} at its peak, step {usage.peak_step} ({nodes[usage.peak_step]})"
@@ -87,7 +87,7 @@ def _text(plan: Plan) -> Iterator[str]:
             for name, count, birth, death in shown:
                 of = f"{metrics.ratio(count, total):.1%}"
                 end = nodes[death] if death < len(nodes) else "no step"  # of a wrong plan
-                yield f"    {size(count):>12} {of:>6}  {name}  [{birth}, {death}], until {end}"
+                yield f"    {format_size(count):>12} {of:>6}  {name}  [{birth}, {death}], until {end}"
 
 
 LARGEST = 10
@@ -100,7 +100,7 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: spreadsheet_safe(value) for key, value in row.items()})
+            writer.writerow({key: escape_cell(value) for key, value in row.items()})
     return out.getvalue().rstrip("\n")
 
 

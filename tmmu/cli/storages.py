@@ -11,21 +11,23 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from tmmu.core.output import size
+from tmmu.core.output import format_size
 from tmmu.core.vocabulary import Shares
 from tmmu.planner.arenas import permitted
-from tmmu.planner.arenas.permitted import Permitted
+from tmmu.planner.arenas.permitted import PermittedArenas
 from tmmu.plans.columns import SHARES
-from tmmu.plans.memories import Division, divide, strictest
-from tmmu.plans.metrics import footprints
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.memories import Division, divide_memories, strictest_alignments
+from tmmu.plans.metrics import compute_footprints
+from tmmu.plans.sections import Plan, arena_configurations
 
 
 def divisions(plan: Plan) -> list[Division]:
     """How the arenas of a plan divide its memories."""
-    arenas, s = configured(plan), plan.allocation.storages
+    arenas, s = arena_configurations(plan), plan.allocation.storages
     alignments = zip(s.arena.tolist(), s.alignment.tolist(), strict=True)
-    return divide(arenas, plan.configuration.policy, footprints(plan.allocation), strictest(arenas, alignments))
+    return divide_memories(
+        arenas, plan.configuration.policy, compute_footprints(plan.allocation), strictest_alignments(arenas, alignments)
+    )
 
 
 def remarks(plan: Plan) -> Iterator[str]:
@@ -34,9 +36,11 @@ def remarks(plan: Plan) -> Iterator[str]:
         return
     for memory in divisions(plan) if plan.configuration.policy.devices else ():
         parts = ", ".join(plan.allocation.arenas[a].name for a in memory.arenas)
-        yield f"  memory {memory.name}: {parts} end at {memory.end} of {memory.capacity} ({size(memory.capacity)})"
+        yield (
+            f"  memory {memory.name}: {parts} end at {memory.end} of {memory.capacity} ({format_size(memory.capacity)})"
+        )
     if plan.configuration.policy.rules:
-        used = {found.rule for found in permitted.of_plan(plan)}
+        used = {found.rule for found in permitted.permitted_arenas_of_plan(plan)}
         for r in range(len(plan.configuration.policy.rules)):
             if r not in used:
                 yield f"  rule {r + 1} decides for no tensor: its patterns match none, or earlier rules come first"
@@ -45,13 +49,13 @@ def remarks(plan: Plan) -> Iterator[str]:
 def rows(plan: Plan) -> list[dict[str, Any]]:
     """One record a storage, in row order: its bytes, lifetime, arena and offset, its choices, and why it lies there."""
     s, members = plan.allocation.storages, _members(plan)
-    looked_up = permitted.of_plan(plan)
+    looked_up = permitted.permitted_arenas_of_plan(plan)
     names, arena_names = plan.allocation.tensors.name.list(), [arena.name for arena in plan.allocation.arenas]
     room = _Room(plan)
     columns = (s.arena, s.bytes, s.birth, s.death, s.offset)
     result = []
     for k, (arena, count, birth, death, offset) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        found = looked_up[members[k]] if k in members else Permitted((), None)
+        found = looked_up[members[k]] if k in members else PermittedArenas((), None)
         result.append(
             {
                 "storage": k, "name": names[members[k]] if k in members else f"storage {k}",
@@ -76,7 +80,7 @@ def _members(plan: Plan) -> dict[int, int]:
     return first
 
 
-def _why(plan: Plan, found: Permitted, arena: int, k: int, room: _Room) -> str:
+def _why(plan: Plan, found: PermittedArenas, arena: int, k: int, room: _Room) -> str:
     """One sentence without its stop."""
     if arena not in found.choices:
         return "its node asks for this arena"
@@ -93,7 +97,7 @@ class _Room:
     """What is live in each arena at each step, made when first asked for."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.footprint = plan, footprints(plan.allocation)
+        self.plan, self.footprint = plan, compute_footprints(plan.allocation)
         self.live: dict[int, list[int]] = {}
         self.division = {a: division for division in divisions(plan) for a in division.arenas}
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tmmu.cli import envelopes
-from tmmu.core.output import counted, listed, size
+from tmmu.core.output import count_noun, format_size, list_names
 from tmmu.core.vocabulary import Shares
-from tmmu.planner.aliasing import Refused
+from tmmu.planner.aliasing import RefusedHint
 from tmmu.plans import metrics
 from tmmu.plans.columns import SHARES
 from tmmu.plans.places import fixed_places
@@ -27,21 +27,21 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  bindings: {', '.join(f'{name}={_bound(bound[name])}' for name in sorted(bound))}"
     yield from envelopes.lines(plan)
     if plan.bindings.defaults:
-        yield f"  defaults: {listed([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
+        yield f"  defaults: {list_names([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:
-        yield f"  donated: {listed(plan.bindings.donated)}"
+        yield f"  donated: {list_names(plan.bindings.donated)}"
     if plan.bindings.stated:
-        yield f"  stated sizes: {listed([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
+        yield f"  stated sizes: {list_names([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
     if plan.bindings.trust_shapes:
         yield "  trusted: the shapes that the model file states"
     if fixed := fixed_places(plan):
         places = [f"{name}={f'{at[0]}:{at[1]}' if isinstance(at, tuple) else at}" for name, at in fixed.items()]
-        yield f"  fixed: {listed(places)}"
-    for arena in metrics.arenas(plan):
+        yield f"  fixed: {list_names(places)}"
+    for arena in metrics.arena_records(plan):
         if arena["tensors"]:
             yield _arena(arena)
     if plan.provenance is not None and plan.origin.effort is not None:
-        yield f"  effort: found after {counted(plan.origin.effort, 'look')}"
+        yield f"  effort: found after {count_noun(plan.origin.effort, 'look')}"
         for a, (least, by) in enumerate(plan.origin.bounds):
             if plan.allocation.arenas[a].reuse and least:
                 over = metrics.ratio((plan.usage[a].footprint or 0) - least, least)
@@ -57,19 +57,22 @@ def _arena(arena: dict[str, Any]) -> str:
         peak = f", peak live {arena['peak_live_bytes']}{at}, ratio {arena['footprint_per_peak']:.3f}"
     if arena["slots"] is not None:
         live = "" if arena["max_live"] is None else f", max live {arena['max_live']}"
-        reuse = f"reuse {arena['memory_reuse_ratio']:.1%} of {counted(arena['tensors'], 'tensor')}"
-        slots = f"; {counted(arena['slots'], 'slot')}{live}, {reuse}"
-    return f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}){peak}{slots}"
+        reuse = f"reuse {arena['memory_reuse_ratio']:.1%} of {count_noun(arena['tensors'], 'tensor')}"
+        slots = f"; {count_noun(arena['slots'], 'slot')}{live}, {reuse}"
+    return (
+        f"  {arena['name']}: footprint {arena['footprint_bytes']} "
+        f"({format_size(arena['footprint_bytes'])}){peak}{slots}"
+    )
 
 
 def _bound(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def hints(plan: Plan, refused: Sequence[Refused]) -> str:
+def hints(plan: Plan, refused: Sequence[RefusedHint]) -> str:
     """How many in-place hints were granted."""
     granted = int((plan.allocation.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
-    return f"  in place: {counted(granted, 'result')}; {counted(len(refused), 'hint')} refused (--why lists them)"
+    return f"  in place: {count_noun(granted, 'result')}; {count_noun(len(refused), 'hint')} refused (--why lists them)"
 
 
 def pools(plan: Plan, arena: int) -> int:
@@ -93,17 +96,17 @@ def remarks(plan: Plan) -> Iterator[str]:
     ]
     if plan.origin.layout == "slots" and loose:
         from tmmu.planner.layouts import packed
-        from tmmu.planner.problem import of_plan
-        from tmmu.planner.slots import slots_of
+        from tmmu.planner.problem import problem_of_plan
+        from tmmu.planner.slots import claimed_slots
 
-        needed = packed.place(of_plan(plan), slots_of(plan)).footprint
+        needed = packed.place(problem_of_plan(plan), claimed_slots(plan)).footprint
         for a in loose:
             yield (
-                f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({size(needed[a])}), "
+                f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({format_size(needed[a])}), "
                 f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes or 0):.3f}"
             )
     if plan.origin.layout == "pools":
         for a, usage in enumerate(plan.usage):
             if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):
                 name = plan.allocation.arenas[a].name
-                yield f"  {name}: {counted(count, 'pool')}, where {usage.max_live} are live at most"
+                yield f"  {name}: {count_noun(count, 'pool')}, where {usage.max_live} are live at most"

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import click
 
-from tmmu.core.flags import examples
-from tmmu.core.output import json_text, print_lines, print_text
-from tmmu.core.progress import Doing, progress, unseen
+from tmmu.core.flags import format_examples
+from tmmu.core.output import format_json, print_lines, print_text
+from tmmu.core.progress import Doing, progress, report_nothing
 from tmmu.core.vocabulary import Model
 
 
@@ -64,7 +64,7 @@ class SurveyRow:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu survey chain residual",
         "tmmu survey chain --format json",
     )
@@ -87,18 +87,18 @@ def survey(networks: tuple[str, ...], style: str) -> int:
                 if style == "text":
                     print_lines(line(row))
     if style == "json":
-        print_text(json_text([asdict(row) for row in rows]))
+        print_text(format_json([asdict(row) for row in rows]))
     return 0 if all(row.verdict == "PROVED" for row in rows) else 3
 
 
-def measured(name: str, doing: Doing = unseen) -> Iterator[SurveyRow]:
+def measured(name: str, doing: Doing = report_nothing) -> Iterator[SurveyRow]:
     """The rows of a network, one for each arena that holds anything."""
     from proofs.verify.judge import verify
     from proofs.verify.options import Options
     from proofs.verify.verdict import PROVED
     from tmmu import examples, planner
     from tmmu.core.vocabulary import Bindings
-    from tmmu.planner.modes import prepare
+    from tmmu.planner.modes import prepare_graph
     from tmmu.plans import file, metrics
     from tmmu.tasks.models import load
 
@@ -108,7 +108,7 @@ def measured(name: str, doing: Doing = unseen) -> Iterator[SurveyRow]:
         traced = network.example in examples.traced.DIGESTS
         path = os.path.join(folder, f"model{'.ir.cbor' if traced else '.onnx'}")
         examples.write(network.example, path)
-        graph: Model = prepare(load(path, Bindings(network.dims)), network.mode, planner.DEFAULT)
+        graph: Model = prepare_graph(load(path, Bindings(network.dims)), network.mode, planner.DEFAULT)
         found, verdict = {}, PROVED
         for layout in ("slots", "packed"):
             doing(f"planning {name}, {layout}")
@@ -118,7 +118,7 @@ def measured(name: str, doing: Doing = unseen) -> Iterator[SurveyRow]:
             doing(f"proving {name}, {layout}")
             latest = verify(os.path.join(folder, "plan.cbor"), options).verdict
             verdict = latest if verdict == PROVED else verdict
-            found[layout] = metrics.arenas(plan)
+            found[layout] = metrics.arena_records(plan)
     for slots, packed in zip(found["slots"], found["packed"], strict=True):
         if slots["tensors"]:
             yield SurveyRow(
@@ -137,12 +137,12 @@ HEADER = (
 
 def line(row: SurveyRow) -> str:
     """A row of the table."""
-    from tmmu.core.output import size
+    from tmmu.core.output import format_size
     from tmmu.plans.metrics import ratio
 
     return (
         f"{row.network:10} {row.mode:9} {row.arena:11} {row.tensors:>7} {row.storages:>8} {row.slots:>6} "
-        f"{row.max_live:>8} {row.memory_reuse_ratio:>6.1%} {size(row.peak_live_bytes):>11} "
+        f"{row.max_live:>8} {row.memory_reuse_ratio:>6.1%} {format_size(row.peak_live_bytes):>11} "
         f"{ratio(row.slots_footprint, row.peak_live_bytes):>7.3f} "
         f"{ratio(row.packed_footprint, row.peak_live_bytes):>7.3f}  {row.verdict}"
     )

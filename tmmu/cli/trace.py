@@ -13,8 +13,8 @@ import click
 from tmmu.cli import options
 from tmmu.cli.trace_training import jax, torch
 from tmmu.cli.units import plain
-from tmmu.core.flags import examples, existing
-from tmmu.core.output import counted, json_text, print_lines
+from tmmu.core.flags import existing, format_examples
+from tmmu.core.output import count_noun, format_json, print_lines
 
 SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
 """How `tmmu trace diff` exits."""
@@ -33,7 +33,7 @@ trace.add_command(jax)
 
 
 @trace.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu trace show run.trace",
         "tmmu trace show run.trace --format json",
     )
@@ -49,12 +49,12 @@ def show(file: str, style: str) -> int:
 
     records = traces.load(file)
     for record in records:
-        print_lines(json_text(plain(record), indent=None) if style == "json" else line(record))
+        print_lines(format_json(plain(record), indent=None) if style == "json" else line(record))
     return 0
 
 
 @trace.command(
-    epilog=examples(
+    epilog=format_examples(
         "tmmu trace diff run.trace again.trace",
     )
 )
@@ -76,7 +76,9 @@ def diff(first: str, second: str) -> int:
         return INCOMPARABLE
     found = compare.first_difference(a, b)
     if found is None:
-        print_lines(f"comparable, and the same: {counted(len(a), 'record')}, chain {text(a[-1]['trace_final_hash'])}")
+        print_lines(
+            f"comparable, and the same: {count_noun(len(a), 'record')}, chain {text(a[-1]['trace_final_hash'])}"
+        )
         return SAME
     print_lines("comparable, and different")
     values = f"{text(found.first)} and {text(found.second)}"
@@ -90,7 +92,7 @@ def text(value: Any) -> str:
     if value is None:
         return "nothing"
     value = plain(value)
-    return value if isinstance(value, str) else json_text(value, indent=None)
+    return value if isinstance(value, str) else format_json(value, indent=None)
 
 
 def line(record: dict[str, Any]) -> str:

@@ -20,8 +20,8 @@ import click
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import examples
-from tmmu.core.output import STANDARD, counted, print_lines
+from tmmu.core.flags import format_examples
+from tmmu.core.output import STANDARD, count_noun, print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
 
 
@@ -31,7 +31,7 @@ def _command(framework: str, returns: str) -> click.Command:
     @click.command(
         framework,
         help=f"Trace the training step that MODULE:CALLABLE describes.\n\n{returns}",
-        epilog=examples(
+        epilog=format_examples(
             f"tmmu trace {framework} steps:training", f"tmmu trace {framework} steps:training -o s.ir.cbor"
         ),
     )
@@ -82,7 +82,7 @@ def summary(model: Model) -> Iterator[str]:
     counts = ", ".join(f"{sum(node.phase is phase for node in model.nodes)} {phase}" for phase in Phase)
     size = sum(tensor.bytes for tensor in model.tensors if tensor.role is Role.PARAMETER)
     yield f"  {model.name}"
-    nodes, tensors = counted(len(model.nodes), "node"), counted(len(model.tensors), "tensor")
+    nodes, tensors = count_noun(len(model.nodes), "node"), count_noun(len(model.tensors), "tensor")
     yield f"  {nodes} ({counts}), {tensors}, {size} bytes of parameters"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tmmu.core.output import read_size
+from tmmu.core.output import parse_size
 
 
 def memory(_context: object, parameter: click.Parameter | None, text: str | None) -> int | None:
@@ -17,7 +17,7 @@ def memory(_context: object, parameter: click.Parameter | None, text: str | None
     """
     if text is None:
         return None
-    size = read_size(text)
+    size = parse_size(text)
     if size is None:
         raise click.BadParameter(f"expected a number of bytes such as 24GiB, got {text!r}", param=parameter)
     return size

@@ -7,28 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from tmmu.core.dtypes import TYPES
-from tmmu.core.fields import shown
+from tmmu.core.fields import format_value
 from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
 
 
-def expected(what: str, value: Any, where: str) -> ValueError:
+def wrong_kind(what: str, value: Any, where: str) -> ValueError:
     """Return the error for a value of the wrong kind."""
-    return ValueError(f"{where}: expected {what}, got {shown(value)}")
+    return ValueError(f"{where}: expected {what}, got {format_value(value)}")
 
 
-def only(value: Any, keys: Sequence[str], where: str) -> None:
+def check_keys(value: Any, keys: Sequence[str], where: str) -> None:
     """Check that `value` is a map with no other keys than these; ValueError otherwise."""
     if not isinstance(value, dict):
-        raise expected("a map", value, where)
+        raise wrong_kind("a map", value, where)
     unknown = sorted(set(value) - set(keys))
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r} in {where}")
 
 
-def text(value: Any, where: str) -> str:
+def check_text(value: Any, where: str) -> str:
     """Check that `value` is a text and return it; ValueError otherwise."""
     if not isinstance(value, str):
-        raise expected("a text", value, where)
+        raise wrong_kind("a text", value, where)
     return value
 
 
@@ -50,20 +50,20 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
 
 def read_bindings(value: Any) -> Bindings:
     """Read the bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names the error."""
-    only(
+    check_keys(
         value,
         ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps"),
         "bindings",
     )
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
-        raise expected("integers from 0 to 2^64 - 1", list(value["dims"].values()), "bindings.dims")
+        raise wrong_kind("integers from 0 to 2^64 - 1", list(value["dims"].values()), "bindings.dims")
     if not all(type(shape) is list and all(map(integer, shape)) for shape in value["shapes"].values()):
-        raise expected("arrays of integers from 0 to 2^64 - 1", list(value["shapes"].values()), "bindings.shapes")
+        raise wrong_kind("arrays of integers from 0 to 2^64 - 1", list(value["shapes"].values()), "bindings.shapes")
     if type(value["trust_shapes"]) is not bool:
-        raise expected("a boolean", value["trust_shapes"], "bindings.trust_shapes")
+        raise wrong_kind("a boolean", value["trust_shapes"], "bindings.trust_shapes")
     if type(value["donated"]) is not list:
-        raise expected("an array", value["donated"], "bindings.donated")
+        raise wrong_kind("an array", value["donated"], "bindings.donated")
     ranges = value.get("ranges", {})
     for name, ends in ranges.items():
         if type(ends) is not list or len(ends) != 2 or not all(map(integer, ends)) or not ends[0] < ends[1]:
@@ -77,11 +77,11 @@ def read_bindings(value: Any) -> Bindings:
             raise ValueError(f"bindings.steps: expected a unit, a first size and a step for {name!r}")
         if name in value["dims"] or name in ranges:
             raise ValueError(f"bindings.steps: {name!r} is bound already")
-    if len({text(step[0], "bindings.steps") for step in steps.values()}) < len(steps):
+    if len({check_text(step[0], "bindings.steps") for step in steps.values()}) < len(steps):
         raise ValueError("bindings.steps: two dimensions have the same unit")
     texts = [*stated, *stated.values(), *value["values"].values(), *value["defaults"].values(), *value["donated"]]
     for one in texts:
-        text(one, "a binding")
+        check_text(one, "a binding")
     return Bindings(
         dict(value["dims"]),
         {name: tuple(shape) for name, shape in value["shapes"].items()},
@@ -95,7 +95,7 @@ def read_bindings(value: Any) -> Bindings:
     )
 
 
-def stepped(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | None, tuple[int, int]]:
+def step_range(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | None, tuple[int, int]]:
     """Return the range of a dimension with every `step`-th size from `low` to `high`, in units if `step` is not 1.
 
     Raises ValueError if no number of steps leads from one end to the other.
@@ -114,7 +114,7 @@ def stepped(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | Non
     )
 
 
-def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
+def convert_units(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
     """Convert a shape in units to a shape in dimensions."""
     of = {step.unit: (name, step) for name, step in bindings.steps.items()}
     return {
@@ -123,7 +123,7 @@ def in_sizes(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def without(bindings: Bindings, name: str) -> Bindings:
+def remove_binding(bindings: Bindings, name: str) -> Bindings:
     """Return the bindings without one name.
 
     >>> without(Bindings({"n": 1, "m": 2}, ranges={"h/32": (1, 2)}, steps={"h": SteppedDim("h/32", 0, 32)}), "h").ranges
@@ -141,7 +141,7 @@ def without(bindings: Bindings, name: str) -> Bindings:
     )  # fmt: skip
 
 
-def ranges_text(bindings: Bindings) -> dict[str, str]:
+def format_ranges(bindings: Bindings) -> dict[str, str]:
     """Format the ranges for a command line: `1..4096`, `320..640:32`.
 
     >>> ranges_text(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": SteppedDim("h/32", 0, 32)}))
@@ -156,7 +156,7 @@ def ranges_text(bindings: Bindings) -> dict[str, str]:
     return found
 
 
-def stated_size(text: str) -> tuple[tuple[int, ...], str | None]:
+def parse_size(text: str) -> tuple[tuple[int, ...], str | None]:
     """Parse a size that a user declares for a tensor: `1x10`, `scalar`, `float32:1x10`, or `bytes:40`, which is uint8.
 
     Returns the shape and the element type, None if the text has none. Raises ValueError for any other text.

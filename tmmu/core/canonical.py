@@ -221,23 +221,22 @@ NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def write_atomically(
     path: str | os.PathLike[str], data: bytes | Iterable[bytes], observe: Callable[[str], None] | None = None
 ) -> None:
-    """Write `data` as `written_atomically` does. Large data may be given in pieces, which are written as they come."""
-    with written_atomically(path, observe) as file:
+    """Write `data` as `open_atomically` does. Large data may be given in pieces, which are written as they come."""
+    with open_atomically(path, observe) as file:
         for piece in (data,) if isinstance(data, bytes) else data:
             file.write(piece)
 
 
 @contextlib.contextmanager
-def written_atomically(
-    path: str | os.PathLike[str], observe: Callable[[str], None] | None = None
-) -> Iterator[BinaryIO]:
+def open_atomically(path: str | os.PathLike[str], observe: Callable[[str], None] | None = None) -> Iterator[BinaryIO]:
     """Open a file beside `path` that is synced and renamed over `path` at the end: a crash leaves the old file whole.
 
     `observe` is called after each of the three stages: "written", "synced", "renamed".
 
     If `path` is a symbolic link, the link stays and its target is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) if
     the folder cannot be written, or if `path` is a device or folder, and OSError with the name of the file if the disk
-    is full. No file is left behind then, nor after another error. Within `output.taken_by_a_file`, `-` is the standard
+    is full. No file is left behind then, nor after another error. Within `output.take_standard_output`,
+    `-` is the standard
     output, which is written at the end. spec: C5.4, C5.9
     """
     observe = observe or _silent

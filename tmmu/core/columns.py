@@ -28,7 +28,7 @@ NONE = 0xFFFFFFFF
 """The index that means: no row."""
 
 
-def column(
+def build_column(
     values: Iterable[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]], number: int = -1
 ) -> NDArray[Any]:
     """Return a read-only column of `values`. `number` is their count if they have no length.
@@ -49,7 +49,7 @@ def column(
     return found
 
 
-def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] = "Q") -> array[int]:
+def pack_integers(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] = "Q") -> array[int]:
     """Pack integers into an array: eight bytes each ("Q", below 2^64) or four ("i", below 2^31); a list takes up to 40.
 
     The array reads as a list does, and NumPy uses its bytes without a copy. Raises OverflowError for other values.
@@ -57,7 +57,7 @@ def compact(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] = "Q")
     return array(kind, values.astype(kind, copy=False).tobytes() if isinstance(values, np.ndarray) else values)
 
 
-def every(rows: Sequence[Any], name: str) -> Iterator[Any]:
+def attribute_values(rows: Sequence[Any], name: str) -> Iterator[Any]:
     """Yield the attribute `name` of each row."""
     return map(attrgetter(name), rows)
 
@@ -80,12 +80,12 @@ class Attribute(Sequence[Any]):
     __hash__ = None  # type: ignore[assignment]  # like a list
 
     def __iter__(self) -> Iterator[Any]:
-        return every(self.rows, self.name)
+        return attribute_values(self.rows, self.name)
 
 
-def stated(rows: Sequence[Any], name: str, absent: Any) -> list[tuple[int, Any]]:
+def rows_with(rows: Sequence[Any], name: str, absent: Any) -> list[tuple[int, Any]]:
     """Return (row, value) of the rows whose attribute is not `absent`, which are few."""
-    values = list(every(rows, name))
+    values = list(attribute_values(rows, name))
     return [(i, value) for i, value in enumerate(values) if value != absent] if values.count(absent) < len(rows) else []
 
 
@@ -144,7 +144,7 @@ class Table:
     __hash__ = None  # type: ignore[assignment]  # a table compares by content and is never a key
 
 
-def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
+def flatten_rows(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
     """Convert rows of different lengths to bounds (`len(rows) + 1` of them) and one flat column."""
     bounds = np.zeros(len(rows) + 1, np.uint32)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=bounds[1:])
@@ -155,7 +155,7 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] =
 
 
 @contextmanager
-def collector_off() -> Iterator[None]:
+def disable_collector() -> Iterator[None]:
     """Turn the garbage collector off: while rows without cycles are created, it would walk all rows repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -166,7 +166,7 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def index_of(values: Iterable[Value]) -> tuple[list[Value], list[int]]:
+def number_values(values: Iterable[Value]) -> tuple[list[Value], list[int]]:
     """Return the distinct `values` in order of first appearance, and the position of each value among them."""
     place = defaultdict[Value, int](count().__next__)
     rows = list(map(place.__getitem__, values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from tmmu.core.output import one_line
+from tmmu.core.output import escape_line
 
 
 class Code(NamedTuple):
@@ -120,7 +120,7 @@ class TmmuError(Exception):
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.file, self.place) if part)
         what = self.what if len(self.what) <= LONGEST else f"{self.what[:LONGEST]}…"
-        return one_line(f"{where}{what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]")
+        return escape_line(f"{where}{what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]")
 
     def in_file(self, file: str) -> Self:
         """Set the file unless one is set, and return the error itself."""

@@ -18,17 +18,17 @@ Value = TypeVar("Value")
 Reader = Callable[[Any, str], Any]
 
 
-def refuse(place: str, what: str) -> TmmuError:
+def plan_error(place: str, what: str) -> TmmuError:
     """Return the error about `place`."""
     return TmmuError("INVALID_PLAN", what, place=place, fix="write the plan again with the tool that made it")
 
 
-def unexpected(place: str, wanted: str, value: Any) -> TmmuError:
+def unexpected_error(place: str, wanted: str, value: Any) -> TmmuError:
     """Return the error for a value of the wrong kind in a plan."""
-    return refuse(place, f"expected {wanted}, got {shown(value)}")
+    return plan_error(place, f"expected {wanted}, got {format_value(value)}")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value for a message, always short.
 
     >>> shown(b"ab"), shown([1, 2]), shown("x" * 100)
@@ -46,76 +46,78 @@ def shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}{text[0]}..." if isinstance(value, str) else f"{text[:40]}..."
 
 
-def integer(value: Any, place: str, end: int = UINT64_END, least: int = 0) -> int:
+def check_integer(value: Any, place: str, end: int = UINT64_END, least: int = 0) -> int:
     """Check and return an integer from `least` up to, but excluding, `end`; a boolean is refused."""
     if type(value) is not int or not least <= value < end:
-        raise unexpected(place, f"an integer from {least} to {end - 1}", value)
+        raise unexpected_error(place, f"an integer from {least} to {end - 1}", value)
     return value
 
 
-def size(value: Any, place: str) -> int:
+def check_size(value: Any, place: str) -> int:
     """Check and return an integer from 1."""
-    return integer(value, place, least=1)
+    return check_integer(value, place, least=1)
 
 
-def boolean(value: Any, place: str) -> bool:
+def check_boolean(value: Any, place: str) -> bool:
     """Check and return a boolean."""
     if type(value) is not bool:
-        raise unexpected(place, "a boolean", value)
+        raise unexpected_error(place, "a boolean", value)
     return value
 
 
-def text(value: Any, place: str) -> str:
+def check_text(value: Any, place: str) -> str:
     """Check and return a text."""
     if type(value) is not str:
-        raise unexpected(place, "a text", value)
+        raise unexpected_error(place, "a text", value)
     return value
 
 
-def one_of(value: Any, allowed: Sequence[str], place: str) -> str:
+def check_one_of(value: Any, allowed: Sequence[str], place: str) -> str:
     """Check and return one of some texts."""
-    if text(value, place) not in allowed:
-        raise unexpected(place, " or ".join(repr(str(word)) for word in allowed), value)
+    if check_text(value, place) not in allowed:
+        raise unexpected_error(place, " or ".join(repr(str(word)) for word in allowed), value)
     return str(value)
 
 
-def distinct(names: Sequence[str], place: str) -> None:
+def check_distinct(names: Sequence[str], place: str) -> None:
     """Check that no name occurs twice."""
     if len(set(names)) != len(names):
-        raise refuse(place, f"expected distinct names, got {shown(Counter(names).most_common(1)[0][0])} twice")
+        raise plan_error(
+            place, f"expected distinct names, got {format_value(Counter(names).most_common(1)[0][0])} twice"
+        )
 
 
-def keys(value: Any, known: Sequence[str], place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
+def check_keys(value: Any, known: Sequence[str], place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
     """Check and return a map with exactly these keys; `optional` ones may be absent."""
     if not isinstance(value, dict):
-        raise unexpected(place, "a map", value)
+        raise unexpected_error(place, "a map", value)
     for key in known:
         if key not in value:
-            raise refuse(place, f"the key {key!r} is missing")
+            raise plan_error(place, f"the key {key!r} is missing")
     for key in value:
         if key not in known and key not in optional:
-            raise refuse(place, f"the key {key!r} is unknown")
+            raise plan_error(place, f"the key {key!r} is unknown")
     return value
 
 
-def array(value: Any, place: str, length: int | None = None) -> list[Any]:
+def check_array(value: Any, place: str, length: int | None = None) -> list[Any]:
     """Check and return an array, of `length` entries if given."""
     if not isinstance(value, list) or length not in (None, len(value)):
-        raise unexpected(place, "an array" if length is None else f"an array of {length} entries", value)
+        raise unexpected_error(place, "an array" if length is None else f"an array of {length} entries", value)
     return value
 
 
-def texts(value: Any, place: str) -> tuple[str, ...]:
+def check_texts(value: Any, place: str) -> tuple[str, ...]:
     """Check and return an array of texts."""
-    return tuple(text(item, place) for item in array(value, place))
+    return tuple(check_text(item, place) for item in check_array(value, place))
 
 
-def entries(value: Any, place: str, read: Callable[[Any, str], Value]) -> tuple[Value, ...]:
+def read_entries(value: Any, place: str, read: Callable[[Any, str], Value]) -> tuple[Value, ...]:
     """Read an array, each entry by `read`, which is also passed its place."""
-    return tuple(read(item, f"{place}[{i}]") for i, item in enumerate(array(value, place)))
+    return tuple(read(item, f"{place}[{i}]") for i, item in enumerate(check_array(value, place)))
 
 
-def record(readers: Mapping[str, Reader], value: Any, place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
+def read_record(readers: Mapping[str, Reader], value: Any, place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
     """Read a map of exactly these fields, each by its own reader; an absent `optional` field is omitted."""
-    value = keys(value, [name for name in readers if name not in optional], place, optional)
+    value = check_keys(value, [name for name in readers if name not in optional], place, optional)
     return {name: read(value[name], f"{place}.{name}") for name, read in readers.items() if name in value}

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from tmmu.core.output import STANDARD, is_taken, read_size, taken_by_a_file
+from tmmu.core.output import STANDARD, is_taken, parse_size, take_standard_output
 from tmmu.core.vocabulary import UINT64_END, Bindings, FixedByte, SteppedDim
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 """Settings of each command and its subcommands: the defaults of all options are shown."""
 
 
-def examples(*lines: str) -> str:
+def format_examples(*lines: str) -> str:
     """Return the end of a help text: command lines that a test runs. spec: C5.6"""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
@@ -113,7 +113,7 @@ class Output(click.Path):
                 "a file cannot be written to the standard output here; name one (./- for a file called -)", param, ctx
             )
         if ctx is not None and not ctx.resilient_parsing and not is_taken():
-            ctx.with_resource(taken_by_a_file())
+            ctx.with_resource(take_standard_output())
         return value
 
 
@@ -124,7 +124,7 @@ class MemorySize(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number. Raises BadParameter for anything else."""
-        found = value if isinstance(value, int) else read_size(value)
+        found = value if isinstance(value, int) else parse_size(value)
         return found or self.fail(f"expected a positive number of bytes such as 24GiB, got {value!r}", param, ctx)
 
 
@@ -194,7 +194,7 @@ def _is_size(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < UINT64_END
 
 
-def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, SteppedDim]]:
+def parse_dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, SteppedDim]]:
     """Parse the values of --dim: sizes, ranges with both ends included (`seq=1..4096`), and ranges with a step.
 
     A range of one number is that size. A range with a step is that of its unit: the dimension is a multiple of the
@@ -203,7 +203,7 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
     >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
     ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': SteppedDim(unit='h/32', first=0, step=32)})
     """
-    from tmmu.core.bindings import stepped  # which loads NumPy
+    from tmmu.core.bindings import step_range  # which loads NumPy
 
     known: dict[str, int] = {}
     ranges: dict[str, tuple[int, int]] = {}
@@ -212,7 +212,7 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
         low, dots, rest = value.partition("..")
         high, colon, by = rest.partition(":")
         if not dots:
-            known |= sizes("--dim", {name: value})
+            known |= parse_sizes("--dim", {name: value})
             continue
         if not _is_size(low) or not _is_size(high) or int(low) > int(high) or (colon and not _is_size(by)):
             what = f"{name}={value}: expected a range such as {name}=1..4096, or with a step {name}=320..640:32"
@@ -221,7 +221,7 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
             known[name] = int(low)
             continue
         try:
-            of, ends = stepped(name, int(low), int(high), int(by or 1))
+            of, ends = step_range(name, int(low), int(high), int(by or 1))
         except ValueError as error:
             raise click.BadParameter(f"{name}={value}: {error}", param_hint="--dim") from None
         if of is not None and of.unit in pairs:
@@ -231,7 +231,7 @@ def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, in
     return known, ranges, steps
 
 
-def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
+def parse_sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     """Parse the values of --dim as sizes."""
     for name, value in pairs.items():
         if not _is_size(value):
@@ -246,7 +246,7 @@ FIX = (
 """The help text of --fix."""
 
 
-def offsets(pairs: dict[str, str]) -> dict[str, FixedByte]:
+def parse_offsets(pairs: dict[str, str]) -> dict[str, FixedByte]:
     """Parse the values of --fix as offsets, each with the arena that is named before it, if any.
 
     >>> offsets({"x": "256", "y": "activations:0x100"})
@@ -269,29 +269,30 @@ def offsets(pairs: dict[str, str]) -> dict[str, FixedByte]:
     return found
 
 
-def successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
+def parse_successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
     """Parse the values of --dim as sizes of successive batches (`seq=4,8,16`).
 
     >>> successive({"batch": "1", "seq": "4,8,16"})
     {'batch': (1,), 'seq': (4, 8, 16)}
     """
     return {
-        name: tuple(sizes("--dim", {name: text})[name] for text in value.split(",")) for name, value in pairs.items()
+        name: tuple(parse_sizes("--dim", {name: text})[name] for text in value.split(","))
+        for name, value in pairs.items()
     }
 
 
-def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+def parse_shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
     """Parse the values of --shape and --bytes: plain shapes (1x3x640x640, `scalar`), and sizes declared with a type.
 
     >>> shapes({"x": "1x3", "y": "f32:1x10"}, {"z": "40"})
     ({'x': (1, 3)}, {'y': 'float32:1x10', 'z': 'bytes:40'})
     """
-    from tmmu.core.bindings import stated_size  # which loads NumPy
+    from tmmu.core.bindings import parse_size  # which loads NumPy
 
     plain, stated = {}, {}
     for name, value in given.items():
         try:
-            shape, dtype = stated_size(value)
+            shape, dtype = parse_size(value)
         except ValueError:
             what = (
                 f"{name}={value}: expected sizes with x between them, such as {name}=1x3x640x640 or {name}=float32:1x10"
@@ -301,7 +302,7 @@ def shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, t
             plain[name] = shape
         else:
             stated[name] = value if value.startswith("bytes:") else f"{dtype}:{value.rpartition(':')[2].lower()}"
-    for name, size in sizes("--bytes", in_bytes).items():
+    for name, size in parse_sizes("--bytes", in_bytes).items():
         if name in given:
             raise click.BadParameter(f"{name!r} already has a --shape", param_hint="--bytes")
         stated[name] = f"bytes:{size}"
@@ -321,14 +322,14 @@ def bindings_of(
     >>> bindings_of({"n": "4"}, {}, {"y": "40"}, {}).stated
     {'y': 'bytes:40'}
     """
-    known, ranges, steps = dims(dim)
-    given, stated = shapes(shape, bytes)
+    known, ranges, steps = parse_dims(dim)
+    given, stated = parse_shapes(shape, bytes)
     return Bindings(
         dims=known, shapes=given, values=value, donated=donate, trust_shapes=trust_shapes, ranges=ranges,
         stated=stated, steps=steps,
     )  # fmt: skip
 
 
-def bound(flag: str, text: str) -> Callable[[Any], Any]:
+def binding_option(flag: str, text: str) -> Callable[[Any], Any]:
     """Return a repeatable option that takes NAME=VALUE."""
     return click.option(flag, callback=parse_pairs(flag), multiple=True, metavar="NAME=VALUE", help=text)

@@ -38,7 +38,7 @@ class Flatbuffer:
 
     def root(self) -> TableAt:
         """Return the root table. Raises INVALID_PLAN with the byte."""
-        return self.table(self.indirect(self.start))
+        return self.table(self.follow(self.start))
 
     def number(self, kind: str, at: int) -> int:
         """Return the integer at a position."""
@@ -47,7 +47,7 @@ class Flatbuffer:
         found: int = struct.unpack_from(form, self.source.data, at)[0]
         return found
 
-    def indirect(self, at: int) -> int:
+    def follow(self, at: int) -> int:
         """Follow the reference at a position: return the position that it refers to."""
         return at + self.number("u32", at)
 
@@ -62,13 +62,13 @@ class Flatbuffer:
     def vector(self, at: int, width: int) -> Vector:
         """Return the vector at a position, of elements of `width` bytes; each element counts as a visit."""
         length = self.number("u32", at)
-        self.source.spend(length, f"byte {at}")
+        self.source.count_work(length, f"byte {at}")
         self.needs(at + 4, length * width)
         return Vector(at + 4, length)
 
     def needs(self, at: int, size: int) -> None:
         """Check that `size` bytes at a position are in the file; counts one visit."""
-        self.source.spend(1)
+        self.source.count_work(1)
         if not self.start <= at <= len(self.source.data) - size:
             what = f"expected {size} bytes there, the file has {len(self.source.data)}: it is cut off or damaged"
             raise self.source.refuse(what, f"byte {at}", "make it again")
@@ -98,19 +98,19 @@ class TableAt:
     def table(self, field: int) -> TableAt | None:
         """Return a table, None if absent."""
         at = self.place(field)
-        return None if at is None else self.of.table(self.of.indirect(at))
+        return None if at is None else self.of.table(self.of.follow(at))
 
     def tables(self, field: int) -> list[TableAt]:
         """Return a vector of tables. Each counts for several visits, since several vectors may be one in the file."""
         found = self._vector(field, 4)
-        self.of.source.spend(TABLE_VISITS * found.length)
-        return [self.of.table(self.of.indirect(found.at + 4 * k)) for k in range(found.length)]
+        self.of.source.count_work(TABLE_VISITS * found.length)
+        return [self.of.table(self.of.follow(found.at + 4 * k)) for k in range(found.length)]
 
     def numbers(self, field: int, kind: str) -> list[int]:
         """Return a vector of integers."""
         dtype = _TYPES[kind]
         found = self._vector(field, dtype.itemsize)
-        self.of.source.spend(NUMBER_VISITS * found.length)
+        self.of.source.count_work(NUMBER_VISITS * found.length)
         read: Any = np.frombuffer(self.of.source.data, dtype, found.length, found.at) if found.length else ()
         return [int(x) for x in read]
 
@@ -125,4 +125,4 @@ class TableAt:
 
     def _vector(self, field: int, width: int) -> Vector:
         at = self.place(field)
-        return Vector(0, 0) if at is None else self.of.vector(self.of.indirect(at), width)
+        return Vector(0, 0) if at is None else self.of.vector(self.of.follow(at), width)

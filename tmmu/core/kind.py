@@ -22,13 +22,13 @@ WORDS = {PLAN: "a plan", IR: "a model (IR)", ONNX: "a model (ONNX)", CHECKPOINT:
 """The names of the kinds in messages."""
 
 
-def kind(head: bytes) -> str | None:
+def kind_of_head(head: bytes) -> str | None:
     """Return the kind of a file with these first bytes, or None if it is unknown.
 
     >>> kind(b"\\xb1cops\\x80"), kind(b"\\xa5fclaims"), kind(b"\\x08\\x0a"), kind(b"no")
     ('IR', 'plan', 'ONNX', None)
     """
-    if (found := is_text(head)) is not None:
+    if (found := text_kind(head)) is not None:
         return found
     if len(head) < 2:
         return None
@@ -41,7 +41,7 @@ def kind(head: bytes) -> str | None:
     return IR if head[1:5] == b"cops" else CHECKPOINT if head[1:6] == b"dplan" else None
 
 
-def is_text(head: bytes) -> str | None:
+def text_kind(head: bytes) -> str | None:
     """Return the kind of a text file with these first bytes, None if it is not one of ours.
 
     >>> is_text(b"tmmu-ir-text 1\\n"), is_text(b"tmmu")
@@ -57,7 +57,7 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as file:
-            return kind(file.read(HEAD))
+            return kind_of_head(file.read(HEAD))
     except OSError:
         return None
 
@@ -82,7 +82,7 @@ def is_plan(path: str) -> bool:
 
 def check_plan(path: str, head: bytes) -> None:
     """Raise INVALID_PLAN for bytes that begin like a model or a checkpoint."""
-    found = kind(head)
+    found = kind_of_head(head)
     if found in (IR, ONNX):
         raise _refusal("INVALID_PLAN", path, found, "a plan", f"make one: tmmu plan {path} -o FILE")
     if found == CHECKPOINT:
@@ -91,7 +91,7 @@ def check_plan(path: str, head: bytes) -> None:
 
 def check_record(path: str, head: bytes, wanted: str) -> None:
     """Raise INVALID_RECORD for bytes that begin like another kind of file than `wanted`."""
-    found = kind(head)
+    found = kind_of_head(head)
     if found is not None and WORDS[found] != wanted:
         fix = "make one of a plan with tmmu checkpoint" if wanted == WORDS[CHECKPOINT] else "name the file of records"
         raise _refusal("INVALID_RECORD", path, found, wanted, fix)

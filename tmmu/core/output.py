@@ -2,7 +2,7 @@
 
 File names and names in a file may be hostile: a line break in one begins a line that reads PROVED, an escape sequence
 wipes the terminal, a bidirectional control reorders the text. Commands print by `print_lines`, `print_text` and
-`tmmu.core.progress`, and write JSON by `json_text`; nothing else writes to a stream. spec: C1.9, C5.2, C5.3
+`tmmu.core.progress`, and write JSON by `format_json`; nothing else writes to a stream. spec: C1.9, C5.2, C5.3
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, TextIO
 from tmmu.core.vocabulary import UINT64_END
 
 NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
-"""Characters that `json_text` checks: all that may be control characters."""
+"""Characters that `format_json` checks: all that may be control characters."""
 
 
-def one_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Escape line breaks and other control characters, so that a name cannot pass for output.
 
     >>> print(one_line("a name\\nPROVED b.cbor"))
@@ -33,7 +33,7 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Format a number of bytes with its unit, to two decimals.
 
     >>> size(0), size(1536), size(3 << 30)
@@ -46,7 +46,7 @@ def size(count: int) -> str:
     return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
 
 
-def kib(count: int) -> str:
+def format_kib(count: int) -> str:
     """Return a number of bytes in KiB with two decimals, as in MiCo's table.
 
     >>> kib(2640), kib(0)
@@ -55,7 +55,7 @@ def kib(count: int) -> str:
     return f"{count / 1024:.2f} KiB"
 
 
-def listed(names: Sequence[str], limit: int = 8) -> str:
+def list_names(names: Sequence[str], limit: int = 8) -> str:
     """Return the first names, joined by commas, and how many more there are.
 
     >>> listed([str(k) for k in range(9)]), listed("ab"), listed("abc", 1)
@@ -68,7 +68,7 @@ def listed(names: Sequence[str], limit: int = 8) -> str:
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 
-def read_size(text: str) -> int | None:
+def parse_size(text: str) -> int | None:
     """Parse a number of bytes such as 24GiB or 1048576; None for anything else, and from 2**64 on.
 
     >>> read_size("24GiB"), read_size("512"), read_size("1.5GiB"), read_size("-1")
@@ -79,7 +79,7 @@ def read_size(text: str) -> int | None:
     return size if size < UINT64_END else None
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def count_noun(count: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun, in the plural unless it is 1.
 
     >>> counted(1, "slot"), counted(0, "slot"), counted(2, "batch", "batches")
@@ -88,7 +88,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def align_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows as lines, with each column as wide as its widest cell.
 
     >>> list(aligned([["a", "bc"], ["def", "g"]]))
@@ -123,7 +123,7 @@ def print_lines(*lines: str, err: bool = False) -> None:
     with ExitStack() as stack:
         for hidden in ABOVE:
             stack.enter_context(hidden())
-        for line in map(one_line, lines):
+        for line in map(escape_line, lines):
             word, space, rest = line.partition(" ")
             if is_coloured and word in COLOURS:
                 line = f"\x1b[{COLOURS[word]}m{word}\x1b[0m{space}{rest}"
@@ -134,7 +134,7 @@ COMPARED = 10_000
 """The most names that an unknown name is compared with."""
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+def suggest_names(name: str, known: Iterable[str], otherwise: str) -> str:
     """Suggest known names similar to an unknown one, as a question; returns `otherwise` if none is similar. spec: C5.5
 
     >>> did_you_mean("gtp2", ["gpt2", "unet"], "--list prints the names")
@@ -152,7 +152,7 @@ _taken: list[TextIO] = []
 
 
 @contextmanager
-def taken_by_a_file() -> Iterator[None]:
+def take_standard_output() -> Iterator[None]:
     """Keep the standard output for the bytes of a file: lines printed meanwhile go to the standard error."""
     _taken.append(sys.stdout)
     try:
@@ -184,7 +184,7 @@ FORMULA = ("=", "+", "-", "@")
 """The first characters of a text that a spreadsheet would evaluate."""
 
 
-def spreadsheet_safe(value: Any) -> Any:
+def escape_cell(value: Any) -> Any:
     """Format an entry for CSV: without control characters, and never a formula for a spreadsheet. spec: C2.8
 
     >>> spreadsheet_safe("a\\nb"), spreadsheet_safe("=A1"), spreadsheet_safe(["@x", "y"]), spreadsheet_safe(-1)
@@ -193,10 +193,10 @@ def spreadsheet_safe(value: Any) -> Any:
     text = " ".join(value) if isinstance(value, list) else value
     if not isinstance(text, str):
         return text
-    return one_line(f"'{text}" if text.startswith(FORMULA) else text)
+    return escape_line(f"'{text}" if text.startswith(FORMULA) else text)
 
 
-def json_text(value: Any, indent: int | None = 1) -> str:
+def format_json(value: Any, indent: int | None = 1) -> str:
     """Format JSON with names in their own script, and every control character (C1 and bidirectional ones too) escaped.
 
     >>> print(json_text({"größe": "a\\u202eb\\x9b"}, indent=None))

@@ -28,7 +28,7 @@ def data_folder(name: str) -> Path:
     return package.parent / name if is_checkout else package / "_data" / name
 
 
-def failure_page() -> dict[str, FailureEntry]:
+def read_failures() -> dict[str, FailureEntry]:
     """Return each failure code with its meaning and its fix, from the table of `errors.md`."""
     return {cells[0]: FailureEntry(cells[6], cells[7]) for cells in _rows("errors.md", 8) if cells[1].isdigit()}
 

@@ -28,7 +28,7 @@ INTERRUPTED = 130
 """The exit code of a command that the user has interrupted, as in shells."""
 
 
-def code_of(module: str, arguments: list[str] | None = None) -> int:
+def run_command(module: str, arguments: list[str] | None = None) -> int:
     """Run one command line of the command in `module`, and return its exit code.
 
     The module is imported here, so that its import errors are caught too.
@@ -48,7 +48,7 @@ def make_printable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def leave(code: int) -> NoReturn:
+def exit_now(code: int) -> NoReturn:
     """Flush and exit with `code`: if the output cannot be written, Python would exit with another code."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

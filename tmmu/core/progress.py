@@ -35,11 +35,11 @@ class Doing(Protocol):
         """Begin a phase, or continue it."""
 
 
-def unseen(phase: str, done: int = 0, total: int = 0) -> None:
+def report_nothing(phase: str, done: int = 0, total: int = 0) -> None:
     """Report nothing; a `Doing` for silent work."""
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a time span.
 
     >>> clock(5.2), clock(65), clock(3700)
@@ -73,7 +73,7 @@ class progress:  # noqa: N801  # it is called as a function
 
     def __enter__(self) -> Self:
         if self._stream is not None:
-            output.ABOVE.append(self.hidden)
+            output.ABOVE.append(self.hide)
             self._thread.start()
         return self
 
@@ -82,24 +82,24 @@ class progress:  # noqa: N801  # it is called as a function
         self._ended.set()
         if self._stream is not None:
             self._thread.join()
-            output.ABOVE.remove(self.hidden)
+            output.ABOVE.remove(self.hide)
 
     def what(self) -> str:
         """Return the phase, and how much of it is done."""
         of = f", {self.done} of {self.total}" if self.total else ""
-        return output.one_line(f"{self.name}: {self.phase or 'beginning'}{of}")
+        return output.escape_line(f"{self.name}: {self.phase or 'beginning'}{of}")
 
     def times(self) -> str:
         """Return the time passed, and an estimate of the rest of the phase."""
         now = time.monotonic()
-        passed = f"{clock(now - self.begun)} passed"
+        passed = f"{format_duration(now - self.begun)} passed"
         if not 0 < self.done < self.total:
             return passed
         left = (now - self.phase_begun) * (self.total - self.done) / self.done
-        return f"{passed}, about {clock(left)} left"
+        return f"{passed}, about {format_duration(left)} left"
 
     @contextmanager
-    def hidden(self) -> Iterator[None]:
+    def hide(self) -> Iterator[None]:
         """Wipe the bar, and draw nothing until the block ends."""
         with self._lock:
             if self._bar is not None:

@@ -27,12 +27,12 @@ class Item(NamedTuple):
     end: int
 
 
-def refusal(place: str, what: str, fix: str = "write it again with the tool that made it") -> TmmuError:
+def record_error(place: str, what: str, fix: str = "write it again with the tool that made it") -> TmmuError:
     """Return INVALID_RECORD, naming the place."""
     return TmmuError("INVALID_RECORD", what, place=place, fix=fix, operator="UML_OS.TMMU.CommitExecution_v1")
 
 
-def item_end(data: bytes, at: int) -> int | None:
+def find_item_end(data: bytes, at: int) -> int | None:
     """Return the end of the item that begins at `at`; None if the data ends before it.
 
     Builds nothing and does not recurse. Raises ValueError for an indefinite length or a reserved head, and for an item
@@ -62,21 +62,21 @@ def item_end(data: bytes, at: int) -> int | None:
     return at if at <= len(data) else None
 
 
-def items(data: bytes) -> Iterator[Item]:
+def read_items(data: bytes) -> Iterator[Item]:
     """Yield each record of a sequence. Raises INVALID_RECORD for the first that is torn or not canonical."""
     at = number = 0
     while at < len(data):
         place = f"record {number}"
         try:
-            end = item_end(data, at)
+            end = find_item_end(data, at)
         except ValueError as error:
-            raise refusal(place, f"not a record ({error})") from error
+            raise record_error(place, f"not a record ({error})") from error
         if end is None:
-            raise refusal(place, f"it is cut off at byte {len(data)}")
+            raise record_error(place, f"it is cut off at byte {len(data)}")
         try:
             value = canonical.decode(data[at:end], "record")
         except TmmuError as error:
-            raise refusal(place, error.what) from error
+            raise record_error(place, error.what) from error
         yield Item(value, at, end)
         at, number = end, number + 1
 
@@ -86,7 +86,7 @@ def read(path: str | os.PathLike[str]) -> list[Any]:
     try:
         data = canonical.read_bounded(path, LIMIT, "INVALID_RECORD")
         kind.check_record(os.fspath(path), data[: kind.HEAD], "a file of records")
-        return [item.value for item in items(data)]
+        return [item.value for item in read_items(data)]
     except TmmuError as error:
         error.in_file(os.fspath(path))
         raise

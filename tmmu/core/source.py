@@ -71,11 +71,11 @@ class Source:
         """Return the error that a reader raises; `place` is `line N`, `byte N`, or the name of an object in it."""
         return TmmuError("INVALID_PLAN", what, file=self.name, place=place, fix=fix)
 
-    def not_whole(self, what: str, place: str | None = None) -> TmmuError:
+    def truncated_error(self, what: str, place: str | None = None) -> TmmuError:
         """Return the error for a file that was cut off. spec: FP1.12"""
         return self.refuse(f"the file is not whole: {what}", place, "make it again")
 
-    def spend(self, visits: int, place: str | None = None) -> None:
+    def count_work(self, visits: int, place: str | None = None) -> None:
         """Count work; raises INVALID_PLAN beyond `MAX_WORK`."""
         self.spent[0] += visits
         if self.work > MAX_WORK:
@@ -86,7 +86,7 @@ class Source:
         if rows > MAX_ROWS:
             raise self.refuse(f"more than {MAX_ROWS} tensors and steps", place, "use a smaller plan")
 
-    def descend(self, depth: int, place: str | None = None) -> None:
+    def check_depth(self, depth: int, place: str | None = None) -> None:
         """Raise INVALID_PLAN for nesting deeper than `MAX_DEPTH`."""
         if depth > MAX_DEPTH:
             raise self.refuse(f"it nests deeper than {MAX_DEPTH}", place, "use a flatter program")

@@ -127,7 +127,7 @@ class TextLine:
         if name not in rows:
             short = (other for other in islice(rows, COMPARED) if len(other) <= LONGEST)
             close = difflib.get_close_matches(name, short, n=1) if len(name) <= LONGEST else []
-            fix = f"did you mean {close[0]}?" if close else f"add one: {what} {written(name, self._format)} …"
+            fix = f"did you mean {close[0]}?" if close else f"add one: {what} {format_name(name, self._format)} …"
             raise self.refuse(f"no line declares the {what} {name!r}", fix)
         return rows[name]
 
@@ -241,7 +241,7 @@ def statements(data: bytes, file: str, form: Format) -> Iterator[TextLine]:
             yield found
 
 
-def written(name: str, form: Format) -> str:
+def format_name(name: str, form: Format) -> str:
     """Format a name: bare if possible, otherwise as a JSON string. spec: X1.3
 
     >>> form = Format("t", 1, "INVALID_IR", frozenset({"input"}))
@@ -252,7 +252,7 @@ def written(name: str, form: Format) -> str:
     return name if bare and name else json.dumps(name, ensure_ascii=not name.isprintable())
 
 
-def operator(text: str) -> tuple[str, str]:
+def parse_operator(text: str) -> tuple[str, str]:
     """Split a text into domain and operator: `jax.lax::add`, or `Add` without a domain. spec: X1.5
 
     >>> operator("Add"), operator("jax.lax::add"), operator("::a::b")
@@ -262,6 +262,6 @@ def operator(text: str) -> tuple[str, str]:
     return (domain, op) if colons else ("", text)
 
 
-def operator_text(domain: str, op: str) -> str:
-    """Format what `operator` parses, for a domain without `::`."""
+def format_operator(domain: str, op: str) -> str:
+    """Format what `parse_operator` parses, for a domain without `::`."""
     return op if not domain and "::" not in op else f"{domain}::{op}"

@@ -312,10 +312,10 @@ class ArenaPolicy(NamedTuple):
         """
         patterns = {p for d in self.devices for p in (*d.nodes, *d.ops)}
         patterns |= {p for rule in self.rules for p in (*rule.names, *rule.ops)}
-        return too_many("devices", max(len(self.rules), len(self.devices)), patterns)
+        return describe_excess("devices", max(len(self.rules), len(self.devices)), patterns)
 
 
-def too_many(others: str, most: int, patterns: Iterable[str]) -> str | None:
+def describe_excess(others: str, most: int, patterns: Iterable[str]) -> str | None:
     """Return a message if there are too many rules or `others`, or too many patterns with a star; otherwise None."""
     if most > MAX_RULES:
         return f"more than {MAX_RULES} rules or {others}"

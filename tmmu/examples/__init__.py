@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmmu.core import canonical
-from tmmu.core.output import STANDARD, did_you_mean
+from tmmu.core.output import STANDARD, suggest_names
 from tmmu.examples import traced
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
 
     kind = KINDS.get(name.removeprefix(BROKEN)) if name.startswith(BROKEN) else None
     if kind is None:
-        hint = did_you_mean(name, names(), "`tmmu example --list` prints the names")
+        hint = suggest_names(name, names(), "`tmmu example --list` prints the names")
         raise ValueError(f"there is no example {name!r}; {hint}")
     made = kind.build()
     written = []

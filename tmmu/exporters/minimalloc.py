@@ -13,8 +13,8 @@ from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, ArenaConfiguration, Role
 from tmmu.planner import fixed
 from tmmu.planner.allocation import allocate
-from tmmu.planner.layouts.around import merged
-from tmmu.planner.layouts.boxes import boxes_of
+from tmmu.planner.layouts.around import merge_intervals
+from tmmu.planner.layouts.boxes import build_boxes
 from tmmu.planner.problem import AllocationProblem, Fixed
 from tmmu.plans.sections import BOUNDS, PlacementBound
 
@@ -90,7 +90,7 @@ def placed(
         fixed=found.fixed,
         gaps={i: tuple((at[low], at[high] - 1) for low, high in gaps) for i, gaps in found.gaps.items()},
     )  # fmt: skip
-    fixed.check(problem)
+    fixed.check_fixed(problem)
     _, solution = allocate(problem, "packed", effort=effort, stopped=stopped)
     column = header.index("offset") if "offset" in header else len(header)
     rows = [line.split(",") for line in lines[1:]]
@@ -99,7 +99,7 @@ def placed(
     head = lines[0] if "offset" in header else f"{lines[0]},offset"
     return PlacedBuffers(
         "".join(f"{line}\n" for line in (head, *map(",".join, rows))).encode(), solution.footprint[0],
-        boxes_of(problem, list(range(n)), alignment).peak(), n,
+        build_boxes(problem, list(range(n)), alignment).peak(), n,
         {one.tensor: one.offset for one in found.fixed.values()}, found.windows, next(iter(solution.bounds), None),
     )  # fmt: skip
 
@@ -142,7 +142,7 @@ def _add(found: _Buffers, row: dict[str, str], is_inclusive: bool) -> None:
             found.windows += 1
         elif low < high:
             gaps.append((low, high))
-    gaps = merged(gaps)
+    gaps = merge_intervals(gaps)
     if gaps and gaps[0][0] == lower:
         lower = gaps.pop(0)[1]
     if gaps and gaps[-1][1] == upper:

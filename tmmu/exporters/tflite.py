@@ -21,7 +21,7 @@ from typing import NamedTuple
 from tmmu.core.flatbuffer import Flatbuffer, TableAt
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_of
+from tmmu.planner.buffers import LiveBuffer, pack_buffers, peak_bytes
 
 IDENTIFIER, METADATA = b"TFL3", b"OfflineMemoryAllocation"
 ALIGNMENT = 16
@@ -75,7 +75,7 @@ def planned(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> Offl
     at = dict(zip(used, packing.offsets, strict=True))
     places = [at.get(root, LEFT) for root in of]
     data = _with_offsets(source, model, len(lives.graphs), places)
-    return OfflinePlan(data, packing.height, peak_of(buffers), len(places) - places.count(LEFT), len(places))
+    return OfflinePlan(data, packing.height, peak_bytes(buffers), len(places) - places.count(LEFT), len(places))
 
 
 class _Lifetimes:
@@ -151,9 +151,9 @@ class _Lifetimes:
 
     def run(self, g: int, depth: int) -> None:
         """Walk through the operators of a subgraph, in their order, and the subgraphs that they run."""
-        self.source.descend(depth, f"subgraph {g}")
+        self.source.check_depth(depth, f"subgraph {g}")
         for table in self.nodes[g]:
-            self.source.spend(8)
+            self.source.count_work(8)
             index = table.number(0, "u32")
             if index >= len(self.codes):
                 raise self.source.refuse(
@@ -198,7 +198,7 @@ def _with_offsets(source: Source, model: TableAt, graphs: int, offsets: list[int
     head.words[fields[0]] = model.number(0, "u32")
     for field, place in places.items():
         if place is not None and field not in (BUFFERS, ENTRIES):
-            head.outside[fields[field]] = model.of.indirect(place)
+            head.outside[fields[field]] = model.of.follow(place)
     buffers = model.tables(BUFFERS)
     buffer = head.list(fields[BUFFERS], [table.at for table in buffers])
     kept = [table.at for table in model.tables(ENTRIES) if table.text(0).encode() != METADATA]

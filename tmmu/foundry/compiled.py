@@ -11,7 +11,7 @@ import os
 import threading
 
 from tmmu.foundry.device import Buffer, Device, Observer
-from tmmu.foundry.forward import operations
+from tmmu.foundry.forward import iterate_operations
 from tmmu.foundry.kernels import BufferRegion, DeviceKernels, DeviceWeight
 from tmmu.foundry.storage import TensorType, storage_mode
 from tmmu.foundry.weights import Weight, open_llama
@@ -46,7 +46,7 @@ class CompiledModel:
     @property
     def weights(self) -> list[str]:
         """The names of the weights of a pass, in the order of their first use."""
-        return list(dict.fromkeys(w for o in operations(self.shape, self.file.output.name) for w in o.weights))
+        return list(dict.fromkeys(w for o in iterate_operations(self.shape, self.file.output.name) for w in o.weights))
 
     @property
     def materialized(self) -> int:

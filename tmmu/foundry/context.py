@@ -28,7 +28,7 @@ Layout = Literal["compact", "expanded"]
 logger = logging.getLogger("tmmu.foundry")
 
 
-def rounded_up(tokens: int) -> int:
+def round_up(tokens: int) -> int:
     """Return the least multiple of 128 that is at least `tokens` and at least 128.
 
     >>> [rounded_up(tokens) for tokens in (0, 100, 128, 129, 3000)]
@@ -37,7 +37,7 @@ def rounded_up(tokens: int) -> int:
     return max(1, -(-tokens // BLOCK)) * BLOCK
 
 
-def rounded_down(tokens: int) -> int:
+def round_down(tokens: int) -> int:
     """Return the largest multiple of 128 that is at most `tokens`.
 
     >>> [rounded_down(tokens) for tokens in (127, 200, 4681)]
@@ -189,7 +189,7 @@ class ContextConfig:
         clamps = [] if requested is None or requested <= maximum else [Clamp(requested, maximum, f"{by} is {maximum}")]
         held = budget // bytes_per_token
         holds = f"{source}: {budget} bytes hold {held} tokens of {bytes_per_token} bytes"
-        limit = rounded_down(held)
+        limit = round_down(held)
         if limit < BLOCK:
             raise InvalidSetting(
                 f"{budget} bytes hold {held} tokens of {bytes_per_token} bytes, fewer than {BLOCK}", source,
@@ -197,10 +197,10 @@ class ContextConfig:
             )  # fmt: skip
         if limit < maximum:
             clamps.append(Clamp(maximum, limit, f"{holds}, rounded down to a multiple of {BLOCK}"))
-        limit = min(limit, rounded_up(maximum))
-        allocated = min(limit, rounded_up(min(initial, maximum)))
+        limit = min(limit, round_up(maximum))
+        allocated = min(limit, round_up(min(initial, maximum)))
         if strict:
-            reached = max(allocated, min(limit, rounded_down((held + BLOCK) // 2)))
+            reached = max(allocated, min(limit, round_down((held + BLOCK) // 2)))
             if reached < min(limit, maximum):
                 why = f"{holds}, and while the cache grows, old and new share them (strict)"
                 clamps.append(Clamp(min(limit, maximum), reached, why))

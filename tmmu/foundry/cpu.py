@@ -57,7 +57,7 @@ class CpuBuffer(Buffer):
         with device.lock:
             if not self.is_released:
                 self.is_released = True
-                device.account(-self.size)
+                device.add_live_bytes(-self.size)
                 self._bytes = np.empty(0, np.uint8)
 
 
@@ -100,10 +100,10 @@ class CpuDevice(Device):
             except (OSError, OverflowError, ValueError) as error:
                 raise OutOfMemory(f"{size} bytes cannot be allocated ({error})", label, size, LESS) from error
             self.buffers_made += 1
-            self.account(size)
+            self.add_live_bytes(size)
         return buffer
 
-    def account(self, size: int) -> None:
+    def add_live_bytes(self, size: int) -> None:
         """Count `size` more live bytes (fewer, if it is negative). The caller holds the lock."""
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)

@@ -36,7 +36,7 @@ class Drafts:
             if end >= n:
                 self.tables[n][self._place(text, end, n)] = end
 
-    def proposed(self, text: Sequence[int], end: int, most: int) -> range:
+    def propose(self, text: Sequence[int], end: int, most: int) -> range:
         """Return the places in `text` of a draft of at most `most` tokens that may follow `text[:end]`. O(1)."""
         for n in LENGTHS:
             if end >= n:

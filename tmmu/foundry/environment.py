@@ -119,7 +119,7 @@ class Setting(NamedTuple):
     value: str
 
 
-def table(environment: Mapping[str, str]) -> list[Setting]:
+def list_settings(environment: Mapping[str, str]) -> list[Setting]:
     """Return the six variables with their values. Raises `InvalidSetting`, which names a variable with a wrong value.
 
     >>> [row.value for row in table({"METALLIC_KV_MEMORY_BUDGET_MB": "512"})]

@@ -112,7 +112,7 @@ def widths(shape: LlamaShape) -> dict[str, int]:
     }  # fmt: skip
 
 
-def operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
+def iterate_operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
     """Yield the operations of a pass in order; `output` names the matrix of the logits in the file. O(layers)."""
     hidden = "hidden"
     yield Operation("embed", "Embed", ("ids",), (hidden,), ("token_embd.weight",))
@@ -145,7 +145,7 @@ def operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
     yield Operation("logits", "Logits", ("final_norm",), ("output",), (output,))
 
 
-def forward_model(
+def build_forward_model(
     shape: LlamaShape, size: PassSize, output: str, weights: Mapping[str, Matrix], device: Workspaces
 ) -> Model:
     """Build the pass as a model of the IR, with every size stated; `weights` are those of the file, by name.
@@ -157,7 +157,7 @@ def forward_model(
     tensors = [Tensor("ids", (size.rows,), "uint32", Role.INPUT, 4 * size.rows, ALIGNMENT)]
     row = {"ids": 0}
     nodes: list[Node] = []
-    for operation in operations(shape, output):
+    for operation in iterate_operations(shape, output):
         for name in operation.writes:
             row[name] = len(tensors)
             if name == "output":

@@ -18,7 +18,7 @@ from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
 from tmmu.foundry.device import Buffer
 from tmmu.foundry.environment import Settings
-from tmmu.foundry.forward import Operation, PassSize, operations, scratch_name
+from tmmu.foundry.forward import Operation, PassSize, iterate_operations, scratch_name
 from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
@@ -145,7 +145,7 @@ class ExecutionGraph:
         flat = self.buffers["outputs"].contents()[out.offset : out.offset + out.size]
         self.output = flat.view(np.dtype(self.size.dtype)).reshape(lines, columns)
         self.text = self.buffers["text"].contents().view(np.uint32).data
-        self._operations = list(operations(model.shape, model.file.output.name))
+        self._operations = list(iterate_operations(model.shape, model.file.output.name))
         self._regions = of
         self._kernels = [self._bind_kernel(k) for k in range(len(self._operations))]
         self._epoch = self.cache.epoch
@@ -199,7 +199,7 @@ class ExecutionGraph:
         device.wait(device.submit(self._compute_pass, self._observe_pass if is_logged else None))
         if outputs:
             device.wait(device.submit(self._compute_logits, self._observe_logits if is_logged else None))
-        cache.advance(rows)
+        cache.count_written(rows)
 
     def _observe_pass(self, what: str, number: int) -> None:
         step = self.passes

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.foundry.context import BLOCK, ContextConfig, KvBudget, KvShape, rounded_up
+from tmmu.foundry.context import BLOCK, ContextConfig, KvBudget, KvShape, round_up
 from tmmu.foundry.device import Buffer, Command, Device
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import OutOfMemory, UseAfterFree
@@ -184,7 +184,7 @@ class KvCache:
             if required > self.capacity:
                 self._grow(required)
 
-    def advance(self, count: int) -> None:
+    def count_written(self, count: int) -> None:
         """Count `count` more tokens as written, by commands submitted since the last call, which also read the cache.
 
         Raises ValueError if there is no room for them; call `ensure` first.
@@ -257,8 +257,8 @@ class KvCache:
     def _grow(self, required: int) -> None:
         """Replace the buffers by larger ones with the same content; if a step fails, the cache is unchanged."""
         old, token = self._buffers, self.shape.bytes_per_token
-        least = rounded_up(required)
-        most = min(max(2 * old.capacity, least), rounded_up(self.maximum))
+        least = round_up(required)
+        most = min(max(2 * old.capacity, least), round_up(self.maximum))
         self._log("cache ask", required=required)
         with ExitStack() as undo:
             with self.budget.lock:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from tmmu.foundry.device import ALIGNMENT, Buffer, Command, Device
 from tmmu.foundry.failures import InUse, OutOfMemory, PrivateAccess, UseAfterFree
-from tmmu.foundry.pooled import PooledTensor, described
+from tmmu.foundry.pooled import PooledTensor, parse_shape
 from tmmu.foundry.storage import StorageMode
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.leases import leased
@@ -150,7 +150,7 @@ class MemoryPool:
         Raises `OutOfMemory` if no chunk has room and none can be opened; the pool is then unchanged. Raises ValueError
         for an invalid shape or element type. A tensor without elements takes no byte.
         """
-        dims, kind = described(shape, dtype)
+        dims, kind = parse_shape(shape, dtype)
         size = kind.itemsize
         for dim in dims:
             size *= dim

@@ -40,7 +40,7 @@ class TensorPool(Protocol):
         """Submit a command that keeps the generation until it has ended; return its number."""
 
 
-def described(shape: Sequence[int], dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def parse_shape(shape: Sequence[int], dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return a shape as exact integers, which cannot overflow, and an element type of numbers.
 
     Raises ValueError for any other shape or element type.
@@ -126,7 +126,7 @@ class PooledTensor:
 
     def reshape(self, *shape: int) -> PooledTensor:
         """Return the view of the same elements in another shape. Raises ValueError if it has another number of them."""
-        dims, _ = described(shape, self.dtype)
+        dims, _ = parse_shape(shape, self.dtype)
         if prod(dims) != prod(self.shape):
             raise ValueError(f"{list(self.shape)} cannot be reshaped to {list(dims)}")
         return self._view(self.offset, dims)

@@ -16,7 +16,7 @@ from tmmu.foundry.pool import MemoryPool
 from tmmu.foundry.session import ModelSession
 
 
-def log_probabilities(session: ModelSession, tokens: Sequence[int], pool: MemoryPool) -> Iterator[float]:
+def compute_log_probabilities(session: ModelSession, tokens: Sequence[int], pool: MemoryPool) -> Iterator[float]:
     """Yield the log-probability of each token but the first, given those before it: natural, computed in float32.
 
     Takes the tokens into the cache of the session, and raises, as `ModelSession.prefill` does. The pool must hold

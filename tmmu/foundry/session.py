@@ -22,7 +22,7 @@ from tmmu.foundry.device import Buffer
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import UseAfterFree
-from tmmu.foundry.forward import PassSize, forward_model
+from tmmu.foundry.forward import PassSize, build_forward_model
 from tmmu.foundry.graph import CacheSetup, ExecutionGraph
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.plans.sections import Plan
@@ -86,7 +86,7 @@ class ModelSession:
         self.budget = budget or KvBudget(context.budget, context.strict)
         chunk, batch = self.settings.prefill_chunk_size, self.settings.decode_batch_size
         self.size = PassSize(max(chunk, batch), batch, context.limit, dtype)
-        self.forward = forward_model(shape, self.size, model.file.output.name, model.file.tensors, model.kernels)
+        self.forward = build_forward_model(shape, self.size, model.file.output.name, model.file.tensors, model.kernels)
         self.counts = Counts()
         self._turn = 0
         self.is_closed = False
@@ -127,7 +127,7 @@ class ModelSession:
         """The logits of the last pass, [rows, vocab], in Shared memory; the next pass overwrites them."""
         return self.graph.output
 
-    def provision(self, plan: Plan) -> None:
+    def make_memory(self, plan: Plan) -> None:
         """Make the memory of the session from a plan of `forward` that was proved: see `initialize_session`."""
         self._graph = ExecutionGraph(
             self.model, self.forward, plan, size=self.size,
@@ -287,7 +287,7 @@ class ModelSession:
                 return
             self._check_turn(turn)
             most = min(self.size.output_rows - 1, count - made - 1, self.context.usable - self._end)
-            draft = self.drafts.proposed(self.graph.text, self._end, most)
+            draft = self.drafts.propose(self.graph.text, self._end, most)
             self.graph.ids[0] = token
             for row, at in enumerate(draft, 1):
                 self.graph.ids[row] = self.graph.text[at]
@@ -353,5 +353,5 @@ def initialize_session(session: ModelSession, plan: Plan, prove: Prove) -> Model
         raise UseAfterFree("it is closed", f"session {session.number}", "make a new session")
     if not session.is_initialized:
         prove(plan, session.forward)
-        session.provision(plan)
+        session.make_memory(plan)
     return session

@@ -120,7 +120,7 @@ class GgufFile:
 
     def refuse(self, what: str, place: str | None = None, fix: str | None = None) -> NoReturn:
         """Raise INVALID_WEIGHTS with the path of the file."""
-        raise invalid(self.path, what, place, fix)
+        raise make_invalid_weights(self.path, what, place, fix)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class LlamaFile(GgufFile):
         return self.tensors.get("output.weight") or self.tensors["token_embd.weight"]
 
 
-def invalid(path: str, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
+def make_invalid_weights(path: str, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
     """Make the error INVALID_WEIGHTS with file, place and fix."""
     return TmmuError(
         "INVALID_WEIGHTS", what, file=path, place=place, fix=fix or "convert or download the file again",
@@ -261,48 +261,54 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
     data = _map_file(name)
     reader = _Reader(name, data)
     if reader.raw(4, "the header") != b"GGUF":
-        raise invalid(name, "it does not begin with GGUF", fix="give a GGUF file")
+        raise make_invalid_weights(name, "it does not begin with GGUF", fix="give a GGUF file")
     (version,) = reader.numbers("<I", "the header")
     if version not in VERSIONS:
-        raise invalid(name, "expected version 2 or 3 of the format, little-endian, "
+        raise make_invalid_weights(name, "expected version 2 or 3 of the format, little-endian, "
             f"got version {version}", "the header",
                       "convert it to version 3, little-endian")  # fmt: skip
     tensor_count, key_count = reader.numbers("<QQ", "the header")
     for what, count in (("tensors", tensor_count), ("metadata keys", key_count)):
         if count > COUNT_LIMIT:
-            raise invalid(name, f"{count} {what}, at most {COUNT_LIMIT} are read", "the header")
+            raise make_invalid_weights(name, f"{count} {what}, at most {COUNT_LIMIT} are read", "the header")
     metadata: dict[str, Value] = {}
     for k in range(key_count):
         key = reader.string(f"metadata key {k}")
         if key in metadata:
-            raise invalid(name, "the key occurs twice", key)
+            raise make_invalid_weights(name, "the key occurs twice", key)
         metadata[key] = reader.value(key)
     table = [reader.entry(k) for k in range(tensor_count)]
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
-        raise invalid(name, "the alignment is not a power of two from 8", "general.alignment")
+        raise make_invalid_weights(name, "the alignment is not a power of two from 8", "general.alignment")
     start = -(-reader.position // alignment) * alignment
     types = {int(number): number.name for number in GGMLQuantizationType}
     tensors: dict[str, Weight] = {}
     spans: list[tuple[int, int, str]] = []
     for title, dims, number, offset in table:
         if title in tensors:
-            raise invalid(name, "the tensor occurs twice", title)
+            raise make_invalid_weights(name, "the tensor occurs twice", title)
         weight_type = types.get(number, f"number {number}")
         if weight_type not in BLOCKS:
-            raise invalid(name, f"the type {weight_type} is not one of {', '.join(BLOCKS)}", title, REQUANTISE)
+            raise make_invalid_weights(
+                name, f"the type {weight_type} is not one of {', '.join(BLOCKS)}", title, REQUANTISE
+            )
         kind = weight_type
         elements, size = BLOCKS[kind]
         if not 1 <= len(dims) <= 2 or not all(dims):
-            raise invalid(name, f"expected one or two dimensions, none of them 0, got {list(dims)}", title)
+            raise make_invalid_weights(name, f"expected one or two dimensions, none of them 0, got {list(dims)}", title)
         columns, rows = dims[0], dims[1] if len(dims) == 2 else 1
         if columns % elements:
-            raise invalid(name, f"{columns} columns are not a multiple of the {elements} in a block of {kind}", title)
+            raise make_invalid_weights(
+                name, f"{columns} columns are not a multiple of the {elements} in a block of {kind}", title
+            )
         length = columns // elements * size
         if offset % alignment:
-            raise invalid(name, f"the offset {offset} is not a multiple of the alignment {alignment}", title)
+            raise make_invalid_weights(
+                name, f"the offset {offset} is not a multiple of the alignment {alignment}", title
+            )
         if start + offset + rows * length > len(data):
-            raise invalid(
+            raise make_invalid_weights(
                 name, f"bytes {start + offset} to {start + offset + rows * length} of a file of {len(data)}: it is cut "
                 "off, or the offset is wrong", title,
             )  # fmt: skip
@@ -311,7 +317,7 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
         tensors[title] = Weight(title, kind, rows, columns, blocks)
     for (_, end, below), (begin, _, above) in pairwise(sorted(spans)):
         if begin < end:
-            raise invalid(name, f"it shares bytes with {below}", above)
+            raise make_invalid_weights(name, f"it shares bytes with {below}", above)
     return GgufFile(name, metadata, tensors)
 
 
@@ -324,12 +330,12 @@ def _map_file(path: str) -> mmap.mmap:
             if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
                 is_empty_file = stat.S_ISREG(status.st_mode) and status.st_size == 0
                 what = "it is empty" if is_empty_file else "it is not a regular file"
-                raise invalid(path, what, fix="give a GGUF file")
+                raise make_invalid_weights(path, what, fix="give a GGUF file")
             return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
         finally:
             os.close(handle)
     except OSError as error:
-        raise invalid(path, f"it cannot be read: {error.strerror}", fix="give a GGUF file") from error
+        raise make_invalid_weights(path, f"it cannot be read: {error.strerror}", fix="give a GGUF file") from error
 
 
 class _Reader:
@@ -349,7 +355,7 @@ class _Reader:
         begin = self.position
         if count > self.end - begin:
             what = "the file is cut off" if self.end == len(self.data) else f"a header above {HEADER_LIMIT} bytes"
-            raise invalid(self.path, f"{what}: {count} bytes are needed at {begin} of {self.end}", place)
+            raise make_invalid_weights(self.path, f"{what}: {count} bytes are needed at {begin} of {self.end}", place)
         self.position += count
         return begin
 
@@ -363,7 +369,7 @@ class _Reader:
         try:
             return str(self.raw(length, place), "utf-8")
         except UnicodeDecodeError as error:
-            raise invalid(self.path, "the text is not UTF-8", place) from error
+            raise make_invalid_weights(self.path, "the text is not UTF-8", place) from error
 
     def value(self, key: str) -> Value:
         """Return the next value of metadata, after its type."""
@@ -374,13 +380,13 @@ class _Reader:
             found: Value = self.numbers(TYPES[kind], key)[0]
             return found
         if kind != ARRAY:
-            raise invalid(self.path, f"the metadata type {kind} is unknown", key)
+            raise make_invalid_weights(self.path, f"the metadata type {kind} is unknown", key)
         inner, count = self.numbers("<IQ", key)
         if inner in TYPES:
             dtype = np.dtype(TYPES[inner])
             return np.frombuffer(self.data, dtype, count, self.skip(count * dtype.itemsize, key))
         if inner != STRING:
-            raise invalid(self.path, f"an array of the metadata type {inner}", key)
+            raise make_invalid_weights(self.path, f"an array of the metadata type {inner}", key)
         if count * 8 > self.end - self.position:
             self.skip(count * 8, key)
         return [self.string(key) for _ in range(count)]
@@ -390,7 +396,7 @@ class _Reader:
         name = self.string(f"tensor {k}")
         (count,) = self.numbers("<I", name)
         if count > 4:
-            raise invalid(self.path, f"{count} dimensions", name)
+            raise make_invalid_weights(self.path, f"{count} dimensions", name)
         dims = self.numbers(f"<{count}Q", name)
         kind, offset = self.numbers("<IQ", name)
         return name, dims, kind, offset

@@ -21,7 +21,7 @@ from tmmu.importers.phases import phases
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.importers.windows import Window, row_major, window
 from tmmu.ir import order
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 
 
 def convert(trace: TrainingTrace) -> Model:
@@ -67,8 +67,8 @@ def convert(trace: TrainingTrace) -> Model:
     converting = _Conversion(trace)
     converting.run()
     model = converting.model()
-    validate(model)
-    order.stable_topological(model)  # refuses the orders that planners refuse
+    validate_model(model)
+    order.sort_topologically(model)  # refuses the orders that planners refuse
     return model
 
 

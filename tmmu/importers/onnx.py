@@ -19,7 +19,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, UNBOUND, Bindings, Body, Model, Node, Role, Tensor, View
 from tmmu.importers.constants import constant_nodes
 from tmmu.importers.opaque import is_opaque
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 from tmmu.onnx import Resolved, resolve
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.operators import Operators
@@ -62,7 +62,7 @@ def import_resolved(resolved: Resolved, donate: Sequence[str] = ()) -> Model:
     """Import a file whose shapes `resolve` has found."""
     try:
         model = _Import(resolved).model(_check_donated(resolved.graph.graph, donate))
-        validate(model)
+        validate_model(model)
     except TmmuError as error:
         raise error.in_file(os.fspath(resolved.path)) from error.__cause__
     return model

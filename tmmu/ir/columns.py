@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tmmu.core import canonical, dtypes
-from tmmu.core.bindings import bindings_object, expected, only, read_bindings, text
-from tmmu.core.columns import NONE, Names, column, every, index_of, ragged, stated
+from tmmu.core.bindings import bindings_object, check_keys, check_text, read_bindings, wrong_kind
+from tmmu.core.columns import NONE, Names, attribute_values, build_column, flatten_rows, number_values, rows_with
 from tmmu.core.dims import table
-from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper_bound
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 
@@ -34,16 +34,16 @@ ROLES, PHASES = tuple(Role), tuple(Phase)
 def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
     """Convert a table of terms to an object for a file."""
     return {
-        "op": column([row.op for row in rows], np.uint8),
-        "left": column([row.left for row in rows], np.uint32),
-        "right": column([row.right for row in rows], np.uint32),
-        "value": column([row.value for row in rows], np.uint64),
+        "op": build_column([row.op for row in rows], np.uint8),
+        "left": build_column([row.left for row in rows], np.uint32),
+        "right": build_column([row.right for row in rows], np.uint32),
+        "value": build_column([row.value for row in rows], np.uint64),
     }
 
 
 def read_terms(value: Any) -> list[table.Row]:
     """Read the rows that `terms_object` wrote; ValueError names the error."""
-    only(value, ("op", "left", "right", "value"), "terms")
+    check_keys(value, ("op", "left", "right", "value"), "terms")
     kinds: dict[str, type[np.unsignedinteger[Any]]] = {
         "op": np.uint8,
         "left": np.uint32,
@@ -57,29 +57,29 @@ def read_terms(value: Any) -> list[table.Row]:
 def to_object(model: Model) -> dict[str, Any]:
     """Convert the model to maps and columns. O(model)."""
     t, n, b = model.tensors, model.nodes, model.bodies
-    types, dtype = index_of(every(t, "dtype"))
-    grouped = stated(t, "alias_group", None)
-    groups, group_rows = index_of([name for _, name in grouped])
+    types, dtype = number_values(attribute_values(t, "dtype"))
+    grouped = rows_with(t, "alias_group", None)
+    groups, group_rows = number_values([name for _, name in grouped])
     group = np.full(len(t), NONE, np.uint32)
     group[[i for i, _ in grouped]] = group_rows
-    ops, op = index_of(zip(every(n, "domain"), every(n, "op"), strict=True))
+    ops, op = number_values(zip(attribute_values(n, "domain"), attribute_values(n, "op"), strict=True))
     role, phase = ({word: i for i, word in enumerate(words)}.__getitem__ for words in (ROLES, PHASES))
-    shapes: list[tuple[Dim, ...]] = list(every(t, "shape"))
+    shapes: list[tuple[Dim, ...]] = list(attribute_values(t, "shape"))
     open_shapes: list[int] = []
     if any(issubclass(kind, Expression) for kind in set(map(type, chain.from_iterable(shapes)))):
         open_shapes = [i for i, shape in enumerate(shapes) if any(isinstance(dim, Expression) for dim in shape)]
-        shapes = [tuple(map(upper, shape)) for shape in shapes]
-    shape_at, shape = ragged(shapes, np.uint64)  # type: ignore[arg-type]  # none is open now
+        shapes = [tuple(map(upper_bound, shape)) for shape in shapes]
+    shape_at, shape = flatten_rows(shapes, np.uint64)  # type: ignore[arg-type]  # none is open now
     writer = table.Writer(sorted(model.bindings.ranges))
     envelopes = [[i, [writer.add(dim) for dim in t[i].shape]] for i in open_shapes]
-    viewed = stated(t, "view", None)
-    hints = [(i, *pair) for i, pairs in stated(n, "in_place", ()) for pair in pairs]
-    requests = [(i, request) for i, asked in stated(n, "scratch", ()) for request in asked]
-    fixed = stated(t, "fixed_offset", None)
-    opaque = [i for i, _ in stated(n, "opaque", False)]
+    viewed = rows_with(t, "view", None)
+    hints = [(i, *pair) for i, pairs in rows_with(n, "in_place", ()) for pair in pairs]
+    requests = [(i, request) for i, asked in rows_with(n, "scratch", ()) for request in asked]
+    fixed = rows_with(t, "fixed_offset", None)
+    opaque = [i for i, _ in rows_with(n, "opaque", False)]
 
     def lists(name: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
-        at, flat = ragged(rows)
+        at, flat = flatten_rows(rows)
         return {f"{name}_at": at, name: flat}
 
     return {
@@ -90,46 +90,47 @@ def to_object(model: Model) -> dict[str, Any]:
         "groups": groups,
         "ops": [list(pair) for pair in ops],
         "tensors": {
-            "name": Names.of(list(every(t, "name"))).blob,
-            "dtype": column(dtype, np.uint8),
-            "role": column(map(role, every(t, "role")), np.uint8, len(t)),
-            "alignment": column(every(t, "alignment"), np.uint64, len(t)),
-            "group": column(group, np.uint32),
-            "saved": column(every(t, "saved_for_backward"), np.uint8, len(t)),
+            "name": Names.of(list(attribute_values(t, "name"))).blob,
+            "dtype": build_column(dtype, np.uint8),
+            "role": build_column(map(role, attribute_values(t, "role")), np.uint8, len(t)),
+            "alignment": build_column(attribute_values(t, "alignment"), np.uint64, len(t)),
+            "group": build_column(group, np.uint32),
+            "saved": build_column(attribute_values(t, "saved_for_backward"), np.uint8, len(t)),
             "shape_at": shape_at,
             "shape": shape,
         },
         "views": {
-            "tensor": column([i for i, _ in viewed], np.uint32),
-            "base": column([v.base for _, v in viewed], np.uint32),
-            "offset": column([v.offset for _, v in viewed], np.uint64),
-            "bytes": column([v.bytes for _, v in viewed], np.uint64),
+            "tensor": build_column([i for i, _ in viewed], np.uint32),
+            "base": build_column([v.base for _, v in viewed], np.uint32),
+            "offset": build_column([v.offset for _, v in viewed], np.uint64),
+            "bytes": build_column([v.bytes for _, v in viewed], np.uint64),
             "strides": [list(v.strides or ()) for _, v in viewed],
         },
         "envelopes": envelopes,
         **({"terms": terms_object(list(writer.rows))} if envelopes else {}),
         "nodes": {
-            "name": Names.of(list(every(n, "name"))).blob,
-            "op": column(op, np.uint32),
-            "body": column(every(n, "body"), np.uint32, len(n)),
-            "phase": column(map(phase, every(n, "phase")), np.uint8, len(n)),
-            **lists("reads", list(every(n, "reads"))),
-            **lists("writes", list(every(n, "writes"))),
-            **lists("mutates", list(every(n, "mutates"))),
+            "name": Names.of(list(attribute_values(n, "name"))).blob,
+            "op": build_column(op, np.uint32),
+            "body": build_column(attribute_values(n, "body"), np.uint32, len(n)),
+            "phase": build_column(map(phase, attribute_values(n, "phase")), np.uint8, len(n)),
+            **lists("reads", list(attribute_values(n, "reads"))),
+            **lists("writes", list(attribute_values(n, "writes"))),
+            **lists("mutates", list(attribute_values(n, "mutates"))),
         },
         "in_place": {
-            key: column([row[k] for row in hints], np.uint32) for k, key in enumerate(("node", "result", "operand"))
+            key: build_column([row[k] for row in hints], np.uint32)
+            for k, key in enumerate(("node", "result", "operand"))
         },
         "scratch": {
-            "node": column([i for i, _ in requests], np.uint32),
-            "bytes": column([s.bytes for _, s in requests], np.uint64),
-            "alignment": column([s.alignment for _, s in requests], np.uint64),
+            "node": build_column([i for i, _ in requests], np.uint32),
+            "bytes": build_column([s.bytes for _, s in requests], np.uint64),
+            "alignment": build_column([s.alignment for _, s in requests], np.uint64),
             "arena": [s.arena or "" for _, s in requests],
         },
         "bodies": {
-            "owner": column([NONE if x.owner < 0 else x.owner for x in b], np.uint32),
+            "owner": build_column([NONE if x.owner < 0 else x.owner for x in b], np.uint32),
             "attribute": Names.of([x.attribute for x in b]).blob,
-            "iterates": column([x.iterates for x in b], np.uint8),
+            "iterates": build_column([x.iterates for x in b], np.uint8),
             **lists("inputs", [x.inputs for x in b]),
             **lists("outputs", [x.outputs for x in b]),
         },
@@ -137,21 +138,21 @@ def to_object(model: Model) -> dict[str, Any]:
         **(
             {
                 "fixed": {
-                    "tensor": column([i for i, _ in fixed], np.uint32),
-                    "offset": column([at for _, at in fixed], np.uint64),
+                    "tensor": build_column([i for i, _ in fixed], np.uint32),
+                    "offset": build_column([at for _, at in fixed], np.uint64),
                 }
             }
             if fixed
             else {}
         ),
         "unproduced": list(model.unproduced),
-        **({"opaque": column(opaque, np.uint32)} if opaque else {}),
+        **({"opaque": build_column(opaque, np.uint32)} if opaque else {}),
         "bindings": bindings_object(model.bindings),
         "source_digest": model.source_digest,
     }
 
 
-def digest(model: Model) -> bytes:
+def model_digest(model: Model) -> bytes:
     """Return `ir_hash`: the object digest of the model (R2). spec: R2.3"""
     return canonical.digest(to_object(model))
 
@@ -176,7 +177,7 @@ def from_object(value: Any) -> Model:
 
 def _typed(value: Any, dtype: type[np.unsignedinteger[Any]], where: str) -> list[int]:
     if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
-        raise expected(f"a column of {np.dtype(dtype)}", value, where)
+        raise wrong_kind(f"a column of {np.dtype(dtype)}", value, where)
     result: list[int] = value.tolist()
     return result
 
@@ -189,7 +190,7 @@ def _below(values: list[int], end: int, where: str, absent: int | None = None) -
 
 def _names(blob: Any, count: int, where: str) -> list[str]:
     if not isinstance(blob, bytes):
-        raise expected("a byte string", blob, where)
+        raise wrong_kind("a byte string", blob, where)
     names = Names(blob, count).list()
     if len(names) != count:
         raise ValueError(f"expected {count} names in {where}, got {len(names)}")
@@ -213,36 +214,36 @@ def _rows(
 
 
 def _read(value: Any) -> Model:
-    only(value, KEYS, "the file")
-    if text(value["format"], "format") != FORMAT or value["version"] != VERSION:
+    check_keys(value, KEYS, "the file")
+    if check_text(value["format"], "format") != FORMAT or value["version"] != VERSION:
         raise ValueError(
             f"expected format {FORMAT!r} version {VERSION}, got {value['format']!r} version {value['version']!r}"
         )
-    types = [text(x, "a dtype") for x in value["dtypes"]]
+    types = [check_text(x, "a dtype") for x in value["dtypes"]]
     if unknown := [x for x in types if x not in dtypes.BITS]:
         raise ValueError(f"unknown dtype {unknown[0]!r}")
-    groups = [text(x, "a group") for x in value["groups"]]
-    ops = [(text(domain, "a domain"), text(op, "an operator")) for domain, op in value["ops"]]
+    groups = [check_text(x, "a group") for x in value["groups"]]
+    ops = [(check_text(domain, "a domain"), check_text(op, "an operator")) for domain, op in value["ops"]]
     bindings = read_bindings(value["bindings"])
     tensors = _tensors(value, types, groups, bindings)
     nodes = _nodes(value, len(tensors), len(value["bodies"]["owner"]), ops)
     bodies = _bodies(value["bodies"], len(tensors), len(nodes))
     source = value["source_digest"]
     if source is not None and (not isinstance(source, bytes) or len(source) != 32):
-        raise expected("a SHA-256 of 32 bytes", source, "source_digest")
+        raise wrong_kind("a SHA-256 of 32 bytes", source, "source_digest")
     pairs = tuple((int(a), int(b)) for a, b in value["must_not_alias"])
     if any(not 0 <= x < len(tensors) for pair in pairs for x in pair):
         raise ValueError("must_not_alias points beyond the tensors")
-    unproduced = tuple(text(x, "an unproduced name") for x in value["unproduced"])
+    unproduced = tuple(check_text(x, "an unproduced name") for x in value["unproduced"])
     return Model(
-        text(value["name"], "name"), tuple(tensors), tuple(nodes), tuple(bodies), pairs, unproduced,
+        check_text(value["name"], "name"), tuple(tensors), tuple(nodes), tuple(bodies), pairs, unproduced,
         bindings, source,
     )  # fmt: skip
 
 
 def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings) -> list[Tensor]:
     rows = value["tensors"]
-    only(rows, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
+    check_keys(rows, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
     dtype = _below(_typed(rows["dtype"], np.uint8, "tensors.dtype"), len(types), "tensors.dtype")
     count = len(dtype)
     names = _names(rows["name"], count, "tensors.name")
@@ -253,7 +254,7 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
     shapes = _with_expressions(value, shapes, bindings)
     views: dict[int, View] = {}
     viewed = value["views"]
-    only(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
+    check_keys(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
     columns = [_typed(viewed[key], kind, f"views.{key}") for key, kind in
                (("tensor", np.uint32), ("base", np.uint32), ("offset", np.uint64), ("bytes", np.uint64))]  # fmt: skip
     for t, base, offset, size, strides in zip(*columns, viewed["strides"], strict=True):
@@ -280,7 +281,7 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
 
 def _fixed(value: Any, tensors: int) -> dict[int, int]:
     """Read the byte at which each fixed tensor begins. The table is present exactly if there is one."""
-    only(value, ("tensor", "offset"), "fixed")
+    check_keys(value, ("tensor", "offset"), "fixed")
     rows = _below(_typed(value["tensor"], np.uint32, "fixed.tensor"), tensors, "fixed.tensor")
     if not rows:
         raise ValueError("fixed names no tensor")
@@ -315,7 +316,7 @@ def _planned_bytes(name: str, shape: tuple[Dim, ...], dtype: str) -> int:
 
 def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) -> list[Node]:
     table = value["nodes"]
-    only(
+    check_keys(
         table,
         ("name", "op", "body", "phase", "reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates"),
         "nodes",
@@ -326,7 +327,7 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
     body = _below(_typed(table["body"], np.uint32, "nodes.body"), bodies, "nodes.body")
     phase = _below(_typed(table["phase"], np.uint8, "nodes.phase"), len(PHASES), "nodes.phase")
     hints: dict[int, list[tuple[int, int]]] = {}
-    only(value["in_place"], ("node", "result", "operand"), "in_place")
+    check_keys(value["in_place"], ("node", "result", "operand"), "in_place")
     for n, result, operand in zip(
         *(_typed(value["in_place"][key], np.uint32, f"in_place.{key}") for key in ("node", "result", "operand")),
         strict=True,
@@ -336,14 +337,14 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
         hints.setdefault(n, []).append((result, operand))
     scratch: dict[int, list[Scratch]] = {}
     asked = value["scratch"]
-    only(asked, ("node", "bytes", "alignment", "arena"), "scratch")
+    check_keys(asked, ("node", "bytes", "alignment", "arena"), "scratch")
     for n, size, alignment, arena in zip(
         _typed(asked["node"], np.uint32, "scratch.node"), _typed(asked["bytes"], np.uint64, "scratch.bytes"),
         _typed(asked["alignment"], np.uint64, "scratch.alignment"), asked["arena"], strict=True,
     ):  # fmt: skip
         if n >= count:
             raise ValueError("scratch points beyond the nodes")
-        scratch.setdefault(n, []).append(Scratch(size, alignment, text(arena, "scratch.arena") or None))
+        scratch.setdefault(n, []).append(Scratch(size, alignment, check_text(arena, "scratch.arena") or None))
     numbers = list(range(tensors))  # one object for all mentions of a tensor: a million nodes mention three million
     lists = [_rows(table, key, count, tensors, "nodes", numbers=numbers) for key in ("reads", "writes", "mutates")]
     opaque = _below(_typed(value["opaque"], np.uint32, "opaque") if "opaque" in value else [], count, "opaque")
@@ -360,7 +361,7 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
 
 
 def _bodies(table: Any, tensors: int, nodes: int) -> list[Body]:
-    only(table, ("owner", "attribute", "iterates", "inputs_at", "inputs", "outputs_at", "outputs"), "bodies")
+    check_keys(table, ("owner", "attribute", "iterates", "inputs_at", "inputs", "outputs_at", "outputs"), "bodies")
     owner = _typed(table["owner"], np.uint32, "bodies.owner")
     if not owner or owner[0] != NONE or any(x >= nodes for x in owner[1:]):
         raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tmmu.core import canonical, kind
-from tmmu.core.columns import collector_off
+from tmmu.core.columns import disable_collector
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.ir import columns, order, text, validate
@@ -27,11 +27,11 @@ def load(path: str | os.PathLike[str]) -> Model:
     name = os.fspath(path)
     try:
         data = canonical.read_bounded(path, LIMIT, "INVALID_IR")
-        is_text = name.endswith(".ir.txt") or kind.is_text(data[: kind.HEAD]) == kind.IR
-        with collector_off():
+        is_text = name.endswith(".ir.txt") or kind.text_kind(data[: kind.HEAD]) == kind.IR
+        with disable_collector():
             model = text.read(data, name) if is_text else _decode(data)
-            validate.validate(model)
-            return order.stable_topological(model)
+            validate.validate_model(model)
+            return order.sort_topologically(model)
     except TmmuError as error:
         error.in_file(name)
         raise

@@ -185,8 +185,8 @@ class Graph:
         """
         main = Body(-1, "", tuple(self._inputs), tuple(self._outputs))
         made = Model(self.name, tuple(self._tensors), tuple(self._nodes.values()), (main,), tuple(self._apart))
-        validate.validate(made)
-        return order.stable_topological(made)
+        validate.validate_model(made)
+        return order.sort_topologically(made)
 
     def _declare(self, name: str, shape: Iterable[int], dtype: str, role: Role) -> str:
         place = f"tensor {name!r}"

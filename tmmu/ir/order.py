@@ -12,17 +12,17 @@ from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model
-from tmmu.ir.program import defining_body
+from tmmu.ir.program import find_defining_bodies
 
 
-def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]]:
+def find_dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]]:
     """Return pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation.
 
     A tensor and its views count as one here, since a mutation is visible through all of them. With `grouped`, so do the
     members of an alias group, and each write to one of them is a change, since it overwrites the others. An edge from a
     node to itself means that the node, or a node inside it, needs the node's own result. O(accesses x depth).
     """
-    home = defining_body(model)
+    home = find_defining_bodies(model)
     writer = {t: n for n, node in enumerate(model.nodes) for t in node.made}
     root, shared = _find_roots(model, grouped)
     mutated = {root[t] for node in model.nodes for t in node.mutates} | shared
@@ -94,13 +94,13 @@ def _find_roots(model: Model, grouped: bool) -> tuple[list[int], set[int]]:
     return [find(t) for t in range(len(model.tensors))], {find(t) for t in first.values()}
 
 
-def stable_topological(model: Model) -> Model:
+def sort_topologically(model: Model) -> Model:
     """Return `model` with its nodes in the stable topological order: of the nodes that may come next, the first listed.
 
     Returns `model` itself if it is in that order already. Raises LIVENESS_CYCLE naming a node of a cycle.
     O(nodes log nodes + accesses).
     """
-    edges = dependencies(model)
+    edges = find_dependencies(model)
     if all(earlier < later for earlier, later in edges) and _is_in_step_order(model):
         return model
     after: list[list[int]] = [[] for _ in model.nodes]
@@ -131,7 +131,7 @@ def stable_topological(model: Model) -> Model:
             operator="UML_OS.Model.AnalyzeLiveness_v1",
             node_id=model.nodes[stuck].name,
         )
-    return arranged(model, order)
+    return arrange_nodes(model, order)
 
 
 def _find_cycle_node(waits_for: dict[int, int], waits: list[int]) -> int:
@@ -168,7 +168,7 @@ def _sequence(model: Model, order: list[list[int]]) -> list[int]:
     return result
 
 
-def arranged(model: Model, order: list[list[int]]) -> Model:
+def arrange_nodes(model: Model, order: list[list[int]]) -> Model:
     """Return `model` with the nodes of each body in the given order, each body's nodes right after its owner."""
     sequence = _sequence(model, order)
     place = {n: k for k, n in enumerate(sequence)}

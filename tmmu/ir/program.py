@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tmmu.core.columns import Attribute, every
+from tmmu.core.columns import Attribute, attribute_values
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model, NodePart, Role, Tensor
 
@@ -85,19 +85,19 @@ class ModelProgram:
         return len(self.steps) == len(self.model.nodes) and len(self.tensors) == len(self.model.tensors)
 
 
-def shown(tensors: Sequence[Tensor], t: int) -> int:
+def view_root(tensors: Sequence[Tensor], t: int) -> int:
     """Return the tensor that `t` shows in the end if it is a view, otherwise `t`."""
     while (view := tensors[t].view) is not None:
         t = view.base
     return t
 
 
-def program(model: Model) -> ModelProgram:
+def build_program(model: Model) -> ModelProgram:
     """Return the steps of `model`, in the order of its nodes. O(nodes + accesses), at any depth of bodies.
 
     Raises INVALID_IR if a tensor of the model has the name of a scratch or copy to be added.
     """
-    if len(model.bodies) == 1 and not any(every(model.nodes, "scratch")):
+    if len(model.bodies) == 1 and not any(attribute_values(model.nodes, "scratch")):
         return _plain_program(model)
     tensors = list(model.tensors)
     scratch_arena: dict[int, str] = {}
@@ -106,7 +106,7 @@ def program(model: Model) -> ModelProgram:
         bodies_of.setdefault(body.owner, []).append(b)
     names = [_body_name(model, b) for b in range(len(model.bodies))]
     parents = tuple(MAIN if b == MAIN else model.nodes[body.owner].body for b, body in enumerate(model.bodies))
-    home = defining_body(model)
+    home = find_defining_bodies(model)
 
     inside: list[list[int]] = [[] for _ in model.bodies]
     for n, node in enumerate(model.nodes):
@@ -178,7 +178,7 @@ def _check_made_names(tensors: list[Tensor], stated: int) -> None:
         names.add(tensor.name)
 
 
-def defining_body(model: Model) -> list[int]:
+def find_defining_bodies(model: Model) -> list[int]:
     """Return the body in which each tensor is defined: that of its writer, or that of which it is a formal input.
 
     O(model).

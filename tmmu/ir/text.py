@@ -10,9 +10,9 @@ import re
 from dataclasses import replace
 
 from tmmu.core import dtypes
-from tmmu.core.dims.expressions import Dim, Unwieldy, closed
+from tmmu.core.dims.expressions import Dim, Unwieldy, close_shape
 from tmmu.core.dims.text import Shapes
-from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
+from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, SteppedDim, Tensor, View
 from tmmu.ir import order
 from tmmu.ir.columns import MAX_RANK
@@ -106,7 +106,7 @@ class _Builder:
         shapes: dict[str, tuple[int, ...]] = {}
         for statement in self.found["shape"]:
             name = statement.new(shapes, "shape")
-            shapes[name] = closed(_take_shape(statement, Shapes({})))
+            shapes[name] = close_shape(_take_shape(statement, Shapes({})))
             statement.end()
         texts: dict[str, dict[str, str]] = {"value": {}, "default": {}, "stated": {}}
         for word, known in texts.items():
@@ -225,7 +225,7 @@ class _Builder:
     def node(self, statement: TextLine, body: int) -> Node:
         name = statement.new(self.node_rows, "node")
         self.node_rows[name] = len(self.nodes)
-        domain, op = operator(statement.name("an operator"))
+        domain, op = parse_operator(statement.name("an operator"))
         reads, writes = self.take_accesses(statement)
         hints: list[tuple[int, int]] = []
         requests: list[Scratch] = []
@@ -266,8 +266,8 @@ class _Builder:
         for n, node in enumerate(model.nodes):
             inside[node.body].append(n)
         inside[MAIN] = list(_take_all(stated, self.node_rows, inside[MAIN], "node of the main graph"))
-        made = order.arranged(model, inside)
-        for earlier, later in order.dependencies(made):
+        made = order.arrange_nodes(model, inside)
+        for earlier, later in order.find_dependencies(made):
             if earlier >= later:
                 names = made.nodes[earlier].name, made.nodes[later].name
                 raise stated.refuse(f"{names[1]!r} is before {names[0]!r}, which it needs", "exchange them", 0)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tmmu.core.dims.expressions import Unwieldy
-from tmmu.core.dims.text import shape_text
+from tmmu.core.dims.text import format_shape
 from tmmu.core.dtypes import SHORT, element_alignment
 from tmmu.core.errors import TmmuError
-from tmmu.core.statements import operator_text, written
+from tmmu.core.statements import format_name, format_operator
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Phase, Role, Tensor
 from tmmu.ir import text
 
@@ -36,7 +36,7 @@ def write(model: Model) -> str:
 
 
 def _name(name: str) -> str:
-    return written(name, text.FORMAT)
+    return format_name(name, text.FORMAT)
 
 
 def _lines(model: Model) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _lines(model: Model) -> Iterator[str]:
     yield from (f"dim {_name(name)} {size}" for name, size in bound.dims.items())
     yield from (f"dim {_name(name)} {low} {high}" for name, (low, high) in bound.ranges.items())
     yield from (f"step {_name(name)} {_name(unit)} {first} {step}" for name, (unit, first, step) in bound.steps.items())
-    yield from (f"shape {_name(name)} {shape_text(shape)}" for name, shape in bound.shapes.items())
+    yield from (f"shape {_name(name)} {format_shape(shape)}" for name, shape in bound.shapes.items())
     for word, values in (("value", bound.values), ("default", bound.defaults), ("stated", bound.stated)):
         yield from (f"{word} {_name(name)} {_name(value)}" for name, value in values.items())
     if bound.trust_shapes:
@@ -72,7 +72,7 @@ def _lines(model: Model) -> Iterator[str]:
 
 
 def _tensor(tensor: Tensor, names: list[str], marks: tuple[bool, bool, bool]) -> Iterator[str]:
-    yield from ("tensor", _name(tensor.name), SHORT[tensor.dtype], shape_text(tensor.shape))
+    yield from ("tensor", _name(tensor.name), SHORT[tensor.dtype], format_shape(tensor.shape))
     if tensor.role is not Role.ACTIVATION:
         yield str(tensor.role)
     yield from (word for word, holds in zip(("input", "output", "donated"), marks, strict=True) if holds)
@@ -127,7 +127,7 @@ def _arm(body: Body, names: list[str]) -> Iterator[str]:
 
 
 def _node(word: str, node: Node, names: list[str]) -> Iterator[str]:
-    yield from (word, _name(node.name), _name(operator_text(node.domain, node.op)))
+    yield from (word, _name(node.name), _name(format_operator(node.domain, node.op)))
     yield from (names[t] for t in node.reads)
     yield from ("->", *(names[t] for t in node.writes))
     for result, operand in node.in_place:

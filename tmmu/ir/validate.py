@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from tmmu.core import dtypes
-from tmmu.core.columns import every, stated
-from tmmu.core.dims.expressions import Dim, Expression, show
+from tmmu.core.columns import attribute_values, rows_with
+from tmmu.core.dims.expressions import Dim, Expression, format_dim
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, MAX_BODY_DEPTH, UINT64_END, Model, Role, Tensor
-from tmmu.ir.program import defining_body
+from tmmu.ir.program import find_defining_bodies
 
 CALLERS = frozenset({Role.INPUT, Role.PARAMETER, Role.OPTIMIZER})
 """The roles whose tensors the caller writes before step 0."""
 
 
-def validate(model: Model) -> None:
+def validate_model(model: Model) -> None:
     """Raise the first error in `model`. O(model)."""
     _check_names(model)
     _check_donations(model)
@@ -53,7 +53,10 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _check_names(model: Model) -> None:
-    for kind, names in (("tensor", list(every(model.tensors, "name"))), ("node", list(every(model.nodes, "name")))):
+    for kind, names in (
+        ("tensor", list(attribute_values(model.tensors, "name"))),
+        ("node", list(attribute_values(model.nodes, "name"))),
+    ):
         if (twice := _repeated(names)) is not None:
             raise _bad("INVALID_IR", f"{kind} {twice!r}", "the name is used twice", "give each one a different name")
         if not all(names) or "\0" in "".join(names):
@@ -71,7 +74,7 @@ def _check_donations(model: Model) -> None:
 def _check_size(tensor: Tensor) -> None:
     place = f"tensor {tensor.name!r}"
     if any(map(is_negative, tensor.shape)):
-        what = f"shape {shown(tensor.shape)} has a negative dimension"
+        what = f"shape {format_shape(tensor.shape)} has a negative dimension"
         raise _bad("INVALID_IR_SHAPES", place, what, "bind every dimension")
     if tensor.dtype not in dtypes.BITS:
         raise _bad(
@@ -79,7 +82,7 @@ def _check_size(tensor: Tensor) -> None:
         )
     size = dtypes.most_bytes(tensor.shape, tensor.dtype)
     if size is None:
-        what = f"no maximum of its size was found for shape {shown(tensor.shape)}"
+        what = f"no maximum of its size was found for shape {format_shape(tensor.shape)}"
         raise _bad("INVALID_IR_SHAPES", place, what, "bind one of its dimensions to a single size")
     if size >= UINT64_END:
         raise _bad("ALLOCATION_OVERFLOW", place, f"{size} bytes do not fit 64 bits", "use smaller dimensions")
@@ -113,9 +116,9 @@ def _check_envelope(tensor: Tensor, ranges: Mapping[str, tuple[int, int]]) -> No
                 raise _bad("INVALID_IR_SHAPES", f"tensor {tensor.name!r}", what, "give the envelope that range")
 
 
-def shown(shape: tuple[Dim, ...]) -> str:
+def format_shape(shape: tuple[Dim, ...]) -> str:
     """Format a shape for people."""
-    return f"[{', '.join(map(show, shape))}]"
+    return f"[{', '.join(map(format_dim, shape))}]"
 
 
 def _is_power_of_two(value: int) -> bool:
@@ -202,7 +205,7 @@ def _check_writers(model: Model) -> None:
 
 def _check_scopes(model: Model) -> None:
     """Check scopes: a value is visible in its body and those inside it, and leaves a body only as an output."""
-    home = defining_body(model)
+    home = find_defining_bodies(model)
     around: list[frozenset[int]] = []
     for b, body in enumerate(model.bodies):
         outer: frozenset[int] = frozenset() if b == MAIN else around[model.nodes[body.owner].body]
@@ -228,9 +231,9 @@ def _check_scopes(model: Model) -> None:
 
 def _check_sharing(model: Model) -> None:
     """Check views, alias groups and hints: bases are operands, groups fit conflicts, hints name operands."""
-    home = defining_body(model)
+    home = find_defining_bodies(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
-    views, grouped = stated(model.tensors, "view", None), stated(model.tensors, "alias_group", None)
+    views, grouped = rows_with(model.tensors, "view", None), rows_with(model.tensors, "alias_group", None)
     results = {t: n for n, node in enumerate(model.nodes) for t in node.made} if views else {}
     read = cache(lambda n: frozenset(model.nodes[n].reads))
     for t, view in views:

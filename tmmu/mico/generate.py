@@ -213,7 +213,7 @@ def _build_program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool,
     read.update(code[name] for name in network.outputs)
     used = [each for each in held.all.values() if each.code in read]
     return ModelCode(
-        name, static, verdict, file.identity(plan).hex(), network.digest.hex(), network, blocks,
+        name, static, verdict, file.plan_identity(plan).hex(), network.digest.hex(), network, blocks,
         {tensors[row]: place for row, place in places.items()}, field, code, steps, used,
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 from onnx import external_data_helper, numpy_helper
 
-from tmmu.core.dims.expressions import closed
+from tmmu.core.dims.expressions import close_shape
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.constants import constant_nodes
@@ -47,7 +47,9 @@ class OnnxNetwork:
                 expected=other, found=found,
             )  # fmt: skip
         self.path, self.digest = path, found
-        self.sizes: dict[str, Size] = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
+        self.sizes: dict[str, Size] = {
+            name: (close_shape(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()
+        }
         model = onnx.ModelProto.FromString(data)
         self.model = inlined(model) if model.functions else model
         found_scopes = structure(self.model.graph)

@@ -93,7 +93,7 @@ class AddressSpace:
             raise NoAddressSpace(f"mincore: {os.strerror(ctypes.get_errno())}")
         return np.asarray(pages & 1, np.bool_)
 
-    def mapped(self, address: int, size: int) -> tuple[int, int, int]:
+    def query_mapping(self, address: int, size: int) -> tuple[int, int, int]:
         """Return the part of a range that a file is mapped to: begin, end, and the byte of the file; zeros if none.
 
         The part ends before the first byte that is not mapped to a file, or not to the next byte of the same file.

@@ -34,7 +34,7 @@ class Anchor(NamedTuple):
     records: int
 
 
-def sealed(key: MasterKey, anchor: Anchor) -> bytes:
+def encode_statement(key: MasterKey, anchor: Anchor) -> bytes:
     """Return the encoded statement of an anchor, with its code under `key`."""
     fields = FIELDS.pack(MAGIC, 1, 0, *anchor)
     return fields + key.code(anchor.log, fields)
@@ -62,30 +62,30 @@ def read(path: str | None) -> bytes | None:
         return None
     except OSError as error:
         raise InvalidLog(f"the anchor cannot be read ({error.strerror})", os.fspath(path), "anchor") from error
-    if len(data) not in (SIZE, 2 * SIZE) or not all(each.startswith(MAGIC) for each in statements(data)):
+    if len(data) not in (SIZE, 2 * SIZE) or not all(each.startswith(MAGIC) for each in split_statements(data)):
         raise NotAuthentic("the file is not an anchor, or was changed", path, "anchor", FIX)
-    version = max(FIELDS.unpack_from(each)[1] for each in statements(data))
+    version = max(FIELDS.unpack_from(each)[1] for each in split_statements(data))
     if version != 1:
         raise InvalidLog(f"expected version 1 of an anchor, got {version}", path, "anchor")
     return data
 
 
-def statements(data: bytes) -> list[bytes]:
+def split_statements(data: bytes) -> list[bytes]:
     """Split an anchor into its statements: one, or the two of a rotation, the one under the old key first."""
     return [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
 
 
-def under(key: MasterKey, data: bytes) -> list[Anchor | None]:
+def decode_statements(key: MasterKey, data: bytes) -> list[Anchor | None]:
     """Decode each statement. None replaces a statement that was not made under this key."""
     found: list[Anchor | None] = []
-    for each in statements(data):
+    for each in split_statements(data):
         fields, code = each[: FIELDS.size], each[FIELDS.size :]
         anchor = Anchor(*FIELDS.unpack(fields)[3:])
         found.append(anchor if hmac.compare_digest(code, key.code(anchor.log, fields)) else None)
     return found
 
 
-def compare(anchor: Anchor, found: LogScan, name: str) -> None:
+def check_log(anchor: Anchor, found: LogScan, name: str) -> None:
     """Check that the log has the records that the anchor states.
 
     Raises `NotAuthentic`, `LogTruncated` or `RolledBack` otherwise.

@@ -212,10 +212,10 @@ class _CompressedStream:
         return self._size + len(self._pieces.flush())
 
 
-def finite(value: Any) -> Any:
+def replace_nonfinite(value: Any) -> Any:
     """Replace NaN and infinities by None, recursively: JSON has no numbers for them."""
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): replace_nonfinite(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [finite(item) for item in value]
+        return [replace_nonfinite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

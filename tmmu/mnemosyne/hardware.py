@@ -57,7 +57,7 @@ class HardwareCheck:
     verdict: Verdict
 
 
-def check(folder: Path, root: Path = Path("/"), read_speed: float | None = None) -> list[HardwareCheck]:
+def check_hardware(folder: Path, root: Path = Path("/"), read_speed: float | None = None) -> list[HardwareCheck]:
     """Compare the machine with each line of the minimum, for a store in `folder`.
 
     Parameters

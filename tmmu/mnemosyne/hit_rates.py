@@ -15,7 +15,7 @@ from tmmu.mnemosyne.replacement import LAMBDA, SemanticReplacement
 NEVER = 1 << 62
 
 
-def semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, factor: Fraction = LAMBDA) -> int:
+def count_semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, factor: Fraction = LAMBDA) -> int:
     """Return how many accesses find their tile resident, with room for `room` tiles, under `SemanticReplacement`.
 
     `weights` has the weight of the accessed tile from that access on, 0 to 2^16. O(n log room).
@@ -35,7 +35,7 @@ def semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, facto
     return hits
 
 
-def hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> dict[str, int]:
+def count_hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> dict[str, int]:
     """Return the hits of our policy (`semantic`) and of `LRU`, `LFU`, `ARC` and `Belady` on the same trace and room.
 
     A process that has loaded libCacheSim 0.3.5 can no longer export a module of torch 2.15 to ONNX.
@@ -48,7 +48,7 @@ def hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> d
     for at in range(len(trace) - 1, -1, -1):
         following[at] = seen.get(trace[at], NEVER)
         seen[trace[at]] = at
-    hits = {"semantic": semantic_hits(trace, weights, room)}
+    hits = {"semantic": count_semantic_hits(trace, weights, room)}
     for policy in (LRU, LFU, ARC, Belady):
         cache, found = policy(cache_size=room, hashpower=16), 0
         for tile, later in zip(trace, following, strict=True):

@@ -166,7 +166,7 @@ class RaceDetector:
             return lock
 
     @contextmanager
-    def holding(self, *locks: Lock, as_reader: bool = False) -> Iterator[None]:
+    def hold(self, *locks: Lock, as_reader: bool = False) -> Iterator[None]:
         """Hold locks exclusively, or shared with other readers. A section takes all its locks at once.
 
         Raises ValueError inside another section or without locks, and `NoAddressSpace` if the file of a lock cannot be
@@ -174,7 +174,7 @@ class RaceDetector:
         """
         me, taken = self._me(), list[tuple[Lock, int | None]]()
         if me.locks or not locks:
-            raise ValueError("expected one call of `holding` with all locks of the section")
+            raise ValueError("expected one call of `hold` with all locks of the section")
         ordered = sorted(set(locks), key=lambda lock: lock.name)
         self._log("lock section", me, locks=[lock.name for lock in ordered], as_reader=as_reader)
         try:

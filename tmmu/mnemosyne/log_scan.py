@@ -122,13 +122,13 @@ def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
     ):
         raise InvalidLog(f"expected version {form.VERSION}, got {version}", name, "byte 8")
     data = bytes(_read(file, found, found.end, form.HEADER))
-    header = form.parsed_header(data)
+    header = form.decode_header(data)
     if header is None and not found.segments and found.size > form.HEADER:
         raise NotAuthentic("its header is damaged", name, "header at byte 0")
     if header is None:
         raise _Torn("its header is damaged")
     segment = Segment(header, key.segment(header.salt))
-    if not form.opens(segment.key, header, data):
+    if not form.is_authentic(segment.key, header, data):
         if not found.segments:
             raise WrongKey("the log was sealed under another key", name, "header at byte 0")
         raise NotAuthentic("its header was changed", name, _at(found))
@@ -143,7 +143,7 @@ def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
 
 def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> None:
     segment, expected = found.segments[-1], len(found.records)
-    frame = form.parsed_frame(bytes(_read(file, found, found.end, form.FRAME)))
+    frame = form.decode_frame(bytes(_read(file, found, found.end, form.FRAME)))
     if frame is None or frame.length > form.LARGEST or frame.kind != form.kind_of(frame.sequence):
         raise _Torn("the record is damaged")
     if frame.prefix != segment.header.prefix:
@@ -151,7 +151,7 @@ def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> No
             "the record belongs to another session: it was moved from another file or place", name, _at(found)
         )
     size = frame.length + TAG
-    data = form.opened(segment.key, segment.header, frame, _read(file, found, found.end + form.FRAME, size))
+    data = form.decrypt_record(segment.key, segment.header, frame, _read(file, found, found.end + form.FRAME, size))
     if data is None:
         raise _Torn("the record is damaged, or was changed")
     if found.is_closed:
@@ -177,7 +177,7 @@ def _continues(file: LogBytes, found: LogScan) -> bool:
     A writer syncs everything before it writes either.
     """
     if found.size - form.TRAILER_SIZE > found.end:
-        frame = form.parsed_frame(bytes(file.read(found.size - form.TRAILER_SIZE, form.FRAME)))
+        frame = form.decode_frame(bytes(file.read(found.size - form.TRAILER_SIZE, form.FRAME)))
         if frame is not None and frame.kind == form.TRAILER == form.kind_of(frame.sequence):
             return True
     offset = found.end + 1
@@ -185,7 +185,7 @@ def _continues(file: LogBytes, found: LogScan) -> bool:
         piece = bytes(file.read(offset, PIECE + form.HEADER))
         at = piece.find(form.MAGIC)
         while 0 <= at < PIECE:
-            if form.parsed_header(piece[at : at + form.HEADER]) is not None:
+            if form.decode_header(piece[at : at + form.HEADER]) is not None:
                 return True
             at = piece.find(form.MAGIC, at + 1)
         offset += PIECE

@@ -61,7 +61,7 @@ class MappedFile:
 
 
 @contextlib.contextmanager
-def mapped_file(regions: RegionStore, path: str, descriptor: int) -> Iterator[MappedFile]:
+def open_mapped_file(regions: RegionStore, path: str, descriptor: int) -> Iterator[MappedFile]:
     """Open a `MappedFile` on a descriptor.
 
     If the file was lost meanwhile, `RegionLost` replaces the error that followed.

@@ -49,7 +49,7 @@ class MeasurementSizes:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLine:
     """One line of the measurement: name, median, 99th percentile, and the document's figure, in nanoseconds.
 
     For loads, `p50` is the mean of many loads and `p99` is None.
@@ -65,7 +65,7 @@ class Measured:
 class Measurement:
     """All lines, and the bytes a second of a sequential read of the disk."""
 
-    lines: list[Measured]
+    lines: list[MeasuredLine]
     read_speed: float
 
 
@@ -86,12 +86,14 @@ def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
                 out.write(rng.bytes(MIB))
             out.flush()
             os.fsync(out.fileno())
-        speed, reads = disk(file, sizes.reads)
+        speed, reads = measure_disk(file, sizes.reads)
         lines = [
-            *levels(Path(name)),
-            _line("page fault", page_faults(file), f"{PAGE_FAULT.least / 1000:g} to {PAGE_FAULT.most / 1000:g} µs"),
+            *measure_levels(Path(name)),
+            _line(
+                "page fault", measure_page_faults(file), f"{PAGE_FAULT.least / 1000:g} to {PAGE_FAULT.most / 1000:g} µs"
+            ),
             _line("read of 4 KiB", reads, ", ".join(f"{m}: {s.least / 1000:g}+ µs" for m, s in MEDIA.items())),
-            *vectors(file, sizes),
+            *measure_vectors(file, sizes),
         ]
     return Measurement(lines, speed)
 
@@ -107,7 +109,7 @@ def find_compiler() -> str:
     return compiler
 
 
-def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterator[Measured]:
+def measure_levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterator[MeasuredLine]:
     """Measure a load from each level of memory: half the size of each cache, and four times the largest for DRAM.
 
     `caches` are names and bytes, the fastest first. The default is those of /sys, or the document's if /sys lists none.
@@ -127,7 +129,7 @@ def levels(folder: Path, caches: list[tuple[str, int]] | None = None) -> Iterato
     out = subprocess.run([program, *(str(size) for _, size in places)], check=True, capture_output=True, text=True)
     for (name, size), line in zip(places, out.stdout.splitlines(), strict=True):
         stated = f"{LEVELS[name][1]:g} ns" if name in LEVELS else "not stated"
-        yield Measured(f"{name} ({size // KIB} KiB)", float(line.split()[1]), None, stated)
+        yield MeasuredLine(f"{name} ({size // KIB} KiB)", float(line.split()[1]), None, stated)
 
 
 def data_caches(system: Path = Path("/sys")) -> list[tuple[str, int]]:
@@ -141,7 +143,7 @@ def data_caches(system: Path = Path("/sys")) -> list[tuple[str, int]]:
     return found
 
 
-def page_faults(path: Path, pages: int = 4096) -> NDArray[np.float64]:
+def measure_page_faults(path: Path, pages: int = 4096) -> NDArray[np.float64]:
     """Measure faults on pages that are in memory and not yet mapped: nanoseconds, the mean of each of 16 regions.
 
     The system maps neighbours along with a page. So the time is divided by the number of faults that it reports.
@@ -169,7 +171,7 @@ def _time_sweep(bytes_: NDArray[np.uint8]) -> int:
     return perf_counter_ns() - begin
 
 
-def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
+def measure_disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
     """Measure the disk past the page cache: sequential bytes a second, and nanoseconds of random reads of 4 KiB.
 
     Uses `O_DIRECT` if the file system has it; otherwise the cache is dropped before each read.
@@ -182,7 +184,7 @@ def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
         descriptor, direct = os.open(path, os.O_RDONLY), False
     try:
         with mmap.mmap(-1, MIB) as buffer:  # O_DIRECT requires a page-aligned address
-            drop(path)
+            drop_pages(path)
             begin = perf_counter_ns()
             for offset in range(0, size, MIB):
                 os.preadv(descriptor, [buffer], offset)
@@ -191,7 +193,7 @@ def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
                 times = np.empty(reads)
                 for k, block in enumerate(np.random.default_rng(1).integers(0, size // 4096, reads).tolist()):
                     if not direct:
-                        drop(path)
+                        drop_pages(path)
                     begin = perf_counter_ns()
                     os.preadv(descriptor, [part], block * 4096)
                     times[k] = perf_counter_ns() - begin
@@ -200,7 +202,7 @@ def disk(path: Path, reads: int) -> tuple[float, NDArray[np.float64]]:
     return speed, times
 
 
-def drop(path: Path) -> None:
+def drop_pages(path: Path) -> None:
     """Drop the pages of a file from memory, except those that a process has mapped."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -209,7 +211,7 @@ def drop(path: Path) -> None:
         os.close(descriptor)
 
 
-def vectors(path: Path, sizes: MeasurementSizes) -> Iterator[Measured]:
+def measure_vectors(path: Path, sizes: MeasurementSizes) -> Iterator[MeasuredLine]:
     """Measure copying one vector of 8 KiB into an array: warm, cold, decrypted, and decoded from a block of 64."""
     target = f"P50 {TARGETS['P50'] / 1000:g} µs, P99 {TARGETS['P99'] / 1000:g} µs"
     there = path.stat().st_size // VECTOR
@@ -223,8 +225,8 @@ def vectors(path: Path, sizes: MeasurementSizes) -> Iterator[Measured]:
 
         for at in places:
             warm(at)
-        yield _line("vector, warm", timed(warm, places), target)
-    yield _line("vector, cold", cold(path, places[: sizes.cold], into), target)
+        yield _line("vector, warm", time_reads(warm, places), target)
+    yield _line("vector, cold", measure_cold_reads(path, places[: sizes.cold], into), target)
     with ExitStack() as stack:
         key = MasterKey.create(path.with_name("key"))
         count = min(there, 4 * delta.BLOCK)
@@ -250,11 +252,11 @@ def vectors(path: Path, sizes: MeasurementSizes) -> Iterator[Measured]:
             np.copyto(into, deltas.decode(place, place + 1)[0])
 
         here = [at % count for at in places]
-        yield _line("vector, decrypted", timed(decrypted, here), target)
-        yield _line(f"vector, decrypted and decoded (block of {delta.BLOCK})", timed(decoded, here), target)
+        yield _line("vector, decrypted", time_reads(decrypted, here), target)
+        yield _line(f"vector, decrypted and decoded (block of {delta.BLOCK})", time_reads(decoded, here), target)
 
 
-def cold(path: Path, places: list[int], into: NDArray[np.float16]) -> NDArray[np.float64]:
+def measure_cold_reads(path: Path, places: list[int], into: NDArray[np.float16]) -> NDArray[np.float64]:
     """Measure reads through a region none of whose pages was in memory, in nanoseconds.
 
     Raises INVALID_SETTING if the pages stay in memory.
@@ -262,7 +264,7 @@ def cold(path: Path, places: list[int], into: NDArray[np.float16]) -> NDArray[np
     found = []
     for at in places:
         offset = at * VECTOR // TILE * TILE
-        drop(path)
+        drop_pages(path)
         with RegionStore() as store:
             region = store.map(path, offset=offset, size=TILE)
             if store.space.resident(region.base, TILE).any():
@@ -279,7 +281,7 @@ def cold(path: Path, places: list[int], into: NDArray[np.float16]) -> NDArray[np
     return np.array(found, np.float64)
 
 
-def timed(read: Callable[[int], None], places: list[int]) -> NDArray[np.float64]:
+def time_reads(read: Callable[[int], None], places: list[int]) -> NDArray[np.float64]:
     """Return the nanoseconds of each read."""
     times = np.empty(len(places))
     for k, at in enumerate(places):
@@ -289,6 +291,6 @@ def timed(read: Callable[[int], None], places: list[int]) -> NDArray[np.float64]
     return times
 
 
-def _line(name: str, times: NDArray[np.float64], document: str) -> Measured:
+def _line(name: str, times: NDArray[np.float64], document: str) -> MeasuredLine:
     p50, p99 = np.percentile(times, [50, 99], method="inverted_cdf")
-    return Measured(name, float(p50), float(p99), document)
+    return MeasuredLine(name, float(p50), float(p99), document)

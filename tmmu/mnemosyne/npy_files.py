@@ -16,10 +16,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tmmu.core.canonical import written_atomically
+from tmmu.core.canonical import open_atomically
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne.failures import InvalidVectors
-from tmmu.mnemosyne.mapped_file import MappedFile, mapped_file
+from tmmu.mnemosyne.mapped_file import MappedFile, open_mapped_file
 from tmmu.mnemosyne.regions import RegionStore
 from tmmu.mnemosyne.vector_blocks import KINDS
 
@@ -96,7 +96,7 @@ class NpyVectors:
 
 
 @contextlib.contextmanager
-def npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
+def open_npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
     """Open the vectors of a file. Raises `InvalidVectors` if it has none, `RegionLost` if it is truncated meanwhile."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -105,7 +105,7 @@ def npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InvalidVectors("it is not a regular file", "vectors", FIX).in_file(path)
-        with mapped_file(regions, path, descriptor) as file:
+        with open_mapped_file(regions, path, descriptor) as file:
             yield NpyVectors(path, file)
     finally:
         os.close(descriptor)
@@ -140,9 +140,9 @@ class NpyWriter:
 
 
 @contextlib.contextmanager
-def npy_writer(path: str) -> Iterator[NpyWriter]:
+def open_npy_writer(path: str) -> Iterator[NpyWriter]:
     """Write a new file that replaces the one at `path` at the end; see `written_atomically`."""
-    with written_atomically(path) as file:
+    with open_atomically(path) as file:
         yield NpyWriter(file)
 
 

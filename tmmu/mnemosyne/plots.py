@@ -9,7 +9,7 @@ from typing import Any
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import, require_package
 from tmmu.mnemosyne.latency import LEVELS, TARGETS
-from tmmu.mnemosyne.measured import Measured
+from tmmu.mnemosyne.measured import MeasuredLine
 
 
 def check_picture(path: Path) -> None:
@@ -22,7 +22,7 @@ def check_picture(path: Path) -> None:
     require_package("matplotlib", "a picture", "report")
 
 
-def plot_latencies(lines: Sequence[Measured], path: Path) -> None:
+def plot_latencies(lines: Sequence[MeasuredLine], path: Path) -> None:
     """Plot P50 and P99 of each line as bars over logarithmic nanoseconds, with the document's figures.
 
     Raises as `check_picture`.

@@ -156,7 +156,7 @@ class MappedRegion:
         """
         return self._during(start, stop, dtype, False, unchanged)
 
-    def writing(
+    def write_checked(
         self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8
     ) -> AbstractContextManager[Any]:
         """Provide a writable `view` with the checks of `reading`. Raises ValueError if the region is not writable."""
@@ -404,7 +404,7 @@ class RegionStore:
 
     def _query_mapping(self, address: int, size: int) -> tuple[int, int, int]:
         """Return what the system has mapped there, for the log."""
-        return (0, 0, 0) if self._events is None else self.space.mapped(address, size)
+        return (0, 0, 0) if self._events is None else self.space.query_mapping(address, size)
 
     def _check_request(self, file: str, offset: int, size: int, there: int) -> None:
         if offset < 0 or offset % PAGE:

@@ -31,7 +31,7 @@ def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open)
     If an earlier call was interrupted after the log had the new key, this finishes it. O(log) time, and room for a
     second log beside the first.
 
-    Raises the errors of `opened`, `InvalidKey` if the two keys are the same, and `InvalidLog` for a log without
+    Raises the errors of `decrypt_record`, `InvalidKey` if the two keys are the same, and `InvalidLog` for a log without
     records.
     """
     if key.is_same(new):
@@ -49,7 +49,7 @@ def rotate(path: str, key: MasterKey, new: MasterKey, anchor: str, opened: Open)
         old.sync()
         with _copy_beside(path, key, new, anchor) as (log, beside):
             anchors.store(anchor, old.statement(), log.statement())
-            old.replaced_by(log)
+            old.log_replacement(log)
             try:
                 target = os.path.realpath(path)
                 os.replace(beside, target)

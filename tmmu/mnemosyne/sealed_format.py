@@ -62,48 +62,48 @@ def kind_of(sequence: int) -> bytes:
     return TRAILER if sequence == OF_TRAILER else RECORD
 
 
-def vector(prefix: bytes, sequence: int) -> bytes:
+def initialization_vector(prefix: bytes, sequence: int) -> bytes:
     """Return the initialization vector: the session's 32 random bits and a counter of 64."""
     return prefix + COUNT.pack(sequence)
 
 
-def packed_header(key: SegmentKey, header: Header) -> bytes:
+def encode_header(key: SegmentKey, header: Header) -> bytes:
     """Encode a header, authenticated under its segment's key."""
     fields = FIELDS.pack(MAGIC, VERSION, 0, *header)
-    return _with_crc(fields + key.seal(vector(header.prefix, OF_HEADER), b"", fields))
+    return _with_crc(fields + key.seal(initialization_vector(header.prefix, OF_HEADER), b"", fields))
 
 
-def packed(key: SegmentKey, header: Header, frame: Frame, data: bytes | memoryview) -> tuple[bytes, bytes]:
+def encode_record(key: SegmentKey, header: Header, frame: Frame, data: bytes | memoryview) -> tuple[bytes, bytes]:
     """Encode a record or trailer: returns the frame and the sealed bytes."""
     bound = BOUND.pack(VERSION, header.salt, frame.token, frame.sequence)
-    sealed = key.seal(vector(header.prefix, frame.sequence), data, bound)
+    sealed = key.seal(initialization_vector(header.prefix, frame.sequence), data, bound)
     return _with_crc(FRAME_FIELDS.pack(*frame)), sealed
 
 
-def parsed_header(data: bytes) -> Header | None:
-    """Decode a header; None if it is damaged. `opens` checks whether it is authentic."""
+def decode_header(data: bytes) -> Header | None:
+    """Decode a header; None if it is damaged. `is_authentic` checks whether it is authentic."""
     if len(data) != HEADER or not _crc_fits(data):
         return None
     return Header(*FIELDS.unpack_from(data)[3:])
 
 
-def opens(key: SegmentKey, header: Header, data: bytes) -> bool:
+def is_authentic(key: SegmentKey, header: Header, data: bytes) -> bool:
     """Return whether this header was sealed under this key."""
     fields, tag = data[: FIELDS.size], data[FIELDS.size : -4]
-    return key.open(vector(header.prefix, OF_HEADER), tag, fields) is not None
+    return key.open(initialization_vector(header.prefix, OF_HEADER), tag, fields) is not None
 
 
-def parsed_frame(data: bytes) -> Frame | None:
+def decode_frame(data: bytes) -> Frame | None:
     """Decode a frame; None if it is damaged."""
     if len(data) != FRAME or not _crc_fits(data):
         return None
     return Frame(*FRAME_FIELDS.unpack_from(data))
 
 
-def opened(key: SegmentKey, header: Header, frame: Frame, sealed: bytes | memoryview) -> bytes | None:
+def decrypt_record(key: SegmentKey, header: Header, frame: Frame, sealed: bytes | memoryview) -> bytes | None:
     """Decrypt a record or trailer under its own number; None if it is not authentic."""
     bound = BOUND.pack(VERSION, header.salt, frame.token, frame.sequence)
-    return key.open(vector(header.prefix, frame.sequence), sealed, bound)
+    return key.open(initialization_vector(header.prefix, frame.sequence), sealed, bound)
 
 
 def _with_crc(data: bytes) -> bytes:

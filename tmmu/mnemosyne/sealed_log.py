@@ -104,7 +104,7 @@ def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | Non
     """Check a scan against the anchor, and return how many records the anchor states; None without one."""
     if anchor is None:
         return None
-    by_key = anchors.under(key, anchor)
+    by_key = anchors.decode_statements(key, anchor)
     own = [each for each in by_key if each is not None]
     if not own:
         raise NotAuthentic("the anchor was changed, or made under another key", name, "anchor")
@@ -112,7 +112,7 @@ def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | Non
         what = "the anchor has two statements under one key, which no rotation writes"
         raise NotAuthentic(what, name, "anchor", anchors.FIX)
     stated = own[-1]
-    anchors.compare(stated, found, name)
+    anchors.check_log(stated, found, name)
     if len(by_key) > 1:
         when = "after" if by_key[1] is not None else "before"
         _LOG.warning(
@@ -123,7 +123,7 @@ def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | Non
 
 def _explain_rotation(wrong: WrongKey, name: str, key: MasterKey, anchor: bytes | None) -> WrongKey:
     """Return the same refusal, or one that names the key to use if a rotation from or to this key was interrupted."""
-    by_key = anchors.under(key, anchor) if anchor is not None else []
+    by_key = anchors.decode_statements(key, anchor) if anchor is not None else []
     if len(by_key) < 2 or by_key == [None, None]:
         return wrong
     which = "after" if by_key[0] is not None else "before"
@@ -240,7 +240,7 @@ class SealedLog:
         with self._withdraw_on_failure():
             key, header = self._segment or self._begin_segment()
             frame = Frame(form.RECORD, len(data), header.prefix, self._count, token)
-            sealed = form.packed(key, header, frame, data)
+            sealed = form.encode_record(key, header, frame, data)
             self._log(
                 "log append", record=self._count, segment=_segment_name(header.salt), offset=self._end,
                 length=sum(map(len, sealed)),
@@ -265,9 +265,9 @@ class SealedLog:
 
     def statement(self) -> bytes:
         """Return the statement of an anchor about all records that the log has."""
-        return anchors.sealed(self._master, anchors.Anchor(self._first, self._writer, self._count))
+        return anchors.encode_statement(self._master, anchors.Anchor(self._first, self._writer, self._count))
 
-    def replaced_by(self, other: SealedLog) -> None:
+    def log_replacement(self, other: SealedLog) -> None:
         """Record that another log, with the same records, takes the name of this one next: when keys are rotated."""
         self._log("log replaced", records=other._count, end=other._end, segment=_segment_name(other._writer))
 
@@ -297,7 +297,7 @@ class SealedLog:
             key, header = self._segment
             with self._withdraw_on_failure():
                 frame = Frame(form.TRAILER, form.COUNT.size, header.prefix, form.OF_TRAILER, 0)
-                sealed = form.packed(key, header, frame, form.COUNT.pack(self._count))
+                sealed = form.encode_record(key, header, frame, form.COUNT.pack(self._count))
                 self._log("log trailer", records=self._count, offset=self._end, length=sum(map(len, sealed)))
                 self._write(*sealed)
                 os.fsync(self._descriptor)
@@ -354,7 +354,7 @@ class SealedLog:
         """Begin a segment with a new salt. Its header is synced before a record is written."""
         header = Header(os.urandom(form.SALT), self._before, self._count, os.urandom(4))
         key = self._master.segment(header.salt)
-        sealed = form.packed_header(key, header)
+        sealed = form.encode_header(key, header)
         self._log(
             "log segment", segment=_segment_name(header.salt), first=self._count, offset=self._end, length=len(sealed)
         )
@@ -495,7 +495,7 @@ class SealedReader:
         at, offset, frame = self._scan.records[sequence]
         segment = self._scan.segments[at]
         sealed = os.pread(self._descriptor, frame.length + TAG, offset + form.FRAME)
-        data = form.opened(segment.key, segment.header, frame, sealed)
+        data = form.decrypt_record(segment.key, segment.header, frame, sealed)
         if data is None:
             raise NotAuthentic("the record was changed after the log was opened", self.path, f"record {frame.sequence}")
         return Record(frame.sequence, frame.token, data)

@@ -22,13 +22,20 @@ from numpy.typing import NDArray
 from tmmu.core.extras import require_package
 from tmmu.mnemosyne.failures import InvalidLog, InvalidVectors
 from tmmu.mnemosyne.keys import MasterKey
-from tmmu.mnemosyne.mapped_file import mapped_file
+from tmmu.mnemosyne.mapped_file import open_mapped_file
 from tmmu.mnemosyne.npy_files import VectorSource
 from tmmu.mnemosyne.regions import RegionStore
 from tmmu.mnemosyne.rotation import rotate
 from tmmu.mnemosyne.sealed_format import Frame
 from tmmu.mnemosyne.sealed_log import LogState, SealedLog, SealedReader
-from tmmu.mnemosyne.vector_blocks import VectorBlock, VectorLayout, check_size, default_block, packed, parsed
+from tmmu.mnemosyne.vector_blocks import (
+    VectorBlock,
+    VectorLayout,
+    check_size,
+    decode_block,
+    default_block,
+    encode_block,
+)
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.ram import total_ram
 
@@ -117,7 +124,7 @@ class VectorStore:
         Raises the errors of `SealedReader.open`, `InvalidLog` for a log that is not a store, and `RegionLost`.
         """
         with _call_in_thread(consume) as calls, self._regions() as regions:
-            blocks, opened = _Blocks(self.path, calls), partial(mapped_file, regions)
+            blocks, opened = _Blocks(self.path, calls), partial(open_mapped_file, regions)
             with SealedReader.open(self.path, self.key, self.anchor, blocks.visit, opened) as reader:
                 state = reader.state
         return blocks.found(), state
@@ -158,7 +165,7 @@ class VectorStore:
                 stop = min(start + block, vectors.count)
                 some = None if ids is None else ids[start:stop]
                 token = there.vectors + start if some is None or not len(some) else int(some[0])
-                data = packed(
+                data = encode_block(
                     layout, vectors.rows(start, stop), number, vectors.count - stop, some, compress=options.compress,
                     first=start,
                 )  # fmt: skip
@@ -181,7 +188,7 @@ class VectorStore:
     def _open(self, key: MasterKey, blocks: _Blocks) -> SealedLog:
         """Open the log for writing, without the blocks of an unfinished put."""
         with self._regions() as regions:
-            opened = partial(mapped_file, regions)
+            opened = partial(open_mapped_file, regions)
             log = SealedLog.open(self.path, key, self.anchor, blocks.visit, opened, events=self.events)
         try:
             log.discard(log.records - blocks.found().unfinished)
@@ -250,7 +257,7 @@ class _Blocks:
         """Check and count the next record; number 0 starts again."""
         if frame.sequence == 0:
             self._begin()
-        block, put = parsed(data, self._name, f"record {frame.sequence}"), self._put
+        block, put = decode_block(data, self._name, f"record {frame.sequence}"), self._put
         expected = (put.blocks, block.vectors + block.left if self._left is None else self._left)
         layout = self._whole.layout or put.layout or block.layout
         if (block.number, block.vectors + block.left, block.layout) != (*expected, layout):
@@ -285,6 +292,6 @@ def decoded(block: VectorBlock, name: str, first: int, out: NDArray[Any] | None 
     Raises `InvalidLog` if its bytes do not match its size.
     """
     try:
-        return block.decoded(out)
+        return block.decode(out)
     except ValueError as error:
         raise InvalidLog(f"not a block of vectors ({error})", name, f"vectors from {first} on") from error

@@ -73,7 +73,7 @@ class VectorBlock(NamedTuple):
     is_compressed: bool
     content: memoryview
 
-    def decoded(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def decode(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Decode its vectors [vectors, width], of the type that the layout returns; bfloat16 as its bit patterns.
 
         If `out` is given, they are written into it. Raises ValueError if the bytes do not match the number of vectors.
@@ -103,7 +103,7 @@ def default_block(layout: VectorLayout) -> int:
     return max(1, min(MOST, IN_A_BLOCK // max(1, layout.width * layout.given.itemsize)))
 
 
-def packed(
+def encode_block(
     layout: VectorLayout,
     rows: NDArray[Any],
     number: int,
@@ -137,7 +137,7 @@ def packed(
     return into.data
 
 
-def parsed(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
+def decode_block(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
     """Decode the block in a record. Raises `InvalidLog` if it is not a block, or of another version."""
     if not data or data[0] != VERSION:
         what = f"expected version {VERSION} of a block, got {data[0]}" if data else "not a block of vectors"

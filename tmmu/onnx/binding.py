@@ -14,9 +14,9 @@ from typing import TypeVar
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, show, symbol
+from tmmu.core.dims.expressions import Dim, format_dim, symbol
 from tmmu.core.errors import NotOfModel, TmmuError
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import SteppedDim
 from tmmu.onnx.sizes import Array, Size, checked, from_proto, refuse, stored_type
 from tmmu.onnx.stated import StatedSize
@@ -218,7 +218,7 @@ def _suggest_flags(name: str, open_shape: Open, known: Mapping[str, Dim]) -> lis
     missing = [dim for dim in open_shape if dim is None or (isinstance(dim, str) and dim not in known)]
     if all(isinstance(dim, str) and _is_name(dim) for dim in missing):
         return [f"--dim {dim}=N" for dim in missing]
-    shown = ["N" if dim is None else show(dim) for dim in _close(open_shape, known) or ()]
+    shown = ["N" if dim is None else format_dim(dim) for dim in _close(open_shape, known) or ()]
     return [f"--shape {name}={'x'.join(shown)}"]
 
 
@@ -273,7 +273,7 @@ def _make_contradiction(flag: str, name: str, what: str) -> TmmuError:
 
 def _make_not_there(flag: str, name: str, what: str, names: list[str]) -> NotOfModel:
     fix = (
-        f"{did_you_mean(name, names, '')} "
+        f"{suggest_names(name, names, '')} "
         f"{_list_names('the names are' if flag == '--dim' else 'the inputs are', names)}"
     )
     return NotOfModel(f"no {what} is named {name!r}", name, place=f"{flag} {name}", fix=fix.strip())

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import onnx
 
-from tmmu.core.dims.expressions import Dim, show
-from tmmu.core.dims.operations import larger, smaller
+from tmmu.core.dims.expressions import Dim, format_dim
+from tmmu.core.dims.operations import maximum_of, minimum_of
 from tmmu.core.errors import TmmuError
 from tmmu.onnx.sizes import Array, Size, Type, refuse
 from tmmu.onnx.structure import GraphScope
@@ -81,8 +81,8 @@ def trips(limit: Array, begins: Array | None = None, goes_on: Array | None = Non
     conditions = [truth(each) for each in (begins, goes_on) if each is not None]
     if limit.size != 1 or None in conditions:
         return None
-    most = larger(0, limit.reshape(-1)[0] if limit.dtype == object else int(limit.reshape(-1)[0]))
-    return most if all(conditions) else smaller(most, int(bool(conditions[0])))
+    most = maximum_of(0, limit.reshape(-1)[0] if limit.dtype == object else int(limit.reshape(-1)[0]))
+    return most if all(conditions) else minimum_of(most, int(bool(conditions[0])))
 
 
 class Scan(NamedTuple):
@@ -117,7 +117,7 @@ def scan_inputs(place: str, scan: Scan, operands: Sequence[Size]) -> tuple[list[
         formals.append(((*shape[:axis], *shape[axis + 1 :]), dtype))
     if len(lengths) > 1:
         what, fix = (
-            f"it scans inputs of different lengths [{', '.join(sorted(map(show, lengths)))}]",
+            f"it scans inputs of different lengths [{', '.join(sorted(map(format_dim, lengths)))}]",
             "correct the model or its bindings",
         )
         raise refuse("INVALID_IR_SHAPES", place, what, fix)

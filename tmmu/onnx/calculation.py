@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, Unwieldy, limits
+from tmmu.core.dims.expressions import Dim, Unwieldy, bounds_of
 from tmmu.onnx.folding import compute, settled
 from tmmu.onnx.sizes import Array
 from tmmu.onnx.symbolic import Undecided, attributes
@@ -76,4 +76,4 @@ def _fits_type(cells: Array, dtype: str) -> bool:
         return False
     kind = np.iinfo(dtype)
     dims: list[Dim] = list(cells.astype(object).flat)
-    return all(kind.min <= limits(dim).low and limits(dim).high <= kind.max for dim in dims)
+    return all(kind.min <= bounds_of(dim).low and bounds_of(dim).high <= kind.max for dim in dims)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, Expression, limits, show
-from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, smaller
+from tmmu.core.dims.expressions import Dim, Expression, bounds_of, format_dim
+from tmmu.core.dims.operations import divide_exactly, divide_up, maximum_of, minimum_of, quotient
 from tmmu.onnx.sizes import Array, Size
 
 Shape = tuple[Dim, ...]
@@ -83,14 +83,15 @@ def broadcast(*shapes: Shape) -> Shape:
                 found = dim
             elif dim not in (1, found):
                 raise Unfit(
-                    f"{_show_shapes(*shapes)} cannot be broadcast for every shape: {show(found)} against {show(dim)}"
+                    f"{_show_shapes(*shapes)} cannot be broadcast for every shape: {format_dim(found)} against "
+                    f"{format_dim(dim)}"
                 )
         result.append(found)
     return tuple(result)
 
 
 def _show_shapes(*shapes: Shape) -> str:
-    return " and ".join(f"[{', '.join(map(show, shape))}]" for shape in shapes)
+    return " and ".join(f"[{', '.join(map(format_dim, shape))}]" for shape in shapes)
 
 
 def together(facts: NodeFacts) -> list[Shape]:
@@ -113,7 +114,9 @@ def matmul(facts: NodeFacts) -> list[Shape]:
 
 def _check_same(one: Dim, other: Dim, *shapes: Shape) -> None:
     if one != other:
-        raise Unfit(f"{_show_shapes(*shapes)} do not fit for every shape: {show(one)} against {show(other)}")
+        raise Unfit(
+            f"{_show_shapes(*shapes)} do not fit for every shape: {format_dim(one)} against {format_dim(other)}"
+        )
 
 
 def reshape(facts: NodeFacts) -> list[Shape] | None:
@@ -126,7 +129,7 @@ def reshape(facts: NodeFacts) -> list[Shape] | None:
     open_axis = None
     for k, dim in enumerate(target):
         if isinstance(dim, Expression) and dim.bounds.low < 1:
-            raise Unfit(f"a dimension of {show(dim)} may be 0 or less, which has a special meaning")
+            raise Unfit(f"a dimension of {format_dim(dim)} may be 0 or less, which has a special meaning")
         if dim == 0 and not facts.attribute("allowzero", 0):
             if k >= len(given):
                 raise Unfit(f"dimension {k} of {_show_shapes(given)} cannot be kept")
@@ -136,8 +139,8 @@ def reshape(facts: NodeFacts) -> list[Shape] | None:
             dim = 1
         dims.append(dim)
     if open_axis is not None:
-        rest = divided(total, math.prod(dims))
-        if rest is None or limits(math.prod(dims)).low < 1:
+        rest = divide_exactly(total, math.prod(dims))
+        if rest is None or bounds_of(math.prod(dims)).low < 1:
             raise Unfit(f"{_show_shapes(given)} cannot become {_show_shapes(tuple(target))} for every shape")
         dims[open_axis] = rest
     if math.prod(dims) != total:
@@ -185,12 +188,12 @@ def split(facts: NodeFacts) -> list[Shape] | None:
     if parts is None:
         return None
     if not parts:
-        part = rounded_up(shape[axis], count) if facts.version >= 18 else divided(shape[axis], count)
+        part = divide_up(shape[axis], count) if facts.version >= 18 else divide_exactly(shape[axis], count)
         if part is None:
-            raise Unfit(f"{show(shape[axis])} is not {count} equal parts for every shape")
+            raise Unfit(f"{format_dim(shape[axis])} is not {count} equal parts for every shape")
         last = shape[axis] - (count - 1) * part
-        if limits(last).low < 0:
-            raise Unfit(f"{show(shape[axis])} is not {count} parts for every shape")
+        if bounds_of(last).low < 0:
+            raise Unfit(f"{format_dim(shape[axis])} is not {count} parts for every shape")
         parts = [*[part] * (count - 1), last]
     _check_same(sum(parts[1:], parts[0]), shape[axis], shape)
     return [(*shape[:axis], part, *shape[axis + 1 :]) for part in parts]
@@ -221,7 +224,7 @@ def count_range(facts: NodeFacts) -> list[Shape] | None:
     if start is None or limit is None or not isinstance(delta, int) or delta == 0:
         return None
     length = limit - start if delta > 0 else start - limit
-    return [(larger(0, rounded_up(length, abs(delta))),)]
+    return [(maximum_of(0, divide_up(length, abs(delta))),)]
 
 
 def cut(facts: NodeFacts) -> list[Shape] | None:
@@ -238,20 +241,20 @@ def cut(facts: NodeFacts) -> list[Shape] | None:
             return None
         dim = shape[axis % len(shape)]
         low, high = (0, dim) if step > 0 else (-1, dim - 1)
-        first = smaller(larger(_from_front(start, dim), 0), high)
-        last = smaller(larger(_from_front(end, dim), low), high if step < 0 else dim)
+        first = minimum_of(maximum_of(_from_front(start, dim), 0), high)
+        last = minimum_of(maximum_of(_from_front(end, dim), low), high if step < 0 else dim)
         length = last - first if step > 0 else first - last
-        shape[axis % len(shape)] = larger(0, rounded_up(length, abs(step)))
+        shape[axis % len(shape)] = maximum_of(0, divide_up(length, abs(step)))
     return [tuple(shape)]
 
 
 def _from_front(index: Dim, dim: Dim) -> Dim:
     """Return an index from the front; a negative one counts from the end. Raises `Unfit` if its sign is open."""
-    if limits(index).low >= 0:
+    if bounds_of(index).low >= 0:
         return index
-    if limits(index).high < 0:
+    if bounds_of(index).high < 0:
         return index + dim
-    raise Unfit(f"the index {show(index)} is negative only for some shapes")
+    raise Unfit(f"the index {format_dim(index)} is negative only for some shapes")
 
 
 def pad(facts: NodeFacts) -> list[Shape] | None:
@@ -278,12 +281,12 @@ def _count_windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
     found: list[Dim] = []
     for k, dim in enumerate(dims):
         if auto in (b"SAME_UPPER", b"SAME_LOWER"):
-            found.append(rounded_up(dim, strides[k]))
+            found.append(divide_up(dim, strides[k]))
             continue
         around = 0 if auto == b"VALID" else pads[k] + pads[k + count]
         room = dim + around - ((kernel[k] - 1) * dilations[k] + 1)
-        if limits(room).low < 0:
-            raise Unfit(f"a window of {show(kernel[k])} does not fit {show(dim)} for every shape")
+        if bounds_of(room).low < 0:
+            raise Unfit(f"a window of {format_dim(kernel[k])} does not fit {format_dim(dim)} for every shape")
         found.append(quotient(room, strides[k]) + 1)
     return tuple(found)
 
@@ -337,7 +340,7 @@ def depth_to_space(facts: NodeFacts) -> list[Shape] | None:
     """Compute DepthToSpace: channels become rows and columns of blocks."""
     n, c, h, w = facts.shape(0)
     block = facts.attribute("blocksize")
-    depth = divided(c, block * block)
+    depth = divide_exactly(c, block * block)
     return None if depth is None else [(n, depth, h * block, w * block)]
 
 
@@ -345,7 +348,7 @@ def space_to_depth(facts: NodeFacts) -> list[Shape]:
     """Compute SpaceToDepth: blocks become channels."""
     n, c, h, w = facts.shape(0)
     block = facts.attribute("blocksize")
-    rows, columns = divided(h, block), divided(w, block)
+    rows, columns = divide_exactly(h, block), divide_exactly(w, block)
     if rows is None or columns is None:
         raise Unfit(f"{_show_shapes(facts.shape(0))} is not made of blocks of {block} for every shape")
     return [(n, c * block * block, rows, columns)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tmmu.core.dims.expressions import Dim
-from tmmu.core.dims.operations import divided
+from tmmu.core.dims.operations import divide_exactly
 from tmmu.onnx.rules import NodeFacts, Shape, Unfit, broadcast
 from tmmu.onnx.sizes import Size
 
@@ -122,7 +122,7 @@ def attention(facts: NodeFacts) -> Found:
     """Return the size of attention, whose width is that of the values: a third of the weights unless stated."""
     batch, length, _ = _require_rank(facts, 0, 3)
     sizes = facts.attribute("qkv_hidden_sizes", [])
-    width = sizes[2] if len(sizes) == 3 else divided(_require_rank(facts, 1, 2)[1], 3)
+    width = sizes[2] if len(sizes) == 3 else divide_exactly(_require_rank(facts, 1, 2)[1], 3)
     return [None if width is None else ((batch, length, width), _dtype(facts, 0)), None]
 
 

@@ -15,7 +15,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, TypeProto
 
-from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, show, upper
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, format_dim, upper_bound
 from tmmu.core.dims.maxima import is_negative, maximum, minimum
 from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.errors import TmmuError
@@ -53,7 +53,9 @@ class Type(NamedTuple):
         return (shape, self.dtype) if len(shape) == len(self.dims) else None
 
     def __str__(self) -> str:
-        dims = "[...]" if self.dims is None else f"[{', '.join('?' if d is None else show(d) for d in self.dims)}]"
+        dims = (
+            "[...]" if self.dims is None else f"[{', '.join('?' if d is None else format_dim(d) for d in self.dims)}]"
+        )
         return f"{self.dtype or 'unknown type'} {dims}"
 
 
@@ -158,17 +160,20 @@ def _check_open(size: Size, place: str) -> Size:
         if is_negative(dim):
             least = minimum(dim)
             where = "somewhere in the envelope" if least is None else f"at {at(least.point)}"
-            what, fix = f"dimension {axis}, {show(dim)}, may be negative {where}", "give narrower ranges with --dim"
+            what, fix = (
+                f"dimension {axis}, {format_dim(dim)}, may be negative {where}",
+                "give narrower ranges with --dim",
+            )
             raise refuse("INVALID_IR_SHAPES", place, what, fix)
     try:
         most = maximum(nbytes(shape, dtype))
         elements = 1
         for dim in shape:
-            elements *= max(1, upper(dim))
+            elements *= max(1, upper_bound(dim))
     except Unwieldy as error:
         raise unshown(place, str(error)) from error
     if most is None:
-        raise unshown(place, f"the maximum of {show(nbytes(shape, dtype))} bytes is not found")
+        raise unshown(place, f"the maximum of {format_dim(nbytes(shape, dtype))} bytes is not found")
     if most.value >= UINT64_END or elements >= UINT64_END // 2:
         what = f"{Type(shape, dtype)} does not fit 64 bits at {at(most.point)}"
         raise refuse("ALLOCATION_OVERFLOW", place, what, "bind smaller dimensions")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import onnx
 
-from tmmu.core.bindings import stated_size
+from tmmu.core.bindings import parse_size
 from tmmu.core.dims.expressions import Dim
 from tmmu.core.errors import TmmuError
 from tmmu.onnx.sizes import Size, Type, from_proto, refuse
@@ -65,7 +65,7 @@ def divided(
     sizes = {}
     for name, text in {**texts, **stated}.items():
         try:
-            shape, dtype = stated_size(text)
+            shape, dtype = parse_size(text)
         except ValueError as error:
             raise _make_refusal(name, str(error), "write it so", {name: text}) from None
         is_bytes = text.startswith("bytes:")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, limits
-from tmmu.core.dims.operations import larger, quotient, smaller
+from tmmu.core.dims.expressions import Dim, bounds_of
+from tmmu.core.dims.operations import maximum_of, minimum_of, quotient
 from tmmu.onnx.sizes import Array
 
 SymbolicRule = Callable[[onnx.NodeProto, Sequence[Array | None]], Array]
@@ -29,7 +29,7 @@ def attributes(node: onnx.NodeProto) -> dict[str, object]:
 
 
 def _less(a: Dim, b: Dim) -> bool:
-    difference = limits(a - b)
+    difference = bounds_of(a - b)
     if difference.high < 0:
         return True
     if difference.low >= 0:
@@ -38,7 +38,7 @@ def _less(a: Dim, b: Dim) -> bool:
 
 
 def _equal(a: Dim, b: Dim) -> bool:
-    difference = limits(a - b)
+    difference = bounds_of(a - b)
     if difference == (0, 0):
         return True
     if difference.low > 0 or difference.high < 0:
@@ -48,15 +48,15 @@ def _equal(a: Dim, b: Dim) -> bool:
 
 def _truncate(a: Dim, b: Dim) -> Dim:
     """ONNX divides integers towards zero; that is rounding down where neither is negative."""
-    if limits(a).low < 0:
+    if bounds_of(a).low < 0:
         raise Undecided
     return quotient(a, b)
 
 
 def _take_absolute(a: Dim) -> Dim:
-    if limits(a).low >= 0:
+    if bounds_of(a).low >= 0:
         return a
-    if limits(a).high <= 0:
+    if bounds_of(a).high <= 0:
         return -a
     raise Undecided
 
@@ -102,8 +102,8 @@ subtract = _over_elements(lambda a, b: a - b)
 multiply = _over_elements(lambda a, b: a * b)
 divide = _over_elements(_truncate)
 take_remainder = _over_elements(lambda a, b: a - quotient(a, b) * b)
-find_larger = _over_elements(larger)
-find_smaller = _over_elements(smaller)
+find_larger = _over_elements(maximum_of)
+find_smaller = _over_elements(minimum_of)
 compare_equal = _over_elements(_equal)
 compare_less = _over_elements(_less)
 compare_greater = _over_elements(lambda a, b: _less(b, a))
@@ -136,7 +136,7 @@ def _over_axes(function: Callable[[Dim, Dim], Dim]) -> SymbolicRule:
     return run
 
 
-reduce_to_largest = _over_axes(larger)
-reduce_to_smallest = _over_axes(smaller)
+reduce_to_largest = _over_axes(maximum_of)
+reduce_to_smallest = _over_axes(minimum_of)
 reduce_to_product = _over_axes(lambda a, b: a * b)
 reduce_to_sum = _over_axes(lambda a, b: a + b)

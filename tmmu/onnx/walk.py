@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, show, upper
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, format_dim, upper_bound
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 from tmmu.onnx import bodies as rules
 from tmmu.onnx.binding import Bound
 from tmmu.onnx.folding import is_folded
@@ -280,7 +280,7 @@ class Walk:
         if schema is None:
             what = f"the operator {operator} is not known"
             own = (each.name for each in onnx.defs.get_all_schemas() if each.domain == domain_of(node))
-            near = did_you_mean(node.op_type, own, "")
+            near = suggest_names(node.op_type, own, "")
             return refuse("INVALID_IR_SHAPES", tensor, what, f"{near} {self._suggest_stating(name, known)}".strip())
         if node.op_type in ("If", "Loop"):
             asked = [locate(scope, position, name) for name in node.input[:2] if name]
@@ -326,7 +326,7 @@ class Walk:
             return None
         shape = self.sizes[why.key][0]
         known = len(shape) < 2 and not any(isinstance(dim, Expression) for dim in shape)
-        return f"--value {why.key}=..." if known and upper(math.prod(shape)) <= MOST_GIVEN else None
+        return f"--value {why.key}=..." if known and upper_bound(math.prod(shape)) <= MOST_GIVEN else None
 
     def _suggest_deciding_flags(self, scope: GraphScope) -> str:
         """Return the flags that would decide the innermost undecided If around `scope`; "" if there are none."""
@@ -339,7 +339,7 @@ class Walk:
         return ""
 
     def _suggest_stating(self, name: str, known: Type = UNKNOWN) -> str:
-        dims = "1x10" if known.dims is None else "x".join("N" if dim is None else show(dim) for dim in known.dims)
+        dims = "1x10" if known.dims is None else "x".join("N" if dim is None else format_dim(dim) for dim in known.dims)
         flags = f"--shape {name}={known.dtype or 'float32'}:{dims or 'scalar'} or --bytes {name}=40"
         if self.stated is None:
             return f"use --trust-shapes for the shape that the file states, or state it: {flags}"

@@ -14,21 +14,21 @@ from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tmmu.core.columns import Attribute, compact, every, stated
+from tmmu.core.columns import Attribute, attribute_values, pack_integers, rows_with
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, NodePart, Shares, Tensor
-from tmmu.ir.program import ModelProgram, defining_body
+from tmmu.ir.program import ModelProgram, find_defining_bodies
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import permitted
-from tmmu.planner.fixed import RequestedPlace, with_fixed
+from tmmu.planner.fixed import RequestedPlace, add_fixed
 from tmmu.planner.liveness import Liveness
-from tmmu.planner.problem import AllocationProblem, Choices, conflicts_of
+from tmmu.planner.problem import AllocationProblem, Choices, find_conflicts
 
 NO_TENSOR = -1
 
 
-class Refused(NamedTuple):
+class RefusedHint(NamedTuple):
     """An in-place hint that was not granted, with the reason."""
 
     node: str
@@ -50,7 +50,7 @@ class Aliasing:
     shares: list[Shares]
     of: list[int]
     storages: AllocationProblem
-    refused: list[Refused]
+    refused: list[RefusedHint]
 
 
 class _Classes:
@@ -60,13 +60,13 @@ class _Classes:
     """
 
     def __init__(self, program: ModelProgram, live: Liveness, mode: str, donated: frozenset[int]) -> None:
-        self.parent: MutableSequence[int] = compact(range(len(program.tensors)), "i")
+        self.parent: MutableSequence[int] = pack_integers(range(len(program.tensors)), "i")
         self.joined = False
-        self.is_hinted = any(every(program.model.nodes, "in_place"))
+        self.is_hinted = any(attribute_values(program.model.nodes, "in_place"))
         if not self.is_hinted:
             return
         self.death = list(live.death)
-        self.alignment = list(every(program.tensors, "alignment"))
+        self.alignment = list(attribute_values(program.tensors, "alignment"))
         retained = mode != "inference"
         # The reason why in-place reuse of the class is forbidden, or empty.
         self.kept = [""] * len(program.tensors)
@@ -97,7 +97,7 @@ class _Classes:
         self.kept[into] = self.kept[into] or self.kept[other]
 
 
-def form(
+def form_storages(
     program: ModelProgram,
     live: Liveness,
     arenas: tuple[ArenaConfiguration, ...],
@@ -110,16 +110,16 @@ def form(
 
     `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the places at which they
     must begin. Raises INVALID_IR for an alias group that spans arenas, and for two tensors that must not alias but do;
-    also the errors of `with_fixed`.
+    also the errors of `add_fixed`.
     """
     fixed = fixed or {}
     tensors, model = program.tensors, program.model
-    arena = permitted.of_tensors(program, arenas, policy)
+    arena = permitted.permitted_arenas(program, arenas, policy)
     index = {tensor.name: t for t, tensor in enumerate(tensors)} if model.bindings.donated else {}
     classes = _Classes(program, live, mode, frozenset(index[name] for name in model.bindings.donated))
     shares, of = [Shares.NONE] * len(tensors), [NO_TENSOR] * len(tensors)
     _join_groups(tensors, arena, classes, shares, of)
-    for t, view in stated(tensors, "view", None):
+    for t, view in rows_with(tensors, "view", None):
         classes.union(classes.find(view.base), classes.find(t))
         shares[t], of[t] = Shares.VIEW, view.base
     for a, b in model.must_not_alias:
@@ -134,7 +134,7 @@ def form(
     window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed)
     shared = _number_storages(classes, window)
     problem = _build_storages(program, live, arena, shared, arenas, policy)
-    placed = with_fixed(problem, tensors, shared.storage, window, fixed)
+    placed = add_fixed(problem, tensors, shared.storage, window, fixed)
     return Aliasing(shared.storage, window, shares, of, placed, refused)
 
 
@@ -143,7 +143,7 @@ def _join_groups(
 ) -> None:
     """Join declared alias groups: all members begin at byte 0 of one storage."""
     groups: dict[str, int] = {}
-    for t, group in stated(tensors, "alias_group", None):
+    for t, group in rows_with(tensors, "alias_group", None):
         tensor, first = tensors[t], groups.setdefault(group, t)
         if first == t:
             continue
@@ -166,7 +166,7 @@ def _decide_hints(
     of: list[int],
     in_place: bool,
     fixed: Mapping[int, RequestedPlace],
-) -> tuple[Sequence[int], list[Refused]]:
+) -> tuple[Sequence[int], list[RefusedHint]]:
     """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
 
     Steps are walked in order, so the window of every tensor that a result shares with is known when the result is
@@ -174,10 +174,10 @@ def _decide_hints(
     """
     tensors, model = program.tensors, program.model
     window = array("Q", [0]) * len(tensors)
-    refused: list[Refused] = []
+    refused: list[RefusedHint] = []
     if not classes.is_hinted and Shares.VIEW not in shares:
         return window, refused
-    home = defining_body(model)
+    home = find_defining_bodies(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
     conflicts = _Conflicts(program, classes)
     staying = {classes.find(t) for t in fixed}
@@ -241,7 +241,7 @@ def _decide_hints(
                 window[result] = window[operand]
                 shares[result], of[result] = Shares.IN_PLACE, operand
                 continue
-            refused.append(Refused(node.name, tensors[result].name, tensors[operand].name, reason))
+            refused.append(RefusedHint(node.name, tensors[result].name, tensors[operand].name, reason))
     return window, refused
 
 
@@ -307,12 +307,12 @@ def _build_storages(
     """Build the storages from the needs of their members."""
     tensors, (root, roots, storage, window) = program.tensors, members
     name: Sequence[str] = Attribute(tensors, "name")
-    size, alignment = list(every(tensors, "bytes")), list(every(tensors, "alignment"))
+    size, alignment = list(attribute_values(tensors, "bytes")), list(attribute_values(tensors, "alignment"))
     birth, death, made, choices = live.birth, live.death, live.writer, permitted
     if storage is not root:  # otherwise each tensor is a storage
         size = [window[t] + tensors[t].bytes for t in root]
         name, alignment, choices = [name[t] for t in root], [alignment[t] for t in root], [permitted[t] for t in root]
-        birth, death, made = (compact((of[t] for t in root), "i") for of in (birth, death, made))
+        birth, death, made = (pack_integers((of[t] for t in root), "i") for of in (birth, death, made))
     for t, k in enumerate(storage if storage is not root else ()):
         if roots[t] != t:
             size[k] = max(size[k], window[t] + tensors[t].bytes)
@@ -327,5 +327,5 @@ def _build_storages(
                 uses[storage[t]] += 1
     return AllocationProblem(
         arenas, name, size, alignment, birth, death, choices, made, uses,
-        conflicts_of(program.model.must_not_alias, storage), policy,
+        find_conflicts(program.model.must_not_alias, storage), policy,
     )  # fmt: skip

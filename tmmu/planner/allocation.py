@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
-from tmmu.planner.arenas.assignment import Solution, assign
-from tmmu.planner.arenas.capacity import Shortfall, shortfalls
+from tmmu.planner.arenas.assignment import Solution, assign_arenas
+from tmmu.planner.arenas.capacity import Shortfall, find_shortfalls
 from tmmu.planner.layouts.addresses import Addresses
-from tmmu.planner.layouts.packed import lower
+from tmmu.planner.layouts.packed import search_lower
 from tmmu.planner.layouts.search import Effort
 from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.sections import BOUNDS
@@ -43,22 +43,22 @@ def allocate(
     if layout == "slots" and fallback == "packed":
         layout, found = _slots_or_packed(problem, recorded)
     else:
-        found = assign(problem, layout, recorded=recorded)
+        found = assign_arenas(problem, layout, recorded=recorded)
     if effort is not None:
         found = _search_lower(problem, found, Effort(effort), stopped)
     if found.short:
-        raise too_small(problem, found, layout)
+        raise too_small_error(problem, found, layout)
     return layout, found
 
 
 def _slots_or_packed(problem: AllocationProblem, recorded: bool) -> tuple[str, Solution]:
     """Return slots if they fit; otherwise packed, unless it does not fit either."""
     try:
-        slots = assign(problem, "slots", recorded=recorded)
+        slots = assign_arenas(problem, "slots", recorded=recorded)
     except TmmuError:
-        return "packed", assign(problem, "packed", recorded=recorded)
+        return "packed", assign_arenas(problem, "packed", recorded=recorded)
     if slots.short:
-        packed = assign(problem, "packed", recorded=recorded)
+        packed = assign_arenas(problem, "packed", recorded=recorded)
         if not packed.short:
             return "packed", packed
     return "slots", slots
@@ -66,12 +66,14 @@ def _slots_or_packed(problem: AllocationProblem, recorded: bool) -> tuple[str, S
 
 def _search_lower(problem: AllocationProblem, found: Solution, effort: Effort, stopped: Callable[[], bool]) -> Solution:
     """Return the solution with the placements that a search finds."""
-    (offset, footprint), bounds = lower(problem, found.arena, Addresses(found.offset, found.footprint), effort, stopped)
-    short = shortfalls(problem, found.slots, footprint)
+    (offset, footprint), bounds = search_lower(
+        problem, found.arena, Addresses(found.offset, found.footprint), effort, stopped
+    )
+    short = find_shortfalls(problem, found.slots, footprint)
     return replace(found, offset=offset, footprint=footprint, short=short, effort=effort.found, bounds=bounds)
 
 
-def too_small(problem: AllocationProblem, found: Solution, layout: str) -> TmmuError:
+def too_small_error(problem: AllocationProblem, found: Solution, layout: str) -> TmmuError:
     """Return ARENA_TOO_SMALL: what is too small, by how much, and what packed would need. spec: A3.2, A8.4, M3.13"""
     first, *others = found.short
     rows = [a for a in first.arenas if found.footprint[a]]
@@ -122,7 +124,7 @@ def _fix(problem: AllocationProblem, layout: str, rows: list[int]) -> str:
     if layout == "packed":
         return more
     try:
-        tighter = assign(problem, "packed")
+        tighter = assign_arenas(problem, "packed")
     except TmmuError:  # it does not fit into 64 bits either
         return more
     needed = sum(tighter.footprint[a] for a in rows)

@@ -14,7 +14,7 @@ from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts.boxes import Boxes, Packing
 from tmmu.planner.layouts.packed import pack
-from tmmu.planner.layouts.search import Effort, Search, spend
+from tmmu.planner.layouts.search import Effort, Search, run_searches
 
 
 class LiveBuffer(NamedTuple):
@@ -42,12 +42,12 @@ def pack_buffers(buffers: Sequence[LiveBuffer], effort: int = 0) -> Packing:
     found = pack(boxes, Packing(stacked[:-1], stacked[-1]))
     if effort:
         search = Search(boxes, found, UINT64_END - 1)
-        spend([search], Effort(effort), lambda: False)
+        run_searches([search], Effort(effort), lambda: False)
         found = search.best
     return found
 
 
-def peak_of(buffers: Sequence[LiveBuffer]) -> int:
+def peak_bytes(buffers: Sequence[LiveBuffer]) -> int:
     """Return the most bytes live at one step, counting zero bytes as one. O(n log n). Raises as `pack_buffers`."""
     return _boxes(buffers).peak()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.dims import table
 from tmmu.core.dims.maxima import maximum
 from tmmu.core.dtypes import nbytes
@@ -20,7 +20,7 @@ from tmmu.plans.columns import Terms
 from tmmu.plans.sections import Envelope
 
 
-def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:
+def build_envelope(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:
     """Build the envelope of a plan with these tensors; None if no dimension is open. O(size of expressions).
 
     A dimension that a tensor does not depend on is set to its least value in the shape at which the tensor is largest.
@@ -48,7 +48,7 @@ def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy:
         policy,
         {name: ranges[name] for name in names},
         Terms(**terms_object(rows)),
-        column(places, np.uint32),
-        column([size for point in points for size in point], np.uint64),
-        column(largest, np.uint32),
+        build_column(places, np.uint32),
+        build_column([size for point in points for size in point], np.uint64),
+        build_column(largest, np.uint32),
     )

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import UINT64_END, FixedByte, Tensor
-from tmmu.planner.layouts.boxes import boxes_of
+from tmmu.planner.layouts.boxes import build_boxes
 from tmmu.planner.problem import AllocationProblem, Choices, Fixed
 from tmmu.plans.sections import Plan
 
@@ -40,7 +40,9 @@ class RequestedPlace(NamedTuple):
         )
 
 
-def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, FixedByte], *, partly: bool) -> dict[int, RequestedPlace]:
+def fixed_offsets(
+    tensors: Sequence[Tensor], asked: Mapping[str, FixedByte], *, partly: bool
+) -> dict[int, RequestedPlace]:
     """Return the place at which each fixed tensor begins, by the model or by the user. O(tensors).
 
     `partly` states that the model may lack tensors that the user names. Raises INVALID_BINDING for a missing tensor
@@ -54,7 +56,7 @@ def of_tensors(tensors: Sequence[Tensor], asked: Mapping[str, FixedByte], *, par
         if name not in rows:
             if partly:
                 continue
-            raise _bad(name, ABSENT, did_you_mean(name, sorted(rows), LISTED))
+            raise _bad(name, ABSENT, suggest_names(name, sorted(rows), LISTED))
         arena, at = place if isinstance(place, tuple) else (None, place)
         if not 0 <= at < UINT64_END or found.get(rows[name], RequestedPlace(at)).byte != at:
             stated = found.get(rows[name], RequestedPlace(at)).byte
@@ -71,7 +73,7 @@ def check_found(asked: Mapping[str, FixedByte], plans: Iterable[Plan]) -> None:
             raise _bad(name, ABSENT, LISTED)
 
 
-def with_fixed(
+def add_fixed(
     problem: AllocationProblem,
     tensors: Sequence[Tensor],
     storage: Sequence[int],
@@ -82,7 +84,7 @@ def with_fixed(
 
     The arena is the one that is named, else the first that may hold the storage. If the user requests the offset and
     several arenas may hold the storage, one has to be named. O(fixed x log fixed), plus the number of arenas. Raises as
-    `check`, and INVALID_BINDING for two tensors of one storage and for an arena that may not hold it.
+    `check_fixed`, and INVALID_BINDING for two tensors of one storage and for an arena that may not hold it.
     """
     if not fixed:
         return problem
@@ -107,7 +109,7 @@ def with_fixed(
     for k in found:
         choices[k] = choices[k][:1]
     made = replace(problem, choices=choices, fixed=found)
-    check(made)
+    check_fixed(made)
     return made
 
 
@@ -121,7 +123,7 @@ def _named(problem: AllocationProblem, storage: int, name: str, arena: str, choi
     raise _bad(name, what, f"name {' or '.join(names)}, or allow another arena with --arenas")
 
 
-def check(problem: AllocationProblem) -> None:
+def check_fixed(problem: AllocationProblem) -> None:
     """Check that the fixed offsets can be kept.
 
     Raises ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, or ADDRESS_COLLISION naming both tensors.
@@ -164,7 +166,7 @@ def _find_overlap(problem: AllocationProblem, members: list[int], reuse: bool) -
                     return k, o
     # Sweep by birth. Live storages do not overlap, so that their ends are in the order of their beginnings.
     live: list[tuple[int, int, int]] = []  # offset, end, storage
-    timed = boxes_of(problem, members, problem.arenas[problem.choices[members[0]][0]].alignment).pieces()
+    timed = build_boxes(problem, members, problem.arenas[problem.choices[members[0]][0]].alignment).pieces()
     pieces = sorted((first, last, members[i]) for i, first, last in timed)
     leaving = sorted((last, k) for _, last, k in pieces) if reuse else []
     gone = 0
@@ -195,7 +197,9 @@ def _collision(problem: AllocationProblem, a: int, one: int, other: int) -> Tmmu
     return TmmuError("ADDRESS_COLLISION", what, place=f"arena {name!r}", fix=HOW, arena=name)
 
 
-def misplaced(problem: AllocationProblem, arena: Sequence[int], offset: Sequence[int], layout: str) -> TmmuError | None:
+def misplaced_error(
+    problem: AllocationProblem, arena: Sequence[int], offset: Sequence[int], layout: str
+) -> TmmuError | None:
     """Return INVALID_BINDING if a rule-based layout puts a fixed storage elsewhere, otherwise None. spec: A10.4"""
     for k, (at, name) in problem.fixed.items():
         if offset[k] != at:

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import MutableSequence
 from dataclasses import dataclass
 
-from tmmu.core.columns import compact
+from tmmu.core.columns import pack_integers
 from tmmu.core.vocabulary import MAIN, Role
 from tmmu.ir.program import ModelProgram
 from tmmu.ir.validate import CALLERS
@@ -35,7 +35,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
     """
     tensors, steps = program.tensors, program.steps
     last = max(0, len(steps) - 1)
-    writer, death = compact([NO_STEP], "i") * len(tensors), compact([NO_STEP], "i") * len(tensors)
+    writer, death = pack_integers([NO_STEP], "i") * len(tensors), pack_integers([NO_STEP], "i") * len(tensors)
     for s, (reads, writes) in enumerate(zip(steps.reads, steps.writes, strict=True)):
         for t in writes:
             if writer[t] == NO_STEP and tensors[t].role not in CALLERS:
@@ -44,7 +44,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
         for t in reads:
             death[t] = s
     # A tensor is born when written; the caller's are there before step 0.
-    birth = compact((0 if w == NO_STEP else w for w in writer), "i")
+    birth = pack_integers((0 if w == NO_STEP else w for w in writer), "i")
     _extend_over_loops(program, writer, birth, death)
     # The caller reads these after the last step.
     for t in program.model.outputs:

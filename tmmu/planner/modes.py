@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, MAIN, PRESETS, ArenaConfiguration, ArenaPolicy, Model, Node, Phase
-from tmmu.ir.program import shown
+from tmmu.ir.program import view_root
 from tmmu.planner.remat import rematerialise
-from tmmu.planner.training.expand import expand, mark_saved
+from tmmu.planner.training.expand import expand_to_joint, mark_saved
 
 
-def chosen(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
+def choose_mode(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
     """Return the requested mode and preset, completed if one is None. Raises MODE_VIOLATION for an impossible pair.
 
     >>> chosen(None, None, None), chosen("backward", None, None), chosen(None, "remat_enabled", 1 << 30)
@@ -46,7 +46,7 @@ def _violation(what: str, fix: str, mode: str) -> TmmuError:
     return TmmuError("MODE_VIOLATION", what, place="mode and preset", fix=fix, mode=mode)
 
 
-def prepare(
+def prepare_graph(
     model: Model,
     mode: str,
     arenas: tuple[ArenaConfiguration, ...],
@@ -60,7 +60,7 @@ def prepare(
     model
         A valid model in execution order.
     mode
-        A mode that `chosen` returned.
+        A mode that `choose_mode` returned.
     arenas, policy
         Where tensors are placed: only arenas that reuse bytes count for the budget.
     budget
@@ -69,7 +69,8 @@ def prepare(
     Raises
     ------
     TmmuError
-        MODE_VIOLATION as `expand` does; ARENA_TOO_SMALL if the budget cannot be satisfied, naming the least peak
+        MODE_VIOLATION as `expand_to_joint` does; ARENA_TOO_SMALL if the budget cannot be satisfied,
+        naming the least peak
         reached.
     """
     if mode == "inference":
@@ -78,8 +79,8 @@ def prepare(
         own = has_backward(model)
         # A model without a backward half may declare its saved tensors.
         declared = not own and any(tensor.saved_for_backward for tensor in model.tensors)
-        return forward_half(model if declared else _mark_reads(expand(model)))
-    joint = expand(model)
+        return forward_half(model if declared else _mark_reads(expand_to_joint(model)))
+    joint = expand_to_joint(model)
     return joint if budget is None else rematerialise(joint, arenas, budget, policy)
 
 
@@ -102,7 +103,7 @@ def _check_order(joint: Model, forward: set[str], backward: set[str]) -> None:
     read: dict[int, str] = {}
     for node in joint.nodes:
         if node.name in backward:
-            read.update({shown(joint.tensors, t): joint.tensors[t].name for t in node.reads})
+            read.update({view_root(joint.tensors, t): joint.tensors[t].name for t in node.reads})
         for t in node.mutates if node.name in forward else ():
             if t in read:
                 raise TmmuError(

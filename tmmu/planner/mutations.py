@@ -6,7 +6,7 @@ spec: V1.10, I1.11
 from __future__ import annotations
 
 from tmmu.core.errors import TmmuError
-from tmmu.ir.program import ModelProgram, shown
+from tmmu.ir.program import ModelProgram, view_root
 from tmmu.ir.validate import CALLERS
 
 
@@ -43,7 +43,7 @@ def check_mutations(run: ModelProgram, mode: str) -> None:
     reads += [(end, run.steps[made[t]].node, t) for t in (*run.model.outputs, *kept) if t in made]
     for s, node, t in reads:
         born = made.get(t, end)  # a tensor that no step makes in this mode is refused when lifetimes are computed
-        root = shown(run.tensors, t)
+        root = view_root(run.tensors, t)
         if root != t and any(born <= change <= s for change in changed.get(root, ())):
             raise TmmuError(
                 "INVALID_IR",

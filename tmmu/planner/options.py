@@ -20,7 +20,7 @@ class PlanOptions:
     ----------
     mode
         "inference" retains nothing; "forward" keeps tensors saved for backward to the end; "backward" runs both halves
-        of a joint graph. `tmmu.planner.modes.prepare` makes a joint graph, and marks saved tensors.
+        of a joint graph. `tmmu.planner.modes.prepare_graph` makes a joint graph, and marks saved tensors.
     layout
         One of `LAYOUTS`.
     order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def matches(pattern: str, name: str) -> bool:
+def match_pattern(pattern: str, name: str) -> bool:
     """Return whether `name` matches `pattern`: `*` is any text, every other character is itself.
 
     The pieces between the stars are found from left to right, each as early as possible: O(name).
@@ -37,4 +37,6 @@ class NameMatcher:
 
     def __call__(self, name: str | None) -> bool:
         """Return whether a pattern matches; None matches no pattern."""
-        return name is not None and (name in self._exact or any(matches(pattern, name) for pattern in self._others))
+        return name is not None and (
+            name in self._exact or any(match_pattern(pattern, name) for pattern in self._others)
+        )

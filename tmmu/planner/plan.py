@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core import canonical
-from tmmu.core.columns import NONE, U8, U32, Names, collector_off, column, ragged
+from tmmu.core.columns import NONE, U8, U32, Names, build_column, disable_collector, flatten_rows
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, NodePart, Role
 from tmmu.ir import columns as ir_columns
-from tmmu.ir.program import ModelProgram, program
+from tmmu.ir.program import ModelProgram, build_program
 from tmmu.planner import aliasing, envelope, fixed, liveness
-from tmmu.planner.aliasing import Aliasing, Refused
+from tmmu.planner.aliasing import Aliasing, RefusedHint
 from tmmu.planner.allocation import allocate
-from tmmu.planner.arenas import DEFAULT, check
+from tmmu.planner.arenas import DEFAULT, check_configuration
 from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
@@ -42,7 +42,7 @@ class Planned:
     """A plan, and the in-place hints that were refused, with reasons."""
 
     plan: Plan
-    refused: list[Refused]
+    refused: list[RefusedHint]
 
 
 def replay_token(seed: int = 0) -> bytes:
@@ -93,24 +93,24 @@ def plan_memory(
     """
     check_options(options, model)
     mode, order = options.mode, options.order
-    check(arenas, policy)
-    with collector_off():
+    check_configuration(arenas, policy)
+    with disable_collector():
         written = ir_columns.to_object(model)
         ir_hash = canonical.digest(written)
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
         if ordered is not model:
             written = ir_columns.to_object(ordered)
         written = _needed_columns(written)
-        run = program(ordered)
+        run = build_program(ordered)
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.
         live = liveness.analyze(run, mode)
-        staying = fixed.of_tensors(run.tensors, options.fixed, partly=options.is_stage)
-        alias = aliasing.form(run, live, arenas, mode, IN_PLACE[options.layout], policy, staying)
+        staying = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
+        alias = aliasing.form_storages(run, live, arenas, mode, IN_PLACE[options.layout], policy, staying)
         problem, refused = replace(alias.storages, address_token=options.address_token), alias.refused
         dtypes, tensors = _tensors(run, live, alias, written, mode)
         ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
-        sizes = envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy)
+        sizes = envelope.build_envelope(run.tensors, ordered.bindings.ranges, options.replan_policy)
         fixed_at = {run.tensors[t].name: place.byte for t, place in sorted(staying.items())}
         del run, live, alias, written  # free their memory before addresses take as much
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
@@ -134,7 +134,7 @@ def plan_memory(
             Allocation(
                 placed, storages, ordered.must_not_alias, ops, dtypes, tensors, steps, bodies, ordered.unproduced
             ),
-            Claims(usage, slot_table(found.slots), ClaimedConfiguration(tuple(map(ArenaUse.of, arenas)), policy)),
+            Claims(usage, build_slot_table(found.slots), ClaimedConfiguration(tuple(map(ArenaUse.of, arenas)), policy)),
             Provenance(
                 model.name, mode, layout, order, options.replay_token or replay_token(), ir_hash, model.source_digest,
                 replace(model.bindings, ranges={}),
@@ -147,12 +147,12 @@ def plan_memory(
         return Planned(plan, refused)
 
 
-def slot_table(assigned: SlotAssignment) -> table.Slots:
+def build_slot_table(assigned: SlotAssignment) -> table.Slots:
     """Return logical slots as columns."""
     u32, u64 = np.uint32, np.uint64
     return table.Slots(
-        column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64),
-        column(assigned.slot, u32),
+        build_column(assigned.arena, u32), build_column(assigned.bytes, u64), build_column(assigned.alignment, u64),
+        build_column(assigned.slot, u32),
     )  # fmt: skip
 
 
@@ -207,7 +207,11 @@ def _tensors(
 
     def extend(name: str, more: list[int]) -> NDArray[Any]:
         given: NDArray[Any] = t[name]
-        return column(np.concatenate([given, column(more, given.dtype.type)]), given.dtype.type) if made else given
+        return (
+            build_column(np.concatenate([given, build_column(more, given.dtype.type)]), given.dtype.type)
+            if made
+            else given
+        )
 
     names = Names(t["name"], len(run.model.tensors))
     roles = extend("role", [table.ROLES.index(x.role) for x in made])
@@ -217,14 +221,14 @@ def _tensors(
         dtype=extend("dtype", [types.index(x.dtype) for x in made]),
         role=roles,
         flags=_flags(run, roles, extend("saved", [x.saved_for_backward for x in made]), mode),
-        bytes=column([x.bytes for x in run.tensors], u64),
+        bytes=build_column([x.bytes for x in run.tensors], u64),
         alignment=extend("alignment", [x.alignment for x in made]),
-        birth=column(live.birth, u32),
-        death=column(live.death, u32),
-        storage=column(alias.storage, u32),
-        window=column(alias.window, u64),
+        birth=build_column(live.birth, u32),
+        death=build_column(live.death, u32),
+        storage=build_column(alias.storage, u32),
+        window=build_column(alias.window, u64),
         writer=_or_none(live.writer, liveness.NO_STEP),
-        shares=column([word[s] for s in alias.shares], u8),
+        shares=build_column([word[s] for s in alias.shares], u8),
         of=_or_none(alias.of, aliasing.NO_TENSOR),
     )
 
@@ -238,15 +242,15 @@ def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
     """Return the steps as columns. Without bodies and scratch they are the nodes as written. spec: O1.7"""
     steps, names = run.steps, Names(nodes["name"], len(run.model.nodes))
     if run.is_plain:
-        whole = column(np.full(len(steps), table.PARTS.index(NodePart.WHOLE)), np.uint8)
+        whole = build_column(np.full(len(steps), table.PARTS.index(NodePart.WHOLE)), np.uint8)
         return table.Steps(names, nodes["op"], whole, nodes["body"], *map(nodes.__getitem__, table.Steps.BOUNDED))
     part = {p: i for i, p in enumerate(table.PARTS)}
     return table.Steps(
         Names.of([names[n] for n in steps.node]),
-        column(nodes["op"][column(steps.node, np.uint32)], np.uint32),
-        column([part[p] for p in steps.part], np.uint8),
-        column(steps.body, np.uint32),
-        *(found for name in table.Steps.LISTS for found in ragged(getattr(steps, name))),
+        build_column(nodes["op"][build_column(steps.node, np.uint32)], np.uint32),
+        build_column([part[p] for p in steps.part], np.uint8),
+        build_column(steps.body, np.uint32),
+        *(found for name in table.Steps.LISTS for found in flatten_rows(getattr(steps, name))),
     )
 
 
@@ -255,11 +259,11 @@ def _bodies(run: ModelProgram) -> table.Bodies:
     model, u8, u32 = run.model, np.uint8, np.uint32
     return table.Bodies(
         name=Names.of(list(run.body_names)),
-        parent=column([NONE if b == MAIN else p for b, p in enumerate(run.parents)], u32),
-        enter=column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
-        leave=column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
-        iterates=column([body.iterates for body in model.bodies], u8),
-        exclusive=column([0] * len(model.bodies), u8),  # this planner lays out branches one after the other
+        parent=build_column([NONE if b == MAIN else p for b, p in enumerate(run.parents)], u32),
+        enter=build_column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
+        leave=build_column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
+        iterates=build_column([body.iterates for body in model.bodies], u8),
+        exclusive=build_column([0] * len(model.bodies), u8),  # this planner lays out branches one after the other
     )
 
 
@@ -267,12 +271,12 @@ def _storages(problem: AllocationProblem, found: Solution) -> table.Storages:
     """Return the place of each storage, as columns. spec: P2.3"""
     u32, u64 = np.uint32, np.uint64
     return table.Storages(
-        arena=column(found.arena, u32),
-        bytes=column(problem.bytes, u64),
-        alignment=column(problem.alignment, u64),
-        birth=column(problem.birth, u32),
-        death=column(problem.death, u32),
-        offset=column(found.offset, u64),
+        arena=build_column(found.arena, u32),
+        bytes=build_column(problem.bytes, u64),
+        alignment=build_column(problem.alignment, u64),
+        birth=build_column(problem.birth, u32),
+        death=build_column(problem.death, u32),
+        offset=build_column(found.offset, u64),
     )
 
 
@@ -291,10 +295,10 @@ def _flags(run: ModelProgram, roles: U8, saved: U8, mode: str) -> U8:
     flags = np.zeros(len(tensors), np.uint8)
     for mask, flag in named:
         flags[mask] |= flag
-    return column(flags, np.uint8)
+    return build_column(flags, np.uint8)
 
 
 def _or_none(values: Sequence[int], absent: int) -> U32:
     """Return a column of indices, with `NONE` for `absent`."""
     found = np.asarray(values, np.int64)
-    return column(np.where(found == absent, NONE, found), np.uint32)
+    return build_column(np.where(found == absent, NONE, found), np.uint32)

@@ -1,7 +1,7 @@
 """The allocation problem: storages with lifetimes, bytes and alignments, and the arenas that each may use.
 
 Aliasing builds it from a model. The following stages solve it: they assign arenas, slots and a layout to storages, and
-do not look at tensors or steps. `of_plan` returns the problem that a plan has solved.
+do not look at tensors or steps. `problem_of_plan` returns the problem that a plan has solved.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from tmmu.core.columns import NONE, compact
+from tmmu.core.columns import NONE, pack_integers
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.sections import Plan, arena_configurations
 
 Choices = tuple[int, ...]
 """Rows of arenas, the preferred one first."""
@@ -66,7 +66,7 @@ class AllocationProblem:
 
     def members(self, arena: Sequence[int]) -> list[array[int]]:
         """Return the storages of each arena, in order. `arena` is the arena of each storage."""
-        found = [compact((), "i") for _ in self.arenas]
+        found = [pack_integers((), "i") for _ in self.arenas]
         for k, a in enumerate(arena):
             found[a].append(k)
         return found
@@ -86,7 +86,7 @@ class AllocationProblem:
         return list(accumulate(change[:-1]))
 
 
-def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: Sequence[int]) -> dict[int, set[int]]:
+def find_conflicts(pairs: tuple[tuple[int, int], ...], storage: Sequence[int]) -> dict[int, set[int]]:
     """Return for each storage those that may never share a byte with it, by the pairs of tensors. spec: T5.1"""
     found: dict[int, set[int]] = {}
     for a, b in pairs:
@@ -95,7 +95,7 @@ def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: Sequence[int]) -> 
     return found
 
 
-def of_plan(plan: Plan) -> AllocationProblem:
+def problem_of_plan(plan: Plan) -> AllocationProblem:
     """Return the problem of a plan's storages, each with its assigned arena as the only choice."""
     t, s = plan.allocation.tensors, plan.allocation.storages
     storage = t.storage.tolist()
@@ -104,10 +104,10 @@ def of_plan(plan: Plan) -> AllocationProblem:
     made = [writer[first[k]] if k in first else NONE for k in range(len(s))]
     asked = plan.origin.fixed if plan.provenance is not None else {}
     return AllocationProblem(
-        configured(plan), [names[first[k]] if k in first else "" for k in range(len(s))], s.bytes.tolist(),
+        arena_configurations(plan), [names[first[k]] if k in first else "" for k in range(len(s))], s.bytes.tolist(),
         s.alignment.tolist(), s.birth.tolist(), s.death.tolist(), [(a,) for a in s.arena.tolist()],
         [-1 if step == NONE else step for step in made],
-        conflicts=conflicts_of(plan.allocation.must_not_alias, storage), policy=plan.configuration.policy,
+        conflicts=find_conflicts(plan.allocation.must_not_alias, storage), policy=plan.configuration.policy,
         fixed={
             k: Fixed(int(s.offset[k]), name) for k, name in zip(storage, names, strict=True) if name in asked
         },

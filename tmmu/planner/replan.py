@@ -19,8 +19,8 @@ from tmmu.core.vocabulary import REPLAN_POLICIES, UINT64_END, Bindings, Model
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import plan_memory
 from tmmu.plans.places import fixed_places
-from tmmu.plans.replan import ReplanRecord, envelope
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.replan import ReplanRecord, dimension_ranges
+from tmmu.plans.sections import Plan, arena_configurations
 
 OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
 
@@ -41,12 +41,12 @@ class Outside(NamedTuple):
     high: int
 
 
-def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
+def find_outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
     """Return the dimensions of `shape` outside of the plan's envelope. An omitted dimension is as planned.
 
     Raises INVALID_BINDING for a dimension that the plan does not have and for a size that no dimension can have.
     """
-    dims = envelope(plan.bindings)
+    dims = dimension_ranges(plan.bindings)
     for name, size in shape.items():
         if name not in dims:
             known = ", ".join(map(repr, sorted(dims))) or "none"
@@ -59,7 +59,7 @@ def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
     return [dim for dim in found if not dim.low <= dim.size <= dim.high]
 
 
-def widened(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
+def widen_bindings(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
     """Return the bindings of a new plan: the smallest envelope that holds the old one and the shape. spec: R6.8
 
     >>> widened(Bindings({"batch": 4}, ranges={"seq": (1, 4096)}), {"seq": 5000, "batch": 4}).ranges
@@ -67,7 +67,7 @@ def widened(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
     """
     ends = {
         name: (min(low, shape.get(name, low)), max(high, shape.get(name, high)))
-        for name, (low, high) in envelope(bindings).items()
+        for name, (low, high) in dimension_ranges(bindings).items()
     }
     dims = {name: low for name, (low, high) in ends.items() if low == high}
     return replace(bindings, dims=dims, ranges={name: ends[name] for name in sorted(ends) if name not in dims})
@@ -115,17 +115,16 @@ def replan(
     -----
     Pure. Costs one planning. spec: R6.7, R6.8, D1.2
     """
-    beyond = outside(plan, shape)
+    beyond = find_outside(plan, shape)
     if not beyond:
         return plan, None
     chosen = ReplanPolicy(policy or (plan.envelope.policy if plan.envelope is not None else ReplanPolicy.ABORT))
     if chosen is ReplanPolicy.ABORT:
-        raise refused(plan, beyond)
-    wanted = widened(plan.bindings, shape)
+        raise abort_error(plan, beyond)
+    wanted = widen_bindings(plan.bindings, shape)
     if (model.bindings.dims, dict(model.bindings.ranges)) != (wanted.dims, wanted.ranges):
-        stated = (
-            f"expected the bindings {_format_ranges(envelope(wanted))}, got {_format_ranges(envelope(model.bindings))}"
-        )
+        expected, got = (_format_ranges(dimension_ranges(bindings)) for bindings in (wanted, model.bindings))
+        stated = f"expected the bindings {expected}, got {got}"
         raise _invalid_binding("model", stated, "read the model again under the widened envelope")
     if model.source_digest != plan.origin.source_digest or model.name != plan.origin.model:
         raise _invalid_binding(
@@ -146,22 +145,22 @@ def replan(
         effort=origin.effort,
         fixed=fixed_places(plan),
     )
-    made = plan_memory(model, configured(plan), options, policy=plan.configuration.policy).plan
-    return made, ReplanRecord.between(plan, made, t, why(beyond), shape)
+    made = plan_memory(model, arena_configurations(plan), options, policy=plan.configuration.policy).plan
+    return made, ReplanRecord.between(plan, made, t, describe_outside(beyond), shape)
 
 
-def why(beyond: list[Outside]) -> str:
+def describe_outside(beyond: list[Outside]) -> str:
     """Describe why a plan does not hold for a shape: each dimension that is outside, its size and its range."""
     return "; ".join(f"{dim.name} is {dim.size}, the envelope holds {dim.low} to {dim.high}" for dim in beyond)
 
 
-def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
+def abort_error(plan: Plan, beyond: list[Outside]) -> TmmuError:
     """Return the abort: CONTRACT_VIOLATION with each dimension, its size and its range. spec: R6.7"""
     first = beyond[0]
     low, high = min(first.low, first.size), max(first.high, first.size)
     return TmmuError(
         "CONTRACT_VIOLATION",
-        f"{why(beyond)}; nothing was run with it",
+        f"{describe_outside(beyond)}; nothing was run with it",
         place=f"plan of {plan.origin.model!r}",
         fix=f"plan with --dim {first.name}={low}..{high}, or --replan-policy replan_at_safepoint",
         operator=OPERATOR,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.columns import column, compact
+from tmmu.core.columns import build_column, pack_integers
 from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.sections import Plan
 
@@ -40,20 +40,20 @@ class SlotAssignment:
         return [self.arena[slot] for slot in self.slot]
 
 
-def slots_of(plan: Plan) -> SlotAssignment:
+def claimed_slots(plan: Plan) -> SlotAssignment:
     """Return the slots that a plan claims."""
     s = plan.slots
     return SlotAssignment(plan.slots.of.tolist(), s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist())
 
 
-def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver | None = None) -> SlotAssignment:
+def assign_slots(problem: AllocationProblem, arena: list[int], observer: MoveObserver | None = None) -> SlotAssignment:
     """Assign every storage a slot of its arena.
 
     `arena` is the arena of each storage. Ties are broken by name (code points order as UTF-8 bytes do). `observer` is
     called with each move in arenas that reuse bytes and have no conflicts. O(storages x log storages) without
     conflicts; memory O(storages).
     """
-    slot = compact([0], "i") * len(problem)
+    slot = pack_integers([0], "i") * len(problem)
     slot_arena: list[int] = []
     for a, members in enumerate(problem.members(arena)):
         is_observed = problem.arenas[a].reuse and problem.conflicts.keys().isdisjoint(members)
@@ -67,28 +67,28 @@ def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver 
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
-    rows = column(slot, np.uint32)
+    rows = build_column(slot, np.uint32)
     sizes = np.ones(len(slot_arena), np.uint64)
-    np.maximum.at(sizes, rows, column(problem.bytes, np.uint64))
+    np.maximum.at(sizes, rows, build_column(problem.bytes, np.uint64))
     alignments = np.array([problem.arenas[a].alignment for a in slot_arena], np.uint64)
-    np.maximum.at(alignments, rows, column(problem.alignment, np.uint64))
+    np.maximum.at(alignments, rows, build_column(problem.alignment, np.uint64))
     return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
 def _sort_storages(problem: AllocationProblem, members: Sequence[int]) -> array[int]:
     """Sort storages by birth, larger ones first, ties by name. O(n log n)."""
     birth, size = (
-        column(map(of.__getitem__, members), np.uint64, len(members)) for of in (problem.birth, problem.bytes)
+        build_column(map(of.__getitem__, members), np.uint64, len(members)) for of in (problem.birth, problem.bytes)
     )
     order = np.lexsort((~size, birth))
-    rows = compact(np.asarray(members)[order], "i")
+    rows = pack_integers(np.asarray(members)[order], "i")
     birth, size = birth[order], size[order]
     # Names decide within a run of equal births and sizes.
     differs = np.flatnonzero((birth[1:] != birth[:-1]) | (size[1:] != size[:-1])) + 1
     bounds = np.concatenate([[0], differs, [len(rows)]])
     for first in np.flatnonzero(np.diff(bounds) > 1).tolist():
         lo, hi = bounds[first : first + 2].tolist()
-        rows[lo:hi] = compact(sorted(rows[lo:hi], key=lambda k: (problem.name[k], k)), "i")
+        rows[lo:hi] = pack_integers(sorted(rows[lo:hi], key=lambda k: (problem.name[k], k)), "i")
     return rows
 
 
@@ -104,8 +104,8 @@ def _scan(
     free: list[int] = []  # slots whose last storage has died
     opened = now = dead = 0
     births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
-    order = np.argsort(column(map(deaths.__getitem__, members), np.uint64, len(members)), kind="stable")
-    by_death = compact(np.asarray(members)[order], "i")
+    order = np.argsort(build_column(map(deaths.__getitem__, members), np.uint64, len(members)), kind="stable")
+    by_death = pack_integers(np.asarray(members)[order], "i")
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
         birth, gone = births[k], dead

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tmmu.core.columns import NONE, U32, Names, column, index_of, ragged
+from tmmu.core.columns import NONE, U32, Names, build_column, flatten_rows, number_values
 from tmmu.core.vocabulary import MAIN, UINT64_END, NodePart, Role, Shares
 from tmmu.plans.allocation import Allocation, Arena
 from tmmu.plans.columns import IS_RETURNED, PARTS, ROLES, SHARES, Bodies, Steps, Storages, Tensors
-from tmmu.plans.lifetimes import NO_STEP, Access, BodySpan, Lives, lives
+from tmmu.plans.lifetimes import NO_STEP, Access, BodySpan, Lives, compute_lifetimes
 
 CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 KEPT = (Role.PARAMETER, Role.OPTIMIZER)
@@ -55,7 +55,7 @@ class Location(NamedTuple):
     window: int
 
 
-class Misplaced(ValueError):
+class MisplacedTensor(ValueError):
     """The tensor of a row has no storage: it shares with itself (`is_circular`), or its shift is out of range."""
 
     def __init__(self, row: int, what: str, fix: str, *, is_circular: bool) -> None:
@@ -73,7 +73,7 @@ class _OpenNode(NamedTuple):
     mine: list[int]
 
 
-class Building:
+class AllocationBuilder:
     """An allocation under construction. Rows are those of `tensors`, in the order in which they are appended.
 
     Steps are added in execution order by `step`. A node with bodies is added by `begin`, then the steps of its first
@@ -152,48 +152,53 @@ class Building:
         return body
 
     def allocation(self) -> Allocation:
-        """Build the tables. Raises `Misplaced`. O(steps + accesses x depth of loops + tensors). spec: X2.5"""
+        """Build the tables. Raises `MisplacedTensor`. O(steps + accesses x depth of loops + tensors). spec: X2.5"""
         tensors, steps, arms = self.tensors, self.steps, self._arms
         callers = [row.role in CALLERS for row in tensors]
         kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
-        live = lives([step.access for step in steps], arms, callers, kept)
+        live = compute_lifetimes([step.access for step in steps], arms, callers, kept)
         locations = _locations(tensors)
-        ops, op = index_of([step.op for step in steps])
-        types, dtype = index_of([row.dtype for row in tensors])
+        ops, op = number_values([step.op for step in steps])
+        types, dtype = number_values([row.dtype for row in tensors])
         table, storage = _form_storages(tensors, locations, live)
         lists = ([s.access.reads for s in steps], [s.access.writes for s in steps], [s.changes for s in steps])
         u8, u32, u64 = np.uint8, np.uint32, np.uint64
         return Allocation(
             tuple(self.arenas), table, tuple(self.apart), tuple(ops), tuple(types),
             Tensors(
-                Names.of([row.name for row in tensors]), column(dtype, u8),
-                column([ROLES.index(row.role) for row in tensors], u8), column([row.flags for row in tensors], u8),
-                column([row.bytes for row in tensors], u64), column([row.alignment for row in tensors], u64),
-                column(live.birth, u32), column(live.death, u32), column(storage, u32),
-                column([location.window for location in locations], u64), _or_none(live.writer),
-                column([SHARES.index(row.shares) for row in tensors], u8), column([row.of for row in tensors], u32),
+                Names.of([row.name for row in tensors]), build_column(dtype, u8),
+                build_column([ROLES.index(row.role) for row in tensors], u8),
+                build_column([row.flags for row in tensors], u8),
+                build_column([row.bytes for row in tensors], u64),
+                build_column([row.alignment for row in tensors], u64),
+                build_column(live.birth, u32), build_column(live.death, u32), build_column(storage, u32),
+                build_column([location.window for location in locations], u64), _or_none(live.writer),
+                build_column([SHARES.index(row.shares) for row in tensors], u8),
+                build_column([row.of for row in tensors], u32),
             ),
             Steps(
-                Names.of([s.name for s in steps]), column(op, u32),
-                column([PARTS.index(s.part) for s in steps], u8), column([s.access.body for s in steps], u32),
-                *(rows for listed in lists for rows in ragged(listed)),
+                Names.of([s.name for s in steps]), build_column(op, u32),
+                build_column([PARTS.index(s.part) for s in steps], u8),
+                build_column([s.access.body for s in steps], u32),
+                *(rows for listed in lists for rows in flatten_rows(listed)),
             ),
             Bodies(
-                Names.of(list(self.bodies)), column([NONE, *(a.parent for a in arms[1:])], u32),
+                Names.of(list(self.bodies)), build_column([NONE, *(a.parent for a in arms[1:])], u32),
                 _or_none([a.enter for a in arms]), _or_none([a.leave for a in arms]),
-                column([a.iterates for a in arms], u8), column([a.exclusive for a in arms], u8),
+                build_column([a.iterates for a in arms], u8), build_column([a.exclusive for a in arms], u8),
             ),
             tuple(self.unproduced),
         )  # fmt: skip
 
 
-def storages(rows: Sequence[tuple[int, ...]]) -> Storages:
+def build_storages(rows: Sequence[tuple[int, ...]]) -> Storages:
     """Build the table from rows (arena, bytes, alignment, birth, death, offset)."""
     u32, u64 = np.uint32, np.uint64
     arena, size, alignment, birth, death, offset = ([row[k] for row in rows] for k in range(6))
     return Storages(
-        column(arena, u32), column(size, u64), column(alignment, u64), column(birth, u32), column(death, u32),
-        column(offset, u64),
+        build_column(arena, u32), build_column(size, u64), build_column(alignment, u64), build_column(birth, u32),
+        build_column(death, u32),
+        build_column(offset, u64),
     )  # fmt: skip
 
 
@@ -210,7 +215,7 @@ def _locations(tensors: list[StatedTensor]) -> list[Location]:
             chain.append(t)
             if len(chain) > len(tensors):
                 what = "it shares with itself, through other tensors"
-                raise Misplaced(start, what, "share with a tensor that does not share", is_circular=True)
+                raise MisplacedTensor(start, what, "share with a tensor that does not share", is_circular=True)
             t = tensors[t].of
         locations[t] = locations[t] or Location(t, 0)
         for t in reversed(chain):
@@ -220,7 +225,7 @@ def _locations(tensors: list[StatedTensor]) -> list[Location]:
             window = base.window + row.shift
             root = tensors[base.root]
             if window + row.bytes >= UINT64_END:
-                raise Misplaced(t, "it ends beyond 64 bits", "correct its shift", is_circular=False)
+                raise MisplacedTensor(t, "it ends beyond 64 bits", "correct its shift", is_circular=False)
             fits = (row.arena, row.offset) == (root.arena, root.offset + window)
             locations[t] = Location(base.root, window) if fits else Location(t, 0)
     return [location for location in locations if location is not None]
@@ -235,8 +240,8 @@ def _form_storages(tensors: list[StatedTensor], locations: list[Location], live:
         row = rows[k]
         row[1], row[2] = max(row[1], location.window + tensors[t].bytes), max(row[2], tensors[t].alignment)
         row[3], row[4] = min(row[3], live.birth[t]), max(row[4], live.death[t])
-    return storages([tuple(row) for row in rows]), storage
+    return build_storages([tuple(row) for row in rows]), storage
 
 
 def _or_none(values: list[int]) -> U32:
-    return column([NONE if x == NO_STEP else x for x in values], np.uint32)
+    return build_column([NONE if x == NO_STEP else x for x in values], np.uint32)

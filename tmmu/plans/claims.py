@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tmmu.core.fields import boolean, distinct, entries, integer, keys, one_of, record, refuse, size, text, texts
+from tmmu.core.fields import (
+    check_boolean,
+    check_distinct,
+    check_integer,
+    check_keys,
+    check_one_of,
+    check_size,
+    check_text,
+    check_texts,
+    plan_error,
+    read_entries,
+    read_record,
+)
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
@@ -22,23 +34,27 @@ REQUIRED = {"peak_step": "peak_live_bytes", "max_live_step": "max_live", "minima
 
 def read_claims(value: Any, slots: Slots | None, arenas: Sequence[str], last_step: int) -> Claims:
     """Read the section from a decoded object; the slots have been read already."""
-    value = keys(value, ("usage",), "claims", ("slots", "configuration"))
-    usage = entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, last_step))
+    value = check_keys(value, ("usage",), "claims", ("slots", "configuration"))
+    usage = read_entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, last_step))
     if len(usage) != len(arenas):
-        raise refuse("claims.usage", f"expected {len(arenas)} entries, one for each arena, got {len(usage)}")
+        raise plan_error("claims.usage", f"expected {len(arenas)} entries, one for each arena, got {len(usage)}")
     given = value.get("configuration")
     return Claims(usage, slots, None if given is None else _configuration(given, arenas))
 
 
 def _usage(value: Any, place: str, last_step: int) -> Usage:
     def step(item: Any, at: str) -> int:
-        return integer(item, at, last_step + 1)
+        return check_integer(item, at, last_step + 1)
 
-    readers = dict.fromkeys(OPTIONAL, integer) | {"peak_step": step, "max_live_step": step, "minimal": boolean}
-    found = record(readers, value, place, OPTIONAL)
+    readers = dict.fromkeys(OPTIONAL, check_integer) | {
+        "peak_step": step,
+        "max_live_step": step,
+        "minimal": check_boolean,
+    }
+    found = read_record(readers, value, place, OPTIONAL)
     for name, of in REQUIRED.items():
         if found.get(name) not in (None, False) and of not in found:
-            raise refuse(f"{place}.{name}", f"this claim needs {of}, which is not claimed")
+            raise plan_error(f"{place}.{name}", f"this claim needs {of}, which is not claimed")
     return Usage(**found)
 
 
@@ -53,7 +69,7 @@ def claims_object(claims: Claims) -> dict[str, Any]:
     return found
 
 
-def arena_config(arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> dict[str, Any]:
+def arena_config_object(arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> dict[str, Any]:
     """Return the configuration object whose digest is `arena_config_hash`. spec: R2.4"""
     rows = [
         {
@@ -85,49 +101,51 @@ def _policy_object(policy: ArenaPolicy) -> dict[str, Any]:
 
 def _configuration(value: Any, arenas: Sequence[str]) -> ClaimedConfiguration:
     place = "claims.configuration"
-    found = record({"arenas": _uses, "devices": _devices, "rules": _rules}, value, place)
+    found = read_record({"arenas": _uses, "devices": _devices, "rules": _rules}, value, place)
     uses, devices, rules = found["arenas"], found["devices"], found["rules"]
     if len(uses) != len(arenas):
-        raise refuse(f"{place}.arenas", f"expected {len(arenas)} entries, one for each arena, got {len(uses)}")
-    distinct([device.name for device in devices], f"{place}.devices")
+        raise plan_error(f"{place}.arenas", f"expected {len(arenas)} entries, one for each arena, got {len(uses)}")
+    check_distinct([device.name for device in devices], f"{place}.devices")
     memories = {(d.name, m.name) for d in devices for m in d.memories}
     for i, use in enumerate(uses):
         if use.memory and (use.device, use.memory) not in memories:
-            raise refuse(f"{place}.arenas[{i}].memory", f"the device has no memory {use.memory!r}")
+            raise plan_error(f"{place}.arenas[{i}].memory", f"the device has no memory {use.memory!r}")
     known = {"arenas": set(arenas), "devices": {d.name for d in devices}}
     for i, rule in enumerate(rules):
         for key, names in known.items():
             if unknown := [name for name in getattr(rule, key) if name not in names]:
-                raise refuse(f"{place}.rules[{i}].{key}", f"{unknown[0]!r} is not in the configuration")
-        distinct(rule.arenas, f"{place}.rules[{i}].arenas")
+                raise plan_error(f"{place}.rules[{i}].{key}", f"{unknown[0]!r} is not in the configuration")
+        check_distinct(rule.arenas, f"{place}.rules[{i}].arenas")
         if not rule.arenas:
-            raise refuse(f"{place}.rules[{i}].arenas", "expected an arena, got none")
+            raise plan_error(f"{place}.rules[{i}].arenas", "expected an arena, got none")
     policy = ArenaPolicy(devices, rules)
     if excess := policy.excess():
-        raise refuse(f"{place}.rules", f"the configuration has {excess}")
+        raise plan_error(f"{place}.rules", f"the configuration has {excess}")
     return ClaimedConfiguration(uses, policy)
 
 
 def _roles(value: Any, place: str) -> tuple[Role, ...]:
-    return entries(value, place, lambda item, at: Role(one_of(item, tuple(Role), at)))
+    return read_entries(value, place, lambda item, at: Role(check_one_of(item, tuple(Role), at)))
 
 
 def _uses(value: Any, place: str) -> tuple[ArenaUse, ...]:
-    readers = {"roles": _roles, "page_size": size, "device": text, "memory": text}
-    return entries(value, place, lambda item, at: ArenaUse(**record(readers, item, at)))
+    readers = {"roles": _roles, "page_size": check_size, "device": check_text, "memory": check_text}
+    return read_entries(value, place, lambda item, at: ArenaUse(**read_record(readers, item, at)))
 
 
 def _memories(value: Any, place: str) -> tuple[Memory, ...]:
-    found = entries(value, place, lambda item, at: Memory(**record({"name": text, "capacity": size}, item, at)))
-    distinct([memory.name for memory in found], place)
+    found = read_entries(
+        value, place, lambda item, at: Memory(**read_record({"name": check_text, "capacity": check_size}, item, at))
+    )
+    check_distinct([memory.name for memory in found], place)
     return found
 
 
 def _devices(value: Any, place: str) -> tuple[DeviceConfiguration, ...]:
-    readers = {"name": text, "memories": _memories, "nodes": texts, "ops": texts}
-    return entries(value, place, lambda item, at: DeviceConfiguration(**record(readers, item, at)))
+    readers = {"name": check_text, "memories": _memories, "nodes": check_texts, "ops": check_texts}
+    return read_entries(value, place, lambda item, at: DeviceConfiguration(**read_record(readers, item, at)))
 
 
 def _rules(value: Any, place: str) -> tuple[Rule, ...]:
-    readers = {"arenas": texts, "roles": _roles, "names": texts, "ops": texts, "devices": texts}
-    return entries(value, place, lambda item, at: Rule(**record(readers, item, at)))
+    readers = {"arenas": check_texts, "roles": _roles, "names": check_texts, "ops": check_texts, "devices": check_texts}
+    return read_entries(value, place, lambda item, at: Rule(**read_record(readers, item, at)))

@@ -22,17 +22,19 @@ DEVICE = "default"
 """The device of an arena that names none; it needs no table and has no memories."""
 
 
-def wrong(place: str, what: str, fix: str, arena: str = "") -> TmmuError:
+def configuration_error(place: str, what: str, fix: str, arena: str = "") -> TmmuError:
     """Return INVALID_ARENA_CONFIG at a place of the configuration."""
     return TmmuError("INVALID_ARENA_CONFIG", what, place=place, fix=fix, arena=arena)
 
 
-def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE) -> tuple[ArenaConfiguration, ...]:
+def check_configuration(
+    arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE
+) -> tuple[ArenaConfiguration, ...]:
     """Check a configuration and return `arenas`; INVALID_ARENA_CONFIG names the arena, device or rule at fault."""
     if not arenas:
-        raise wrong("arena ''", "there is no arena", "configure at least one")
+        raise configuration_error("arena ''", "there is no arena", "configure at least one")
     if excess := policy.excess():
-        raise wrong("the rules", f"there are {excess}", "combine several rules or patterns into one")
+        raise configuration_error("the rules", f"there are {excess}", "combine several rules or patterns into one")
     memories = _check_devices(policy)
     placed: dict[Role, str] = {}
     _check_names("arena", (arena.name for arena in arenas))
@@ -41,18 +43,22 @@ def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE
         for role in arena.roles:
             if role in placed:
                 what = f"the role {role} already belongs to {placed[role]!r}"
-                raise wrong(place, what, "list each role once", arena.name)
+                raise configuration_error(place, what, "list each role once", arena.name)
             placed[role] = arena.name
         _check_capacity(place, arena.capacity, arena.name)
         for key, value in (("alignment", arena.alignment), ("page_size", arena.page_size)):
             if not 1 <= value < UINT64_END or value & (value - 1):
-                raise wrong(place, f"{key} {value} is not a power of two", "use a power of two", arena.name)
+                raise configuration_error(
+                    place, f"{key} {value} is not a power of two", "use a power of two", arena.name
+                )
         if arena.device not in memories:
             known = ", ".join(memories)
-            raise wrong(place, f"unknown device {arena.device!r}", f"name one of {known}, or add its table", arena.name)
+            raise configuration_error(
+                place, f"unknown device {arena.device!r}", f"name one of {known}, or add its table", arena.name
+            )
         if arena.memory and arena.memory not in memories[arena.device]:
             what = f"the device {arena.device!r} has no memory {arena.memory!r}"
-            raise wrong(place, what, f"add it to [devices.{arena.device}]", arena.name)
+            raise configuration_error(place, what, f"add it to [devices.{arena.device}]", arena.name)
     for number, rule in enumerate(policy.rules, 1):
         _check_rule(f"rule {number}", rule, {arena.name: arena for arena in arenas}, memories)
     return arenas
@@ -63,14 +69,14 @@ def _check_names(kind: str, names: Iterable[str]) -> None:
     for name in names:
         if not name or "\0" in name or name in seen:
             what = "its name is empty or used twice"
-            raise wrong(f"{kind} {name!r}", what, f"give every {kind} a different name", name)
+            raise configuration_error(f"{kind} {name!r}", what, f"give every {kind} a different name", name)
         seen.add(name)
 
 
 def _check_capacity(place: str, capacity: int, arena: str = "") -> None:
     if not 1 <= capacity < UINT64_END:
         what = f"expected a capacity from 1 to 2**64 - 1, got {capacity}"
-        raise wrong(place, what, "state its capacity in bytes", arena)
+        raise configuration_error(place, what, "state its capacity in bytes", arena)
 
 
 def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
@@ -87,17 +93,17 @@ def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
 def _check_rule(place: str, rule: Rule, arenas: dict[str, ArenaConfiguration], devices: dict[str, set[str]]) -> None:
     """Check that a rule lists existing arenas, each once, all reusing bytes or none, and existing devices."""
     if not rule.arenas:
-        raise wrong(place, "it lists no arena", "list the arenas that may be used, best first")
+        raise configuration_error(place, "it lists no arena", "list the arenas that may be used, best first")
     for name in rule.arenas:
         if name not in arenas:
-            raise wrong(place, f"unknown arena {name!r}", f"use {', '.join(arenas)}", name)
+            raise configuration_error(place, f"unknown arena {name!r}", f"use {', '.join(arenas)}", name)
         if rule.arenas.count(name) > 1:
-            raise wrong(place, f"it lists the arena {name!r} twice", "list each arena once", name)
+            raise configuration_error(place, f"it lists the arena {name!r} twice", "list each arena once", name)
     first = arenas[rule.arenas[0]]
     for name in rule.arenas:
         if arenas[name].reuse != first.reuse:
             what = f"one of {first.name!r} and {name!r} reuses bytes and the other does not"
-            raise wrong(place, what, "list arenas of one kind", name)
+            raise configuration_error(place, what, "list arenas of one kind", name)
     for device in rule.devices:
         if device not in devices or device == DEVICE:
-            raise wrong(place, f"unknown device {device!r}", "name a device that has a table")
+            raise configuration_error(place, f"unknown device {device!r}", "name a device that has a table")

@@ -45,9 +45,9 @@ from typing import Any, NamedTuple
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import read_size
+from tmmu.core.output import parse_size
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
-from tmmu.plans.configuration import check, wrong
+from tmmu.plans.configuration import check_configuration, configuration_error
 
 LIMIT = 1 << 20
 """The largest configuration that is read, in bytes."""
@@ -100,26 +100,26 @@ def _read(document: dict[str, Any]) -> Configuration:
         tuple(_rule(number, table) for number, table in enumerate(rules, 1)),
     )
     arenas = tuple(_arena(name, table) for name, table in tables.items())
-    return Configuration(check(arenas, policy), policy)
+    return Configuration(check_configuration(arenas, policy), policy)
 
 
 def _check_table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
     """Check a table: known keys, with values of their types; lists contain texts."""
     if not isinstance(table, dict):
-        raise wrong(place, "expected a table", fix)
+        raise configuration_error(place, "expected a table", fix)
     fields: dict[str, Any] = {key: _to_bytes(key, value) for key, value in table.items()}
     for key, value in fields.items():
         expected = KINDS[kind].get(key)
         if expected is None:
-            raise wrong(place, f"unknown key {key!r}", f"use {', '.join(KINDS[kind])}")
+            raise configuration_error(place, f"unknown key {key!r}", f"use {', '.join(KINDS[kind])}")
         is_right = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
         if not is_right:
             fix = 'state it in bytes, or as "8GiB"' if key in BYTES else "correct its type"
-            raise wrong(place, f"{key}: expected {WORDS[expected]}, got {value!r}", fix)
+            raise configuration_error(place, f"{key}: expected {WORDS[expected]}, got {value!r}", fix)
         if key == "roles" and any(role not in tuple(Role) for role in value):
-            raise wrong(place, f"unknown roles in {value!r}", f"list some of {', '.join(Role)}")
+            raise configuration_error(place, f"unknown roles in {value!r}", f"list some of {', '.join(Role)}")
         if expected is list and any(type(item) is not str or not item for item in value):
-            raise wrong(place, f"{key}: expected a list of names, got {value!r}", "list texts")
+            raise configuration_error(place, f"{key}: expected a list of names, got {value!r}", "list texts")
     return fields
 
 
@@ -128,7 +128,7 @@ def _to_bytes(key: str, value: Any) -> Any:
     if key == "memories" and isinstance(value, dict):
         return {memory: _to_bytes("capacity", capacity) for memory, capacity in value.items()}
     if key in BYTES and isinstance(value, str):
-        size = read_size(value)
+        size = parse_size(value)
         return value if size is None else size
     return value
 
@@ -144,7 +144,7 @@ def _device(name: str, table: Any) -> DeviceConfiguration:
     fields = _check_table("device", place, table, f"write [devices.{name}]")
     for memory, capacity in fields.get("memories", {}).items():
         if type(capacity) is not int:
-            raise wrong(
+            raise configuration_error(
                 place,
                 f"the capacity of memory {memory!r}: expected an integer, got {capacity!r}",
                 'state it in bytes, or as "8GiB"',

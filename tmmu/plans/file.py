@@ -1,7 +1,8 @@
 """`plan.cbor`: a plan as canonical bytes, with its hashes (R1, R2); text plans are read here as well.
 
 `to_object` and the gate's `from_object` are inverses. `save` computes every hash. `load` refuses everything that is not
-exactly a plan (`tmmu.plans.gate`), but does not check hashes: a plan with a false hash is a plan, and `false_hashes`
+exactly a plan (`tmmu.plans.gate`), but does not check hashes: a plan with a false hash is a plan,
+and `find_false_hashes`
 reports it for refutation. spec: P1.1, P1.3, P1.4, P1.5
 """
 
@@ -16,12 +17,12 @@ from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, Table
 from tmmu.core.errors import TmmuError
 from tmmu.plans import text
-from tmmu.plans.claims import arena_config, claims_object
+from tmmu.plans.claims import arena_config_object, claims_object
 from tmmu.plans.columns import Steps
-from tmmu.plans.gate import FORMAT, SPEC_VERSION, Stated, StatedBuffers, from_object
+from tmmu.plans.gate import FORMAT, SPEC_VERSION, StatedBuffers, StatedPlan, from_object
 from tmmu.plans.provenance import HASHES, provenance_object
 from tmmu.plans.reading import Reading
-from tmmu.plans.sections import BufferPlan, Envelope, Plan, configured
+from tmmu.plans.sections import BufferPlan, Envelope, Plan, arena_configurations
 
 LIMIT = 1 << 34
 """The largest plan file that is read, in bytes."""
@@ -44,7 +45,7 @@ def to_object(plan: Plan | BufferPlan) -> dict[str, Any]:
     return _with_hashes(plan, {}, lambda part: part)[0]
 
 
-def hashes(plan: Plan | BufferPlan) -> dict[str, bytes]:
+def compute_hashes(plan: Plan | BufferPlan) -> dict[str, bytes]:
     """Compute every hash of a plan: those of 001 if it has provenance, and the digest of its file.
 
     `plan_hash` is the commitment of 001 II.K, `layout_digest` the same without the replay token and with rank 0, and
@@ -54,9 +55,9 @@ def hashes(plan: Plan | BufferPlan) -> dict[str, bytes]:
     return _with_hashes(plan, {}, canonical.Encoded)[1]
 
 
-def identity(plan: Plan) -> bytes:
+def plan_identity(plan: Plan) -> bytes:
     """Return the hash that identifies a plan: `plan_hash`, or the digest of its file without provenance."""
-    found = hashes(plan)
+    found = compute_hashes(plan)
     return found.get("plan_hash", found["file_digest"])
 
 
@@ -92,7 +93,9 @@ def _provenance_hashes(plan: Plan, origin: dict[str, Any], value: dict[str, Any]
     steps, storages, slots = plan.allocation.steps, plan.allocation.storages, plan.slots
     found = {
         "execution_order_hash": canonical.digest([steps.node.list(), steps.part]),
-        "arena_config_hash": canonical.digest(arena_config(configured(plan), plan.configuration.policy)),
+        "arena_config_hash": canonical.digest(
+            arena_config_object(arena_configurations(plan), plan.configuration.policy)
+        ),
         "shard_spec_hash": canonical.digest(origin["shard_spec"]),
     }
     tables = [value["allocation"][key] for key in ("tensors", "storages", "steps")]
@@ -124,16 +127,16 @@ def save(plan: Plan | BufferPlan, path: str | os.PathLike[str]) -> None:
     canonical.write_atomically(path, encode(plan))
 
 
-def load(path: str | os.PathLike[str]) -> Stated:
+def load(path: str | os.PathLike[str]) -> StatedPlan:
     """Read the plan with steps at `path` and its stated hashes. INVALID_PLAN names file and place. spec: P1.2, P2.6"""
     try:
-        return with_steps(load_any(path))
+        return require_steps(load_any(path))
     except TmmuError as error:
         error.in_file(os.fspath(path))
         raise
 
 
-def with_steps(found: Stated | StatedBuffers) -> Stated:
+def require_steps(found: StatedPlan | StatedBuffers) -> StatedPlan:
     """Return a plan with steps, or raise INVALID_PLAN if it has only lifetimes. spec: P2.6"""
     if isinstance(found, StatedBuffers):
         raise TmmuError(
@@ -143,7 +146,7 @@ def with_steps(found: Stated | StatedBuffers) -> Stated:
     return found
 
 
-def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
+def load_any(path: str | os.PathLike[str]) -> StatedPlan | StatedBuffers:
     """Read the plan at `path`, with steps or with only lifetimes."""
     name = os.fspath(path)
     try:
@@ -153,13 +156,13 @@ def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
         raise
 
 
-def read_any(data: bytes, name: str) -> Stated | StatedBuffers:
+def read_any(data: bytes, name: str) -> StatedPlan | StatedBuffers:
     """Read the plan in `data`, binary or text; `name` is the file in refusals."""
     try:
         check_content(data)
         kind.check_plan(name, data[: kind.HEAD])
-        if name.endswith(".plan.txt") or kind.is_text(data[: kind.HEAD]) == kind.PLAN:
-            return gated(text.read(data, name))
+        if name.endswith(".plan.txt") or kind.text_kind(data[: kind.HEAD]) == kind.PLAN:
+            return pass_gate(text.read(data, name))
         return decode(data)
     except TmmuError as error:
         error.in_file(name)
@@ -172,17 +175,17 @@ def check_content(data: bytes) -> None:
         raise TmmuError("INVALID_PLAN", "the file is empty", fix="make it again")
 
 
-def gated(plan: Plan | BufferPlan, reading: Reading | None = None) -> Stated | StatedBuffers:
+def pass_gate(plan: Plan | BufferPlan, reading: Reading | None = None) -> StatedPlan | StatedBuffers:
     """Pass a plan that was not read from a binary file through the gate, as the equivalent binary file. spec: X1.6"""
     return replace(decode(encode(plan)), is_text=reading is None, reading=reading)
 
 
-def decode(data: bytes) -> Stated | StatedBuffers:
+def decode(data: bytes) -> StatedPlan | StatedBuffers:
     """Decode a binary plan through the gate; raises INVALID_PLAN. Memory is a small multiple of the input."""
     return from_object(canonical.decode(data, "plan"))
 
 
-def false_hashes(stated: Stated | StatedBuffers) -> list[tuple[str, bytes, bytes]]:
+def find_false_hashes(stated: StatedPlan | StatedBuffers) -> list[tuple[str, bytes, bytes]]:
     """Return each hash that does not recompute: its field, the stated value, the true value. spec: V1.8
 
     The true digest of the file depends on the other hashes as the file states them.

@@ -16,19 +16,19 @@ from tmmu.core.columns import NONE, Names, Table
 from tmmu.core.dims.table import read
 from tmmu.core.dtypes import BITS
 from tmmu.core.fields import (
-    array,
-    boolean,
-    distinct,
-    entries,
-    integer,
-    keys,
-    one_of,
-    record,
-    refuse,
-    size,
-    text,
-    texts,
-    unexpected,
+    check_array,
+    check_boolean,
+    check_distinct,
+    check_integer,
+    check_keys,
+    check_one_of,
+    check_size,
+    check_text,
+    check_texts,
+    plan_error,
+    read_entries,
+    read_record,
+    unexpected_error,
 )  # fmt: skip
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, MAX_EXCLUSIVE_ARMS, REPLAN_POLICIES, NodePart, Shares
 from tmmu.plans import provenance, sharding
@@ -53,7 +53,7 @@ Rows = TypeVar("Rows", bound=Table)
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedPlan:
     """A plan as it was read, and the hashes that its file states.
 
     `is_text` is True for a text plan: its storages and lifetimes were computed from its steps, and its digest here. The
@@ -68,7 +68,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class StatedBuffers:
-    """Lifetimes without accesses as they were read, and the hashes that the file states; see `Stated`."""
+    """Lifetimes without accesses as they were read, and the hashes that the file states; see `StatedPlan`."""
 
     plan: BufferPlan
     hashes: dict[str, bytes]
@@ -76,22 +76,22 @@ class StatedBuffers:
     reading: Reading | None = None
 
 
-def from_object(value: Any) -> Stated | StatedBuffers:
+def from_object(value: Any) -> StatedPlan | StatedBuffers:
     """Return the plan in a decoded object.
 
     Every index is in range, every column has its table's length. spec: P1.2, P1.3
     """
     body = "buffers" if isinstance(value, dict) and "buffers" in value else "allocation"
-    value = keys(value, ("format", "spec_version", body, "file_digest"), "plan", SECTIONS)
-    one_of(value["format"], (FORMAT,), "format")
-    one_of(value["spec_version"], (SPEC_VERSION,), "spec_version")
+    value = check_keys(value, ("format", "spec_version", body, "file_digest"), "plan", SECTIONS)
+    check_one_of(value["format"], (FORMAT,), "format")
+    check_one_of(value["spec_version"], (SPEC_VERSION,), "spec_version")
     for section, required in (("provenance", "claims"), ("shards", "provenance")):
         if section in value and required not in value:
-            raise refuse(section, f"expected the section {required!r} beside it, got none")
-    hashes = {"file_digest": provenance.digest(value["file_digest"], "file_digest")}
+            raise plan_error(section, f"expected the section {required!r} beside it, got none")
+    hashes = {"file_digest": provenance.check_digest(value["file_digest"], "file_digest")}
     if body == "buffers":
         if beside := [name for name in SECTIONS[1:] if name in value]:
-            raise refuse(beside[0], "expected no such section beside buffers, which state no steps")
+            raise plan_error(beside[0], "expected no such section beside buffers, which state no steps")
         buffers = read_buffers(value["buffers"])
         return StatedBuffers(BufferPlan(buffers, _claims(value, buffers)), hashes)
     allocation = read_allocation(value["allocation"])
@@ -100,20 +100,20 @@ def from_object(value: Any) -> Stated | StatedBuffers:
         origin, stated = provenance.read(value["provenance"])
         hashes = stated | hashes
         if claims is None or claims.slots is None or claims.configuration is None:
-            raise refuse(
+            raise plan_error(
                 "provenance", "this section needs claims.slots and claims.configuration, which its hash covers"
             )
         if origin.effort is not None and len(origin.bounds) != len(allocation.arenas):
-            raise refuse("provenance.bounds", f"expected {len(allocation.arenas)}, one for each arena")
+            raise plan_error("provenance.bounds", f"expected {len(allocation.arenas)}, one for each arena")
         if bool(origin.shard_spec) != ("shards" in value):
-            raise refuse("shards", "expected the section exactly if the shard spec is not empty")
+            raise plan_error("shards", "expected the section exactly if the shard spec is not empty")
         if "shards" in value:
-            axes = len(sharding.mesh(origin.shard_spec))
+            axes = len(sharding.mesh_axes(origin.shard_spec))
             shards = _shards(value["shards"], len(allocation.tensors), axes)
     envelope = _envelope(value["envelope"], len(allocation.tensors)) if "envelope" in value else None
     if origin is not None and envelope is not None and (both := origin.bindings.dims.keys() & envelope.ranges.keys()):
-        raise refuse("envelope.ranges", f"{min(both)!r} is bound already")
-    return Stated(Plan(allocation, claims, origin, shards, envelope), hashes)
+        raise plan_error("envelope.ranges", f"{min(both)!r} is bound already")
+    return StatedPlan(Plan(allocation, claims, origin, shards, envelope), hashes)
 
 
 def _claims(value: dict[str, Any], of: Allocation | Buffers) -> Claims | None:
@@ -126,40 +126,46 @@ def _claims(value: dict[str, Any], of: Allocation | Buffers) -> Claims | None:
         check_index(slots.arena, arenas, "claims.slots.arena")
         check_index(slots.of, len(slots), "claims.slots.of")
         if len(slots.of) != storages:
-            raise refuse("claims.slots.of", f"expected {storages} rows, one for each storage, got {len(slots.of)}")
+            raise plan_error("claims.slots.of", f"expected {storages} rows, one for each storage, got {len(slots.of)}")
     return read_claims(value["claims"], slots, [arena.name for arena in of.arenas], of.last_step)
 
 
 def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
     """Read the arenas of an allocation."""
-    readers = {"name": text, "capacity": size, "alignment": size, "reuse": boolean, "scattered": boolean}
-    arenas = entries(value, place, lambda item, at: Arena(**record(readers, item, at)))
-    distinct([arena.name for arena in arenas], place)
+    readers = {
+        "name": check_text,
+        "capacity": check_size,
+        "alignment": check_size,
+        "reuse": check_boolean,
+        "scattered": check_boolean,
+    }
+    arenas = read_entries(value, place, lambda item, at: Arena(**read_record(readers, item, at)))
+    check_distinct([arena.name for arena in arenas], place)
     return arenas
 
 
 def read_allocation(value: Any) -> Allocation:
     """Read an allocation, which is complete by itself. spec: P2.1"""
     names = [f.name for f in fields(Allocation)]
-    value = keys(value, names, "allocation")
+    value = check_keys(value, names, "allocation")
     arenas = read_arenas(value["arenas"], "arenas")
     steps = _steps(value["steps"])
     tensors = read_table(Tensors, value["tensors"], "tensors")
     _unique(tensors.name, "tensors.name")
     storages = read_table(Storages, value["storages"], "storages")
     bodies = read_table(Bodies, value["bodies"], "bodies")
-    types = entries(value["dtypes"], "dtypes", _dtype)
-    ops = entries(value["ops"], "ops", _op)
+    types = read_entries(value["dtypes"], "dtypes", _dtype)
+    ops = read_entries(value["ops"], "ops", _op)
     _check_references(tensors, storages, steps, bodies, len(arenas), len(ops), len(types))
     return Allocation(
         arenas, storages, _pairs(value["must_not_alias"], len(tensors)), ops, types, tensors, steps, bodies,
-        texts(value["unproduced"], "unproduced"),
+        check_texts(value["unproduced"], "unproduced"),
     )  # fmt: skip
 
 
 def read_buffers(value: Any) -> Buffers:
     """Read lifetimes without accesses. spec: P2.6"""
-    value = keys(value, [f.name for f in fields(Buffers)], "buffers")
+    value = check_keys(value, [f.name for f in fields(Buffers)], "buffers")
     arenas = read_arenas(value["arenas"], "arenas")
     storages = read_table(Storages, value["storages"], "storages")
     check_index(storages.arena, len(arenas), "storages.arena")
@@ -169,34 +175,34 @@ def read_buffers(value: Any) -> Buffers:
 
 
 def _dtype(value: Any, place: str) -> str:
-    if text(value, place) not in BITS:
-        raise unexpected(place, "an element type", value)
+    if check_text(value, place) not in BITS:
+        raise unexpected_error(place, "an element type", value)
     return str(value)
 
 
 def _op(value: Any, place: str) -> tuple[str, str]:
-    domain, op = texts(array(value, place, 2), place)
+    domain, op = check_texts(check_array(value, place, 2), place)
     return domain, op
 
 
 def _pairs(value: Any, rows: int) -> tuple[tuple[int, int], ...]:
     def pair(item: Any, at: str) -> tuple[int, int]:
-        a, b = (integer(x, at, rows) for x in array(item, at, 2))
+        a, b = (check_integer(x, at, rows) for x in check_array(item, at, 2))
         return a, b
 
-    return entries(value, "must_not_alias", pair)
+    return read_entries(value, "must_not_alias", pair)
 
 
 def _unique(names: Names, place: str) -> None:
-    distinct(names, place)
+    check_distinct(names, place)
     if "" in set(names):
-        raise refuse(place, "expected names, got an empty one")
+        raise plan_error(place, "expected names, got an empty one")
 
 
 def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
     """Read a table whose columns all have the right type and one length: `rows`, or that of the first column."""
     types = {f.name: DTYPES[str(f.type)] for f in fields(kind)}
-    value = keys(value, list(types), place)
+    value = check_keys(value, list(types), place)
     columns: dict[str, Any] = {}
     for name, dtype in types.items():
         if dtype is Names:
@@ -214,25 +220,25 @@ def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None
 def read_column(value: Any, dtype: Any, place: str) -> Any:
     """Check and return a column of unsigned integers of one type."""
     if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
-        raise unexpected(place, f"a column of {np.dtype(dtype)}", value)
+        raise unexpected_error(place, f"a column of {np.dtype(dtype)}", value)
     return value
 
 
 def _check_length(column: Any, rows: int, place: str) -> None:
     if len(column) != rows:
-        raise refuse(place, f"expected {rows} rows, got {len(column)}")
+        raise plan_error(place, f"expected {rows} rows, got {len(column)}")
 
 
 def _names(blob: Any, rows: int, place: str) -> Names:
     if not isinstance(blob, bytes):
-        raise unexpected(place, "a byte string of names", blob)
+        raise unexpected_error(place, "a byte string of names", blob)
     try:
         names = Names(blob, rows)
         found = len(names.list())
     except UnicodeDecodeError as error:
-        raise refuse(place, "expected UTF-8, got other bytes") from error
+        raise plan_error(place, "expected UTF-8, got other bytes") from error
     if found != rows or (rows == 0 and blob):
-        raise refuse(place, f"expected {rows} names, got {found}")
+        raise plan_error(place, f"expected {rows} names, got {found}")
     return names
 
 
@@ -243,12 +249,12 @@ def check_index(column: Any, rows: int, place: str, absent: bool = False) -> Non
         outside &= column != NONE
     if outside.any():
         row = int(outside.argmax())
-        raise refuse(f"{place} row {row}", f"expected one of {rows} rows, got {int(column[row])}")
+        raise plan_error(f"{place} row {row}", f"expected one of {rows} rows, got {int(column[row])}")
 
 
 def _check_bounds(at: Any, rows: int, flat: int, place: str) -> None:
     if len(at) != rows + 1 or at[0] != 0 or at[-1] != flat or (at[1:] < at[:-1]).any():
-        raise refuse(place, f"expected {rows + 1} ascending bounds from 0 to {flat}")
+        raise plan_error(place, f"expected {rows + 1} ascending bounds from 0 to {flat}")
 
 
 def _shards(value: Any, tensors: int, axes: int) -> Shards:
@@ -256,7 +262,7 @@ def _shards(value: Any, tensors: int, axes: int) -> Shards:
     shards = read_table(Shards, value, "shards")
     check_index(shards.tensor, tensors, "shards.tensor")
     if len(set(shards.tensor.tolist())) != len(shards):
-        raise refuse("shards.tensor", "a tensor has two rows")
+        raise plan_error("shards.tensor", "a tensor has two rows")
     flat = len(shards.size)
     _check_bounds(shards.dims_at, len(shards), flat, "shards.dims_at")
     for name in Shards.DIMENSIONS:
@@ -264,27 +270,29 @@ def _shards(value: Any, tensors: int, axes: int) -> Shards:
     check_index(shards.axis, axes, "shards.axis", absent=True)
     outside = (shards.held > shards.chunk) | (shards.held > shards.size) | (shards.start > shards.size - shards.held)
     if outside.any():
-        raise refuse(f"shards row of dimension {int(outside.argmax())}", "the part is outside of its dimension")
+        raise plan_error(f"shards row of dimension {int(outside.argmax())}", "the part is outside of its dimension")
     return shards
 
 
 def _envelope(value: Any, tensors: int) -> Envelope:
     """Read the envelope: dimensions with their ranges, and the sizes that depend on them. spec: R6.3"""
-    value = keys(value, [f.name for f in fields(Envelope)], "envelope")
-    one_of(value["policy"], REPLAN_POLICIES, "envelope.policy")
+    value = check_keys(value, [f.name for f in fields(Envelope)], "envelope")
+    check_one_of(value["policy"], REPLAN_POLICIES, "envelope.policy")
     ranges: dict[str, tuple[int, int]] = {}
-    for name, ends in sorted(keys(value["ranges"], (), "envelope.ranges", value["ranges"]).items()):
-        low, high = (integer(end, f"envelope.ranges.{name}") for end in array(ends, f"envelope.ranges.{name}", 2))
+    for name, ends in sorted(check_keys(value["ranges"], (), "envelope.ranges", value["ranges"]).items()):
+        low, high = (
+            check_integer(end, f"envelope.ranges.{name}") for end in check_array(ends, f"envelope.ranges.{name}", 2)
+        )
         if not low < high or "\0" in name:
-            raise refuse(f"envelope.ranges.{name}", "the range is empty, or the name contains a NUL")
+            raise plan_error(f"envelope.ranges.{name}", "the range is empty, or the name contains a NUL")
         ranges[name] = low, high
     if not ranges:
-        raise refuse("envelope.ranges", "expected a dimension, got none")
+        raise plan_error("envelope.ranges", "expected a dimension, got none")
     terms = read_table(Terms, value["terms"], "envelope.terms")
     try:
         read(terms.rows(), ranges)
     except ValueError as error:
-        raise refuse("envelope.terms", str(error)) from error
+        raise plan_error("envelope.terms", str(error)) from error
     types = {f.name: DTYPES[str(f.type)] for f in fields(Envelope) if f.name in ENVELOPE}
     columns = {name: read_column(value[name], dtype, f"envelope.{name}") for name, dtype in types.items()}
     for name in ("size", "largest_at"):
@@ -292,23 +300,23 @@ def _envelope(value: Any, tensors: int) -> Envelope:
     check_index(columns["size"], len(terms), "envelope.size")
     count, odd = divmod(len(columns["points"]), len(ranges))
     if odd:
-        raise refuse(
+        raise plan_error(
             "envelope.points", f"expected shapes of {len(ranges)} dimensions, got {len(columns['points'])} sizes"
         )
     check_index(columns["largest_at"], count, "envelope.largest_at")
     points = columns["points"].reshape(count, len(ranges))
     for (name, (low, high)), column in zip(ranges.items(), points.T, strict=True):
         if len(outside := column[(column < low) | (column > high)]):
-            raise refuse("envelope.points", f"expected {name!r} from {low} to {high}, got {int(outside[0])}")
+            raise plan_error("envelope.points", f"expected {name!r} from {low} to {high}, got {int(outside[0])}")
     return Envelope(value["policy"], ranges, terms, **columns)
 
 
 def _steps(value: Any) -> Steps:
-    value = dict(keys(value, ["count", *(f.name for f in fields(Steps))], "steps"))
-    count = integer(value.pop("count"), "steps.count", NONE)
+    value = dict(check_keys(value, ["count", *(f.name for f in fields(Steps))], "steps"))
+    count = check_integer(value.pop("count"), "steps.count", NONE)
     steps = read_table(Steps, value, "steps", count)
     if len(set(zip(steps.node, steps.part.tolist(), strict=True))) != count or "" in set(steps.node):
-        raise refuse("steps.node", "a node's name is empty, or a node is executed twice")
+        raise plan_error("steps.node", "a node's name is empty, or a node is executed twice")
     for name in Steps.LISTS:
         _check_bounds(getattr(steps, f"{name}_at"), count, len(getattr(steps, name)), f"steps.{name}_at")
     return steps
@@ -325,7 +333,7 @@ def _check_references(
     check_index(tensors.writer, len(steps), "tensors.writer", absent=True)
     check_index(tensors.of, len(tensors), "tensors.of", absent=True)
     if ((tensors.shares == SHARES.index(Shares.NONE)) != (tensors.of == NONE)).any():
-        raise refuse("tensors.of", "a tensor has either a kind of sharing or a tensor to share with, but not both")
+        raise plan_error("tensors.of", "a tensor has either a kind of sharing or a tensor to share with, but not both")
     check_index(storages.arena, arenas, "storages.arena")
     for name in Steps.LISTS:
         check_index(getattr(steps, name), len(tensors), f"steps.{name}")
@@ -334,7 +342,7 @@ def _check_references(
     change = (steps.part == PARTS.index(NodePart.ENTER)).astype(np.int64) - (steps.part == PARTS.index(NodePart.LEAVE))
     too_deep = np.flatnonzero(np.cumsum(change) > MAX_BODY_DEPTH)
     if len(too_deep):
-        raise refuse(f"steps.part row {too_deep[0]}", f"nodes with bodies nest deeper than {MAX_BODY_DEPTH}")
+        raise plan_error(f"steps.part row {too_deep[0]}", f"nodes with bodies nest deeper than {MAX_BODY_DEPTH}")
     check_index(steps.body, len(bodies), "steps.body")
     check_index(bodies.parent, len(bodies), "bodies.parent", absent=True)
     check_index(bodies.enter, len(steps), "bodies.enter", absent=True)
@@ -342,13 +350,13 @@ def _check_references(
     for name in ("iterates", "exclusive"):
         check_index(getattr(bodies, name), 2, f"bodies.{name}")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
-        raise refuse("bodies", "the first body is not the main graph, or two bodies have one name")
+        raise plan_error("bodies", "the first body is not the main graph, or two bodies have one name")
     nodes, arms = np.unique(bodies.enter[(bodies.exclusive == 1) & (bodies.enter != NONE)], return_counts=True)
     if len(many := nodes[arms > MAX_EXCLUSIVE_ARMS]):
         node = steps.node[int(many[0])]
-        raise refuse("bodies.exclusive", f"node {node!r} has more than {MAX_EXCLUSIVE_ARMS} exclusive branches")
+        raise plan_error("bodies.exclusive", f"node {node!r} has more than {MAX_EXCLUSIVE_ARMS} exclusive branches")
     for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0), ("exclusive", 0)):
         if (stated := int(getattr(bodies, name)[0])) != none:
-            raise refuse(
+            raise plan_error(
                 f"bodies.{name} row 0", f"expected {none} for the main graph, which no node owns, got {stated}"
             )

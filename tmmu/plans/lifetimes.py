@@ -47,7 +47,9 @@ class Lives(NamedTuple):
     writer: list[int]
 
 
-def lives(steps: Sequence[Access], arms: Sequence[BodySpan], callers: Sequence[bool], kept: Sequence[bool]) -> Lives:
+def compute_lifetimes(
+    steps: Sequence[Access], arms: Sequence[BodySpan], callers: Sequence[bool], kept: Sequence[bool]
+) -> Lives:
     """Compute the lifetimes of all tensors; row 0 of `arms` is the main graph. O(steps + accesses x depth of loops).
 
     `callers` are the tensors that the caller writes before step 0. `kept` are those that live to the last step:

@@ -23,7 +23,7 @@ class Division(NamedTuple):
     end: int
 
 
-def divide(
+def divide_memories(
     arenas: Sequence[ArenaConfiguration | ArenaUse],
     policy: ArenaPolicy,
     footprint: Sequence[int],
@@ -48,7 +48,7 @@ def divide(
     return found
 
 
-def strictest(arenas: Sequence[ArenaConfiguration], slots: Iterable[tuple[int, int]]) -> list[int]:
+def strictest_alignments(arenas: Sequence[ArenaConfiguration], slots: Iterable[tuple[int, int]]) -> list[int]:
     """Return the strictest alignment in each arena, at least the arena's own. `slots` are pairs (arena, alignment)."""
     found = [arena.alignment for arena in arenas]
     for a, alignment in slots:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.columns import NONE
-from tmmu.core.dims.expressions import show
+from tmmu.core.dims.expressions import format_dim
 from tmmu.plans.allocation import Placement
 from tmmu.plans.columns import PARTS, ROLES, SHARES, Slots
-from tmmu.plans.sections import Claims, Plan, Usage, needed
+from tmmu.plans.sections import Claims, Plan, Usage, require_section
 
 
 def ratio(part: int, whole: int) -> float:
@@ -32,7 +32,7 @@ def memory_reuse_ratio(slots: int, things: int) -> float:
     return 1 - slots / things if things else 0.0
 
 
-def footprints(placement: Placement) -> list[int]:
+def compute_footprints(placement: Placement) -> list[int]:
     """Return the bytes that each arena needs: the end of its highest storage. O(storages). spec: A3.1, A2.4
 
     If addresses are scattered, it is the sum of the largest storage at each address. A storage of zero bytes counts as
@@ -48,12 +48,12 @@ def footprints(placement: Placement) -> list[int]:
 
 def needed_bytes(plan: Plan) -> list[int]:
     """Return the bytes that each arena needs: as claimed or, without a claim, as its storages take."""
-    needed = footprints(plan.allocation)
+    needed = compute_footprints(plan.allocation)
     usage = [Usage()] * len(needed) if plan.claims is None else plan.claims.usage
     return [least if used.footprint is None else used.footprint for least, used in zip(needed, usage, strict=True)]
 
 
-def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
+def compute_occupancy(plan: Plan) -> tuple[list[int], list[int]]:
     """Return for each arena bytes × steps of its storages, and of their slots if slots are claimed. O(storages)."""
     s = plan.allocation.storages
     span = (s.death.astype(np.int64) - s.birth.astype(np.int64) + 1).tolist()
@@ -67,14 +67,14 @@ def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
     return used, held
 
 
-def arenas(plan: Plan) -> list[dict[str, Any]]:
+def arena_records(plan: Plan) -> list[dict[str, Any]]:
     """Return one record an arena: what the plan states and claims about it, and the ratios; None is not claimed.
 
     O(plan).
     """
     storage_arena = plan.allocation.storages.arena
     tensor_arena = storage_arena[plan.allocation.tensors.storage]
-    used, held = occupancy(plan)
+    used, held = compute_occupancy(plan)
     count = len(plan.allocation.arenas)
     claims = plan.claims or Claims((Usage(),) * count)
     backing: list[int | None] = [None] * count
@@ -82,7 +82,7 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
         rows = [claims.slots.bytes[claims.slots.arena == a].tolist() for a in range(count)]
         backing = [sum(sizes) for sizes in rows]
     uses = [None] * count if claims.configuration is None else claims.configuration.uses
-    least = footprints(plan.allocation)
+    least = compute_footprints(plan.allocation)
     counts = (
         np.bincount(column, minlength=len(plan.allocation.arenas)).tolist() for column in (tensor_arena, storage_arena)
     )
@@ -122,7 +122,7 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
     return result
 
 
-def tensors(plan: Plan) -> list[dict[str, Any]]:
+def tensor_records(plan: Plan) -> list[dict[str, Any]]:
     """Return one record a tensor, in row order; inside an envelope with its size as an expression. O(tensors)."""
     t, s = plan.allocation.tensors, plan.allocation.storages
     names, arena_names = t.name.list(), [a.name for a in plan.allocation.arenas]
@@ -148,7 +148,7 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
         record["dtype"] = plan.allocation.dtypes[record["dtype"]]
         record["role"] = str(ROLES[record["role"]])
         if open_sizes is not None:
-            record["size"] = show(open_sizes[len(rows)])
+            record["size"] = format_dim(open_sizes[len(rows)])
         rows.append(record)
     return rows
 
@@ -161,7 +161,7 @@ def first_slot(slots: Slots) -> dict[int, int]:
     return first
 
 
-def steps(plan: Plan) -> list[dict[str, Any]]:
+def step_records(plan: Plan) -> list[dict[str, Any]]:
     """Return one record a step, in order. O(steps + accesses)."""
     listed = plan.allocation.steps
     names, bodies = plan.allocation.tensors.name.list(), plan.allocation.bodies.name.list()
@@ -187,9 +187,9 @@ def steps(plan: Plan) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def live_at_peak(plan: Plan, arena: int) -> list[tuple[str, int, int, int]]:
+def storages_at_peak(plan: Plan, arena: int) -> list[tuple[str, int, int, int]]:
     """Return the storages live at the arena's peak, the largest first: (its first tensor, bytes, birth, death)."""
-    s, peak = plan.allocation.storages, needed(plan.usage[arena].peak_step, "claims.usage.peak_step")
+    s, peak = plan.allocation.storages, require_section(plan.usage[arena].peak_step, "claims.usage.peak_step")
     live = np.flatnonzero((s.arena == arena) & (s.birth <= peak) & (s.death >= peak))
     chosen = live[np.argsort(-s.bytes[live].astype(np.float64), kind="stable")]
     names = plan.allocation.storage_names()

@@ -25,7 +25,7 @@ class TensorPlaces(NamedTuple):
     death: U32
 
 
-def places(plan: Plan | BufferPlan, *, of_storages: bool = False) -> TensorPlaces:
+def tensor_places(plan: Plan | BufferPlan, *, of_storages: bool = False) -> TensorPlaces:
     """Return the places of the tensors, or with `of_storages` the whole storage of each. O(tensors)."""
     storages = plan.placement.storages
     if not isinstance(plan, Plan):
@@ -49,7 +49,7 @@ def fixed_places(plan: Plan) -> dict[str, FixedByte]:
     """
     if plan.provenance is None or not plan.provenance.fixed:
         return {}
-    asked, (names, arenas) = plan.provenance.fixed, places(plan)[:2]
+    asked, (names, arenas) = plan.provenance.fixed, tensor_places(plan)[:2]
     arena_of = {
         name: plan.placement.arenas[a].name for name, a in zip(names, arenas.tolist(), strict=True) if name in asked
     }

@@ -48,7 +48,7 @@ class StoragePool:
         }  # fmt: skip
 
 
-def memory_pools(plan: Plan) -> list[StoragePool]:
+def find_pools(plan: Plan) -> list[StoragePool]:
     """Return the pools of every arena that reuses bytes, in the order of arenas and offsets. O(storages log storages).
 
     Raises INVALID_PLAN for a plan of another layout, or one that does not state its layout.

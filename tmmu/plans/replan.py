@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmmu.core import canonical
-from tmmu.core.bindings import bindings_object, ranges_text
+from tmmu.core.bindings import bindings_object, format_ranges
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.plans import file
@@ -36,7 +36,7 @@ def replan_key(plan: Plan) -> bytes:
     It consists of 001's three parts (shape envelope, mode, arena configuration), and everything else that determines
     the layout of a plan.
     """
-    hashes = file.hashes(plan)
+    hashes = file.compute_hashes(plan)
     donated = list(plan.bindings.donated)
     return canonical.commitment(
         "tmmu_replan_key_v1",
@@ -48,12 +48,12 @@ def replan_key(plan: Plan) -> bytes:
     )  # fmt: skip
 
 
-def envelope(bindings: Bindings) -> dict[str, tuple[int, int]]:
+def dimension_ranges(bindings: Bindings) -> dict[str, tuple[int, int]]:
     """Return every named dimension with its range; a bound dimension has a range of one size."""
     return {**{name: (size, size) for name, size in bindings.dims.items()}, **bindings.ranges}
 
 
-def in_units(plan: Plan, shape: Mapping[str, int]) -> dict[str, int]:
+def convert_to_units(plan: Plan, shape: Mapping[str, int]) -> dict[str, int]:
     """Convert each dimension of a shape that has a step to its units, which the plan's envelope has.
 
     Raises CONTRACT_VIOLATION for a size between steps, under every policy. spec: R6.14
@@ -65,7 +65,7 @@ def in_units(plan: Plan, shape: Mapping[str, int]) -> dict[str, int]:
             continue
         unit, first, step = steps[name]
         if size < first or (size - first) % step:
-            held = ranges_text(plan.bindings).get(name, f"multiples of {step}")
+            held = format_ranges(plan.bindings).get(name, f"multiples of {step}")
             raise TmmuError(
                 "CONTRACT_VIOLATION", f"{name} is {size}, the envelope holds {held}",
                 place="the shape", fix=f"pad it to {first + max(0, -(-(size - first) // step)) * step}",
@@ -97,8 +97,8 @@ class ReplanRecord:
     def between(cls, old: Plan, new: Plan, t: int, reason: str, shape: Mapping[str, int] = NO_SHAPE) -> ReplanRecord:
         """Build the record of `new` replacing `old`. Raises INVALID_PLAN for a plan without provenance. O(plan)."""
         return cls(
-            t, reason, dict(sorted(shape.items())), envelope(old.bindings), envelope(new.bindings),
-            replan_key(old), replan_key(new), file.identity(old), file.identity(new),
+            t, reason, dict(sorted(shape.items())), dimension_ranges(old.bindings), dimension_ranges(new.bindings),
+            replan_key(old), replan_key(new), file.plan_identity(old), file.plan_identity(new),
         )  # fmt: skip
 
     def to_object(self) -> dict[str, Any]:

@@ -164,22 +164,22 @@ class Plan:
     @property
     def origin(self) -> Provenance:
         """The provenance; raises INVALID_PLAN without it."""
-        return needed(self.provenance, "provenance")
+        return require_section(self.provenance, "provenance")
 
     @property
     def usage(self) -> tuple[Usage, ...]:
         """The claims about each arena; raises INVALID_PLAN without claims."""
-        return needed(self.claims, "claims").usage
+        return require_section(self.claims, "claims").usage
 
     @property
     def slots(self) -> Slots:
         """The logical slots; raises INVALID_PLAN without them."""
-        return needed(needed(self.claims, "claims").slots, "claims.slots")
+        return require_section(require_section(self.claims, "claims").slots, "claims.slots")
 
     @property
     def configuration(self) -> ClaimedConfiguration:
         """The arena configuration; raises INVALID_PLAN without it."""
-        return needed(needed(self.claims, "claims").configuration, "claims.configuration")
+        return require_section(require_section(self.claims, "claims").configuration, "claims.configuration")
 
     @property
     def ranges(self) -> Mapping[str, tuple[int, int]]:
@@ -217,7 +217,7 @@ class BufferPlan:
         return self.buffers
 
 
-def needed(section: Section | None, name: str) -> Section:
+def require_section(section: Section | None, name: str) -> Section:
     """Return the section, or raise INVALID_PLAN if it is absent."""
     if section is None:
         raise TmmuError(
@@ -227,7 +227,7 @@ def needed(section: Section | None, name: str) -> Section:
     return section
 
 
-def configured(plan: Plan) -> tuple[ArenaConfiguration, ...]:
+def arena_configurations(plan: Plan) -> tuple[ArenaConfiguration, ...]:
     """Return the arenas as the planner's configuration: from the allocation and the claims."""
     return tuple(
         ArenaConfiguration(a.name, use.roles, a.capacity, a.alignment, use.page_size, a.reuse, use.device, use.memory)
@@ -235,7 +235,7 @@ def configured(plan: Plan) -> tuple[ArenaConfiguration, ...]:
     )
 
 
-def amended(plan: Plan, **changes: Any) -> Plan:
+def amend_plan(plan: Plan, **changes: Any) -> Plan:
     """Return `plan` with other fields, each in the section that has it; nothing else is adapted."""
     for name in ("allocation", "claims", "provenance"):
         section = getattr(plan, name)

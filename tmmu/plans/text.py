@@ -12,10 +12,10 @@ from typing import Any
 
 from tmmu.core.columns import NONE, Names
 from tmmu.core.dtypes import TYPES, element_alignment
-from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
+from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.allocation import Arena, Buffers
-from tmmu.plans.building import KEPT, Building, Misplaced, StatedTensor, storages
+from tmmu.plans.building import KEPT, AllocationBuilder, MisplacedTensor, StatedTensor, build_storages
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage
 
@@ -55,7 +55,7 @@ class _Builder:
 
     def __init__(self, found: dict[str, list[TextLine]]) -> None:
         self.found = found
-        self.building = Building()
+        self.building = AllocationBuilder()
         self.arenas = self.building.arenas
         self.arena_rows: dict[str, int] = {}
         self.rows: dict[str, int] = {}
@@ -85,7 +85,7 @@ class _Builder:
         self.building.unproduced += [statement.last("a name") for statement in self.found["unproduced"]]
         try:
             return Plan(self.building.allocation(), self.claims())
-        except Misplaced as error:
+        except MisplacedTensor as error:
             mark = 1 if error.is_circular else None
             raise self.found["tensor"][error.row].refuse(error.what, error.fix, mark) from error
 
@@ -130,7 +130,7 @@ class _Builder:
             alignment = statement.alignment() if statement.taken("align") else 1
             statement.end()
             rows.append((arena, size, alignment, birth, death, offset))
-        return Buffers(tuple(self.arenas), storages(rows), self.apart(), Names.of(list(self.rows)))
+        return Buffers(tuple(self.arenas), build_storages(rows), self.apart(), Names.of(list(self.rows)))
 
     def apart(self) -> tuple[tuple[int, int], ...]:
         what = "buffer" if self.found["buffer"] else "tensor"
@@ -156,7 +156,7 @@ class _Builder:
             word = statement.first
             if word in ("step", "begin"):
                 self.nodes.add(name := statement.new(self.nodes, "step"))
-                op = operator(statement.name("an operator"))
+                op = parse_operator(statement.name("an operator"))
                 reads, writes, changes = self._take_accesses(statement)
                 if word == "step":
                     self.building.step(name, op, reads, writes, changes)

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from tmmu.core.columns import NONE, Table
 from tmmu.core.dtypes import SHORT, element_alignment
 from tmmu.core.errors import TmmuError
-from tmmu.core.statements import operator_text, written
+from tmmu.core.statements import format_name, format_operator
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plans import text
 from tmmu.plans.allocation import Allocation, Arena, Buffers, Placement
@@ -55,7 +55,7 @@ def _difference(body: Placement, other: Placement) -> str:
 
 
 def _name(name: str) -> str:
-    return written(name, text.FORMAT)
+    return format_name(name, text.FORMAT)
 
 
 def _lines(plan: Plan | BufferPlan, body: Allocation | Buffers) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
             opened[-1] = owner, mine, at + 1
             yield " ".join(("arm", *_body_name(bodies.name[mine[at + 1]], owner, at + 1)))
         word = {NodePart.WHOLE: "step", NodePart.ENTER: "begin", NodePart.LEAVE: "end"}[part]
-        operation = () if part is NodePart.LEAVE else (_name(operator_text(*body.ops[op])),)
+        operation = () if part is NodePart.LEAVE else (_name(format_operator(*body.ops[op])),)
         changes = ("changes", *(names[t] for t in mutates)) if mutates else ()
         line = (word, _name(node), *operation, *(names[t] for t in reads), "->", *(names[t] for t in writes), *changes)
         if part is NodePart.LEAVE and opened:

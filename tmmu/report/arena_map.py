@@ -97,7 +97,7 @@ def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
             first[a] = row
         slot = claims.slots.of.astype(np.int64) - first[storages.arena]
     found = []
-    for a, (arena, footprint) in enumerate(zip(placement.arenas, metrics.footprints(placement), strict=True)):
+    for a, (arena, footprint) in enumerate(zip(placement.arenas, metrics.compute_footprints(placement), strict=True)):
         rows = np.flatnonzero(storages.arena == a)
         if not len(rows):
             continue

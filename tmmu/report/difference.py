@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tmmu.plans import metrics
-from tmmu.plans.places import places
+from tmmu.plans.places import tensor_places
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.report.arena_map import arena_maps
 
@@ -49,7 +49,7 @@ def arena_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[A
     found: list[dict[str, tuple[int, int]]] = []
     for plan in (before, after):
         peaks = {one.name: one.peak for one in arena_maps(plan)}
-        footprints = metrics.footprints(plan.placement)
+        footprints = metrics.compute_footprints(plan.placement)
         found.append(
             {
                 arena.name: (footprint, peaks.get(arena.name, 0))
@@ -84,7 +84,7 @@ def growth(changes: list[ArenaChange]) -> Fraction | None:
 
 
 def _iterate_tensors(plan: Plan | BufferPlan) -> Iterator[tuple[str, tuple[str, int, int, int, int]]]:
-    arenas, of = [arena.name for arena in plan.placement.arenas], places(plan)
+    arenas, of = [arena.name for arena in plan.placement.arenas], tensor_places(plan)
     columns = (column.tolist() for column in (of.arena, of.offset, of.bytes, of.birth, of.death))
     for name, (arena, offset, size, birth, death) in zip(of.name, zip(*columns, strict=True), strict=True):
         yield name, (arenas[arena], offset, size, birth, death)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmmu.core.extras import require_import
-from tmmu.core.output import size
+from tmmu.core.output import format_size
 from tmmu.report.arena_map import ArenaMap
 
 with require_import("matplotlib", "a map as an image", "report"):
@@ -43,7 +43,7 @@ def image(title: str, maps: Sequence[ArenaMap], kind: str) -> bytes:
         live.set_xlabel("step")
         live.set_ylabel("live bytes")
         for axes in (boxes, live):
-            axes.yaxis.set_major_formatter(lambda value, _: size(int(value)) if value >= 0 else "")
+            axes.yaxis.set_major_formatter(lambda value, _: format_size(int(value)) if value >= 0 else "")
     out = io.BytesIO()
     without_date = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
     with matplotlib.rc_context({"svg.hashsalt": "tmmu"}):
@@ -65,6 +65,8 @@ def _draw_boxes(one: ArenaMap, axes: Any) -> None:
     axes.set_xlim(0, one.last_step + 1)
     axes.set_ylim(0, max(1, one.footprint) * 1.02)
     axes.set_ylabel(f"bytes of {one.name}")
-    axes.set_title(f"footprint {size(one.footprint)}, peak {size(one.peak)} at step {one.peak_step}", fontsize=9)
+    axes.set_title(
+        f"footprint {format_size(one.footprint)}, peak {format_size(one.peak)} at step {one.peak_step}", fontsize=9
+    )
     legend = [Patch(color=f"C{k}", label=role or "buffer") for k, role in enumerate(roles)]
     axes.legend(handles=legend, fontsize=8, loc="upper center", ncols=len(legend))

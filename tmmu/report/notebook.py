@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmmu.core.output import size
+from tmmu.core.output import format_size
 from tmmu.report.arena_map import ArenaMap
 
 MOST = 300
@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 640, 200
 def arena_table(name: str, maps: Sequence[ArenaMap]) -> str:
     """Write a row for each arena: its footprint, its peak and their ratio."""
     rows = "".join(
-        f"<tr><td>{html.escape(one.name)}</td><td>{size(one.footprint)}</td><td>{size(one.peak)}</td>"
+        f"<tr><td>{html.escape(one.name)}</td><td>{format_size(one.footprint)}</td><td>{format_size(one.peak)}</td>"
         f"<td>{one.footprint / one.peak if one.peak else 1:.3f}</td><td>{one.peak_step}</td>"
         f"<td>{len(one.names)}</td></tr>"
         for one in maps
@@ -49,7 +49,9 @@ def _draw_map(one: ArenaMap) -> str:
         h = one.bytes[k] * up
         y = HEIGHT - one.offset[k] * up - h
         first, _, others = one.names[k].partition("\n")
-        words = f"{first}{' …' if others else ''}: {size(int(one.bytes[k]))}, steps {one.birth[k]} to {one.death[k]}"
+        words = (
+            f"{first}{' …' if others else ''}: {format_size(int(one.bytes[k]))}, steps {one.birth[k]} to {one.death[k]}"
+        )
         drawn.append(
             f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(w, 1):.1f}' height='{max(h, 1):.1f}' fill='#0b5cad' "
             f"fill-opacity='0.35' stroke='#0b5cad'><title>{html.escape(words)}</title></rect>"
@@ -57,7 +59,8 @@ def _draw_map(one: ArenaMap) -> str:
     left = len(one.names) - len(kept)
     more = f"; {left} smaller ones are not drawn" if left else ""
     return (
-        f"<div>{html.escape(one.name)}: steps 0 to {one.last_step} to the right, {size(one.footprint)} upwards{more}"
+        f"<div>{html.escape(one.name)}: steps 0 to {one.last_step} to the right, "
+        f"{format_size(one.footprint)} upwards{more}"
         "</div>"
         f"<svg viewBox='0 0 {WIDTH} {HEIGHT}' width='{WIDTH}' height='{HEIGHT}' style='border:1px solid #888'>"
         f"{''.join(drawn)}</svg>"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.extras import require_import
-from tmmu.core.output import counted, size
+from tmmu.core.output import count_noun, format_size
 from tmmu.report.arena_map import ArenaMap
 from tmmu.report.notebook import arena_table
 
@@ -230,7 +230,7 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> Layo
     if len(one.names) > DRAWN:
         of = f"the {len(kept)} largest of " if len(kept) < len(one.names) else ""
         remark = (
-            f"The {DRAWN} largest visible of {of}{counted(len(one.names), 'storage')} are "
+            f"The {DRAWN} largest visible of {of}{count_noun(len(one.names), 'storage')} are "
             "drawn; grey shows how full a part is."
         )
         parts.insert(0, Div(text=remark))
@@ -265,14 +265,17 @@ def _write_peak(one: ArenaMap, steps: Sequence[str]) -> str:
     """Write the storages that are live at the peak, as a table."""
     step = one.peak_step
     rows = "".join(
-        f"<tr><td style='text-align:right;padding-right:1em'>{size(int(one.bytes[k]))}</td>"
+        f"<tr><td style='text-align:right;padding-right:1em'>{format_size(int(one.bytes[k]))}</td>"
         f"<td>{html.escape(one.names[k].partition(chr(10))[0])}</td>"
         f"<td style='padding-left:1em'>steps {one.birth[k]} to {one.death[k]}</td></tr>"
         for k in one.at_peak(SHOWN)
     )
     at = f"step {step}" + (f" ({html.escape(steps[step])})" if step < len(steps) else "")
     count = int(((one.birth <= step) & (one.death >= step)).sum())
-    return f"<b>{size(one.peak)} are live at {at}</b>, {counted(count, 'storage')}; the largest:<table>{rows}</table>"
+    return (
+        f"<b>{format_size(one.peak)} are live at {at}</b>, {count_noun(count, 'storage')}; the "
+        f"largest:<table>{rows}</table>"
+    )
 
 
 def _compute_occupancy(one: ArenaMap) -> tuple[NDArray[np.uint8], float]:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.output import spreadsheet_safe
+from tmmu.core.output import escape_cell
 from tmmu.plans import metrics
-from tmmu.plans.places import places
+from tmmu.plans.places import tensor_places
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.report.arena_map import ArenaMap
 
@@ -49,7 +49,7 @@ def as_csv(maps: Sequence[ArenaMap]) -> bytes:
     writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
     writer.writeheader()
     for row in rows(maps):
-        writer.writerow({key: spreadsheet_safe(value) for key, value in row.items()})
+        writer.writerow({key: escape_cell(value) for key, value in row.items()})
     return out.getvalue().encode()
 
 
@@ -139,14 +139,14 @@ def memory_snapshot(maps: Sequence[ArenaMap]) -> bytes:
 
 def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
     """Write a C header: the bytes of each arena, and the arena (by number), offset and size of each tensor."""
-    placement, found_at = plan.placement, places(plan)
+    placement, found_at = plan.placement, tensor_places(plan)
     taken: set[str] = set()
     prefix = _make_identifier(name, taken)
     lines = [
         "/* Where each tensor lies, in bytes of its arena; written by tmmu report. */", f"#ifndef {prefix}_H",
         f"#define {prefix}_H", "",
     ]  # fmt: skip
-    for a, (one, footprint) in enumerate(zip(placement.arenas, metrics.footprints(placement), strict=True)):
+    for a, (one, footprint) in enumerate(zip(placement.arenas, metrics.compute_footprints(placement), strict=True)):
         found = _make_identifier(f"{name}_arena_{one.name}", taken)
         lines += [f"#define {found} {a}", f"#define {found}_BYTES {footprint}ull"]
     columns = (column.tolist() for column in (found_at.arena, found_at.offset, found_at.bytes))

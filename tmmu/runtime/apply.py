@@ -15,7 +15,7 @@ import numpy as np
 
 from tmmu.core.errors import TmmuError
 from tmmu.plans import file
-from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
@@ -36,7 +36,7 @@ class LoadedPlan(Protocol):
     """A plan that was read from a file: the result of `tmmu.load` and `tmmu.plan`."""
 
     @property
-    def stated(self) -> Stated | StatedBuffers:
+    def stated(self) -> StatedPlan | StatedBuffers:
         """The plan, with the hashes that its file states."""
 
 
@@ -92,7 +92,7 @@ def apply_plan(
     O(plan) and the bytes of reused buffers that were given; fresh mappings are zero without being touched.
     """
     begun = time.perf_counter_ns()
-    plan = plan if isinstance(plan, Plan) else file.with_steps(plan.stated).plan
+    plan = plan if isinstance(plan, Plan) else file.require_steps(plan.stated).plan
     ledger, trace, events = records.ledger or Ledger(), records.trace, records.events
     contents = None if start is None else start.contents
     with (
@@ -125,7 +125,7 @@ def apply_plan(
                 memory_bytes_budget=memory_bytes_budget,
                 required=needed,
             )
-        plan_hash = file.identity(plan)
+        plan_hash = file.plan_identity(plan)
         memory = MappedMemory.map(plan, huge_pages=huge_pages, base=base, events=events)
         opened = None
         try:
@@ -203,7 +203,7 @@ def _describe_request(
     columns = (s.arena, plan.slots.of, s.offset, s.bytes, s.birth, s.death)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {
-        "plan_hash": file.identity(plan).hex(),
+        "plan_hash": file.plan_identity(plan).hex(),
         "arenas": [{"name": arena.name, "reuse": arena.reuse} for arena in plan.allocation.arenas],
         "mappings": sizes,
         "budget": budget,

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmmu.core import canonical, kind
-from tmmu.core.columns import Names, column
+from tmmu.core.columns import Names, build_column
 from tmmu.core.errors import TmmuError
-from tmmu.core.records import refusal
+from tmmu.core.records import record_error
 from tmmu.plans import file
 from tmmu.plans.gate import SPEC_VERSION
 from tmmu.plans.metrics import first_slot
@@ -70,11 +70,11 @@ def tensor_columns(plan: Plan) -> dict[str, Any]:
     storage = t.storage[order]
     return {
         "tensor_id": Names.of([names[row] for row in order.tolist()]).blob,
-        "arena": column(s.arena[storage], np.uint32),
-        "logical_slot": column(plan.slots.of[storage] - first[s.arena[storage]], np.uint32),
-        "generation": column(generations(plan)[storage], np.uint32),
-        "birth": column(t.birth[order], np.uint32),
-        "death": column(t.death[order], np.uint32),
+        "arena": build_column(s.arena[storage], np.uint32),
+        "logical_slot": build_column(plan.slots.of[storage] - first[s.arena[storage]], np.uint32),
+        "generation": build_column(generations(plan)[storage], np.uint32),
+        "birth": build_column(t.birth[order], np.uint32),
+        "death": build_column(t.death[order], np.uint32),
     }
 
 
@@ -84,7 +84,7 @@ def encode(plan: Plan, state: JournalState | None = None, memory: MappedMemory |
     Raises CONTRACT_VIOLATION for a state without its commit, which restore could not check: that of a journal that
     continues another run.
     """
-    plan_hash = file.identity(plan)
+    plan_hash = file.plan_identity(plan)
     state = state or genesis(plan_hash)
     if state.batches and state.commit is None:
         raise violation("the journal has no commit of the state that it begins with", "commit a batch first")
@@ -156,23 +156,25 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
     try:
         value = canonical.decode(data, "checkpoint")
     except TmmuError as error:
-        raise refusal("checkpoint", error.what) from error
+        raise record_error("checkpoint", error.what) from error
     if not isinstance(value, dict) or set(value) != set(KEYS):
-        raise refusal("checkpoint", "its keys are not those of a checkpoint")
+        raise record_error("checkpoint", "its keys are not those of a checkpoint")
     for key, types in KEYS.items():
         if type(value[key]) not in types:
-            raise refusal(key, "the value has a wrong type")
+            raise record_error(key, "the value has a wrong type")
     if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
-        raise refusal("format", f"{value['format']!r} {value['spec_version']!r} is not a known format of checkpoints")
+        raise record_error(
+            "format", f"{value['format']!r} {value['spec_version']!r} is not a known format of checkpoints"
+        )
     body = {key: item for key, item in value.items() if key != "checkpoint_hash"}
     if value["checkpoint_hash"] != canonical.digest(body):
-        raise refusal("checkpoint_hash", "it does not match the other keys: the file is damaged")
+        raise record_error("checkpoint_hash", "it does not match the other keys: the file is damaged")
     try:
-        stated = file.with_steps(file.decode(value["plan"]))
+        stated = file.require_steps(file.decode(value["plan"]))
     except TmmuError as error:
-        raise refusal("plan", error.what) from error
+        raise record_error("plan", error.what) from error
     plan = stated.plan
-    for field, found, expected in file.false_hashes(stated):
+    for field, found, expected in file.find_false_hashes(stated):
         raise _make_divergence(field, expected, found)
     plan_hash = stated.hashes.get("plan_hash", stated.hashes["file_digest"])
     if value["tmmu_plan_hash"] != plan_hash:
@@ -182,13 +184,13 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
             raise _make_divergence(key, canonical.digest(derived), canonical.digest(value[key]))
     if current is not None:
         # The plan hash leaves operators, types and bodies out; the digest of the file covers everything.
-        now = file.hashes(current)
+        now = file.compute_hashes(current)
         for field in (name for name in ("plan_hash", "file_digest") if name in stated.hashes):
             if now.get(field) != stated.hashes[field]:
                 raise _make_divergence(f"{field} of the current plan", stated.hashes[field], now.get(field, b""))
     state = JournalState(value["batches"], value["state_hash"], value["commit"])
     if state.batches < 0 or len(state.state_hash) != 32 or (state.batches == 0 and state != genesis(plan_hash)):
-        raise refusal("state_hash", "it is not a state of this plan")
+        raise record_error("state_hash", "it is not a state of this plan")
     checkpoint = Checkpoint(plan, plan_hash, state, _check_memory(value["memory"], plan))
     _check_sealed(checkpoint)
     return checkpoint
@@ -198,7 +200,7 @@ def _check_memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
     if value is not None and (
         len(value) != len(plan.allocation.arenas) or not all(isinstance(item, bytes) for item in value)
     ):
-        raise refusal("memory", "it is not one byte string for each arena")
+        raise record_error("memory", "it is not one byte string for each arena")
     return value
 
 
@@ -209,14 +211,14 @@ def _check_sealed(found: Checkpoint) -> None:
     """
     state, commit = found.state, found.state.commit
     if (commit is None) != (state.batches == 0):
-        raise refusal("commit", "expected a commit if and only if a batch has run")
+        raise record_error("commit", "expected a commit if and only if a batch has run")
     if commit is None:
         return
     check_record(commit, state.batches)
     names = [arena.name for arena in found.plan.allocation.arenas]
     of = commit["kind"], commit.get("t"), commit.get("tmmu_plan_hash")
     if of != ("commit", state.batches - 1, found.plan_hash) or [a["arena"] for a in commit["arenas"]] != names:
-        raise refusal("commit", "it is not the commit of the last batch of this plan")
+        raise record_error("commit", "it is not the commit of the last batch of this plan")
     for hash_of_state in (commit["state_hash"], state.state_hash):
         if hash_of_state != (expected := sealed(commit)):
             raise _make_divergence("state_hash", expected, hash_of_state)

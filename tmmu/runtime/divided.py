@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaPolicy
-from tmmu.plans.memories import divide
+from tmmu.plans.memories import divide_memories
 from tmmu.plans.metrics import needed_bytes
 from tmmu.plans.sections import ArenaUse, Plan
 from tmmu.runtime.extents import OPERATOR, Extents
@@ -55,7 +55,7 @@ def mappings(plan: Plan, found: Sequence[Extents]) -> list[Mapping]:
             each.name, True, each.arenas, each.bases, each.end, max(alignments[a] for a in each.arenas),
             max(pages[a] for a in each.arenas),
         )
-        for each in divide(_get_uses(plan), _get_policy(plan), sizes, alignments)
+        for each in divide_memories(_get_uses(plan), _get_policy(plan), sizes, alignments)
     ]  # fmt: skip
     shared = {a for each in made for a in each.arenas}
     for a, arena in enumerate(plan.allocation.arenas):
@@ -78,7 +78,7 @@ def _get_policy(plan: Plan) -> ArenaPolicy:
 def check_memories(plan: Plan, found: Sequence[Extents]) -> None:
     """Raise ARENA_TOO_SMALL if the footprints of the arenas of a memory exceed its capacity."""
     sizes, alignments = needed_bytes(plan), [extent.alignment for extent in found]
-    for each in divide(_get_uses(plan), _get_policy(plan), sizes, alignments):
+    for each in divide_memories(_get_uses(plan), _get_policy(plan), sizes, alignments):
         if each.end > each.capacity:
             raise TmmuError(
                 "ARENA_TOO_SMALL",

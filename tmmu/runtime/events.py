@@ -14,7 +14,7 @@ import stat
 from typing import Any
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import json_text
+from tmmu.core.output import format_json
 
 FORMAT = "tmmu-events"
 BLOCK = 1 << 16
@@ -40,7 +40,7 @@ class EventLog:
 
     def __call__(self, event: str, **fields: Any) -> None:
         """Log an event. Raises TMMU_ALLOCATION_FAILURE if the file cannot be written."""
-        line = json_text({"event": event, **fields}, indent=None)
+        line = format_json({"event": event, **fields}, indent=None)
         if self.path is None:
             self.lines.append(line)
             return

@@ -189,10 +189,10 @@ def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
 
     The bytes after these are one torn commit; else INVALID_RECORD is raised. Raises REPLAY_DIVERGENCE for another plan.
     """
-    found = sequence.items(data)
+    found = sequence.read_items(data)
     head = next(found, None)
     if head is None:
-        raise sequence.refusal("record 0", "the journal is empty")
+        raise sequence.record_error("record 0", "the journal is empty")
     state = _read_header(head.value, plan_hash)
     end = head.end
     while end < len(data):
@@ -210,15 +210,15 @@ def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
 def _read_header(value: Any, plan_hash: bytes) -> JournalState:
     shape = _make_header(bytes(32), JournalState(0, bytes(32)))
     if not isinstance(value, dict) or {k: type(v) for k, v in value.items()} != {k: type(v) for k, v in shape.items()}:
-        raise sequence.refusal("record 0", "it is not the header of a journal")
+        raise sequence.record_error("record 0", "it is not the header of a journal")
     if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
-        raise sequence.refusal(
+        raise sequence.record_error(
             "record 0", f"{value['format']!r} {value['spec_version']!r} is not a known format of journals"
         )
     if value["tmmu_plan_hash"] != plan_hash:
         raise _make_divergence(None, "the journal belongs to another plan", plan_hash, value["tmmu_plan_hash"])
     if value["batches"] == 0 and value["state_hash"] != genesis(plan_hash).state_hash:
-        raise sequence.refusal("record 0", "its state is not that of a plan that has not run")
+        raise sequence.record_error("record 0", "its state is not that of a plan that has not run")
     return JournalState(value["batches"], value["state_hash"])
 
 
@@ -226,11 +226,11 @@ def _check_commit(record: Any, state: JournalState, plan_hash: bytes) -> None:
     place = f"batch {state.batches}"
     check_record(record, state.batches + 1)
     if record["kind"] != "commit":
-        raise sequence.refusal(place, "it is not a commit")
+        raise sequence.record_error(place, "it is not a commit")
     if record["tmmu_plan_hash"] != plan_hash or record["t"] != state.batches:
-        raise sequence.refusal(place, "it belongs to another plan or iteration")
+        raise sequence.record_error(place, "it belongs to another plan or iteration")
     if record["previous_state_hash"] != state.state_hash or record["state_hash"] != sealed(record):
-        raise sequence.refusal(place, "its state does not follow from the state before it")
+        raise sequence.record_error(place, "its state does not follow from the state before it")
 
 
 def _make_divergence(file: str | None, what: str, expected: bytes, found: bytes) -> TmmuError:

@@ -64,7 +64,7 @@ def exchange(
     """
     if execution.is_open:
         raise violation("the plan cannot be exchanged while a batch is open", "commit the batch first", APPLY)
-    old, new = execution.plan_hash, file.identity(plan)
+    old, new = execution.plan_hash, file.plan_identity(plan)
     if old == new:
         return execution
     if execution.journal is not None and journal is None:

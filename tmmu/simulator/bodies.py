@@ -15,7 +15,7 @@ from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plans.columns import PARTS, ROLES
 from tmmu.plans.sections import Plan
 from tmmu.simulator.operators import has_body_rule, iterates
-from tmmu.simulator.witness import malformed
+from tmmu.simulator.witness import malformed_program
 
 DEEPEST = 100
 """The deepest nesting of bodies."""
@@ -35,7 +35,7 @@ class PlanStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Inner:
+class BodySteps:
     """A body: its row, its steps in order, and the values that it returns, each with its copy if there is one."""
 
     body: int
@@ -54,7 +54,7 @@ class Holder:
 
     enter: int
     leave: int
-    bodies: list[Inner]
+    bodies: list[BodySteps]
     formals: tuple[int, ...]
     results: tuple[int, ...]
     iterates: bool
@@ -62,7 +62,7 @@ class Holder:
     """Whether the plan declares that exactly one body runs. spec: X4.1"""
 
 
-def steps_of(plan: Plan) -> list[PlanStep]:
+def build_steps(plan: Plan) -> list[PlanStep]:
     """Build the steps of a plan. A step's own scratch is separated from its operands and results."""
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     scratch = ROLES.index(Role.SCRATCH)
@@ -102,13 +102,15 @@ def _check_mutates(names: Sequence[str], n: int, step: PlanStep) -> None:
     """
     both = {*step.operands} & {*step.results}
     for t in sorted(set(step.mutates) - both):
-        raise malformed(f"{step.node} mutates {names[t]}, which it does not both read and write", names[t], step=n)
+        raise malformed_program(
+            f"{step.node} mutates {names[t]}, which it does not both read and write", names[t], step=n
+        )
     for t in sorted(both.difference(step.mutates)) if step.part is not NodePart.LEAVE else ():
         what = f"{step.node} reads and writes {names[t]}, which is neither its scratch nor declared as mutated"
-        raise malformed(what, names[t], step=n)
+        raise malformed_program(what, names[t], step=n)
 
 
-class Tree:
+class BodyTree:
     """Builds the tree of bodies from the steps of a plan."""
 
     def __init__(self, plan: Plan, steps: Sequence[PlanStep]) -> None:
@@ -137,13 +139,15 @@ class Tree:
         Raises `Corrupted` for malformed steps.
         """
         if depth > DEEPEST:
-            raise malformed(f"bodies nest deeper than {DEEPEST}", step=lo)
+            raise malformed_program(f"bodies nest deeper than {DEEPEST}", step=lo)
         items: list[int | Holder] = []
         n = lo
         while n < hi:
             step = self.steps[n]
             if step.body != body or step.part is NodePart.LEAVE:
-                raise malformed(f"{step.node} is in no open body, or leaves a node that was not entered", step=n)
+                raise malformed_program(
+                    f"{step.node} is in no open body, or leaves a node that was not entered", step=n
+                )
             if step.part is NodePart.WHOLE:
                 items.append(n)
             else:
@@ -162,7 +166,7 @@ class Tree:
             or self.steps[leave].part is not NodePart.LEAVE
             or self.steps[leave].node != step.node
         ):
-            raise malformed(f"{step.node} is entered and never left", step=enter)
+            raise malformed_program(f"{step.node} is entered and never left", step=enter)
         spans: dict[int, tuple[int, int]] = {}
         at = enter + 1
         for b in owned:
@@ -171,9 +175,9 @@ class Tree:
                 at += 1
             spans[b] = first, at
         if at != leave:
-            raise malformed(f"{self.steps[at].node} is in no open body", step=at)
+            raise malformed_program(f"{self.steps[at].node} is in no open body", step=at)
         last = self.steps[leave]
-        inner = {b: Inner(b, self.sequence(first, end, b, depth + 1), []) for b, (first, end) in spans.items()}
+        inner = {b: BodySteps(b, self.sequence(first, end, b, depth + 1), []) for b, (first, end) in spans.items()}
         for value, copy in self.returned(enter, leave):
             for b in self.returned_by(value, copy, owned, leave):
                 inner[b].returns.append((value, copy))
@@ -181,7 +185,9 @@ class Tree:
         results = tuple(t for t in last.results if t not in copies)
         for t in sorted({*step.operands}.intersection(results).difference(last.mutates)):
             name = self.names[t]
-            raise malformed(f"{step.node} reads {name}, which its leave is the first to write", name, step=enter)
+            raise malformed_program(
+                f"{step.node} reads {name}, which its leave is the first to write", name, step=enter
+            )
         exclusive = bool(owned) and all(self.exclusive[b] for b in owned)
         again = iterates(*step.op) and not (exclusive and not has_body_rule(*step.op))
         return Holder(enter, leave, list(inner.values()), step.results, results, again, exclusive)
@@ -213,4 +219,4 @@ class Tree:
                 return [b]
         if len(owned) == 1:
             return owned
-        raise malformed(f"no body returns {self.names[value]}", self.names[value], step=leave)
+        raise malformed_program(f"no body returns {self.names[value]}", self.names[value], step=leave)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tmmu.simulator.bodies import Holder, PlanStep
 from tmmu.simulator.memories import Raw
-from tmmu.simulator.operators import bytewise, known, shows
+from tmmu.simulator.operators import elementwise_operands, has_domain, is_view_result
 from tmmu.simulator.program import PlanProgram
 
 ROUNDS = 4
@@ -45,7 +45,7 @@ def _state(key: str, operands: Sequence[Raw]) -> Any:
     return state
 
 
-def mixed(key: str, operands: Sequence[Raw], size: int) -> Raw:
+def mix_bytes(key: str, operands: Sequence[Raw], size: int) -> Raw:
     """Return `size` bytes that each depend on the key and on every byte of every operand."""
     state = _state(key, operands)
     if size < LONG:
@@ -57,7 +57,7 @@ def mixed(key: str, operands: Sequence[Raw], size: int) -> Raw:
 
 def _elementwise(key: str, columns: Sequence[Raw], others: Sequence[Raw], size: int) -> Raw:
     """Compute byte i from byte i of each column and from all bytes of the others."""
-    result = mixed(key, others, size)
+    result = mix_bytes(key, others, size)
     for k, column in enumerate(columns):
         length = min(size, len(column))
         # An odd factor and a rotation: every byte of a column changes the result, whatever the columns before it hold.
@@ -77,11 +77,11 @@ class HashKernels:
 
     def given(self, t: int) -> Raw:
         """Return the caller's value of a tensor; it depends on seed and name."""
-        return mixed(f"given {self.seed} {self.program.names[t]}", (), self.program.sizes[t])
+        return mix_bytes(f"given {self.seed} {self.program.names[t]}", (), self.program.sizes[t])
 
     def scratch(self, t: int) -> Raw:
         """Return the bytes that a step leaves in its scratch."""
-        return mixed(f"scratch {self.program.names[t]}", (), self.program.sizes[t])
+        return mix_bytes(f"scratch {self.program.names[t]}", (), self.program.sizes[t])
 
     def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
         """Compute the results of a step; each operator is a function of its operands' bytes."""
@@ -95,11 +95,11 @@ class HashKernels:
             if base is not None:
                 position, first = base
                 made.append(operands[position][first : first + size])
-            elif columns and (k == 0 if known(step.op[0]) and not step.mutates else k in over):
+            elif columns and (k == 0 if has_domain(step.op[0]) and not step.mutates else k in over):
                 others = [operand for p, operand in enumerate(operands) if p not in columns]
                 made.append(_elementwise(key, [operands[p] for p in columns], others, size))
             else:
-                made.append(mixed(key, operands, size))
+                made.append(mix_bytes(key, operands, size))
         return made
 
     def _columns(self, step: PlanStep) -> list[int]:
@@ -108,8 +108,8 @@ class HashKernels:
         For operators in no table, these are the operands that the plan declares as overwritten.
         """
         program = self.program
-        if known(step.op[0]) and not step.mutates:
-            allowed = [p for p in bytewise(*step.op) if p < len(step.operands) and step.results]
+        if has_domain(step.op[0]) and not step.mutates:
+            allowed = [p for p in elementwise_operands(*step.op) if p < len(step.operands) and step.results]
             return [p for p in allowed if program.sizes[step.operands[p]] == program.sizes[step.results[0]]]
         taken = {program.in_place[t] for t in step.results if t in program.in_place}
         taken.update(t for t in step.mutates if t in step.operands)
@@ -118,10 +118,10 @@ class HashKernels:
     def _shown(self, step: PlanStep, k: int) -> tuple[int, int] | None:
         """Return the position of the operand that result `k` is a view of, and its first byte; None if not a view."""
         program, t = self.program, step.results[k]
-        if not known(step.op[0]):
+        if not has_domain(step.op[0]):
             of, first = program.views.get(t, (-1, 0))
             return (step.operands.index(of), first) if of in step.operands else None
-        if not step.operands or not shows(*step.op, k) or program.sizes[step.operands[0]] != program.sizes[t]:
+        if not step.operands or not is_view_result(*step.op, k) or program.sizes[step.operands[0]] != program.sizes[t]:
             return None
         origin = program.plan.provenance
         if step.op[1] == "Dropout" and (origin is None or origin.mode != "inference"):
@@ -164,7 +164,7 @@ class HashRounds:
             if source is not None and len(source):
                 made.append(np.resize(source, size))
             else:
-                made.append(mixed(f"formal {self.count} {k}", operands, size))
+                made.append(mix_bytes(f"formal {self.count} {k}", operands, size))
         return made
 
     def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
@@ -175,13 +175,13 @@ class HashRounds:
         for k, t in enumerate(self.holder.results):
             size = self.program.sizes[t]
             first, end = (size * done // self.total for done in (self.count - 1, self.count))
-            parts.append((k, first, mixed(f"part {k}", sources, end - first)))
+            parts.append((k, first, mix_bytes(f"part {k}", sources, end - first)))
         return parts
 
     def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
         """Compute results from the values that the branch returned; for a loop also from its operands and slices."""
         return [
-            mixed(
+            mix_bytes(
                 f"result {k}", [*operands, *sources, *own] if self.holder.iterates else sources, self.program.sizes[t]
             )
             for k, t in enumerate(self.holder.results)

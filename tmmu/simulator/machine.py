@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tmmu.core.columns import NONE
-from tmmu.simulator.bodies import Holder, Inner
+from tmmu.simulator.bodies import BodySteps, Holder
 from tmmu.simulator.memories import PATTERN, Raw, Store
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
@@ -238,7 +238,7 @@ class _Machine:
             if content is not None:
                 self.memory.store(t, content)
 
-    def copy(self, n: int, bodies: Sequence[Inner]) -> Iterator[Look]:
+    def copy(self, n: int, bodies: Sequence[BodySteps]) -> Iterator[Look]:
         """Copy the values that bodies return but did not make."""
         pairs = [(value, copy) for inner in bodies for value, copy in inner.returns if copy is not None]
         held = self.hold([value for value, _ in pairs])

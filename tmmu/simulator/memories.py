@@ -69,7 +69,7 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-class Private:
+class PrivateMemory:
     """Memory in which every tensor, views included, has separate bytes: what the steps compute by definition.
 
     Raises TMMU_ALLOCATION_FAILURE before it would take more than `limit` bytes.

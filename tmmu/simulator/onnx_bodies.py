@@ -215,7 +215,7 @@ ROUNDS: dict[str, Callable[[Sizes, Sequence[Raw]], Rounds]] = {"If": IfRounds, "
 """The classes that execute the operators with bodies."""
 
 
-def unknown(name: str, op: str) -> TmmuError:
+def no_body_kernel(name: str, op: str) -> TmmuError:
     """Return the error for any other operator with bodies."""
     return TmmuError(
         "INVALID_IR", f"no kernel of {op} runs its bodies step by step", place=f"node {name!r}",

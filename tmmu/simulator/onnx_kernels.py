@@ -17,11 +17,11 @@ from tmmu.simulator.bodies import Holder
 from tmmu.simulator.elements import Array, decode, encode, numpy_type
 from tmmu.simulator.machine import Rounds
 from tmmu.simulator.memories import Raw
-from tmmu.simulator.onnx_bodies import ROUNDS, unknown
+from tmmu.simulator.onnx_bodies import ROUNDS, no_body_kernel
 from tmmu.simulator.onnx_model import OnnxModel, ScopedNode
 from tmmu.simulator.onnx_node import NodeKernel
 from tmmu.simulator.program import PlanProgram
-from tmmu.simulator.values import drawn, stored
+from tmmu.simulator.values import draw, read_initializer
 
 
 class OnnxKernels:
@@ -59,7 +59,7 @@ class OnnxKernels:
             if step.part is NodePart.WHOLE:
                 self.kernels[n] = self._kernel(place, make)
             elif step.op[0] or step.op[1] not in ROUNDS:
-                raise unknown(step.node, step.op[1])
+                raise no_body_kernel(step.node, step.op[1])
 
         self.constants = self._evaluate_constants(make)
 
@@ -88,9 +88,9 @@ class OnnxKernels:
     def _read_stored(self, name: str) -> Array:
         """Return the elements of an initializer; draws them if they are missing."""
         tensor = self.model.stored[name]
-        array = stored(tensor, self.model.folder) if isinstance(tensor, onnx.TensorProto) else _dense(tensor)
+        array = read_initializer(tensor, self.model.folder) if isinstance(tensor, onnx.TensorProto) else _dense(tensor)
         size = self.model.sizes[name]
-        return array if array is not None else decode(drawn(self.seed, name, size), size)
+        return array if array is not None else decode(draw(self.seed, name, size), size)
 
     def given(self, t: int) -> Raw:
         """Return the caller's value: an input, a bound value or a stored weight; otherwise a drawn value."""
@@ -102,7 +102,7 @@ class OnnxKernels:
         elif name in self.constants:
             array = self.constants[name]
         elif isinstance(tensor, onnx.TensorProto):
-            array = stored(tensor, self.model.folder)
+            array = read_initializer(tensor, self.model.folder)
         elif tensor is not None:
             array = _dense(tensor)
         elif name in self.program.plan.bindings.values:
@@ -111,7 +111,7 @@ class OnnxKernels:
             array = np.array([float(word) if "." in word else int(word) for word in words]).astype(numpy_type(dtype))
             array = array.reshape(shape)
         if array is None:
-            return drawn(self.seed, name, (shape, dtype))
+            return draw(self.seed, name, (shape, dtype))
         if (array.shape, array.dtype) != (shape, numpy_type(dtype)):
             raise TmmuError(
                 "INVALID_IR", f"expected data of {dtype} {list(shape)}, got {array.dtype} {list(array.shape)}",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from tmmu.core.dims.expressions import closed
+from tmmu.core.dims.expressions import close_shape
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart
@@ -21,11 +21,11 @@ from tmmu.importers.constants import constant_nodes
 from tmmu.onnx import Resolved
 from tmmu.onnx.functions import inlined
 from tmmu.onnx.structure import GraphScope, structure
-from tmmu.simulator.bodies import Holder, Inner
+from tmmu.simulator.bodies import BodySteps, Holder
 from tmmu.simulator.elements import Size
 from tmmu.simulator.onnx_bodies import Sizes
 from tmmu.simulator.program import PlanProgram
-from tmmu.simulator.values import missing
+from tmmu.simulator.values import missing_data_file
 from tmmu.simulator.witness import Corrupted, Corruption
 
 
@@ -52,7 +52,7 @@ class OnnxModel:
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
-        self.sizes = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
+        self.sizes = {name: (close_shape(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
         self.folder = os.path.dirname(os.path.abspath(resolved.path))
         with open(resolved.path, "rb") as file:
             graph = onnx.ModelProto.FromString(file.read())
@@ -98,7 +98,7 @@ class OnnxModel:
         for name, tensor in self.stored.items():
             if not isinstance(tensor, onnx.TensorProto):
                 continue
-            if (location := missing(tensor, self.folder)) not in (None, absent):
+            if (location := missing_data_file(tensor, self.folder)) not in (None, absent):
                 raise TmmuError(
                     "INVALID_IR", f"its data file {location} does not exist", place=f"initializer {name!r}",
                     fix="put the file beside the model (of an example: tmmu example NAME --weights SEED), or give "
@@ -169,7 +169,7 @@ class OnnxModel:
         self._check_holders(program)
         rows = {name: t for t, name in enumerate(program.names)}
         kept = frozenset(rows[name] for name in (*self.stored, *self.constants) if name not in program.donated)
-        program.with_caller(kept, sorted({*kept, *(rows[name] for name in (*self.outputs, *saved))}))
+        program.set_caller(kept, sorted({*kept, *(rows[name] for name in (*self.outputs, *saved))}))
 
     def _check_tensors(self, program: PlanProgram, saved: Collection[str]) -> None:
         rows = {name: t for t, name in enumerate(program.names)}
@@ -247,7 +247,7 @@ def _holders(items: list[int | Holder]) -> list[Holder]:
     return found
 
 
-def _bodies(items: list[int | Holder]) -> list[Inner]:
+def _bodies(items: list[int | Holder]) -> list[BodySteps]:
     return [inner for holder in _holders(items) for inner in holder.bodies]
 
 

@@ -164,12 +164,12 @@ def row_of(domain: str, op: str) -> SimulatedOperator:
     return OPERATORS.get(("" if domain in ONNX else domain, op), _UNKNOWN)
 
 
-def known(domain: str) -> bool:
+def has_domain(domain: str) -> bool:
     """Return whether the tables have the operators of `domain`. For other domains the plan's declaration is used."""
     return domain in ONNX or domain == DOMAIN
 
 
-def shows(domain: str, op: str, result: int) -> bool:
+def is_view_result(domain: str, op: str, result: int) -> bool:
     """Return whether that result of an operator is a view of its first operand, if both have the same size.
 
     >>> shows("", "Reshape", 0), shows("", "Transpose", 0), shows("tmmu.grad", "AddGrad", 1)
@@ -180,7 +180,7 @@ def shows(domain: str, op: str, result: int) -> bool:
     return row_of(domain, op).shows and result == 0
 
 
-def bytewise(domain: str, op: str) -> tuple[int, ...]:
+def elementwise_operands(domain: str, op: str) -> tuple[int, ...]:
     """Return the positions of the operands that result 0 depends on element by element.
 
     >>> bytewise("", "Add"), bytewise("", "MatMul"), bytewise("tmmu.grad", "ReluGrad")
@@ -203,4 +203,4 @@ def iterates(domain: str, op: str) -> bool:
 def has_body_rule(domain: str, op: str) -> bool:
     """Whether the tables have how often an operator runs its bodies; of others the plan's statement is used (X4)."""
     row = row_of(domain, op)
-    return known(domain) or row.branches or row.repeats
+    return has_domain(domain) or row.branches or row.repeats

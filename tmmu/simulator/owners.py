@@ -13,7 +13,7 @@ from typing import NamedTuple
 NO_OWNER = -1
 
 
-class Owned(NamedTuple):
+class OwnedRun(NamedTuple):
     """A run of bytes [first, end) that hold a value; byte 0 of the value would be at `origin`."""
 
     first: int
@@ -44,10 +44,10 @@ class Owners:
         self._owner[i:j] = [(value, first), self._owner[j - 1]] if resumes else [(value, first)]
         self._start[i:j] = [first, end] if resumes else [first]
 
-    def read(self, first: int, end: int) -> Iterator[Owned]:
+    def read(self, first: int, end: int) -> Iterator[OwnedRun]:
         """Yield the runs that bytes [first, end) hold, in order of address."""
         i = bisect_right(self._start, first) - 1
         while first < end:
             stop = min(self._start[i + 1], end) if i + 1 < len(self._start) else end
-            yield Owned(first, stop, *self._owner[i])
+            yield OwnedRun(first, stop, *self._owner[i])
             first, i = stop, i + 1

@@ -27,7 +27,7 @@ ONE_BY_ONE = 32
 """In-place results of at most this many elements are computed one by one, larger ones in five unequal pieces."""
 
 
-class Placed:
+class ArenaMemory:
     """The arenas of a plan. Reads and writes are views of mapped memory; no copy is kept.
 
     Parameters
@@ -75,9 +75,9 @@ class Placed:
                     raise
                 text = f"{self.program.at(n)} zeroes a storage that is outside of its arena ({error.what})"
                 raise Corrupted(Corruption(text, (), n)) from error
-            self.zeroed()
+            self.disown_zeroed()
 
-    def zeroed(self) -> None:
+    def disown_zeroed(self) -> None:
         """Record that the bytes of zeroed storages belong to no tensor."""
         if self.owners and self.births is not None:
             s = self.program.plan.allocation.storages
@@ -212,7 +212,7 @@ class Placed:
             other = self._owner_name(run.value)
             what = "an earlier value of it" if other == name else other
             text = f"{self.program.at(n)} {look.verb} {name}, whose bytes hold {what}"
-            raise self.program.corrupted(text, (name, other), n, t, run.first - address, run.end - 1 - address)
+            raise self.program.corruption_at(text, (name, other), n, t, run.first - address, run.end - 1 - address)
 
     def _owner_name(self, value: int) -> str:
         if value == NO_OWNER:
@@ -225,4 +225,4 @@ class Placed:
         if t in self.program.in_place:
             names.append(self.program.names[self.program.in_place[t]])
         text = f"{self.program.at(n)} computes {names[0]} over {names[-1]}, but reads its elements again"
-        return self.program.corrupted(text, tuple(names), n, t, at, at)
+        return self.program.corruption_at(text, tuple(names), n, t, at, at)

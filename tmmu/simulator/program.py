@@ -12,9 +12,9 @@ from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, ROLES, SHARES
 from tmmu.plans.sections import Plan
-from tmmu.simulator.bodies import Holder, PlanStep, Tree, steps_of
-from tmmu.simulator.operators import known, shows
-from tmmu.simulator.witness import Corrupted, Corruption, malformed
+from tmmu.simulator.bodies import BodyTree, Holder, PlanStep, build_steps
+from tmmu.simulator.operators import has_domain, is_view_result
+from tmmu.simulator.witness import Corrupted, Corruption, malformed_program
 
 
 @dataclass
@@ -48,7 +48,7 @@ class PlanProgram:
         self.arena: list[int] = self.plan.allocation.storages.arena[t.storage].tolist()
         offsets = self.plan.allocation.storages.offset[t.storage].tolist()
         self.address = [offset + window for offset, window in zip(offsets, t.window.tolist(), strict=True)]
-        self.steps = steps_of(self.plan)
+        self.steps = build_steps(self.plan)
         persistent = {ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER)}
         callers = {*persistent, ROLES.index(Role.INPUT)}
         self.given = [
@@ -64,9 +64,9 @@ class PlanProgram:
         self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
         self._tie()
         self._carry()
-        self.items = Tree(self.plan, self.steps).all()
+        self.items = BodyTree(self.plan, self.steps).all()
 
-    def with_caller(self, kept: frozenset[int], returned: list[int]) -> None:
+    def set_caller(self, kept: frozenset[int], returned: list[int]) -> None:
         """Set the tensors that the caller keeps and reads to a model's, and ignore the plan's ties. spec: SIM5.7"""
         self.kept, self.returned = kept, returned
         for t in self.tied:
@@ -82,7 +82,7 @@ class PlanProgram:
         """Return the name of a step for messages."""
         return f"step {n} ({self.steps[n].node})" if n is not None and n < len(self.steps) else "the caller"
 
-    def corrupted(
+    def corruption_at(
         self, text: str, tensors: tuple[str, ...], step: int | None, t: int, first: int, last: int
     ) -> Corrupted:
         """Return the corruption that showed at bytes `first` to `last` of the tensor `t`."""
@@ -93,7 +93,7 @@ class PlanProgram:
         """Return the corruption of a tensor that is outside of its arena."""
         name, where = self.names[t], self.plan.allocation.arenas[self.arena[t]].name
         last = max(0, self.sizes[t] - 1)
-        return self.corrupted(f"{name} is outside of the arena {where}", (name,), None, t, 0, last)
+        return self.corruption_at(f"{name} is outside of the arena {where}", (name,), None, t, 0, last)
 
     def _share(self) -> None:
         """Find the declared sharing that can be executed. spec: SIM2.1, SIM2.2"""
@@ -115,9 +115,9 @@ class PlanProgram:
 
     def _view_offset(self, step: PlanStep, w: int, of: int) -> int | None:
         """Return the byte of `of` at which its view `w` begins, or None if the operator is not a view."""
-        if known(step.op[0]):
+        if has_domain(step.op[0]):
             whole = self.sizes[w] == self.sizes[of] and step.operands[0] == of
-            return 0 if whole and shows(*step.op, step.results.index(w)) else None
+            return 0 if whole and is_view_result(*step.op, step.results.index(w)) else None
         return self._window(w, of)
 
     def _carry(self) -> None:
@@ -138,7 +138,7 @@ class PlanProgram:
         while waiting:
             now = [t for t in waiting if self.views[t][0] in ready]
             if not now:
-                raise malformed(f"{self.names[waiting[0]]} is a view of itself", self.names[waiting[0]])
+                raise malformed_program(f"{self.names[waiting[0]]} is a view of itself", self.names[waiting[0]])
             self.tied += now
             ready.update(now)
             waiting = [t for t in waiting if t not in ready]

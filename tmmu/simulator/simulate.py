@@ -16,8 +16,8 @@ from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator.machine import Kernels, Look, run
-from tmmu.simulator.memories import Private, Raw
-from tmmu.simulator.placed import Placed
+from tmmu.simulator.memories import PrivateMemory, Raw
+from tmmu.simulator.placed import ArenaMemory
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
@@ -65,13 +65,13 @@ class Batches:
         self.memory = where.memory if isinstance(where, Execution) else where
         self.births = self.execution.births if self.execution else Births(program.plan, self.memory)
         begun = self.execution.step if self.execution else self.births.step
-        self.private = Private(program)
+        self.private = PrivateMemory(program)
         self.private.carry(held)
-        self.placed = Placed(
+        self.placed = ArenaMemory(
             program, self.memory, sanitize=self.sanitize, births=self.births, begun=begun, held=held
         )  # fmt: skip
 
-    def go_on(self, program: PlanProgram, where: MappedMemory | Execution) -> None:
+    def switch_program(self, program: PlanProgram, where: MappedMemory | Execution) -> None:
         """Switch the next batches to `program`: the same model at another shape, or under the plan of a safepoint.
 
         Tensors that the caller keeps in persistent arenas are carried over by name: `where` holds them already. Raises
@@ -131,7 +131,7 @@ class Batches:
             self.execution.begin()
         else:
             self.births.begin(is_fresh=self.count == 0)
-        self.placed.zeroed()
+        self.placed.disown_zeroed()
 
     def _looks(self, kernels: Kernels) -> Iterator[Look]:
         """Yield the looks of both runs, two generators in lockstep.
@@ -184,7 +184,7 @@ def _compare(program: PlanProgram, look: Look, right: Raw, found: Raw) -> None:
     k, name = int(np.argmax(right != found)), program.names[look.tensor]
     byte = f"byte {k} is {found[k]:#04x}, expected {right[k]:#04x}"
     text = f"{program.at(look.step)} {look.verb} {name}, whose {byte}"
-    raise program.corrupted(text, (name,), look.step, look.tensor, k, k)
+    raise program.corruption_at(text, (name,), look.step, look.tensor, k, k)
 
 
 def _unwritten_corruption(program: PlanProgram, look: Look) -> Corruption:
@@ -200,7 +200,7 @@ def _check_bounds(program: PlanProgram) -> None:
             raise program.outside(t)
 
 
-def _check_unchanged(program: PlanProgram, private: Private) -> None:
+def _check_unchanged(program: PlanProgram, private: PrivateMemory) -> None:
     """Raise `Corrupted` if a step has written a tensor that the caller keeps. spec: V1.10"""
     for t in sorted(private.changed):
         name = program.names[t]

@@ -26,7 +26,7 @@ MOST = 8
 """Drawn integers are below this."""
 
 
-def drawn(seed: int, name: str, size: Size) -> Raw:
+def draw(seed: int, name: str, size: Size) -> Raw:
     """Draw the bytes of a tensor of that size from a seed."""
     shape, dtype = size
     digest = hashlib.blake2b(f"{seed} {name}".encode(), digest_size=16).digest()
@@ -46,7 +46,7 @@ def drawn(seed: int, name: str, size: Size) -> Raw:
         return encode(numbers.astype(numpy_type(dtype)), dtype)
 
 
-def missing(tensor: onnx.TensorProto, folder: str) -> str | None:
+def missing_data_file(tensor: onnx.TensorProto, folder: str) -> str | None:
     """Return the name of the tensor's data file if it does not exist; None otherwise."""
     if not external_data_helper.uses_external_data(tensor):
         return None
@@ -54,14 +54,14 @@ def missing(tensor: onnx.TensorProto, folder: str) -> str | None:
     return None if os.path.exists(os.path.join(folder, location)) else location
 
 
-def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
+def read_initializer(tensor: onnx.TensorProto, folder: str) -> Array | None:
     """Return the elements of an initializer, read from its weight file if it names one; None if that file is missing.
 
     Raises INVALID_IR if the data cannot be read.
     """
     place = f"initializer {tensor.name!r}"
     try:
-        if missing(tensor, folder) is not None:
+        if missing_data_file(tensor, folder) is not None:
             return None
         if external_data_helper.uses_external_data(tensor):
             copy = onnx.TensorProto()

@@ -28,6 +28,6 @@ class Corrupted(Exception):
         super().__init__(corruption.text)
 
 
-def malformed(text: str, *tensors: str, step: int | None = None) -> Corrupted:
+def malformed_program(text: str, *tensors: str, step: int | None = None) -> Corrupted:
     """Return the corruption of steps that no runtime could execute."""
     return Corrupted(Corruption(f"the steps are not a program: {text}", tensors, step))

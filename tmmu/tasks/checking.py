@@ -15,7 +15,7 @@ from proofs.readers.operators import iterates, qualified
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
 from proofs.verify.sources import KeptSources
-from tmmu.core.columns import collector_off
+from tmmu.core.columns import disable_collector
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.plans import file
@@ -45,7 +45,7 @@ class PlanCheck:
 
     def __init__(self, model: Model, *, is_ir: bool) -> None:
         _check_loops(model)
-        with collector_off():
+        with disable_collector():
             reference = read_ir(model)
         self.model, self.sources = model, KeptSources()
         self.reference = reference if is_ir else replace(reference, assumed=[])
@@ -55,7 +55,7 @@ class PlanCheck:
         spec = plan.origin.shard_spec
         of_rank = self.sources.of_rank
         rank_model = of_rank(self.reference, spec, plan.origin.rank) if spec else RankModel(self.reference, {})
-        with collector_off():
+        with disable_collector():
             return _checked(plan, self.model, rank_model)
 
 
@@ -63,13 +63,13 @@ def _checked(plan: Plan, model: Model, rank_model: RankModel) -> bytes:
     """The bytes of a plan against what its rank must run."""
     written = file.encode(plan)
     try:
-        stated = file.with_steps(file.decode(written))
+        stated = file.require_steps(file.decode(written))
     except TmmuError as refusal:
         raise _bug(refusal.place, refusal.what) from refusal
     for violation in violations(Subject(stated, rank_model, frozenset(plan.bindings.donated), plan.origin.mode)):
         raise _group(model, violation) or _bug(violation.obligation, violation.text)
     if plan.envelope is not None:
-        shown = obligations.over_envelope(plan, TIMEOUT_S)
+        shown = obligations.prove_over_envelope(plan, TIMEOUT_S)
         if shown.verdict != obligations.PROVED:
             raise TmmuError(
                 "INVALID_IR_SHAPES",

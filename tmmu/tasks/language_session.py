@@ -38,7 +38,7 @@ def planned(forward: Model) -> Plan:
 
 def verdict_on(plan: Plan, forward: Model) -> Verdict:
     """The verifier's answer on a plan of a forward pass, against that pass. It takes a second for a hundred nodes."""
-    stated = file.with_steps(file.decode(file.encode(plan)))
+    stated = file.require_steps(file.decode(file.encode(plan)))
     return judge_against(PLAN_NAME, stated, forward, Options())
 
 

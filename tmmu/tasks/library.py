@@ -21,18 +21,18 @@ from proofs.verify import text as verdict_text
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, Solving
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tmmu.core import canonical
-from tmmu.core.bindings import stepped
+from tmmu.core.bindings import step_range
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import did_you_mean, one_line
+from tmmu.core.output import escape_line, suggest_names
 from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, SteppedDim
 from tmmu.ir.graph import Graph
 from tmmu.planner import DEFAULT, PlanOptions, replay_token
 from tmmu.planner.fixed import check_found
 from tmmu.plans import configuration_file, file, metrics
 from tmmu.plans.columns import ROLES, SHARES
-from tmmu.plans.gate import Stated, StatedBuffers
-from tmmu.plans.places import TensorPlaces, places
+from tmmu.plans.gate import StatedBuffers, StatedPlan
+from tmmu.plans.places import TensorPlaces, tensor_places
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
 from tmmu.tasks.planning import task
@@ -91,7 +91,7 @@ class MemoryPlan:
     the order of its rows. `plan.sections` is the record that the package's own functions take.
     """
 
-    def __init__(self, stated: Stated | StatedBuffers, name: str = PLAN_NAME) -> None:
+    def __init__(self, stated: StatedPlan | StatedBuffers, name: str = PLAN_NAME) -> None:
         self.stated, self.name = stated, name
 
     @property
@@ -109,7 +109,7 @@ class MemoryPlan:
                 arena.name, least if used is None or used.footprint is None else used.footprint,
                 used and used.peak_live_bytes, used and used.peak_step, arena.capacity, arena.alignment,
             )
-            for arena, least, used in zip(placement.arenas, metrics.footprints(placement), usage, strict=True)
+            for arena, least, used in zip(placement.arenas, metrics.compute_footprints(placement), usage, strict=True)
         )  # fmt: skip
 
     @property
@@ -119,7 +119,7 @@ class MemoryPlan:
 
     @cached_property
     def _places(self) -> TensorPlaces:
-        return places(self.stated.plan)
+        return tensor_places(self.stated.plan)
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -128,7 +128,7 @@ class MemoryPlan:
     def __getitem__(self, name: str) -> PlannedTensor:
         """Where a tensor lies; O(1) after the first."""
         if name not in self._rows:
-            raise KeyError(f"{name}: {did_you_mean(name, self._rows, 'the plan has no such tensor')}")
+            raise KeyError(f"{name}: {suggest_names(name, self._rows, 'the plan has no such tensor')}")
         row, of, plan = self._rows[name], self._places, self.stated.plan
         found = PlannedTensor(
             name, plan.placement.arenas[int(of.arena[row])].name, int(of.offset[row]), int(of.bytes[row]),
@@ -220,7 +220,7 @@ class VerificationResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, and the picture of a refutation. spec: LIB5.2"""
-        return picture.part(self.verdict, list(map(one_line, verdict_text.lines(self.verdict))), self.plan)
+        return picture.part(self.verdict, list(map(escape_line, verdict_text.lines(self.verdict))), self.plan)
 
 
 def plan(
@@ -320,7 +320,7 @@ def _dims(
             elif len(size) == 2:
                 ranges[name] = index(size[0]), index(size[1])
             else:
-                of, ends = stepped(name, *map(index, size))
+                of, ends = step_range(name, *map(index, size))
                 steps |= {} if of is None else {name: of}
                 ranges[name if of is None else of.unit] = ends
         except (TypeError, ValueError) as error:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from tmmu.core.output import counted, kib, listed
-from tmmu.plans.pools import StoragePool, memory_pools, tensor_to_pool
+from tmmu.core.output import count_noun, format_kib, list_names
+from tmmu.plans.pools import StoragePool, find_pools, tensor_to_pool
 from tmmu.plans.sections import Plan
 
 SHOWN = 64
@@ -30,7 +30,7 @@ class MemoryStatistics:
     @classmethod
     def of(cls, plan: Plan) -> MemoryStatistics:
         """Those of a plan of the layout `pools`; INVALID_PLAN for another."""
-        return cls(plan.origin.model, memory_pools(plan))
+        return cls(plan.origin.model, find_pools(plan))
 
     @property
     def tensors(self) -> int:
@@ -62,7 +62,7 @@ class MemoryStatistics:
 
 def remarks(plan: Plan) -> Iterator[str]:
     """What `tmmu show` adds for the layout `pools`: each with its members, and the pool of each tensor."""
-    pools = memory_pools(plan) if plan.provenance is not None and plan.origin.layout == "pools" else []
+    pools = find_pools(plan) if plan.provenance is not None and plan.origin.layout == "pools" else []
     if pools:
         yield "  memory pools; time 0 is when the caller writes the inputs, and step s is time s + 1"
     for k, pool in enumerate(pools):
@@ -73,7 +73,7 @@ def remarks(plan: Plan) -> Iterator[str]:
             yield f"    and {len(pool.members) - SHOWN} more; --format json has all"
     if pools:
         pairs = [f"{name} ({pool}, {offset})" for name, (pool, offset) in tensor_to_pool(pools).items()]
-        yield f"  tensor_to_pool: {listed(pairs, SHOWN)}"
+        yield f"  tensor_to_pool: {list_names(pairs, SHOWN)}"
 
 
 def document(pools: list[StoragePool]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def statistics(found: MemoryStatistics) -> Iterator[str]:
         ("Memory without pooling", found.before), ("Memory with pooling", found.after),
         ("Memory saved", found.before - found.after),
     ):  # fmt: skip
-        yield f"    {what}: {count:,} bytes ({kib(count)})"
+        yield f"    {what}: {count:,} bytes ({format_kib(count)})"
     yield f"    Percentage saved: {found.share:.1%}"
     yield f"    Number of memory pools: {len(found.pools)}"
     yield "  Memory Pool Details:"
@@ -121,9 +121,9 @@ def summary(found: list[MemoryStatistics]) -> Iterator[str]:
     width = max(len(each.model) for each in found)
     yield f"{'Model':{width}} {'Before':>12} {'After':>12} {'Saved':>12} {'Saved %':>8}"
     for each in found:
-        amounts = " ".join(f"{kib(count):>12}" for count in (each.before, each.after, each.before - each.after))
+        amounts = " ".join(f"{format_kib(count):>12}" for count in (each.before, each.after, each.before - each.after))
         yield f"{each.model:{width}} {amounts} {each.share:>8.1%}"
 
 
 def _title(pool: StoragePool) -> str:
-    return f"{pool.bytes:,} bytes ({kib(pool.bytes)}), {counted(len(pool.members), 'tensor')}"
+    return f"{pool.bytes:,} bytes ({format_kib(pool.bytes)}), {count_noun(len(pool.members), 'tensor')}"

@@ -31,7 +31,7 @@ from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observed, 
 from tmmu.mico.stored import load_with_weights
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
-from tmmu.plans.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
+from tmmu.plans.pools import Lifetime, find_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plans.sections import Plan
 from tmmu.tasks.checking import check
 from tmmu.tasks.memory_pools import MemoryStatistics, statistics
@@ -43,7 +43,7 @@ NOT_TRACED = "call forward with example inputs first"
 def prove(plan: Plan, model: str) -> Verdict:
     """The verifier's answer on `plan` against the model at a path; it names both files without their folders."""
     name = f"{Path(model).stem}.plan.cbor"
-    stated = file.with_steps(file.decode(file.encode(plan)))
+    stated = file.require_steps(file.decode(file.encode(plan)))
     return replace(judge(name, stated, Options(model=model)), model=Path(model).name)
 
 
@@ -145,7 +145,7 @@ class MiCoCodeGen:
 
     def allocate_memory_pools(self) -> tuple[list[dict[str, Any]], dict[str, tuple[int, int]]]:
         """The pools, each with its `size`, `tensors` and `intervals`, and (pool, 0) by tensor. spec: MC8.4"""
-        pools = memory_pools(self.plan)
+        pools = find_pools(self.plan)
         return [pool.record() for pool in pools], tensor_to_pool(pools)
 
     @property

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tmmu.core import kind
 from tmmu.core.errors import NotOfModel, TmmuError
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import UNBOUND, Bindings, Model
 from tmmu.ir import files, order, validate
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import match_pattern
 
 if TYPE_CHECKING:
     from tmmu.onnx import Resolved
@@ -34,7 +34,7 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
         resolved = resolve(path, bindings)
         model = import_resolved(resolved)
         model = replace(model, bindings=donated(model, bindings.donated, path))
-        return order.stable_topological(model), resolved
+        return order.sort_topologically(model), resolved
     except TmmuError as error:
         error.in_file(path)
         raise
@@ -76,7 +76,7 @@ def fitting(patterns: Iterable[str], callers: Collection[str], path: str) -> set
                 "INVALID_BINDING",
                 f"--donate {pattern}: no graph input or parameter has this name",
                 file=path,
-                fix=did_you_mean(pattern, sorted(callers), f"donate one of {', '.join(sorted(callers)[:8])}"),
+                fix=suggest_names(pattern, sorted(callers), f"donate one of {', '.join(sorted(callers)[:8])}"),
                 binding=pattern,
             )
         found |= names
@@ -87,4 +87,4 @@ def expanded(pattern: str, names: Collection[str]) -> set[str]:
     """The names that a pattern fits; one without a star is a name."""
     if "*" not in pattern:
         return {pattern} if pattern in names else set()
-    return {name for name in names if matches(pattern, name)}
+    return {name for name in names if match_pattern(pattern, name)}

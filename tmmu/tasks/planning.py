@@ -13,7 +13,7 @@ from tmmu.core import kind
 from tmmu.core.extras import require_package
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings, Model
 from tmmu.planner import Planned, PlanOptions, plan_memory
-from tmmu.planner.modes import chosen, has_backward, prepare
+from tmmu.planner.modes import choose_mode, has_backward, prepare_graph
 from tmmu.planner.remat import check_budget
 from tmmu.planner.slots import MoveObserver
 from tmmu.plans.sections import Plan
@@ -75,7 +75,7 @@ def task(
     is_ir = isinstance(model, Model) or kind.is_ir(model)
     loaded, resolved = (model, None) if isinstance(model, Model) else load_resolved(model, bindings)
     check_sizes(resolved)
-    mode, _ = chosen(training.mode, training.preset, training.budget)
-    graph = prepare(loaded, mode, arenas[0], training.budget, arenas[1])
+    mode, _ = choose_mode(training.mode, training.preset, training.budget)
+    graph = prepare_graph(loaded, mode, arenas[0], training.budget, arenas[1])
     wanted = replace(options, mode=mode, is_stage=divided or has_backward(loaded))
     return PlanningTask(loaded, graph, *arenas, wanted, training.budget, is_ir)

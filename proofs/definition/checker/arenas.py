@@ -44,7 +44,7 @@ class ArenaPlace(NamedTuple):
 
 def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:
     """Return which of the texts match one of the patterns."""
-    return np.fromiter(map(Patterns(patterns).fit, texts), np.bool_, len(texts))
+    return np.fromiter(map(Patterns(patterns).match, texts), np.bool_, len(texts))
 
 
 def steps_of(plan: Plan) -> NDArray[np.int64]:
@@ -134,7 +134,7 @@ def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest:
     return found
 
 
-def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Violation]:
+def check_memory_capacity(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Violation]:
     """Check that the arenas of a memory end within its capacity."""
     strictest = [arena.alignment for arena in run.arenas]
     for s in run.storages:

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proofs.definition.checker.program import Column, PlacedStorages, exact, footprints
+from proofs.definition.checker.program import Column, PlacedStorages, compute_footprints, exact
 from proofs.definition.violations import Obligation, Violation, false_field
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import Claims
 
 
-def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
+def find_false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
     """Yield a violation for every claim that does not hold. O(storages log storages)."""
-    needed, joined = footprints(run.arenas, run.storages), _joined(run)
+    needed, joined = compute_footprints(run.arenas, run.storages), _joined(run)
     for a, usage in enumerate(claims.usage):
         place = f"usage[{run.arenas[a].name}]"
         members = np.flatnonzero(run.columns.arena == a)

@@ -49,7 +49,7 @@ def _unclaimed(
     plan: Plan | BufferPlan, run: PlacedStorages, configuration: ClaimedConfiguration
 ) -> Iterator[Violation]:
     """Check the plan as if it claimed this configuration."""
-    yield from arenas.overfull(configuration, run)
+    yield from arenas.check_memory_capacity(configuration, run)
     if isinstance(plan, Plan) and isinstance(run, Program):
         yield from arenas.check_arena_assignment(plan, configuration, run)
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from proofs.definition.violations import Obligation, Violation
-from proofs.readers.envelope import differing, shape_at
+from proofs.readers.envelope import find_difference, shape_at
 from proofs.readers.operators import is_view
 from tmmu.core.columns import NONE
-from tmmu.core.dims.expressions import show
+from tmmu.core.dims.expressions import format_dim
 from tmmu.core.dims.maxima import maximum, minimum
-from tmmu.core.dims.table import Row, values_at
+from tmmu.core.dims.table import Row, evaluate_rows
 from tmmu.core.vocabulary import Shares
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
@@ -49,14 +49,16 @@ def _sizes(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
         name = plan.allocation.tensors.name[t]
         for point, least in ((maximum(size), False), (minimum(size), True)):
             shape = shape_at(ranges, point.point) if point is not None else {}
-            found = values_at(rows, list(shape.values()))[row] if shape else 0
+            found = evaluate_rows(rows, list(shape.values()))[row] if shape else 0
             if shape and (found < 0 if least else found > planned):
-                what = f"{name} has {found} bytes at {_at(shape)}, and {planned} are planned for it ({show(size)})"
+                what = (
+                    f"{name} has {found} bytes at {_at(shape)}, and {planned} are planned for it ({format_dim(size)})"
+                )
                 yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
         shape = dict(zip(ranges, envelope.point(t), strict=True))
-        found = values_at(rows, list(shape.values()))[row]
+        found = evaluate_rows(rows, list(shape.values()))[row]
         if found != planned:
-            what = f"{name} is stated to need its {planned} bytes at {_at(shape)}, but has {found} ({show(size)})"
+            what = f"{name} is stated to need its {planned} bytes at {_at(shape)}, but has {found} ({format_dim(size)})"
             yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
 
 
@@ -73,10 +75,10 @@ def _sharing(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
         by_table = step != NONE and is_view(*plan.allocation.ops[int(plan.allocation.steps.op[step])])
         inside = word is Shares.VIEW and not by_table  # a window, which may be smaller than its base
         before = (int(t.window[row]) - int(t.window[of])) if inside else 0
-        shape = differing(sizes[of] - sizes[row] - before, plan.ranges, inside)
+        shape = find_difference(sizes[of] - sizes[row] - before, plan.ranges, inside)
         if shape is None:
             continue
-        at = values_at(rows, list(shape.values()))
+        at = evaluate_rows(rows, list(shape.values()))
         one, other = t.name[row], t.name[of]
         what = "a view of" if word is Shares.VIEW else "in place of"
         found = at[place[row]], at[place[of]]

@@ -35,7 +35,7 @@ from proofs.definition.checker.program import (
     RunStep,
     StorageColumns,
 )
-from proofs.definition.checker.states import State, ValueNumbers, Written, start
+from proofs.definition.checker.states import State, ValueNumbers, Written, initial_state
 from proofs.definition.checker.visits import Visits
 from proofs.definition.violations import Obligation, Violation
 
@@ -49,25 +49,25 @@ def violations(run: Program) -> Iterator[Violation]:
 
     O(n log n) for n accesses and storages, except for dense aliasing.
     """
-    yield from placed(run)
-    yield from overlapping(run)
-    yield from executed(run)
+    yield from check_placement(run)
+    yield from check_live_overlaps(run)
+    yield from check_execution(run)
 
 
-def placed(run: Program) -> Iterator[Violation]:
+def check_placement(run: Program) -> Iterator[Violation]:
     """Check that storages and tensors are aligned, in bounds and within the steps, and tensors within storages."""
-    yield from stored(run)
-    yield from within_storages(run)
+    yield from check_storages(run)
+    yield from check_tensors_within_storages(run)
 
 
-def stored(run: PlacedStorages) -> Iterator[Violation]:
+def check_storages(run: PlacedStorages) -> Iterator[Violation]:
     """Check the alignment, bounds and capacity of every storage, and the alignment of every arena, even if it is empty.
 
     A footprint beyond the capacity is reported at the storage that ends last.
     """
     holding = frozenset(run.columns.arena.tolist())
     for a, arena in enumerate(run.arenas):
-        if a not in holding and not power_of_two(arena.alignment):
+        if a not in holding and not is_power_of_two(arena.alignment):
             text = f"the arena {arena.name} has the alignment {arena.alignment}: {NO_POWER}"
             yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
     columns, required, capacity = run.columns, run.of_arenas("alignment"), run.of_arenas("capacity")
@@ -118,7 +118,7 @@ def _end(s: PlacedStorage) -> int:
     return s.offset + max(1, s.bytes)
 
 
-def within_storages(run: Program) -> Iterator[Violation]:
+def check_tensors_within_storages(run: Program) -> Iterator[Violation]:
     """Check that every tensor is within its storage, in bytes and in steps, and is aligned."""
     tensors, of = run.tensor_columns, StorageColumns(*(c[run.tensor_columns.storage] for c in run.columns))
     beyond = (tensors.window + tensors.bytes > of.bytes) | (tensors.birth > tensors.death)
@@ -145,17 +145,17 @@ NO_POWER = "not a power of two"
 
 def _misaligned(what: str, alignment: int, strictest: int) -> str:
     """Describe a misaligned address, or an alignment that is not a power of two."""
-    if not power_of_two(alignment):
+    if not is_power_of_two(alignment):
         return f"{what} has the alignment {alignment}: {NO_POWER}"
     return f"{what} is not aligned to {strictest}"
 
 
-def power_of_two(value: int) -> bool:
+def is_power_of_two(value: int) -> bool:
     """Whether an alignment is a power of two."""
     return value.bit_count() == 1
 
 
-def overlapping(run: PlacedStorages) -> Iterator[Violation]:
+def check_live_overlaps(run: PlacedStorages) -> Iterator[Violation]:
     """Check that no byte of an arena belongs to two storages that live at one step.
 
     The check is a sweep over births and deaths that compares each storage, at its birth, with its live neighbours.
@@ -189,13 +189,13 @@ def _lists(*columns: Column) -> Iterator[list[int]]:
     return (column.tolist() for column in columns)
 
 
-def executed(run: Program) -> Iterator[Violation]:
+def check_execution(run: Program) -> Iterator[Violation]:
     """Run the plan: every access is within its lifetime, every read finds its tensor, no write destroys an operand.
 
     Each of several exclusive branches runs once, from the state before them; no combination of them runs. O(k log k)
     for k accesses. Within branches, this cost recurs for each branch of the enclosing nodes.
     """
-    values, state, here = ValueNumbers(len(run.tensors)), start(run), partial(_at, run)
+    values, state, here = ValueNumbers(len(run.tensors)), initial_state(run), partial(_at, run)
     visits = Visits(run, values, state)
     yield from _by_the_caller(run)
     runs_plainly = _plain(run, state)
@@ -232,7 +232,7 @@ def executed(run: Program) -> Iterator[Violation]:
                     yield here(n, Obligation.SHARING_IS_SOUND, w, text, name)
                 continue
             b, offset = run.tensors[base[0]], base[1]
-            state.know(w, state.of[w]._replace(value=state.of[base[0]].value))
+            state.set_tensor(w, state.of[w]._replace(value=state.of[base[0]].value))
             there = (b.arena, b.storage, b.address + offset)
             if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
                 text = f"makes {t.name} a view, but not of the bytes of {b.name}"
@@ -245,7 +245,7 @@ def executed(run: Program) -> Iterator[Violation]:
             # A mutation makes a new value, which a view of the old value does not show.
             value = values.new(w) if w in step.mutates else was.value
             is_begun = w in step.begins or (was.begun and not step.completes)
-            state.know(w, Written(value, surely=True, perhaps=True, begun=is_begun))
+            state.set_tensor(w, Written(value, surely=True, perhaps=True, begun=is_begun))
             if w not in run.views:
                 state.write(t.arena, t.address, t.address + t.bytes, value)
         for kept in visits.after(n):
@@ -284,7 +284,7 @@ def _plain(run: Program, state: State) -> Callable[[int, RunStep], bool]:
                 return False
             if first < end and address < first + size and there == arena:
                 return False
-        state.know(w, Written(value, surely=True, perhaps=True))
+        state.set_tensor(w, Written(value, surely=True, perhaps=True))
         state.write(arena, address, end, value)
         return True
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from proofs.definition.checker.arenas import BY_ROLE, rule_of
 from proofs.definition.violations import Obligation, Violation
 from tmmu.core.columns import NONE
-from tmmu.core.output import did_you_mean
+from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import FixedByte, Role, Shares
 from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.configuration_file import Configuration
@@ -44,7 +44,7 @@ def find_arenas(
     for name, place in asked.items():
         arena, byte = place if isinstance(place, tuple) else (None, place)
         if arena is not None and arena not in names:
-            hint = did_you_mean(arena, names, f"there are {', '.join(names)}")
+            hint = suggest_names(arena, names, f"there are {', '.join(names)}")
             raise ValueError(f"{name}={arena}:{byte}: the plan has no arena {arena!r}; {hint}")
         if arena is None and name in row:
             if len(may := permitted[row[name]]) != 1:
@@ -89,7 +89,7 @@ def _shown(plan: Plan, row: int) -> int:
     return row
 
 
-def misplaced(plan: Plan | BufferPlan, asked: Mapping[str, PlacedByte], by: str) -> Iterator[Violation]:
+def find_misplaced(plan: Plan | BufferPlan, asked: Mapping[str, PlacedByte], by: str) -> Iterator[Violation]:
     """Yield every tensor or buffer that is missing or does not begin at its requested offset. O(tensors)."""
     if not asked:
         return

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.readers.arms import Branches, branches, declared
+from proofs.readers.arms import BranchingNode, declared_exclusive, find_branching_nodes
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
@@ -167,7 +167,7 @@ class Program(PlacedStorages):
     in_place: dict[int, int]
     returned: list[int]
     donated: frozenset[int]
-    branches: tuple[Branches, ...] = ()
+    branches: tuple[BranchingNode, ...] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
@@ -213,14 +213,12 @@ class SharedIntegers:
         return list(found.tolist())
 
 
-def placed_storages(
-    placement: Placement, claims: Claims | None, shared: SharedIntegers | None = None
-) -> PlacedStorages:
+def place_storages(placement: Placement, claims: Claims | None, shared: SharedIntegers | None = None) -> PlacedStorages:
     """Return the storages of a plan that has passed the gate, with or without steps. O(storages)."""
     s, steps = placement.storages, shared or SharedIntegers(0)
     rows = (s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist(), steps.of(s.birth), steps.of(s.death))
     storages = list(map(PlacedStorage._make, zip(*rows, s.offset.tolist(), strict=True)))
-    needed = footprints(placement.arenas, storages)
+    needed = compute_footprints(placement.arenas, storages)
     for a, usage in enumerate(claims.usage if claims is not None else ()):
         needed[a] = needed[a] if usage.footprint is None else usage.footprint
     arenas = [
@@ -232,7 +230,7 @@ def placed_storages(
     )  # fmt: skip
 
 
-def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStorage]) -> list[int]:
+def compute_footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStorage]) -> list[int]:
     """Return the footprint of each arena: the end of its last storage.
 
     If the addresses of an arena are scattered, its footprint is the sum, over its addresses, of the largest storage at
@@ -248,12 +246,12 @@ def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStora
     return [sum(sizes.values()) for sizes in largest]
 
 
-def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
+def build_program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
     """Return the checker's view of a plan with steps that has passed the gate. O(plan)."""
     allocation = plan.allocation
     t = allocation.tensors
     shared = SharedIntegers(max(len(t), len(allocation.steps)))
-    of = placed_storages(allocation, plan.claims, shared)
+    of = place_storages(allocation, plan.claims, shared)
     names = t.name.list()
     holding = [of.storages[storage] for storage in t.storage.tolist()]
     # A number that equals the storage's is the same Python object.
@@ -277,7 +275,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     return Program(
         of.arenas, of.storages, of.storage_names, of.apart, of.last_step, tensors, _steps(allocation, shared),
         allocation.steps.node.list(), permissions.views, permissions.in_place, returned, given_up,
-        tuple(branches(allocation)), permissions.refused,
+        tuple(find_branching_nodes(allocation)), permissions.refused,
     )  # fmt: skip
 
 
@@ -322,7 +320,7 @@ def loops(allocation: Allocation) -> list[tuple[int, int]]:
     """Return the (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
     bodies, steps = allocation.bodies, allocation.steps
     found: dict[tuple[int, int], None] = {}
-    exclusive = declared(allocation)
+    exclusive = declared_exclusive(allocation)
     for b in range(len(bodies)):
         enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
         if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is NodePart.ENTER:

@@ -24,7 +24,7 @@ STATED = {Shares.VIEW: "a view of", Shares.IN_PLACE: "in place of", Shares.ALIAS
 """The words for each kind of sharing in messages."""
 
 
-def false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
+def find_false_sharing(plan: Plan, run: Program) -> Iterator[Violation]:
     """Yield a violation for every row whose sharing is not as stated. O(tensors + accesses)."""
     t = plan.allocation.tensors
     stated = np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist()

@@ -36,14 +36,14 @@ class Written(NamedTuple):
 
 
 @dataclass
-class ArmChanges:
+class BranchChanges:
     """The changes of a branch, in order, to undo them: the earlier states of tensors and values of bytes."""
 
     tensors: dict[int, Written] = field(default_factory=dict)
     runs: list[tuple[int, int, int, int]] = field(default_factory=list)
 
 
-class ArmEnd(NamedTuple):
+class BranchEnd(NamedTuple):
     """The result of a branch: the tensors that it wrote, and the bytes of each arena that it wrote."""
 
     tensors: dict[int, Written]
@@ -56,9 +56,9 @@ class State:
 
     memory: list[Divided]
     of: list[Written]
-    arms: list[ArmChanges] = field(default_factory=list)
+    arms: list[BranchChanges] = field(default_factory=list)
 
-    def know(self, t: int, written: Written) -> None:
+    def set_tensor(self, t: int, written: Written) -> None:
         """Set the state of a tensor."""
         if self.arms:
             self.arms[-1].tensors.setdefault(t, self.of[t])
@@ -72,12 +72,12 @@ class State:
 
     def begin(self) -> None:
         """Begin a branch: `end` undoes what changes from now on."""
-        self.arms.append(ArmChanges())
+        self.arms.append(BranchChanges())
 
-    def end(self) -> ArmEnd:
+    def end(self) -> BranchEnd:
         """End the branch and restore the state before it. O(w log w) for w tensors and runs that it wrote."""
         changes = self.arms.pop()
-        left = ArmEnd({t: self.of[t] for t in changes.tensors}, {})
+        left = BranchEnd({t: self.of[t] for t in changes.tensors}, {})
         ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for arena, first, stop, _ in changes.runs:
             ranges[arena].append((first, stop))
@@ -93,7 +93,7 @@ class State:
         return left
 
 
-def start(run: Program) -> State:
+def initial_state(run: Program) -> State:
     """Return the state before step 0, after the caller's writes."""
     known = [Written(i, t.writer is None, t.writer is None) for i, t in enumerate(run.tensors)]
     offsets: list[set[int]] = [set() for _ in run.arenas]
@@ -124,7 +124,7 @@ class ValueNumbers:
         return next((each for each in self.of[value] if each != t), self.of[value][0])
 
 
-def merge(values: ValueNumbers, state: State, ends: Sequence[ArmEnd]) -> None:
+def merge(values: ValueNumbers, state: State, ends: Sequence[BranchEnd]) -> None:
     """Turn the state before a node into the state after it, from the results of its branches.
 
     O(w log w) for each branch, for w tensors and runs of bytes that the branches wrote.
@@ -143,7 +143,7 @@ def merge(values: ValueNumbers, state: State, ends: Sequence[ArmEnd]) -> None:
         found = [end.tensors.get(t, state.of[t]) for end in ends]
         value = one(tuple(each.value for each in found))
         surely, perhaps = all(each.surely for each in found), any(each.perhaps for each in found)
-        state.know(t, Written(value, surely, perhaps, found[0].begun))
+        state.set_tensor(t, Written(value, surely, perhaps, found[0].begun))
     for arena in dict.fromkeys(arena for end in ends for arena in end.memory):
         changed = [end.memory.get(arena, Bytes(UNCHANGED)) for end in ends]
         for first, stop in _apart(written for each in changed for written in _changed(each)):

@@ -20,7 +20,7 @@ from proofs.definition.checker.execute import NO_POWER, powers_of_two
 from proofs.definition.checker.layouts import by_slots
 from proofs.definition.checker.program import CALLER, Column, PlacedStorages, Program, exact
 from proofs.definition.violations import Obligation, Violation
-from proofs.readers.arms import declared
+from proofs.readers.arms import declared_exclusive
 from proofs.readers.operators import iterates, qualified
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
@@ -40,23 +40,23 @@ class SlotColumns(NamedTuple):
 
 def violations(plan: Plan, run: Program) -> Iterator[Violation]:
     """Yield every violation of the structure of steps, bodies and slots. O(plan x depth of bodies)."""
-    yield from written(plan, run)
-    yield from nested(plan, run)
-    yield from copied(plan, run)
-    yield from kept_apart(run)
+    yield from check_writers(plan, run)
+    yield from check_nesting(plan, run)
+    yield from check_copies(plan, run)
+    yield from check_must_not_alias(run)
     if plan.claims is not None:
-        yield from claimed(plan.claims, run, by_slots(plan))
+        yield from check_claimed_slots_and_memories(plan.claims, run, by_slots(plan))
     if plan.claims is not None and plan.claims.configuration is not None:
         yield from arenas.check_arena_assignment(plan, plan.claims.configuration, run)
-    yield from never_reused(run)
+    yield from check_reuse(run)
 
 
-def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
+def check_claimed_slots_and_memories(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
     """Check what the claimed slots and memories require of storages."""
     if claims.configuration is not None:
-        yield from arenas.overfull(claims.configuration, run)
+        yield from arenas.check_memory_capacity(claims.configuration, run)
     if claims.slots is not None:
-        yield from slotted(claims.slots, run, addressed)
+        yield from check_slots(claims.slots, run, addressed)
 
 
 def _misnested(run: Program, step: int, text: str) -> Violation:
@@ -70,7 +70,7 @@ def _misnested(run: Program, step: int, text: str) -> Violation:
     return Violation(Obligation.BODIES_NEST, text, tuple(run.tensors[t].name for t in first), step)
 
 
-def written(plan: Plan, run: Program) -> Iterator[Violation]:
+def check_writers(plan: Plan, run: Program) -> Iterator[Violation]:
     """Check that each tensor's writer is the first step that lists it.
 
     The caller's tensors must have the roles that the caller writes, and be born at step 0.
@@ -121,7 +121,7 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), 0)
 
 
-def nested(plan: Plan, run: Program) -> Iterator[Violation]:
+def check_nesting(plan: Plan, run: Program) -> Iterator[Violation]:
     """Check that bodies are closed ranges of steps between their node's enter and leave, and keep their values."""
     bodies, steps = plan.allocation.bodies, plan.allocation.steps
     bracket = np.isin(steps.part, [PARTS.index(part) for part in (NodePart.ENTER, NodePart.LEAVE)])
@@ -130,7 +130,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
     owned: dict[int, list[int]] = {}
-    exclusive = declared(plan.allocation)
+    exclusive = declared_exclusive(plan.allocation)
     for b in range(1, len(bodies)):
         e, v = enter[b], leave[b]
         if (
@@ -257,7 +257,7 @@ def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
     return {t: set(bodies) for t, bodies in found.items() if len(bodies) > 1}
 
 
-def copied(plan: Plan, run: Program) -> Iterator[Violation]:
+def check_copies(plan: Plan, run: Program) -> Iterator[Violation]:
     """Check that a leave copies each formal input and outer value that a body returns, to bytes of the same size.
 
     It may also read the scratch of its enter, which exists for the whole node.
@@ -290,7 +290,7 @@ def copied(plan: Plan, run: Program) -> Iterator[Violation]:
                     yield Violation(Obligation.BODIES_NEST, text, (value.name, copy.name), leave)
 
 
-def kept_apart(run: PlacedStorages) -> Iterator[Violation]:
+def check_must_not_alias(run: PlacedStorages) -> Iterator[Violation]:
     """Check that tensors or buffers that must not alias share no byte of an arena, at any step."""
     for a, b in run.apart:
         if meeting := _common_bytes(run, a, b):
@@ -306,7 +306,7 @@ def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] |
     return (run.arenas[s.arena].name, first, end - 1) if s.arena == t.arena and first < end else None
 
 
-def never_reused(run: PlacedStorages) -> Iterator[Violation]:
+def check_reuse(run: PlacedStorages) -> Iterator[Violation]:
     """Check that no two storages of an arena without reuse share a byte, live at one step or not. spec: P2.4"""
     s = run.columns
     here = np.flatnonzero((s.bytes != 0) & (run.of_arenas("reuse") == 0))
@@ -332,7 +332,7 @@ def _slots_apart(run: PlacedStorages, slots: SlotColumns, of: Column) -> Iterato
         yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, *where)
 
 
-def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
+def check_slots(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
     """Check that a storage fits its slot, is in the slot's arena and is live when no other tenant is.
 
     If slots have addresses (`addressed`), all tenants of a slot begin at the same offset.

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proofs.definition.checker.program import Program
-from proofs.definition.checker.states import ArmEnd, State, ValueNumbers, merge
-from proofs.readers.arms import Branches
+from proofs.definition.checker.states import BranchEnd, State, ValueNumbers, merge
+from proofs.readers.arms import BranchingNode
 
 
 class Kept(NamedTuple):
@@ -35,10 +35,10 @@ class _Open:
     that this branch or a later one accesses.
     """
 
-    node: Branches
+    node: BranchingNode
     bounds: dict[int, int]
     last: dict[int, int]
-    ends: dict[int, ArmEnd] = field(default_factory=dict)
+    ends: dict[int, BranchEnd] = field(default_factory=dict)
     wrote: set[int] = field(default_factory=set)
     held: frozenset[int] = frozenset()
 
@@ -59,7 +59,7 @@ class Visits:
         if n == top.node.leave:
             self.open.pop()
             taken = frozenset(t for t in top.node.taken if t in top.wrote)
-            merge(self.values, self.state, [top.ends.get(k, ArmEnd({}, {})) for k in range(len(top.node.arms))])
+            merge(self.values, self.state, [top.ends.get(k, BranchEnd({}, {})) for k in range(len(top.node.arms))])
             return taken
         k = top.bounds.get(n)
         if k is not None and n == top.node.arms[k].first:
@@ -98,7 +98,7 @@ class Visits:
         top.wrote |= wrote
         top.ends[k] = self.state.end()
 
-    def _opened(self, node: Branches) -> _Open:
+    def _opened(self, node: BranchingNode) -> _Open:
         bounds: dict[int, int] = {}
         last: dict[int, int] = {}
         for k, arm in enumerate(node.arms):

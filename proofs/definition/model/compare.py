@@ -12,7 +12,7 @@ import numpy as np
 
 from proofs.definition.model.compare_steps import step_differences
 from proofs.definition.model.compare_tensors import tensor_differences
-from proofs.definition.model.difference import Pairing, difference, pairing
+from proofs.definition.model.difference import Pairing, difference, pair_steps
 from proofs.definition.violations import Violation
 from proofs.readers.models.reference import ReferenceProgram
 from tmmu.core.columns import NONE
@@ -46,7 +46,7 @@ def differences(
     -----
     O(steps + accesses + tensors), a few dictionary look-ups each.
     """
-    pairs = pairing(plan, reference)
+    pairs = pair_steps(plan, reference)
     yield from _bindings(plan, reference)
     yield from _sizes(reference, pairs)
     yield from step_differences(plan, reference, pairs)

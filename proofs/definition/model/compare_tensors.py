@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proofs.definition.model.difference import Key, Pairing, difference
 from proofs.definition.violations import Violation
-from proofs.readers.envelope import apart
+from proofs.readers.envelope import find_shape_apart
 from proofs.readers.models.reference import ReferenceProgram
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import Dim, evaluate
@@ -69,7 +69,7 @@ def _sizes(stated: Dim, recomputed: Dim, plan: Plan, reference: ReferenceProgram
         return texts
     if plan.ranges != reference.bindings.ranges:  # no shape is in both envelopes
         return f"{texts[0]} of the plan's dimensions", f"{texts[1]} of the model's"
-    shape = apart(stated, recomputed, plan.ranges)
+    shape = find_shape_apart(stated, recomputed, plan.ranges)
     if shape is None:
         return texts
     where = ", ".join(f"{name}={size}" for name, size in shape.items())

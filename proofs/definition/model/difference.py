@@ -51,7 +51,7 @@ class Pairing:
     writers: dict[str, Key]
 
 
-def pairing(plan: Plan, reference: ReferenceProgram) -> Pairing:
+def pair_steps(plan: Plan, reference: ReferenceProgram) -> Pairing:
     """Pair a plan's steps with the model's. O(steps + writes)."""
     keys = list(
         zip(plan.allocation.steps.node, map(PARTS.__getitem__, plan.allocation.steps.part.tolist()), strict=True)

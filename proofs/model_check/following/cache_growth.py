@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import gcd
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "CacheGrowth"
@@ -58,12 +58,12 @@ def _of_budget(events: Sequence[Event]) -> Path:
     path = Path(MODULE, f"{len(rows)} sessions on the budget of line {line}", line, folder="foundry")
     path.constants = {
         "Sessions": str(len(rows)), "HeadCounts": _set(heads), "Costs": _set(cost), "Block": str(BLOCK),
-        "Maximum": value(max(maximum), line), "Budget": value(common["budget"] // unit, line),
-        "MostAtOnce": value(max(maximum), line), "LookAhead": "0", "InFlight": "1000", "Failures": "1000",
+        "Maximum": format_value(max(maximum), line), "Budget": format_value(common["budget"] // unit, line),
+        "MostAtOnce": format_value(max(maximum), line), "LookAhead": "0", "InFlight": "1000", "Failures": "1000",
     }  # fmt: skip
     path.given = {
-        "strict": value(common["strict"]), "heads": value(heads, line), "cost": value(cost, line),
-        "maximum": value(maximum, line),
+        "strict": format_value(common["strict"]), "heads": format_value(heads, line), "cost": format_value(cost, line),
+        "maximum": format_value(maximum, line),
     }  # fmt: skip
     for event in events:
         if event.kind in ACTIONS:

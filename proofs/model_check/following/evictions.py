@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import Any
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
-from proofs.model_check.following.regions import Numbers, room, stores
+from proofs.model_check.following.regions import Numbers, split_stores, tiles_within_bound
 
 MODULE = "Eviction"
 ONE = 1 << 16
@@ -21,20 +21,20 @@ ONE = 1 << 16
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
     """Yield a path for each store."""
-    yield from map(_path, stores(events))
+    yield from map(_path, split_stores(events))
 
 
 def _path(events: Sequence[Event]) -> Path:
     made, *rest = events
     path, numbers = Path(MODULE, f"store of line {made.line}", made.line, folder="mnemosyne"), Numbers()
     unit = gcd(ONE, *(event.fields["weight"] for event in rest if "weight" in event.fields))
-    rooms = [room(made, made.fields["memory"])]
-    path.given = {"room": value(rooms[0], made.line)}
+    rooms = [tiles_within_bound(made, made.fields["memory"])]
+    path.given = {"room": format_value(rooms[0], made.line)}
     largest = 1
     for event in rest:
         fields = event.fields
-        if event.kind == "store memory" and room(made, fields["memory"]) != rooms[-1]:
-            rooms.append(room(made, fields["memory"]))
+        if event.kind == "store memory" and tiles_within_bound(made, fields["memory"]) != rooms[-1]:
+            rooms.append(tiles_within_bound(made, fields["memory"]))
             path.add(event.line, "Limit", pages=rooms[-1], bound=fields["bound"])
         elif event.kind == "region mapped":
             count = numbers.add(event, made.fields["tile"])
@@ -84,9 +84,9 @@ def _constants(made: Event, rest: Sequence[Event], unit: int, rooms: Sequence[in
     clock = max((event.fields["clock"] for event in rest if "clock" in event.fields), default=0)
     if not part or not parts:
         raise WrongLog(made.line, "λ is positive")
-    value((parts * clock + part * pages) * (ONE // unit), made.line)  # the largest number that TLC will reach
+    format_value((parts * clock + part * pages) * (ONE // unit), made.line)  # the largest number that TLC will reach
     return {
-        "Pages": value(pages, made.line), "Rooms": "{" + ", ".join(map(str, sorted(set(rooms)))) + "}",
+        "Pages": format_value(pages, made.line), "Rooms": "{" + ", ".join(map(str, sorted(set(rooms)))) + "}",
         "MaxWeight": str(ONE // unit), "Part": str(part), "Parts": str(parts),
-        "Accesses": value(clock + pages, made.line),  # refused requests would have taken some more
+        "Accesses": format_value(clock + pages, made.line),  # refused requests would have taken some more
     }  # fmt: skip

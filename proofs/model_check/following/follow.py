@@ -23,10 +23,10 @@ from proofs.model_check.following import (
     write_locks,
     zeroing,
 )
-from proofs.model_check.following.generate import run_of
+from proofs.model_check.following.generate import make_run
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event, WrongLog
-from proofs.model_check.following.verdict import verdict
+from proofs.model_check.following.verdict import judge_path
 from proofs.model_check.judge import RunResult
 
 READERS = (
@@ -36,7 +36,7 @@ READERS = (
 """The modules that extract the paths of one TLA+ module each from a log."""
 
 
-def read(file: File) -> tuple[list[Event], list[Path]]:
+def read_log(file: File) -> tuple[list[Event], list[Path]]:
     """Return the events of a log, and every path in it.
 
     Raises `WrongLog`, also if no path is found: a log without a step of any module would not be checked.
@@ -51,20 +51,20 @@ def read(file: File) -> tuple[list[Event], list[Path]]:
     return events, paths
 
 
-def follow(
+def validate_logs(
     logs: Sequence[tuple[File, list[Event], list[Path]]], java: str, archive: File, timeout_s: float, workers: int
 ) -> Iterator[RunResult]:
     """Yield a result for each path of each log, in order. `workers` runs of TLC execute at one time."""
-    tla = manifest.installed()
+    tla = manifest.installed_folder()
     with ThreadPoolExecutor(workers) as pool:
         waiting = []
         for file, events, paths in logs:
             for path in paths:
-                run = run_of(path, tla)
-                waiting.append((file, path, events, run, pool.submit(tlc.check, run, java, archive, timeout_s)))
+                run = make_run(path, tla)
+                waiting.append((file, path, events, run, pool.submit(tlc.run_tlc, run, java, archive, timeout_s)))
         try:
             for file, path, events, run, future in waiting:
-                yield verdict(str(file), path, events, run, future.result())
+                yield judge_path(str(file), path, events, run, future.result())
         finally:
             for *_, future in waiting:
                 future.cancel()

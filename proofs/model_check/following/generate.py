@@ -52,12 +52,12 @@ LogDue == {due}
 """
 
 
-def run_of(path: Path, tla: File) -> Run:
+def make_run(path: Path, tla: File) -> Run:
     """Return the run that succeeds if every line of `path` is a step of its module, and otherwise ends in a deadlock.
 
     `tla` is the folder of the models. The invariants are those of the module's own model.
     """
-    question = config.read((tla / path.folder / f"{path.module}.cfg").read_text())
+    question = config.read_config((tla / path.folder / f"{path.module}.cfg").read_text())
     is_short = len(path.lines) <= AT_EACH
     text = TEMPLATE.format(
         root=ROOT,

@@ -43,14 +43,14 @@ class Path:
         """Add a line. Raises `WrongLog` if there are too many, or a number is too large for TLC."""
         if len(self.lines) >= MOST:
             raise WrongLog(source, f"more than {MOST} actions of {self.module}; follow a shorter run")
-        self.lines.append(line(source, action, observed))
+        self.lines.append(format_line(source, action, observed))
 
     def ends(self, source: int, **observed: Any) -> None:
         """Set the log's statement about the end."""
-        self.end = line(source, "the end", observed)
+        self.end = format_line(source, "the end", observed)
 
 
-def of_storages(
+def path_of_storages(
     module: str, event: Event, rows: Sequence[Sequence[int]], folder: str = "tmmu"
 ) -> tuple[Path, dict[int, int]]:
     """Return a path of an arena whose storages are placed, and the module's number of each: its position in `rows`.
@@ -64,22 +64,22 @@ def of_storages(
     last = max((max(row[1], row[2]) for row in rows), default=0)
     path = Path(module, f"arena {event.fields['arena']}", event.line, folder=folder)
     path.constants = {
-        "Count": str(len(rows)), "LastStep": value(last, event.line), "MaxSize": str(max(1, len(rank))),
+        "Count": str(len(rows)), "LastStep": format_value(last, event.line), "MaxSize": str(max(1, len(rank))),
     }  # fmt: skip
     path.given = {
-        "birth": value([row[1] for row in rows]),
-        "death": value([row[2] for row in rows]),
-        "size": value([rank[row[3]] for row in rows]),
+        "birth": format_value([row[1] for row in rows]),
+        "death": format_value([row[2] for row in rows]),
+        "size": format_value([rank[row[3]] for row in rows]),
     }
     return path, number
 
 
-def line(source: int, action: str, observed: dict[str, Any]) -> Line:
+def format_line(source: int, action: str, observed: dict[str, Any]) -> Line:
     """Return a line as a record of the action and the observations."""
-    return Line(source, action, value({"action": action, **observed}, source))
+    return Line(source, action, format_value({"action": action, **observed}, source))
 
 
-def value(item: Any, source: int | None = None) -> str:
+def format_value(item: Any, source: int | None = None) -> str:
     r"""Return a value as a TLA+ expression.
 
     >>> value({"action": "Ask", "need": [1, 2], "granted": True})
@@ -94,5 +94,5 @@ def value(item: Any, source: int | None = None) -> str:
     if isinstance(item, str):
         return f'"{item}"'  # names of actions and phases, never a name from the log
     if isinstance(item, dict):
-        return "[" + ", ".join(f"{key} |-> {value(entry, source)}" for key, entry in item.items()) + "]"
-    return "<<" + ", ".join(value(entry, source) for entry in item) + ">>"
+        return "[" + ", ".join(f"{key} |-> {format_value(entry, source)}" for key, entry in item.items()) + "]"
+    return "<<" + ", ".join(format_value(entry, source) for entry in item) + ">>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "PoolGenerations"
@@ -85,12 +85,12 @@ def _constants(made: Event, rest: Sequence[Event], limit: int) -> dict[str, str]
 
     firsts = sorted({0, *(_units(event, "offset") for event in rest if "offset" in event.fields)})
     return {
-        "Initial": value(_units(made, "initial"), made.line), "Limit": value(limit, made.line),
+        "Initial": format_value(_units(made, "initial"), made.line), "Limit": format_value(limit, made.line),
         "MaxChunks": str(made.fields["chunks"]), "MaxRequest": "1", "Handles": str(max(1, most("tensor"))),
         "Users": "{" + ", ".join(str(n + 1) for n in range(max(1, most("user")))) + "}",
         "MaxCommands": str(most("commands")), "MaxLeases": str(most("leases")),
         "LastGeneration": str(min(made.fields["last"], most("generation") + 1)),
-        "Looked": "{" + ", ".join(value(first, made.line) for first in firsts) + "}",
+        "Looked": "{" + ", ".join(format_value(first, made.line) for first in firsts) + "}",
     }  # fmt: skip
 
 

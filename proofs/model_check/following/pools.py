@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofs.model_check.following.lines import Path, of_storages
+from proofs.model_check.following.lines import Path, path_of_storages
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "Pools"
@@ -18,7 +18,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     for event in events:
         fields = event.fields
         if event.kind == "pools":
-            path, number = of_storages(MODULE, event, fields["storages"], folder="mico")
+            path, number = path_of_storages(MODULE, event, fields["storages"], folder="mico")
         elif event.kind in ACTIONS or event.kind == "pooled":
             if path is None:
                 raise WrongLog(event.line, f"{event.kind!r} outside of an arena's pools")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import gcd
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event
 
 MODULE = "Quota"
@@ -75,8 +75,9 @@ def _begin(path: Path, event: Event) -> int:
     most = sum(need) if budget is None else min(budget // unit, sum(need))
     path.constants = {
         "Clients": "{1}", "Arenas": "{" + ", ".join(str(n + 1) for n in range(len(sizes))) + "}",
-        "MaxBytes": value(max(need, default=0), event.line), "Budget": value(most, event.line), "Refusals": "1",
+        "MaxBytes": format_value(max(need, default=0), event.line), "Budget": format_value(most, event.line),
+        "Refusals": "1",
     }  # fmt: skip
-    value(sum(need), event.line)
+    format_value(sum(need), event.line)
     path.add(event.line, "Ask", need=need, granted=event.fields["granted"])
     return unit

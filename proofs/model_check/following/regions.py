@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "MappedRegions"
@@ -17,10 +17,10 @@ MODULE = "MappedRegions"
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
     """Yield a path for each store."""
-    yield from (_Store(of_store).path for of_store in stores(events))
+    yield from (_Store(of_store).path for of_store in split_stores(events))
 
 
-def stores(events: Sequence[Event]) -> Iterator[list[Event]]:
+def split_stores(events: Sequence[Event]) -> Iterator[list[Event]]:
     """Yield the events of each store, from its `store made` on. A label that occurs again is another store's."""
     found: dict[str, list[Event]] = {}
     for event in events:
@@ -36,7 +36,7 @@ def stores(events: Sequence[Event]) -> Iterator[list[Event]]:
     yield from found.values()
 
 
-def room(made: Event, memory: int) -> int:
+def tiles_within_bound(made: Event, memory: int) -> int:
     """Return the number of tiles within 7/10 of memory."""
     return int(7 * memory // (10 * made.fields["tile"]))
 
@@ -81,20 +81,20 @@ class _Store:
         self.path = Path(MODULE, f"store of line {self.made.line}", self.made.line, folder="mnemosyne")
         self.memory = self._memory(fields["memory"])
         limits, last = [self.memory], 2 * self.tile
-        self.path.given = {"memory": value(self.memory, self.made.line)}
+        self.path.given = {"memory": format_value(self.memory, self.made.line)}
         for event in rest:
             self._add(event)
             limits.append(self.memory)
             last = max(last, event.fields.get("end", 0) - self.low)
         self.path.constants = {
             "Regions": str(len(self.numbers.firsts) + 1), "TilePages": str(self.tile // self.page),
-            "Space": value(-(-last // self.page) + 3 * self.tile // self.page, self.made.line),
+            "Space": format_value(-(-last // self.page) + 3 * self.tile // self.page, self.made.line),
             "MaxRegion": str(min(self.largest, -(-fields["max_region"] // self.tile))),
             "Limits": "{" + ", ".join(map(str, sorted(set(limits)))) + "}", "MaxPins": str(self.pins),
         }  # fmt: skip
 
     def _memory(self, memory: int) -> int:
-        pages: int = -(-10 * room(self.made, memory) * self.tile // (7 * self.page))
+        pages: int = -(-10 * tiles_within_bound(self.made, memory) * self.tile // (7 * self.page))
         return pages
 
     def _pages(self, event: Event, key: str, low: int = 0) -> int:
@@ -117,7 +117,7 @@ class _Store:
                 memory = self._memory(fields["memory"])
                 if memory != self.memory:
                     add(line, "Limit", pages=memory, bound=fields["bound"])
-                elif fields["bound"] != room(self.made, fields["memory"]):
+                elif fields["bound"] != tiles_within_bound(self.made, fields["memory"]):
                     raise WrongLog(line, "the bound is not 7/10 of memory")
                 self.memory = memory
             case "tiles wanted":

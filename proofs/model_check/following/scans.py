@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofs.model_check.following.lines import Path, of_storages
+from proofs.model_check.following.lines import Path, path_of_storages
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "LinearScan"
@@ -19,7 +19,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
         fields = event.fields
         if event.kind == "scan":
             rows = sorted(fields["storages"], key=lambda row: (row[1], row[0]))  # the module's names are the order
-            path, number = of_storages(MODULE, event, [(row[0], *row[2:]) for row in rows])
+            path, number = path_of_storages(MODULE, event, [(row[0], *row[2:]) for row in rows])
         elif event.kind in ACTIONS or event.kind == "scanned":
             if path is None:
                 raise WrongLog(event.line, f"{event.kind!r} outside of a scan")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "Sessions"
@@ -130,9 +130,11 @@ def _state(path: Path, sessions: list[_Session], before: int, steps: int, others
     buffers, weights = [len(each.buffers) for each in sessions], [each.most for each in sessions]
     path.constants = {
         "Sessions": str(len(sessions)), "Buffers": str(max(buffers)), "Weights": str(max(weights)),
-        "Steps": value(steps + 1, path.first), "Refusals": str(refusals), "Others": value(others, path.first),
+        "Steps": format_value(steps + 1, path.first), "Refusals": str(refusals),
+        "Others": format_value(others, path.first),
     }  # fmt: skip
     path.given = {
-        "buffers": value(buffers), "weights": value(weights), "source": value([each.source for each in sessions]),
-        "completed": value(before, path.first),
+        "buffers": format_value(buffers), "weights": format_value(weights),
+        "source": format_value([each.source for each in sessions]),
+        "completed": format_value(before, path.first),
     }  # fmt: skip

@@ -18,28 +18,28 @@ from proofs.model_check.following.log import Event
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.model_check.tlc import TLCOutcome
-from tmmu.core.output import json_text
+from tmmu.core.output import format_json
 
 NOT_A_STEP = "Step"
 """The name of the check that fails if a line is not a step of the module."""
 
 
-def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: TLCOutcome) -> RunResult:
+def judge_path(name: str, path: Path, events: Sequence[Event], run: Run, outcome: TLCOutcome) -> RunResult:
     """Return the result for one path of the log `name`.
 
     `violated` names the check, and the objections begin with the line.
     """
     report = outcome.report
     found: str | None = None
-    objections = list(judge.untrusted(run, outcome))
+    objections = list(judge.find_reasons_for_distrust(run, outcome))
     if not objections:
-        if judge.succeeded(outcome):
+        if judge.is_success(outcome):
             objections += _counted(run, outcome)
         else:
             at, found = _stopped(path, outcome)
             if found is None or at is None:
                 found = None
-                objections.append(f"no answer: {judge.ended(outcome, None)[:300]}")
+                objections.append(f"no answer: {judge.describe_end(outcome, None)[:300]}")
             else:
                 objections.append(_described(path, at, found, events, report.printed))
     checks = (NOT_A_STEP, *(check.removeprefix("After") for check in (*run.config.invariants, *run.config.properties)))
@@ -78,7 +78,7 @@ def _described(path: Path, at: Line, failed: str, events: Sequence[Event], print
     """Return one line for readers: the line of the log, its event, and the steps that the module allows there."""
     by_line = {event.line: event for event in events}
     event = by_line[at.source]
-    shown = json_text({"event": event.kind, **event.fields}, indent=None)
+    shown = format_json({"event": event.kind, **event.fields}, indent=None)
     shown = shown if len(shown) <= 160 else shown[:159] + "…"
     if failed != NOT_A_STEP:
         return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {shown}"

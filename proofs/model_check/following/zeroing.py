@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "Zeroing"
@@ -28,7 +28,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
         yield from _of_plan(events[first], events[first + 1 :])
 
 
-def passed_over(asked: Event) -> str | None:
+def reason_not_covered(asked: Event) -> str | None:
     """Return why the module does not cover a plan, or None if it does."""
     if asked.fields["is_restored"]:
         return "its arenas hold what a checkpoint held"
@@ -48,7 +48,7 @@ def shares_bytes(asked: Event, arena: int) -> bool:
 
 
 def _of_plan(asked: Event, events: Sequence[Event]) -> Iterator[Path]:
-    if passed_over(asked) is not None or not any(event.kind == "ready" for event in events):
+    if reason_not_covered(asked) is not None or not any(event.kind == "ready" for event in events):
         return
     for a, arena in enumerate(asked.fields["arenas"]):
         rows = [(k, *row) for k, row in enumerate(asked.fields["storages"]) if row[1] == a]
@@ -67,9 +67,9 @@ def _of_arena(asked: Event, arena: str, rows: list[tuple[Any, ...]], events: Seq
         "Applies": "1",
     }  # fmt: skip
     path.given = {
-        "birth": value([row[6] for row in rows]),
-        "death": value([row[7] for row in rows]),
-        "slot": value([slots[row[3]] for row in rows]),
+        "birth": format_value([row[6] for row in rows]),
+        "death": format_value([row[7] for row in rows]),
+        "slot": format_value([slots[row[3]] for row in rows]),
     }
     loaded, last = False, -1
     for event in events:

@@ -38,12 +38,12 @@ class Edges(NamedTuple):
         return len(self.storages)
 
     @property
-    def roof(self) -> int:
+    def top(self) -> int:
         """The node above all storages."""
         return len(self.storages) + 1
 
 
-def lives(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
+def lifetimes(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
     """Return the first and last step of some storages.
 
     If they `always` live, these are the plan's first and last step.
@@ -60,11 +60,11 @@ def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
     """
     s = placement.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
-    birth, death = lives(placement, rows, always)
-    return between(rows, s.offset[rows], birth, death, placement.last_step)
+    birth, death = lifetimes(placement, rows, always)
+    return find_edges(rows, s.offset[rows], birth, death, placement.last_step)
 
 
-def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, last_step: int) -> Edges:
+def find_edges(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, last_step: int) -> Edges:
     """Return the edges between the storages `rows`, of these offsets and lifetimes, up to a last step.
 
     Each of the storages has bytes.

@@ -77,7 +77,11 @@ def certificate(placement: Placement, claims: Claims | None) -> Certificate:
     slots = tuple(by_offset[lo:hi] for lo, hi in pairwise(slots_at.tolist()))
     live = np.full(count, -1, np.int64)
     for rows, usage, changed in zip(members, claims.usage, changes, strict=True):
-        step = most_at(changed, np.ones(len(s), np.uint64)) if usage.max_live_step is None else usage.max_live_step
+        step = (
+            step_of_largest_total(changed, np.ones(len(s), np.uint64))
+            if usage.max_live_step is None
+            else usage.max_live_step
+        )
         here = rows[(s.birth[rows] <= step) & (step <= s.death[rows])]
         live[slot[here]] = here
     return Certificate(
@@ -86,10 +90,10 @@ def certificate(placement: Placement, claims: Claims | None) -> Certificate:
     )  # fmt: skip
 
 
-def most_at(changes: Changes, amount: NDArray[np.uint64]) -> int:
+def step_of_largest_total(changes: Changes, amount: NDArray[np.uint64]) -> int:
     """Return the first step whose live storages of an arena have the largest total amount. O(storages)."""
     sizes = amount[changes.storage].tolist()
-    total = running([-x if frees else x for x, frees in zip(sizes, changes.frees.tolist(), strict=True)])[1:]
+    total = running_totals([-x if frees else x for x, frees in zip(sizes, changes.frees.tolist(), strict=True)])[1:]
     if not total:
         return 0
     # Frees of a step precede its allocations, so that the total after a step's last change is that of the step.
@@ -117,7 +121,7 @@ def _changes(placement: Placement, rows: Rows) -> Changes:
     return Changes(step[order], storage[order], frees[order])
 
 
-def running(amounts: list[int]) -> list[int]:
+def running_totals(amounts: list[int]) -> list[int]:
     """Return the total before the first amount, after it, after the second, and so on, in exact integers.
 
     >>> running([2, 3, -5])

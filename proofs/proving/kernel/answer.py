@@ -29,7 +29,7 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
     plan with a claim that the kernel cannot show is rejected.
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
-    path, placement, claims = installed.program(), context.placement, context.claims
+    path, placement, claims = installed.find_program(), context.placement, context.claims
     if path is None:
         refused = installed.refusal()
         return found if refused is None else {**found, "reason": f"{NOT_INSTALLED}: {refused}"}

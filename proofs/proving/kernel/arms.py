@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proofs.proving.kernel.memory import Named, grouped
+from proofs.proving.kernel.memory import Named, group_rows
 from proofs.proving.obligations.arms import Mask, Rows
 from proofs.proving.obligations.context import CALLER, Context
-from proofs.readers.arms import Branches
+from proofs.readers.arms import BranchingNode
 
 
 class NotExpressed(Exception):
@@ -24,7 +24,7 @@ class NotExpressed(Exception):
 
 
 @dataclass(frozen=True)
-class ArmWords:
+class BranchWords:
     """The columns about exclusive branches, in order, with their counts, and the tensors that a leave takes.
 
     The counts are those of nodes, branches, other writers, joins and takes.
@@ -35,7 +35,7 @@ class ArmWords:
     columns: list[Named]
 
 
-def arm_words(context: Context, needed: Rows) -> ArmWords:
+def branch_words(context: Context, needed: Rows) -> BranchWords:
     """Return the words of a plan's nodes with exclusive branches.
 
     `needed` is the last step that each tensor is needed at.
@@ -48,12 +48,12 @@ def arm_words(context: Context, needed: Rows) -> ArmWords:
     handed = np.zeros(len(needed), np.bool_)
     handed[[t for _, t in taken]] = True
     if not nodes:
-        return ArmWords((0, 0, 0, 0, 0), handed, [("bounds of the arms", np.zeros(1))])
+        return BranchWords((0, 0, 0, 0, 0), handed, [("bounds of the arms", np.zeros(1))])
     first, last = within = _within(context)
     also_at, also = _other_writers(context)
     leaves = np.array([node.leave for node in nodes])
     joins = context.ways.joined
-    joins_at, order = grouped(joins.tensor, len(needed), joins.step)
+    joins_at, order = group_rows(joins.tensor, len(needed), joins.step)
     takes = [pair for node in nodes for pair in _takes(context, node, taken)]
     _expressed(context, nodes, taken, within)
     arms = [arm for node in nodes for arm in node.arms]
@@ -66,10 +66,10 @@ def arm_words(context: Context, needed: Rows) -> ArmWords:
         ("joins of each tensor", joins_at), ("nodes", np.searchsorted(leaves, joins.step[order])),
         ("takes: results, then outputs", np.array([*zip(*takes, strict=True)], np.int64).ravel()),
     ]  # fmt: skip
-    return ArmWords((len(nodes), len(arms), len(also), len(order), len(takes)), handed, columns)
+    return BranchWords((len(nodes), len(arms), len(also), len(order), len(takes)), handed, columns)
 
 
-def _taken(context: Context, node: Branches) -> set[int]:
+def _taken(context: Context, node: BranchingNode) -> set[int]:
     """Return the outputs that the leave takes at the ends of branches, each written wherever it may have been."""
     ends = {arm.last for arm in node.arms}
     missing = {t for step, t in zip(*map(np.ndarray.tolist, context.ways.missing), strict=True) if step in ends}
@@ -91,11 +91,11 @@ def _other_writers(context: Context) -> tuple[Rows, Rows]:
     step, tensor = context.writes
     writer = context.writer[tensor]
     other = np.flatnonzero(~context.changes & (writer != CALLER) & (writer != step))
-    at, order = grouped(tensor[other], len(context.writer), step[other])
+    at, order = group_rows(tensor[other], len(context.writer), step[other])
     return at, step[other][order]
 
 
-def _takes(context: Context, node: Branches, taken: set[tuple[int, int]]) -> list[tuple[int, int]]:
+def _takes(context: Context, node: BranchingNode, taken: set[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return each result of a leave with the outputs that become it in the same bytes."""
     t = context.plan.allocation.tensors
     arena, address = context.plan.allocation.storages.arena[t.storage], context.plan.allocation.addresses()
@@ -108,7 +108,9 @@ def _takes(context: Context, node: Branches, taken: set[tuple[int, int]]) -> lis
     ]
 
 
-def _expressed(context: Context, nodes: list[Branches], taken: set[tuple[int, int]], within: tuple[Rows, Rows]) -> None:
+def _expressed(
+    context: Context, nodes: list[BranchingNode], taken: set[tuple[int, int]], within: tuple[Rows, Rows]
+) -> None:
     """Raise `NotExpressed` for an output that a leave takes and that only nodes inside of its branches write."""
     arms, (step, tensor) = {node.leave: node.arms for node in nodes}, context.writes
     directly = set(zip(*(column[step].tolist() for column in within), tensor.tolist(), strict=True))

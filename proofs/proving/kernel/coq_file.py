@@ -18,7 +18,7 @@ from proofs.proving.kernel.memory import Named
 from proofs.proving.obligations.context import Context
 from tmmu.core.canonical import remove, write_atomically
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import one_line
+from tmmu.core.output import escape_line
 
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""
@@ -58,7 +58,7 @@ Print Assumptions plan_runs_as_private.
 """
 
 
-def write(folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path) -> None:
+def write_coq_file(folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path) -> None:
     """Write `Plan.v` and `_CoqProject`. Raises TmmuError if they cannot be written. O(plan); some 5 bytes a word."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -66,14 +66,14 @@ def write(folder: str | os.PathLike[str], name: str, context: Context, digest: b
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE", f"cannot be made ({error.strerror})", file=str(folder), fix="name another folder"
         ) from error
-    shown = re.sub(r"[^\w ./-]", "_", one_line(name))  # without characters that could end the comment
+    shown = re.sub(r"[^\w ./-]", "_", escape_line(name))  # without characters that could end the comment
     head = HEAD.format(name=shown, digest=digest.hex(), theory=theory)
     body = "".join(_lists(columns(context, digest)))
     write_atomically(Path(folder) / "Plan.v", (head + body + TAIL).encode())
     write_atomically(Path(folder) / "_CoqProject", f"-Q {theory} Tmmu\nPlan.v\n".encode())
 
 
-def clear(folder: str | os.PathLike[str]) -> None:
+def remove_coq_file(folder: str | os.PathLike[str]) -> None:
     """Remove the files that an earlier run wrote into `folder`. A `Plan.v` or `_CoqProject` of the user's own stays.
 
     Raises TmmuError if a file cannot be removed. spec: C4.4

@@ -16,7 +16,7 @@ import numpy as np
 
 from proofs.definition.checker.layouts import by_slots
 from proofs.proving.certificate.slots import Rows
-from proofs.proving.kernel.arms import arm_words
+from proofs.proving.kernel.arms import branch_words
 from proofs.proving.kernel.memory import (
     WITH_ACCESSES,
     ArenaRange,
@@ -25,9 +25,9 @@ from proofs.proving.kernel.memory import (
     Named,
     Size,
     Words,
-    grouped,
-    inverse,
-    joined,
+    group_rows,
+    invert_order,
+    join_columns,
 )
 from proofs.proving.kernel.memory import columns as memory_columns
 from proofs.proving.obligations.arms import Mask
@@ -46,7 +46,7 @@ def words(context: Context, digest: bytes) -> Words:
 
     Raises `NotExpressed` if the kernel's theorem does not cover the plan.
     """
-    return joined(columns(context, digest))
+    return join_columns(columns(context, digest))
 
 
 def columns(context: Context, digest: bytes) -> list[Named]:
@@ -56,13 +56,13 @@ def columns(context: Context, digest: bytes) -> list[Named]:
     columns takes hundreds of MiB.
     """
     plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
-    members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
+    members_at, members = group_rows(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
     counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
     needed = np.minimum(when.last_needed, context.last)
-    arms = arm_words(context, needed)
+    arms = branch_words(context, needed)
     return [
         *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, *arms.counts)),
-        *_tensors(context, when.written, needed, arms.handed, inverse(members)),
+        *_tensors(context, when.written, needed, arms.handed, invert_order(members)),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
         ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
         ("tensors of each storage", members_at), ("in order", members),

@@ -27,9 +27,9 @@ from proofs.proving.kernel.installed import (
     THEORY,
     KernelBuild,
     digest,
+    digest_of_file,
     folder,
-    of_file,
-    stated,
+    read_build,
 )
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
@@ -64,7 +64,7 @@ def main() -> int:
 
 def _is_whole(target: Path) -> bool:
     """Return whether a folder has a program that can be run and has the recorded digest."""
-    return os.access(target / PROGRAM, os.X_OK) and stated(target) is not None
+    return os.access(target / PROGRAM, os.X_OK) and read_build(target) is not None
 
 
 def _tools() -> bool:
@@ -113,7 +113,7 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
             work,
         )  # fmt: skip
         shutil.move(work / PROGRAM, whole / PROGRAM)
-    of = KernelBuild(digest(sources), of_file(whole / PROGRAM), of_file(theory / "Theorems.vo"))
+    of = KernelBuild(digest(sources), digest_of_file(whole / PROGRAM), digest_of_file(theory / "Theorems.vo"))
     (whole / STATED).write_text(json.dumps(of._asdict(), indent=1) + "\n")
 
 

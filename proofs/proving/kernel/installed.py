@@ -49,22 +49,22 @@ def digest(sources: Path = SOURCES) -> str:
 
 def folder(sources: Path = SOURCES) -> Path:
     """Return the folder in which the kernel of these sources is, or would be, installed."""
-    return users_folders.data() / "kernel" / digest(sources)
+    return users_folders.data_folder() / "kernel" / digest(sources)
 
 
-def program() -> Path | None:
+def find_program() -> Path | None:
     """Return the program of this package, if there is one. A program that was built here precedes the package's own.
 
     A program that differs from its record is not used, and no other in its place: `refusal` states why.
     """
     path = _present()
-    return path if path is not None and stated(path.parent) is not None else None
+    return path if path is not None and read_build(path.parent) is not None else None
 
 
 def refusal() -> str | None:
     """Return why the existing program is not used, and what to do; None if it is used, or there is none."""
     path = _present()
-    if path is None or stated(path.parent) is not None:
+    if path is None or read_build(path.parent) is not None:
         return None
     again = "install the package again" if path.parent == PACKAGED else "run make kernel or tmmu kernel install"
     return f"{path} is not the program that {STATED} beside it records: {again}"
@@ -76,22 +76,22 @@ def _present() -> Path | None:
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
-def stated(where: Path) -> KernelBuild | None:
+def read_build(where: Path) -> KernelBuild | None:
     """Return the digests stated beside a program, or None unless they match these sources and that program."""
     try:
         found = KernelBuild(**json.loads((where / STATED).read_bytes()))
-        same = found.sources == digest() and found.program == of_file(where / PROGRAM)
+        same = found.sources == digest() and found.program == digest_of_file(where / PROGRAM)
     except (OSError, ValueError, TypeError):
         return None
     return found if same else None
 
 
-def of_file(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def theory() -> Path | None:
+def find_theory() -> Path | None:
     """Return the folder of the installed compiled theory of this package, if there is one."""
     path = folder() / THEORY
     return path if (path / "Theorems.vo").is_file() else None
@@ -99,11 +99,11 @@ def theory() -> Path | None:
 
 def description() -> str:
     """Return a line for users: which kernel this package has, and its origin."""
-    path = program()
+    path = find_program()
     if path is None:
         refused = refusal()
         return f"kernel: not used, as {refused}" if refused else "kernel: not installed (tmmu kernel install)"
-    of = stated(path.parent)
+    of = read_build(path.parent)
     whence = "of the package" if path.parent == PACKAGED else "built here"
     theorems = "" if of is None else f", Theorems.vo {of.theorems[:16]}"
     return f"kernel: sources {digest()[:16]}{theorems}, {whence}"

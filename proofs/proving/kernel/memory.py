@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.proving.certificate.edges import Edges, between
+from proofs.proving.certificate.edges import Edges, find_edges
 from proofs.proving.certificate.slots import Rows
 
 VERSION = 2
@@ -103,7 +103,7 @@ def lifetime_columns(memory: KernelMemory, digest: bytes) -> list[Named]:
     return columns(memory, digest, WITH_LIFETIMES, (0,) * 10)
 
 
-def joined(named: Sequence[Named]) -> Words:
+def join_columns(named: Sequence[Named]) -> Words:
     """Return the columns, one behind the other."""
     found = np.empty(sum(len(column) for _, column in named), np.uint64)
     at = 0
@@ -134,13 +134,13 @@ def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int
     ]  # fmt: skip
 
 
-def grouped(group: Column, count: int, by: Column) -> tuple[Rows, Rows]:
+def group_rows(group: Column, count: int, by: Column) -> tuple[Rows, Rows]:
     """Return the bounds of each group, and its rows in the order of `by`."""
     order = np.lexsort((by, group))
     return np.searchsorted(group[order], np.arange(count + 1)), order
 
 
-def inverse(order: Column) -> Rows:
+def invert_order(order: Column) -> Rows:
     """Return the position of each row in an order."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -163,7 +163,7 @@ def _slots(m: KernelMemory) -> list[Named]:
     place = np.zeros(count, np.int64)
     place[ordered] = np.arange(len(ordered))
     return [
-        ("slot", slots.of_storage), ("place", inverse(tenants)),
+        ("slot", slots.of_storage), ("place", invert_order(tenants)),
         ("slots: arena", slots.arena), ("bytes", slots.bytes), ("alignment", slots.alignment),
         ("offset", slots.offset), ("place", place), *_arenas(m),
         ("storages of each slot", bounds), ("in order", tenants),
@@ -188,7 +188,7 @@ def _edges(m: KernelMemory) -> Rows:
     for arena in range(len(m.arenas)):
         found = _of_arena(m, arena) if m.edges is None else m.edges[arena]
         node = np.append(found.storages, [len(m) + arena])
-        inner = found.above != found.roof
+        inner = found.above != found.top
         ends = node[found.below[inner]], node[found.above[inner]]
         tables.append(np.column_stack([*ends, found.first[inner], found.last[inner]]))
     table = np.concatenate(tables)
@@ -202,11 +202,11 @@ def _of_arena(m: KernelMemory, arena: int) -> Edges:
     birth, death = m.birth[rows].astype(np.int64), m.death[rows].astype(np.int64)
     if not m.arenas[arena].reuse:
         birth, death = np.zeros_like(birth), np.full_like(death, last)
-    return between(rows, m.offset[rows], birth, death, last)
+    return find_edges(rows, m.offset[rows], birth, death, last)
 
 
 def _edge_columns(m: KernelMemory, table: Rows) -> list[Named]:
-    downs_at, downs = grouped(table[:, 1], len(m), table[:, 2])
+    downs_at, downs = group_rows(table[:, 1], len(m), table[:, 2])
     return [
         *zip(("edges: below", "above", "first", "last"), table.T, strict=True),
         ("edges up from each storage and floor", np.searchsorted(table[:, 0], np.arange(len(m) + len(m.arenas) + 1))),

@@ -22,9 +22,9 @@ class KernelHook(BuildHookInterface[Any]):
         if version == "editable" or not os.environ.get(WANTED):
             return
         sys.path.insert(0, self.root)
-        from proofs.proving.kernel.installed import PROGRAM, STATED, folder, stated
+        from proofs.proving.kernel.installed import PROGRAM, STATED, folder, read_build
 
-        if stated(folder()) is None:
+        if read_build(folder()) is None:
             raise SystemExit("the kernel of these sources is not installed: run `make kernel`")
         for name in (PROGRAM, STATED):
             build_data["force_include"][str(folder() / name)] = f"proofs/proving/kernel/built/{name}"

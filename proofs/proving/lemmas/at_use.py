@@ -21,16 +21,16 @@ _requests = functools.cache(FAMILY.requests)  # they depend on no plan
 
 def cache_folder() -> Path:
     """Return the folder of records: `tmmu/lemmas` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
-    return users_folders.cache() / "lemmas"
+    return users_folders.cache_folder() / "lemmas"
 
 
-def unproved(
+def prove_unrecorded(
     version: str, timeout_s: float, folder: Path | None = None, start: Callable[[], Solver] = Z3
 ) -> dict[str, str]:
-    """Prove the lemmas by a solver of this version, as `record.unproved` does.
+    """Prove the lemmas by a solver of this version, as `record.prove_unrecorded` does.
 
     Return those that remain, with the reason.
 
     All of them together take under a second.
     """
-    return record.unproved(_requests(), FAMILY.text, version, timeout_s, folder or cache_folder(), start)
+    return record.prove_unrecorded(_requests(), FAMILY.text, version, timeout_s, folder or cache_folder(), start)

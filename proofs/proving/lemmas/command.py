@@ -19,7 +19,7 @@ from tmmu.core import flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import MissingPackage
 from tmmu.core.flags import Folder, gathered
-from tmmu.core.output import counted, json_text, print_lines, print_text
+from tmmu.core.output import count_noun, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
@@ -36,7 +36,9 @@ class LemmaSolving:
 
 @click.command(
     context_settings=flags.SETTINGS,
-    epilog=flags.examples("prove-lemmas --list", "prove-lemmas zeroing --cases", "prove-lemmas zeroing --format json"),
+    epilog=flags.format_examples(
+        "prove-lemmas --list", "prove-lemmas zeroing --cases", "prove-lemmas zeroing --format json"
+    ),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
@@ -81,11 +83,11 @@ def command(
     """
     try:
         if listed:
-            for family in families.chosen(names):
+            for family in families.select_families(names):
                 for lemma in family.lemmas:
                     print_lines(f"{lemma.name}  ({family.file})", f"    {lemma.sentence}")
             return 0
-        asked = families.chosen(names)
+        asked = families.select_families(names)
         reports = []
         proved_by = proving.prove_all(
             asked, solvers=solving.solvers, seeds=solving.seeds, timeout_s=solving.timeout
@@ -107,14 +109,14 @@ def command(
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
     if style == "json":
         proved = {"verdicts": _count(reports, True), "algorithms_and_systems": _count(reports, False)}
-        print_text(json_text({"proved": proved, "lemmas": [_object(report) for report in reports]}))
+        print_text(format_json({"proved": proved, "lemmas": [_object(report) for report in reports]}))
     else:
         mutants = sum(len(report.mutants_refuted) for report in reports)
         by = " and ".join(solving.solvers)
         for what, of_verdicts in (("verdicts rest on", True), ("algorithms and systems", False)):
             number, of = _count(reports, of_verdicts)
-            print_lines(f"{what}: {number} of {counted(of, 'lemma')} proved by {by}")
-        print_lines(f"{counted(mutants, 'mutant')} refuted")
+            print_lines(f"{what}: {number} of {count_noun(of, 'lemma')} proved by {by}")
+        print_lines(f"{count_noun(mutants, 'mutant')} refuted")
         if proofs is not None:
             found = [report.proof.verdict for report in reports if report.proof is not None]
             count = found.count(checked.CHECKED)
@@ -125,13 +127,13 @@ def command(
 def _with_proofs(reports: Iterator[LemmaReport], folder: Path, timeout_s: float) -> Iterator[LemmaReport]:
     """Yield the reports, each with the result for its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
     try:
-        tool = smtinterpol.find()
+        tool = smtinterpol.find_smtinterpol()
     except (MissingPackage, maven.Unfetchable) as error:
         raise click.BadParameter(str(error), param_hint="--proofs") from error
     known = families.by_name()
 
     def look(report: LemmaReport) -> LemmaReport:
-        report.proof = checked.evidence(*known[report.name], tool, folder, timeout_s)
+        report.proof = checked.check_proofs(*known[report.name], tool, folder, timeout_s)
         if report.proof.verdict == checked.REFUSED:
             report.open.append(f"its proof by SMTInterpol is refused: {report.proof.detail}")
             report.verdict = UNKNOWN
@@ -153,7 +155,7 @@ def _count(reports: Sequence[LemmaReport], of_verdicts: bool) -> tuple[int, int]
 def _lines(report: LemmaReport, cases: bool) -> list[str]:
     answers = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
     lines = [
-        f"{report.verdict} {report.name} ({report.file}): {counted(len(report.mutants_refuted), 'mutant')} refuted, "
+        f"{report.verdict} {report.name} ({report.file}): {count_noun(len(report.mutants_refuted), 'mutant')} refuted, "
         f"{answers}"
     ]
     if report.proof is not None:

@@ -8,4 +8,4 @@ from tmmu.core import process
 def main() -> None:
     """Run prove-lemmas and exit with its code."""
     process.make_printable()
-    process.leave(process.code_of("proofs.proving.lemmas.command"))
+    process.exit_now(process.run_command("proofs.proving.lemmas.command"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from proofs.proving.lemmas import families
 from proofs.proving.lemmas.engine.family import statements_of
 from proofs.proving.lemmas.engine.induction import Lemma, proofs_of
-from proofs.proving.smt.script import script, write
+from proofs.proving.smt.script import write, write_queries
 from proofs.proving.smt.unfold import Scope
 
 
@@ -27,6 +27,6 @@ def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
                 queries = [query.negation() for query in proofs[lemma.name]]
             else:
                 queries = ["\n".join(statement.refutation()) for statement in statements_of(lemma)]
-            text = script(Scope(family.text), queries)
+            text = write_queries(Scope(family.text), queries)
             written.append(write(folder / f"{lemma.name}.smt2", lemma.sentence, text))
     return written

@@ -85,7 +85,7 @@ FAMILIES: Mapping[str, Family] = {family.file: family for family in _all()}
 """Every file of lemmas, as `folder/name`."""
 
 
-def names() -> list[str]:
+def lemma_names() -> list[str]:
     """Return the names of all lemmas, file by file."""
     return [lemma.name for family in FAMILIES.values() for lemma in family.lemmas]
 
@@ -95,7 +95,7 @@ def by_name() -> dict[str, tuple[Family, AnyLemma]]:
     return {lemma.name: (family, lemma) for family in FAMILIES.values() for lemma in family.lemmas}
 
 
-def chosen(wanted: Sequence[str]) -> list[Family]:
+def select_families(wanted: Sequence[str]) -> list[Family]:
     """Return the files with the named lemmas, or the named files or folders. Without names, returns all.
 
     A file is named by its stem, by its name, by its name with its folder, or by its path in the repository. Raises
@@ -108,7 +108,7 @@ def chosen(wanted: Sequence[str]) -> list[Family]:
         file: {file, f"{file}.py", family.stem, f"{family.stem}.py", family.path, family.folder}
         for file, family in FAMILIES.items()
     }
-    known = set(names()).union(*called.values())
+    known = set(lemma_names()).union(*called.values())
     if unknown := [name for name in wanted if name not in known]:
         raise ValueError(f"no lemma or file of lemmas has the name {unknown[0]!r}")
     asked = set(wanted)

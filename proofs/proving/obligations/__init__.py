@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from proofs.definition import promises
-from proofs.definition.violations import Discharge, Obligation, discharged
+from proofs.definition.violations import Discharge, Obligation, obligations_discharged
 from proofs.proving.lemmas import at_use
 from proofs.proving.lemmas.plan.chains import DEFINITIONS
 from proofs.proving.obligations import (
@@ -33,7 +33,7 @@ from proofs.proving.obligations.discharge import Result, discharge
 from proofs.proving.obligations.rows import Batch, Place
 from proofs.proving.promises import ask
 from proofs.proving.solvers.process import SOLVERS, SolverProcess, command_of
-from tmmu.core.progress import Doing, unseen
+from tmmu.core.progress import Doing, report_nothing
 from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.sections import Claims, Plan
 
@@ -79,7 +79,7 @@ _ALL: dict[Obligation, PlanRows] = {
     Obligation.LIFETIMES_COVER_ACCESSES: lifetimes_cover_accesses,
     Obligation.SHARING_IS_SOUND: sharing_is_sound,
 }
-MODULES = {name: _ALL[name] for name in discharged(Discharge.BY_ROWS)}
+MODULES = {name: _ALL[name] for name in obligations_discharged(Discharge.BY_ROWS)}
 """The rows of each obligation that solvers discharge, in the order of verdicts."""
 PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in MODULES.values())
 """All functions that rows call. Its first part is the text that the lemmas are about."""
@@ -120,7 +120,7 @@ def prove_with(
     timeout_s: float = 600.0,
     workers: int = 2,
     definition_limit: int = 500,
-    progress: Doing = unseen,
+    progress: Doing = report_nothing,
 ) -> list[Outcome]:
     """Return the outcome of each obligation for several solvers together: PROVED if each of them proves it.
 
@@ -174,7 +174,7 @@ def prove(
     workers: int = 2,
     definition_limit: int = 500,
     definition_timeout_s: float | None = None,
-    progress: Doing = unseen,
+    progress: Doing = report_nothing,
 ) -> list[Outcome]:
     """Discharge every obligation of a plan that passed the gate.
 
@@ -214,7 +214,7 @@ def prove(
             aside.submit(_promised, placement, claims, definition_timeout_s or timeout_s, solver) if is_small else None
         )
         try:
-            unproved = at_use.unproved(solvers[0].version, timeout_s, start=SOLVERS[solver])
+            unproved = at_use.prove_unrecorded(solvers[0].version, timeout_s, start=SOLVERS[solver])
             phase = f"proving with {solver}"
             results = discharge(
                 [rows for _, rows in asked], solvers, timeout_s, lambda k: progress(phase, k, len(asked))
@@ -224,7 +224,7 @@ def prove(
                 process.close()
         outcomes = [_outcome(o, r, unproved, placement) for (o, _), r in zip(asked, results, strict=True)]
         plan = context.plan if isinstance(context, Context) else None
-        sizes = [] if plan is None or plan.envelope is None else [over_envelope(plan, timeout_s, solver)]
+        sizes = [] if plan is None or plan.envelope is None else [prove_over_envelope(plan, timeout_s, solver)]
         if small is not None and not small.done():
             progress(f"proving the definition with {solver}")
         return [*outcomes, *sizes, _lemmas(unproved), *([small.result()] if small else [])]
@@ -249,7 +249,7 @@ def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placeme
     missing = [lemma for lemma in MODULES[name].LEMMAS if lemma in unproved]
     if result.refuted is not None:
         row, place = result.refuted
-        hint = f"{naming(placement)(place)}: {row[:200]}"
+        hint = f"{name_places(placement)(place)}: {row[:200]}"
         return Outcome(name, VIOLATED, result.rows, result.seconds, hint=hint)
     if result.failure is not None:
         return Outcome(name, UNKNOWN, result.rows, result.seconds, note=result.failure)
@@ -259,7 +259,7 @@ def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placeme
     return Outcome(name, PROVED, result.rows, result.seconds)
 
 
-def over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Outcome:
+def prove_over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Outcome:
     """Ask a separate solver process about sizes over the envelope. The note names the first tensor that is open."""
     with SolverProcess(command=command_of(solver)) as process:
         shown = sizes_over_envelope.ask(plan, process, timeout_s)
@@ -290,7 +290,7 @@ def _promised(placement: Placement, claims: Claims | None, timeout_s: float, sol
     return Outcome(promises.NAME, UNKNOWN, count, answer.seconds, note=note)
 
 
-def naming(placement: Placement) -> Callable[[Place], str]:
+def name_places(placement: Placement) -> Callable[[Place], str]:
     """Return a function that describes the subject of a row: its tensors and its step.
 
     A storage is named after its first tensor. O(tensors), and a few names for each row.

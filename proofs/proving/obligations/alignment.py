@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from proofs.proving.obligations.context import Context, StorageContext
-from proofs.proving.obligations.rows import Batch, Place, distinct, table
+from proofs.proving.obligations.rows import Batch, Place, call_for_each_distinct_row, call_for_each_row
 
 SENTENCE = "Every address is a multiple of the alignment that its tensor, storage, slot and arena require."
 LEMMAS: tuple[str, ...] = ()
@@ -43,13 +43,13 @@ def rows(context: StorageContext) -> Iterator[Batch]:
             np.flatnonzero(of_tensors == value)[:1].tolist(), np.flatnonzero(s.alignment == value)[:1].tolist()
         )
 
-    yield from table("power_of_two", [occurring], with_alignment)
+    yield from call_for_each_row("power_of_two", [occurring], with_alignment)
     columns = [s.offset, s.alignment, s.alignment if slots is None else slots.alignment[slots.of]]
-    yield from distinct("storage_aligned", columns, lambda i: Place(storages=(i,)))
+    yield from call_for_each_distinct_row("storage_aligned", columns, lambda i: Place(storages=(i,)))
     if tensors is not None:
         home = tensors.storage
         columns = [s.offset[home], tensors.window, tensors.alignment, s.alignment[home]]
-        yield from distinct("tensor_aligned", columns, lambda i: Place((i,)))
+        yield from call_for_each_distinct_row("tensor_aligned", columns, lambda i: Place((i,)))
     if slots is not None:
         evidence = context.certificate
         used = np.flatnonzero(np.diff(evidence.tenants_at))
@@ -57,7 +57,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
         # If slots have no addresses, each storage must satisfy the arena's alignment instead.
         start = evidence.slot_offset[used] if context.by_slots else np.zeros(len(used), np.uint64)
         columns = [start, slots.alignment[used], arena_alignment[slots.arena[used]]]
-        yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
+        yield from call_for_each_distinct_row("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
     if not context.by_slots:
         columns = [s.offset, arena_alignment[s.arena]]
-        yield from distinct("aligned_in_arena", columns, lambda i: Place(storages=(i,)))
+        yield from call_for_each_distinct_row("aligned_in_arena", columns, lambda i: Place(storages=(i,)))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.readers.arms import Branches
+from proofs.readers.arms import BranchingNode
 from tmmu.plans.allocation import Allocation
 
 Rows = NDArray[np.int64]
@@ -35,7 +35,7 @@ class Accesses(NamedTuple):
         return Accesses(self.step[which], self.tensor[which])
 
 
-class Ways(NamedTuple):
+class ControlPaths(NamedTuple):
     """The accesses of a plan along the possible paths of control.
 
     `reads` are those that happen at their own step. `source` is, for each, the step that has written the tensor; it is
@@ -53,19 +53,19 @@ class Ways(NamedTuple):
     joined: Accesses
 
 
-def ways(
+def control_paths(
     allocation: Allocation,
-    nodes: list[Branches],
+    nodes: list[BranchingNode],
     reads: Accesses,
     writes: Accesses,
     changes: Mask,
     writer: Rows,
     returned: Mask,
-) -> Ways:
+) -> ControlPaths:
     """Return the accesses of a plan as its exclusive branches allow them. O(accesses × depth of branches)."""
     source, further = writer[reads.tensor], np.zeros(len(writes.step), np.bool_)
     if not nodes:
-        return Ways(reads, source, _sorted([]), _sorted([]), further, _sorted([]))
+        return ControlPaths(reads, source, _sorted([]), _sorted([]), further, _sorted([]))
     forest = _forest(nodes, len(allocation.steps))
     made = ~changes & (writer[writes.tensor] >= 0)
     concerned = np.unique(writes.tensor[made & (forest.inner[writes.step] != OUTSIDE)])
@@ -91,7 +91,7 @@ def ways(
                 (taken if arm in written[t].surely else missing).append((forest.ends[arm], t))
         source[entry] = forest.source(written[t], step)
     joined = _sorted([(leave, t) for t in steps for leave in written[t].joins])
-    return Ways(reads.chosen(stays), source[stays], _sorted(taken), _sorted(missing), further, joined)
+    return ControlPaths(reads.chosen(stays), source[stays], _sorted(taken), _sorted(missing), further, joined)
 
 
 def _sorted(entries: list[tuple[int, int]]) -> Accesses:
@@ -123,7 +123,7 @@ class _Forest:
     inner: Rows
     above: list[int]
     ends: list[int]
-    nodes: list[tuple[Branches, list[int]]]
+    nodes: list[tuple[BranchingNode, list[int]]]
 
     def around(self, step: int) -> Iterator[int]:
         """Yield the branches around a step, the innermost first, then `OUTSIDE`."""
@@ -166,7 +166,7 @@ class _Forest:
         return next(found, len(self.inner))
 
 
-def _forest(nodes: list[Branches], steps: int) -> _Forest:
+def _forest(nodes: list[BranchingNode], steps: int) -> _Forest:
     forest = _Forest(np.full(steps, OUTSIDE), [], [], [])
     for node in nodes:
         around, numbers = int(forest.inner[node.enter]), []

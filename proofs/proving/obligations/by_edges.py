@@ -14,11 +14,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.proving.certificate.edges import Edges, lives
+from proofs.proving.certificate.edges import Edges, lifetimes
 from proofs.proving.certificate.slots import Rows
 from proofs.proving.lemmas.plan import chains
 from proofs.proving.obligations.context import StorageContext
-from proofs.proving.obligations.rows import Batch, Chain, Place, calls, distinct, false, number, walk
+from proofs.proving.obligations.rows import (
+    Batch,
+    Chain,
+    Place,
+    call_for_each_distinct_row,
+    false_rows,
+    format_calls,
+    format_integer,
+    walk_chain,
+)
 
 LEMMAS: tuple[str, ...] = (
     "one_edge_at_each_step", "no_edge_at_another_step", "tilings_join", "one_storage_rests_on_each",
@@ -43,10 +52,10 @@ def of_arena(context: StorageContext, found: Edges, arena: int) -> Iterator[Batc
     lower, upper = found.below, found.above
     nodes = np.arange(len(having))
     if not np.array_equal(found.storages, having) or not _ends(lower, found.floor) or not _ends(upper, found.floor, 1):
-        yield from false(Place())  # the evidence is not about these storages
+        yield from false_rows(Place())  # the evidence is not about these storages
         return
-    yield from distinct("has_bytes", [s.bytes[having]], lambda i: Place(storages=(int(having[i]),)))
-    for side, extra in ((lower, found.floor), (upper, found.roof)):
+    yield from call_for_each_distinct_row("has_bytes", [s.bytes[having]], lambda i: Place(storages=(int(having[i]),)))
+    for side, extra in ((lower, found.floor), (upper, found.top)):
         yield from _tilings(context, found, side, np.append(nodes, extra), arena)
 
 
@@ -77,11 +86,11 @@ def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, are
     s, rows, last, is_up = context.placement.storages, found.storages, context.last, side is found.below
     order = np.lexsort((found.first, side))
     bounds = np.append(np.searchsorted(side[order], nodes), len(order))
-    births, deaths = lives(context.placement, rows, not context.placement.arenas[arena].reuse)
+    births, deaths = lifetimes(context.placement, rows, not context.placement.arenas[arena].reuse)
     birth, death = np.append(births.astype(np.int64), 0), np.append(deaths.astype(np.int64), last)
     empty = np.flatnonzero(np.diff(bounds) == 0)
     if len(empty):
-        yield from false(Place(storages=rows[empty[empty < len(rows)]][:1].tolist()))
+        yield from false_rows(Place(storages=rows[empty[empty < len(rows)]][:1].tolist()))
         return
     first, final = found.first[order], found.last[order]
     group = np.repeat(np.arange(len(nodes)), np.diff(bounds))
@@ -96,18 +105,18 @@ def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, are
 
     def cells(lo: int, hi: int) -> list[str]:
         if not is_up:
-            return calls("%d %d", [first[lo:hi], final[lo:hi]])
-        return calls("%d %d %d", [first[lo:hi], final[lo:hi], offset[other[lo:hi]]])
+            return format_calls("%d %d", [first[lo:hi], final[lo:hi]])
+        return format_calls("%d %d %d", [first[lo:hi], final[lo:hi], offset[other[lo:hi]]])
 
     def place(lo: int, hi: int) -> Place:
         about = np.unique(np.concatenate([group[lo:hi], other[lo:hi]]) if is_up else group[lo:hi])
         return Place(storages=rows[about[about < len(rows)]].tolist())
 
-    yield from walk(
+    yield from walk_chain(
         Chain(
             "stacking" if is_up else "tiling", bounds.astype(np.int64), cells,
             states=states,
-            initial=lambda g: number(int(birth[g]) - 1),
+            initial=lambda g: format_integer(int(birth[g]) - 1),
             constants=lambda g: f" (+ {offset[g]} {size[g]})" if is_up else "",
         ),
         place,

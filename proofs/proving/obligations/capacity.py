@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from proofs.definition.checker.arenas import places
 from proofs.proving.obligations.context import StorageContext
-from proofs.proving.obligations.rows import Batch, Place, distinct, listed
+from proofs.proving.obligations.rows import Batch, Place, batch_rows, call_for_each_distinct_row
 from tmmu.plans.allocation import Arena
 from tmmu.plans.sections import Usage
 
@@ -48,7 +48,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
     wide = np.array([arena.scattered for arena in arenas], np.bool_)[s.arena]
     for macro, some in (("ends_within", np.flatnonzero(~wide)), ("ends_in_64_bits", np.flatnonzero(wide))):
         columns = [s.offset[some], extent[some], end[s.arena[some]]]
-        yield from distinct(macro, columns, lambda i, some=some: Place(storages=(int(some[i]),)))  # type: ignore[misc]  # a default binds the loop's value
+        yield from call_for_each_distinct_row(macro, columns, lambda i, some=some: Place(storages=(int(some[i]),)))  # type: ignore[misc]  # a default binds the loop's value
     found: list[tuple[str, Place]] = []
     needed = []
     for a, (arena, used) in enumerate(zip(arenas, usage, strict=True)):
@@ -72,7 +72,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
             row_ = f"{at_.before} {at_.needs} {at_.base} {at_.alignment} {needed[at_.arena]} {at_.capacity}"
             place = Place(storages=np.flatnonzero(s.arena == at_.arena)[:1].tolist())
             found.append((f"(lies_behind {row_})", place))
-    yield from listed(found)
+    yield from batch_rows(found)
 
 
 def _needed(arena: Arena, offset: NDArray[np.uint64], extent: NDArray[np.uint64]) -> tuple[list[int], int]:

@@ -55,7 +55,7 @@ class ValueLiveRanges:
     by_root: Rows
     roots: Rows
 
-    def showing(self, root: int) -> list[int]:
+    def tensors_showing(self, root: int) -> list[int]:
         """Return the tensors that show the bytes of a tensor, itself included. O(log tensors + result)."""
         lo, hi = np.searchsorted(self.roots, [root, root + 1]).tolist()
         tensors: list[int] = self.by_root[lo:hi].tolist()
@@ -87,7 +87,7 @@ def value_live_ranges(context: Context) -> ValueLiveRanges:
     )
 
 
-def shared(context: Context, when: ValueLiveRanges) -> Iterator[list[Content]]:
+def shared_contents(context: Context, when: ValueLiveRanges) -> Iterator[list[Content]]:
     """Yield the contents of each storage that has more than one, by window, size and write.
 
     Zero bytes hold no content. A tensor that the caller writes and no step reads is a content too, because the caller
@@ -119,18 +119,18 @@ def clusters(contents: list[Content]) -> Iterator[list[Content]]:
     yield cluster
 
 
-def needed_where(context: Context, when: ValueLiveRanges, content: Content, other: Content) -> int:
+def last_need_of_common_bytes(context: Context, when: ValueLiveRanges, content: Content, other: Content) -> int:
     """Return when the bytes that `content` shares with `other` are last needed, by any tensor that shows them."""
     t = context.plan.allocation.tensors
     last = content.written
-    for tensor in when.showing(content.tensor):
+    for tensor in when.tensors_showing(content.tensor):
         window = int(t.window[tensor])
         if window < other.end and other.window < window + int(t.bytes[tensor]):
             last = max(last, int(when.last_needed[tensor]))
     return last
 
 
-def at_step(accesses: Accesses, step: int) -> list[int]:
+def tensors_at_step(accesses: Accesses, step: int) -> list[int]:
     """Return the tensors that one step accesses."""
     tensors: list[int] = accesses.tensor[span(accesses, step, step)].tolist()
     return tensors

@@ -17,8 +17,8 @@ import numpy as np
 from proofs.definition.checker.layouts import by_slots
 from proofs.proving.certificate.edges import Edges, edges
 from proofs.proving.certificate.slots import Certificate, certificate
-from proofs.proving.obligations.arms import Accesses, Mask, Rows, Ways, ways
-from proofs.readers.arms import Branches, branches, declared
+from proofs.proving.obligations.arms import Accesses, ControlPaths, Mask, Rows, control_paths
+from proofs.readers.arms import BranchingNode, declared_exclusive, find_branching_nodes
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
@@ -89,8 +89,8 @@ class Context(StorageContext):
     loops: tuple[Loop, ...]
     results: dict[int, Rows]
     faults: tuple[int, ...]
-    branches: list[Branches]
-    ways: Ways
+    branches: list[BranchingNode]
+    ways: ControlPaths
     at_step: dict[int, StepAccesses] = field(default_factory=dict, init=False)
 
 
@@ -111,8 +111,8 @@ def context_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
     given_up = np.fromiter((name in donated for name in names), np.bool_, len(names)) if donated else t.flags < 0
     loops, faults = _loops(plan)
     results = {loop.leave: _results(loop, reads, writes, changes) for loop in loops}
-    nodes, returned = branches(plan.allocation), _returned(plan, given_up)
-    on_ways = ways(plan.allocation, nodes, reads, writes, changes, writer, returned)
+    nodes, returned = find_branching_nodes(plan.allocation), _returned(plan, given_up)
+    on_ways = control_paths(plan.allocation, nodes, reads, writes, changes, writer, returned)
     return Context(
         placement=plan.allocation,
         claims=plan.claims,
@@ -178,7 +178,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     """
     part, op = plan.allocation.steps.part, plan.allocation.steps.op
     enter, leave = PARTS.index(NodePart.ENTER), PARTS.index(NodePart.LEAVE)
-    exclusive = declared(plan.allocation)
+    exclusive = declared_exclusive(plan.allocation)
     opened: list[int] = []
     brackets: set[Loop] = set()
     loops: list[Loop] = []

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proofs.proving.obligations.rows import Batch, Place, Unprovable, gathered
+from proofs.proving.obligations.rows import Batch, Place, Unprovable, combine_small_batches
 from proofs.proving.solvers import Answer, Solver, refutation
 
 ROWS = 200
@@ -69,7 +69,7 @@ def discharge(
                     return
                 result, number, batch = drawn
                 answer, rows = _ask(batch, solver, timeout_s)
-                refuted = narrow(batch, solver, timeout_s, rows) if answer.counterexample else None
+                refuted = narrow_to_false_row(batch, solver, timeout_s, rows) if answer.counterexample else None
                 with lock:
                     _note(result, number, batch, answer, refuted)
         except BaseException as error:  # handed to the caller: only its thread may raise it
@@ -94,7 +94,7 @@ def _draw(
         begin(k)
         empty = True
         try:
-            for number, batch in enumerate(gathered(task)):
+            for number, batch in enumerate(combine_small_batches(task)):
                 empty = False
                 yield result, number, batch
                 if not result.proved:
@@ -125,7 +125,7 @@ def _ask(batch: Batch, solver: Solver, timeout_s: float) -> tuple[Answer, range]
     return answers[which], queries[which]
 
 
-def narrow(batch: Batch, solver: Solver, timeout_s: float, rows: range) -> tuple[str, Place] | None:
+def narrow_to_false_row(batch: Batch, solver: Solver, timeout_s: float, rows: range) -> tuple[str, Place] | None:
     """Find a false row of a batch by halves, given that one of these rows is false.
 
     Returns None if the solver does not answer so again.

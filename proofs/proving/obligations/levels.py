@@ -11,11 +11,20 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.proving.certificate.slots import Changes, running
+from proofs.proving.certificate.slots import Changes, running_totals
 from proofs.proving.lemmas.plan import chains
 from proofs.proving.lemmas.plan.chains import BLOCK
 from proofs.proving.obligations.context import StorageContext
-from proofs.proving.obligations.rows import BATCH, Batch, Chain, Place, false, listed, number, walk
+from proofs.proving.obligations.rows import (
+    BATCH,
+    Batch,
+    Chain,
+    Place,
+    batch_rows,
+    false_rows,
+    format_integer,
+    walk_chain,
+)
 
 TERMS = 50
 """The maximum number of storages that one cell adds."""
@@ -28,7 +37,7 @@ LEMMAS: tuple[str, ...] = (
 )
 
 
-def reached(
+def level_rows(
     context: StorageContext, arena: int, amount: NDArray[np.uint64], ceiling: int, step: int
 ) -> Iterator[Batch]:
     """Yield a cell for each step that changes the total, and a row for the total at `step`. `amount` is by storage.
@@ -38,10 +47,10 @@ def reached(
     """
     changes = context.certificate.changes[arena]
     if not _complete(context, arena, changes):
-        yield from false(Place())
+        yield from false_rows(Place())
         return
     size, frees, step_of = amount[changes.storage].tolist(), changes.frees.tolist(), changes.step
-    total = running([-x if f else x for x, f in zip(size, frees, strict=True)])
+    total = running_totals([-x if f else x for x, f in zip(size, frees, strict=True)])
     # A cell has the changes of one step, up to some number, with the freed sizes first.
     new = np.ones(len(size), np.bool_)
     new[1:] = step_of[1:] != step_of[:-1]
@@ -58,7 +67,7 @@ def reached(
         return texts
 
     def state(position: int) -> str:
-        return f"{int(step_of[cell[position]])} {number(total[cell[position + 1]])}"
+        return f"{int(step_of[cell[position]])} {format_integer(total[cell[position + 1]])}"
 
     def place(lo: int, hi: int) -> Place:
         return Place(storages=changes.storage[cell[lo] : cell[hi]].tolist(), step=int(step_of[cell[lo]]))
@@ -102,10 +111,10 @@ def reached(
         initial=lambda part: state(int(rest[begins[part]]) - 1) if rest[begins[part]] else "0 0",
         constants=lambda _: f" {ceiling}",
     )  # fmt: skip
-    yield from walk(chain, lambda lo, hi: place(int(rest[lo]), int(rest[hi - 1]) + 1))
+    yield from walk_chain(chain, lambda lo, hi: place(int(rest[lo]), int(rest[hi - 1]) + 1))
     # The first part ends with the changes up to the stated step, so that its total is the total at that step.
-    reached = number(total[int(cell[split])])
-    yield from listed([(f"(and (= {ceiling} {reached}) (<= {step} {context.last}))", Place(step=step))])
+    reached = format_integer(total[int(cell[split])])
+    yield from batch_rows([(f"(and (= {ceiling} {reached}) (<= {step} {context.last}))", Place(step=step))])
 
 
 def _of_block(place: Callable[[int, int], Place], blocks: list[int]) -> Callable[[int], Place]:

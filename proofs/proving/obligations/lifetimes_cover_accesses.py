@@ -18,7 +18,7 @@ import numpy as np
 from proofs.proving.lemmas.plan import merged
 from proofs.proving.obligations.arms import Accesses, Mask, Rows
 from proofs.proving.obligations.context import CALLER, Context, Loop, span
-from proofs.proving.obligations.rows import Batch, Place, false, table
+from proofs.proving.obligations.rows import Batch, Place, call_for_each_row, false_rows
 from tmmu.core.vocabulary import Role
 from tmmu.plans.columns import IS_INPUT, ROLES
 
@@ -38,7 +38,7 @@ GIVEN = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OP
 
 def rows(context: Context) -> Iterator[Batch]:
     """Yield rows for the span of each tensor's reads, for each write, for the caller's accesses, and for loops."""
-    yield from false(*(Place(step=step) for step in context.faults))
+    yield from false_rows(*(Place(step=step) for step in context.faults))
     used = _used(context)
     yield from _accesses(context, "used", used[context.reads.tensor], context.reads)
     yield from _read(context, ~used[context.reads.tensor])
@@ -48,7 +48,7 @@ def rows(context: Context) -> Iterator[Batch]:
         kept = _kept(context, loop)
         t = context.plan.allocation.tensors
         ends = [np.full(len(kept), step) for step in loop]
-        yield from table("spans", [t.birth[kept], t.death[kept], *ends], _at(Accesses(ends[0], kept)))
+        yield from call_for_each_row("spans", [t.birth[kept], t.death[kept], *ends], _at(Accesses(ends[0], kept)))
 
 
 def _used(context: Context) -> Mask:
@@ -74,7 +74,7 @@ def _read(context: Context, others: Mask) -> Iterator[Batch]:
     yield from _accesses(context, "reads", ~given & ~scratch & others, context.reads, source)
     taken, missing = context.ways.taken, context.ways.missing
     yield from _accesses(context, "touches", np.ones(len(taken.step), np.bool_), taken)
-    yield from false(*map(_at(missing), range(len(missing.step))))
+    yield from false_rows(*map(_at(missing), range(len(missing.step))))
 
 
 def _written(context: Context, others: Mask) -> Iterator[Batch]:
@@ -87,22 +87,22 @@ def _written(context: Context, others: Mask) -> Iterator[Batch]:
     first = ~given & ~changes & ~further & others
     made, t = writes.chosen(first), context.plan.allocation.tensors
     columns = [t.birth[made.tensor], t.death[made.tensor], source[first], made.step]
-    yield from table("writes", columns, _at(made))
+    yield from call_for_each_row("writes", columns, _at(made))
     yield from _accesses(context, "reads", further, writes, source)
     overwritten = np.flatnonzero(given & ~changes)
     again = Accesses(writes.step[overwritten], writes.tensor[overwritten])
-    yield from false(*map(_at(again), range(len(overwritten))))
+    yield from false_rows(*map(_at(again), range(len(overwritten))))
     listed = np.zeros(len(context.writer), np.bool_)
     listed[writes.tensor[~changes]] = True
     unwritten = np.flatnonzero(~listed & (context.writer != CALLER)).tolist()
-    yield from false(*(Place((tensor,), step=int(context.writer[tensor])) for tensor in unwritten))
+    yield from false_rows(*(Place((tensor,), step=int(context.writer[tensor])) for tensor in unwritten))
     if len(context.plan.allocation.steps.mutates) != np.count_nonzero(
         changes
     ):  # a mutation that is not a write, or is listed twice
-        yield from false(Place())
+        yield from false_rows(Place())
     changed, count = Accesses(writes.step[changes], writes.tensor[changes]), len(context.writer)
     read = np.isin(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
-    yield from false(*map(_at(changed), np.flatnonzero(~read).tolist()))
+    yield from false_rows(*map(_at(changed), np.flatnonzero(~read).tolist()))
 
 
 def _caller(context: Context) -> Iterator[Batch]:
@@ -111,11 +111,13 @@ def _caller(context: Context) -> Iterator[Batch]:
     caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
     caller_owned = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
     entitled = (caller & role)[caller_owned].astype(np.uint8)
-    yield from table("given", [t.birth[caller_owned], entitled], lambda i: Place((int(caller_owned[i]),), step=0))
+    yield from call_for_each_row(
+        "given", [t.birth[caller_owned], entitled], lambda i: Place((int(caller_owned[i]),), step=0)
+    )
     returned = np.flatnonzero(context.returned)
     last = np.full(len(returned), context.last)
     columns = [t.birth[returned], t.death[returned], last, last]
-    yield from table("touches", columns, lambda i: Place((int(returned[i]),), step=context.last))
+    yield from call_for_each_row("touches", columns, lambda i: Place((int(returned[i]),), step=context.last))
 
 
 def _accesses(
@@ -140,7 +142,7 @@ def _accesses(
     def place(i: int) -> Place:
         return Place((int(tensor[i]),), step=int(last[i] if last[i] > death[i] else first[i]))
 
-    yield from table(macro, [birth, death, *given, first, last], place)
+    yield from call_for_each_row(macro, [birth, death, *given, first, last], place)
 
 
 def _at(accesses: Accesses) -> Callable[[int], Place]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofs.proving.obligations.context import Context, StorageContext
-from proofs.proving.obligations.rows import Batch, Place, listed
+from proofs.proving.obligations.rows import Batch, Place, batch_rows
 
 SENTENCE = "Tensors that must not alias have storages without a common byte."
 LEMMAS: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
         return f"{int(s.arena[k])} {int(s.offset[k])} {int(s.bytes[k])}"
 
     pairs = zip(context.placement.must_not_alias, context.placement.storages_apart(), strict=True)
-    yield from listed(
+    yield from batch_rows(
         [
             (f"(apart {extent(a)} {extent(b)})", Place(named) if by_tensor else Place(storages=named))
             for named, (a, b) in pairs

@@ -16,7 +16,16 @@ import numpy as np
 from proofs.proving.lemmas.plan import chains
 from proofs.proving.obligations import by_edges
 from proofs.proving.obligations.context import StorageContext
-from proofs.proving.obligations.rows import Batch, Chain, Place, calls, distinct, false, listed, walk
+from proofs.proving.obligations.rows import (
+    Batch,
+    Chain,
+    Place,
+    batch_rows,
+    call_for_each_distinct_row,
+    false_rows,
+    format_calls,
+    walk_chain,
+)
 from tmmu.plans.columns import Slots
 
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
@@ -34,14 +43,14 @@ DEFINITIONS = """
 def rows(context: StorageContext) -> Iterator[Batch]:
     """Yield the rows that show it: by slots if slots have addresses, otherwise by edges."""
     if context.by_slots:
-        yield from tenancies(context)
+        yield from tenancy_rows(context)
         yield from _slots(context)
-        yield from never_reused(context)
+        yield from separate_slot_rows(context)
     else:
         yield from by_edges.rows(context)
 
 
-def tenancies(context: StorageContext) -> Iterator[Batch]:
+def tenancy_rows(context: StorageContext) -> Iterator[Batch]:
     """Show that the storages of each slot take turns in it and fit: O(storages) cells.
 
     If slots have no addresses, each slot, and each storage in it, is taken to begin at byte 0.
@@ -49,9 +58,9 @@ def tenancies(context: StorageContext) -> Iterator[Batch]:
     evidence, addressed = context.certificate, context.by_slots
     s, slots, order = context.placement.storages, slots_of(context), evidence.tenants
     if not np.array_equal(np.sort(order), np.arange(len(s))) or not _grouped(context):
-        yield from false(Place())  # the evidence omits a storage, or puts one into another's slot
+        yield from false_rows(Place())  # the evidence omits a storage, or puts one into another's slot
         return
-    yield from distinct("in_arena", [s.arena, slots.arena[slots.of]], lambda i: Place(storages=(i,)))
+    yield from call_for_each_distinct_row("in_arena", [s.arena, slots.arena[slots.of]], lambda i: Place(storages=(i,)))
     size = slots.bytes
     start = evidence.slot_offset if addressed else np.zeros(len(slots), np.uint64)
     offset = s.offset if addressed else np.zeros(len(s), np.uint64)
@@ -59,9 +68,9 @@ def tenancies(context: StorageContext) -> Iterator[Batch]:
     def tenants(lo: int, hi: int) -> list[str]:
         at = order[lo:hi]
         extent = np.maximum(s.bytes[at], np.uint64(1))
-        return calls("%d %d %d %d %d", [s.birth[at], s.death[at], offset[at], extent, s.alignment[at]])
+        return format_calls("%d %d %d %d %d", [s.birth[at], s.death[at], offset[at], extent, s.alignment[at]])
 
-    yield from walk(
+    yield from walk_chain(
         Chain(
             "tenancy", evidence.tenants_at, tenants,
             states=lambda at: [str(death) for death in s.death[order[at]].tolist()],
@@ -72,14 +81,14 @@ def tenancies(context: StorageContext) -> Iterator[Batch]:
     )  # fmt: skip
 
 
-def never_reused(context: StorageContext) -> Iterator[Batch]:
+def separate_slot_rows(context: StorageContext) -> Iterator[Batch]:
     """Show, with a row for each arena without reuse, that each of its storages has a separate slot. spec: P2.4"""
     slots = slots_of(context)
     for a, arena in enumerate(context.placement.arenas):
         if not arena.reuse:
             tenants = np.flatnonzero(slots.arena[slots.of] == a)
             row = f"(slots_of_their_own {len(tenants)} {len(np.unique(slots.of[tenants]))})"
-            yield from listed([(row, Place(storages=tenants[:2].tolist()))])
+            yield from batch_rows([(row, Place(storages=tenants[:2].tolist()))])
 
 
 def slots_of(context: StorageContext) -> Slots:
@@ -106,21 +115,21 @@ def _slots(context: StorageContext) -> Iterator[Batch]:
     lists = [rows[used[rows]] for rows in evidence.slots]
     order = np.concatenate([np.empty(0, np.int64), *lists])
     if not np.array_equal(np.sort(order), np.flatnonzero(used)):
-        yield from false(Place())
+        yield from false_rows(Place())
         return
     if any((slots.arena[rows] != arena).any() for arena, rows in enumerate(lists)):
-        yield from false(Place())
+        yield from false_rows(Place())
         return
 
     def cells(lo: int, hi: int) -> list[str]:
         at = order[lo:hi]
-        return calls("%d %d %d", [offset[at], slots.bytes[at], slots.alignment[at]])
+        return format_calls("%d %d %d", [offset[at], slots.bytes[at], slots.alignment[at]])
 
     def ends(at: np.ndarray) -> list[str]:
         rows = order[at]
         return [str(o + z) for o, z in zip(offset[rows].tolist(), slots.bytes[rows].tolist(), strict=True)]
 
-    yield from walk(
+    yield from walk_chain(
         Chain(
             "layout", np.cumsum([0, *map(len, lists)]), cells,
             states=ends, initial=lambda _: "0", constants=lambda _: "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofs.proving.certificate.slots import most_at
+from proofs.proving.certificate.slots import step_of_largest_total
 from proofs.proving.obligations import levels
 from proofs.proving.obligations.context import StorageContext
 from proofs.proving.obligations.rows import Batch
@@ -24,5 +24,5 @@ def rows(context: StorageContext) -> Iterator[Batch]:
     for arena, usage in enumerate(() if context.claims is None else context.claims.usage):
         if usage.peak_live_bytes is not None:
             step = usage.peak_step
-            at = most_at(context.certificate.changes[arena], size) if step is None else step
-            yield from levels.reached(context, arena, size, usage.peak_live_bytes, at)
+            at = step_of_largest_total(context.certificate.changes[arena], size) if step is None else step
+            yield from levels.level_rows(context, arena, size, usage.peak_live_bytes, at)

@@ -47,7 +47,7 @@ class Unprovable(Exception):
     """This obligation has no proof for this plan; the message gives the reason."""
 
 
-def calls(template: str, columns: Sequence[Column]) -> list[str]:
+def format_calls(template: str, columns: Sequence[Column]) -> list[str]:
     """Fill the template with the numbers of each row, as Python ints.
 
     >>> calls("(f %d %d)", [np.array([1, 2]), np.array([3, 4])])
@@ -56,7 +56,7 @@ def calls(template: str, columns: Sequence[Column]) -> list[str]:
     return [template % numbers for numbers in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def number(value: int) -> str:
+def format_integer(value: int) -> str:
     """Return an integer as an SMT-LIB term, which has no negative literals.
 
     >>> number(7), number(-7)
@@ -65,15 +65,15 @@ def number(value: int) -> str:
     return str(value) if value >= 0 else f"(- {-value})"
 
 
-def table(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
+def call_for_each_row(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
     """Yield one call of `macro` for each row of `columns`. No number may be negative."""
     template = f"({macro}{' %d' * len(columns)})"
     for first in range(0, len(columns[0]), BATCH):
-        rows = calls(template, [column[first : first + BATCH] for column in columns])
+        rows = format_calls(template, [column[first : first + BATCH] for column in columns])
         yield Batch(rows, _shifted(place, first), len(rows))
 
 
-def distinct(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
+def call_for_each_distinct_row(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
     """Yield one call of `macro` for each *different* row of `columns`: equal calls mean the same."""
     order = np.lexsort(columns)
     new = np.ones(len(order), np.bool_)
@@ -81,14 +81,14 @@ def distinct(macro: str, columns: Sequence[Column], place: Callable[[int], Place
     for column in columns:
         new[1:] |= column[order[1:]] != column[order[:-1]]
     first = order[new]
-    yield from table(macro, [column[first] for column in columns], lambda i: place(int(first[i])))
+    yield from call_for_each_row(macro, [column[first] for column in columns], lambda i: place(int(first[i])))
 
 
 def _shifted(place: Callable[[int], Place], first: int) -> Callable[[int], Place]:
     return lambda i: place(first + i)
 
 
-def listed(rows: Sequence[tuple[str, Place]]) -> Iterator[Batch]:
+def batch_rows(rows: Sequence[tuple[str, Place]]) -> Iterator[Batch]:
     """Yield a few given rows, each with its place, in batches."""
     for first in range(0, len(rows), BATCH):
         part = rows[first : first + BATCH]
@@ -99,12 +99,12 @@ def _nth(places: Sequence[Place]) -> Callable[[int], Place]:
     return lambda i: places[i]
 
 
-def false(*places: Place) -> Iterator[Batch]:
+def false_rows(*places: Place) -> Iterator[Batch]:
     """Yield rows that cannot hold, one for each place, for a fault that no number expresses."""
-    return listed([("false", place) for place in places])
+    return batch_rows([("false", place) for place in places])
 
 
-def gathered(batches: Iterator[Batch]) -> Iterator[Batch]:
+def combine_small_batches(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield the same rows in fewer batches: small batches are combined until they are worth a query."""
     small: list[Batch] = []
     for batch in batches:
@@ -143,7 +143,7 @@ class Chain(NamedTuple):
     constants: Callable[[int], str]
 
 
-def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
+def walk_chain(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
     """Yield the lists of a chain in rows of `WIDE` cells, then of fewer, each from the state that ended the last one.
 
     `place(lo, hi)` is the subject of cells lo to hi. Those are the cells of a row and the cell before them, whose state

@@ -20,14 +20,25 @@ from proofs.proving.lemmas.plan import chains
 from proofs.proving.obligations.contents import (
     Content,
     ValueLiveRanges,
-    at_step,
     clusters,
-    needed_where,
-    shared,
+    last_need_of_common_bytes,
+    shared_contents,
+    tensors_at_step,
     value_live_ranges,
 )
 from proofs.proving.obligations.context import CALLER, Context, StepAccesses
-from proofs.proving.obligations.rows import BATCH, Batch, Chain, Place, Unprovable, false, listed, number, table, walk
+from proofs.proving.obligations.rows import (
+    BATCH,
+    Batch,
+    Chain,
+    Place,
+    Unprovable,
+    batch_rows,
+    call_for_each_row,
+    false_rows,
+    format_integer,
+    walk_chain,
+)
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
 from tmmu.plans.columns import SHARES
@@ -63,7 +74,7 @@ def rows(context: Context) -> Iterator[Batch]:
     chains: list[list[Content]] = []
     asked: Asked = []
     effort = 0
-    for contents in shared(context, when):
+    for contents in shared_contents(context, when):
         found = list(clusters(contents))
         asked.extend(_neighbours(found))
         for cluster in found:
@@ -71,14 +82,14 @@ def rows(context: Context) -> Iterator[Batch]:
             if _one_slice(cluster) or _one_after_the_other(in_order):
                 chains.append(in_order)
                 continue
-            effort += len(cluster) * sum(len(when.showing(content.tensor)) for content in cluster)
+            effort += len(cluster) * sum(len(when.tensors_showing(content.tensor)) for content in cluster)
             if effort > EFFORT_LIMIT:
                 raise Unprovable("too many tensors of one storage overlap in part")
             asked.extend(_pairs(context, when, in_order))
         if len(asked) >= BATCH:
-            yield from listed(asked)
+            yield from batch_rows(asked)
             asked = []
-    yield from listed(asked)
+    yield from batch_rows(asked)
     yield from _holding(context, chains)
 
 
@@ -95,9 +106,9 @@ def _views(context: Context) -> Iterator[Batch]:
         t.storage[view], t.storage[base], t.window[view], t.window[base], offset,
         t.bytes[view], t.bytes[base], context.writer[view] + 1, context.writer[base] + 1,
     )  # fmt: skip
-    yield from table("shows", columns, lambda i: Place((int(view[i]), int(base[i]))))
+    yield from call_for_each_row("shows", columns, lambda i: Place((int(view[i]), int(base[i]))))
     endless = [row for row in links if int(context.root[row]) in links]
-    yield from false(*(Place((row,)) for row in endless))
+    yield from false_rows(*(Place((row,)) for row in endless))
 
 
 def _stated(context: Context) -> Iterator[Batch]:
@@ -118,8 +129,8 @@ def _stated(context: Context) -> Iterator[Batch]:
     one, other = np.array(pairs, np.int64).reshape(-1, 2).T
     sizes = [np.where(t.shares[one] == SHARES.index(Shares.IN_PLACE), t.bytes[k], 0) for k in (one, other)]
     columns = t.storage[one], t.window[one], sizes[0], t.storage[other], t.window[other], sizes[1]
-    yield from table("same_slice", columns, lambda i: Place(pairs[i]))
-    yield from false(*refused)
+    yield from call_for_each_row("same_slice", columns, lambda i: Place(pairs[i]))
+    yield from false_rows(*refused)
 
 
 def _mutations(context: Context, when: ValueLiveRanges) -> Iterator[Batch]:
@@ -141,7 +152,7 @@ def _mutations(context: Context, when: ValueLiveRanges) -> Iterator[Batch]:
         after = bisect_left(steps, made)
         if made < needed and after < len(steps) and steps[after] <= needed:
             refused.append(Place((view, root), step=steps[after]))
-    yield from false(*refused)
+    yield from false_rows(*refused)
 
 
 def _taken(context: Context) -> Iterator[Batch]:
@@ -158,7 +169,9 @@ def _taken(context: Context) -> Iterator[Batch]:
 
     for node in context.branches:
         outputs = [r for r in node.taken if r in taken]
-        written = [w for w in dict.fromkeys(at_step(context.writes, node.leave)) if w not in context.permissions.views]
+        written = [
+            w for w in dict.fromkeys(tensors_at_step(context.writes, node.leave)) if w not in context.permissions.views
+        ]
         if len(outputs) * len(written) > EFFORT_LIMIT:
             raise Unprovable("a node with exclusive branches takes and writes too many tensors")
         asked: Asked = []
@@ -167,7 +180,7 @@ def _taken(context: Context) -> Iterator[Batch]:
                 both = f"{place(w)} {place(r)}"
                 may = f" (same_slice {both})" if r in node.become.get(w, ()) else ""
                 asked.append((f"(or (apart {both}){may})", Place((w, r), step=node.leave)))
-        yield from listed(asked)
+        yield from batch_rows(asked)
 
 
 def _one_slice(cluster: list[Content]) -> bool:
@@ -199,12 +212,15 @@ def _pairs(context: Context, when: ValueLiveRanges, in_order: list[Content]) -> 
         if a.end <= b.window or b.end <= a.window:
             yield _ends_before(*((a, b) if a.end <= b.window else (b, a)))
             continue
-        needed = needed_where(context, when, a, b)
+        needed = last_need_of_common_bytes(context, when, a, b)
         replaced = needed == b.written and _replaces(context, a, b)
         if replaced:
             yield from _in_place(context, b)
-        text = f"(undisturbed {number(a.written)} {number(needed)} {str(replaced).lower()} {number(b.written)})"
-        yield text, Place((a.tensor, b.tensor), step=max(0, b.written))
+        written, until, then = (format_integer(when) for when in (a.written, needed, b.written))
+        yield (
+            f"(undisturbed {written} {until} {str(replaced).lower()} {then})",
+            Place((a.tensor, b.tensor), step=max(0, b.written)),
+        )
 
 
 def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
@@ -219,18 +235,18 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
         if i not in begins and a.last_read == b.written and _replaces(context, a, b):
             replaces[i] = True
             allowed.extend(_in_place(context, b))
-    yield from listed(allowed)
+    yield from batch_rows(allowed)
 
     def cells(lo: int, hi: int) -> list[str]:
         return [
-            f"{number(c.written)} {c.first_read} {number(c.last_read)} {str(r).lower()}"
+            f"{format_integer(c.written)} {c.first_read} {format_integer(c.last_read)} {str(r).lower()}"
             for c, r in zip(contents[lo:hi], replaces[lo:hi], strict=True)
         ]
 
     chain = Chain(
         "holding", bounds, cells,
         states=lambda at: [
-            f"{number(contents[i].written)} {number(contents[i].last_read)}" for i in at.tolist()
+            f"{format_integer(contents[i].written)} {format_integer(contents[i].last_read)}" for i in at.tolist()
         ],
         initial=lambda _: "(- 2) (- 2)",
         constants=lambda _: "",
@@ -239,17 +255,17 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
     def place(lo: int, hi: int) -> Place:
         return Place([content.tensor for content in contents[lo:hi]], step=max(0, contents[hi - 1].written))
 
-    yield from walk(chain, place)
+    yield from walk_chain(chain, place)
 
 
 def _at(context: Context, step: int) -> StepAccesses:
     """Return the accesses of a step, gathered once."""
     if step not in context.at_step:
         reads: defaultdict[int, set[int]] = defaultdict(set)
-        for tensor in at_step(context.reads, step):
+        for tensor in tensors_at_step(context.reads, step):
             reads[int(context.plan.allocation.tensors.storage[tensor])].add(tensor)
-        taken = frozenset(context.root[at_step(context.ways.taken, step)].tolist())
-        context.at_step[step] = StepAccesses(reads, frozenset(at_step(context.writes, step)), taken)
+        taken = frozenset(context.root[tensors_at_step(context.ways.taken, step)].tolist())
+        context.at_step[step] = StepAccesses(reads, frozenset(tensors_at_step(context.writes, step)), taken)
     return context.at_step[step]
 
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from proofs.proving.certificate.slots import most_at, running
+from proofs.proving.certificate.slots import running_totals, step_of_largest_total
 from proofs.proving.lemmas.plan import chains
 from proofs.proving.obligations import levels, no_live_overlap
 from proofs.proving.obligations.arms import Rows
 from proofs.proving.obligations.context import StorageContext
-from proofs.proving.obligations.rows import Batch, Place, distinct, listed, table
+from proofs.proving.obligations.rows import Batch, Place, batch_rows, call_for_each_distinct_row, call_for_each_row
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import Usage
 
@@ -45,19 +45,19 @@ def rows(context: StorageContext) -> Iterator[Batch]:
     slots = context.claims.slots
     if slots is not None:
         if not context.by_slots:
-            yield from no_live_overlap.tenancies(context)
-        yield from no_live_overlap.never_reused(context)
+            yield from no_live_overlap.tenancy_rows(context)
+        yield from no_live_overlap.separate_slot_rows(context)
         yield from _just_enough(context, slots)
     unit = np.ones(len(context.placement.storages), np.uint64)
     for arena, usage in enumerate(context.claims.usage):
         step = usage.max_live_step
-        at = most_at(context.certificate.changes[arena], unit) if step is None else step
+        at = step_of_largest_total(context.certificate.changes[arena], unit) if step is None else step
         if slots is not None:
             yield from _counted(context, slots, arena, usage, at)
         elif usage.slots is not None:
             yield from _sufficient(context, arena, usage, at)
         if usage.max_live is not None and (slots is None or not usage.minimal):
-            yield from levels.reached(context, arena, unit, usage.max_live, at)
+            yield from levels.level_rows(context, arena, unit, usage.max_live, at)
 
 
 def _sufficient(context: StorageContext, arena: int, usage: Usage, step: int) -> Iterator[Batch]:
@@ -68,10 +68,10 @@ def _sufficient(context: StorageContext, arena: int, usage: Usage, step: int) ->
     """
     changes = context.certificate.changes[arena]
     unit = np.ones(len(context.placement.storages), np.uint64)
-    most = max(running([-1 if frees else 1 for frees in changes.frees.tolist()]))
-    yield from levels.reached(context, arena, unit, most, step)
+    most = max(running_totals([-1 if frees else 1 for frees in changes.frees.tolist()]))
+    yield from levels.level_rows(context, arena, unit, most, step)
     count = int((context.placement.storages.arena == arena).sum())
-    yield from listed([(f"(<= {most} {usage.slots} {most if usage.minimal else count})", Place(step=step))])
+    yield from batch_rows([(f"(<= {most} {usage.slots} {most if usage.minimal else count})", Place(step=step))])
 
 
 def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, step: int) -> Iterator[Batch]:
@@ -80,7 +80,7 @@ def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, st
     mine = np.flatnonzero(slots.arena == arena)
     stated = len(mine) if usage.slots is None else usage.slots
     most = stated if usage.max_live is None else usage.max_live
-    yield from listed([(f"(slots_as_stated {len(mine)} {stated} {most})", Place(step=step))])
+    yield from batch_rows([(f"(slots_as_stated {len(mine)} {stated} {most})", Place(step=step))])
     if not usage.minimal:
         return
     witness = live[mine]
@@ -88,10 +88,10 @@ def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, st
     lacking = mine[~np.isin(mine, slots.of[witness])]
     if len(lacking):
         tenants = np.flatnonzero(slots.of == lacking[0])[:1].tolist()
-        yield from listed([("false", Place(storages=tenants, step=step))])
-    yield from listed([(f"(= {stated} {most})", Place(step=step))])
+        yield from batch_rows([("false", Place(storages=tenants, step=step))])
+    yield from batch_rows([(f"(= {stated} {most})", Place(step=step))])
     at = np.full(len(witness), step, np.uint64)
-    yield from table("lives_at", [s.birth[witness], s.death[witness], at], _tenant(witness, step))
+    yield from call_for_each_row("lives_at", [s.birth[witness], s.death[witness], at], _tenant(witness, step))
 
 
 def _just_enough(context: StorageContext, slots: Slots) -> Iterator[Batch]:
@@ -101,13 +101,13 @@ def _just_enough(context: StorageContext, slots: Slots) -> Iterator[Batch]:
     own = np.arange(len(slots))
     for tenant in (widest, strictest):
         if not np.array_equal(slots.of[tenant[tenant >= 0]], own):
-            yield from listed([("false", Place())])
+            yield from batch_rows([("false", Place())])
             return
     arena_alignment = np.array([arena.alignment for arena in context.placement.arenas], np.uint64)[slots.arena]
     columns = [slots.bytes, s.bytes[widest]]
-    yield from distinct("slot_as_large", columns, lambda i: Place(storages=(int(widest[i]),)))
+    yield from call_for_each_distinct_row("slot_as_large", columns, lambda i: Place(storages=(int(widest[i]),)))
     columns = [slots.alignment, s.alignment[strictest], arena_alignment]
-    yield from distinct("slot_as_strict", columns, lambda i: Place(storages=(int(strictest[i]),)))
+    yield from call_for_each_distinct_row("slot_as_strict", columns, lambda i: Place(storages=(int(strictest[i]),)))
 
 
 def _tenant(witness: Rows, step: int) -> Callable[[int], Place]:

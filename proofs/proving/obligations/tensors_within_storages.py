@@ -12,7 +12,7 @@ import numpy as np
 
 from proofs.proving.lemmas.plan import merged
 from proofs.proving.obligations.context import Context
-from proofs.proving.obligations.rows import Batch, Column, Place, distinct, table
+from proofs.proving.obligations.rows import Batch, Column, Place, call_for_each_distinct_row, call_for_each_row
 
 SENTENCE = "Each tensor is within its storage, in bytes and in steps."
 LEMMAS: tuple[str, ...] = ("what_is_its_storage_lies_inside",)
@@ -29,11 +29,11 @@ def rows(context: Context) -> Iterator[Batch]:
     is_all = (t.window == 0) & (t.bytes == s.bytes[home]) & (t.birth == s.birth[home]) & (t.death == s.death[home])
     alone, some = np.flatnonzero(is_all), np.flatnonzero(~is_all)
     steps: list[Column] = [t.birth[alone], t.death[alone], np.full(len(alone), context.last)]
-    yield from table("within_steps", steps, lambda i: Place((int(alone[i]),)))
+    yield from call_for_each_row("within_steps", steps, lambda i: Place((int(alone[i]),)))
     home = home[some]
     steps = [s.birth[home], t.birth[some], t.death[some], s.death[home], np.full(len(some), context.last)]
     columns = [t.window[some], t.bytes[some], s.bytes[home], *steps]
-    yield from table("inside", columns, lambda i: Place((int(some[i]),)))
+    yield from call_for_each_row("inside", columns, lambda i: Place((int(some[i]),)))
     empty = np.setdiff1d(np.arange(len(s)), t.storage)
     steps = [s.birth[empty], s.death[empty], np.full(len(empty), context.last)]
-    yield from distinct("within_steps", steps, lambda i: Place(storages=(int(empty[i]),)))
+    yield from call_for_each_distinct_row("within_steps", steps, lambda i: Place(storages=(int(empty[i]),)))

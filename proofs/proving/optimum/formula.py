@@ -89,7 +89,7 @@ class LowerPlacement:
             for cell in cells:
                 yield cell.covered_by
 
-    def opb(self) -> Iterator[str]:
+    def opb_lines(self) -> Iterator[str]:
         """Yield the lines of the formula in the OPB format of pseudo-Boolean solvers."""
         constraints = list(self.ones())
         yield f"* #variable= {len(self.choices)} #constraint= {len(constraints)} #equal= {len(constraints)} intsize= 64"
@@ -103,7 +103,7 @@ class LowerPlacement:
             yield " ".join(f"1 x{number}" for number in variables) + " = 1 ;"
 
 
-def spans_of(placement: Placement, arena: int) -> tuple[tuple[LiveStorage, ...], set[tuple[int, int]]]:
+def live_storages_of(placement: Placement, arena: int) -> tuple[tuple[LiveStorage, ...], set[tuple[int, int]]]:
     """Return the storages of an arena that have bytes, and the pairs, by number, that may never share a byte."""
     s, strictest = placement.storages, placement.arenas[arena].alignment
     spans = tuple(
@@ -118,7 +118,9 @@ def spans_of(placement: Placement, arena: int) -> tuple[tuple[LiveStorage, ...],
     return spans, apart
 
 
-def lower_placement(spans: tuple[LiveStorage, ...], apart: set[tuple[int, int]], height: int) -> LowerPlacement | None:
+def build_lower_placement(
+    spans: tuple[LiveStorage, ...], apart: set[tuple[int, int]], height: int
+) -> LowerPlacement | None:
     """Return the formula for storages that end at or before `height`, or None if it would be too large.
 
     O(literals + storages³).

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from proofs.proving.optimum import formula, refutation, statements
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import one_line
+from tmmu.core.output import escape_line
 from tmmu.plans.allocation import Placement
 
 UNSATISFIABLE = "s VERIFIED UNSATISFIABLE"
@@ -36,21 +36,23 @@ class Optimality(NamedTuple):
     reason: str
 
 
-def no_lower_placement(placement: Placement, arena: int, footprint: int, folder: Path, timeout_s: float) -> Optimality:
+def prove_no_lower_placement(
+    placement: Placement, arena: int, footprint: int, folder: Path, timeout_s: float
+) -> Optimality:
     """Show that every placement of the arena's storages ends at `footprint` or above.
 
     The formula is written to `folder`, as `optimum-N.opb` for arena N. An existing proof (`optimum-N.pbp`) is checked
     unchanged; without one, a proof is searched for. `timeout_s` is VeriPB's. Raises TmmuError or OSError if the folder
     cannot be written to.
     """
-    spans, apart = formula.spans_of(placement, arena)
-    lower = formula.lower_placement(spans, apart, footprint - 1)
+    spans, apart = formula.live_storages_of(placement, arena)
+    lower = formula.build_lower_placement(spans, apart, footprint - 1)
     if lower is None:
         most = f"at most {formula.SPANS} storages and {formula.LITERALS} literals"
         return Optimality(False, f"the formula for {len(spans)} storages is too large: {most}")
     stated, proof = folder / f"optimum-{arena}.opb", folder / f"optimum-{arena}.pbp"
     folder.mkdir(parents=True, exist_ok=True)
-    opb = "".join(f"{line}\n" for line in lower.opb()).encode()
+    opb = "".join(f"{line}\n" for line in lower.opb_lines()).encode()
     canonical.write_atomically(str(stated), opb)
     given = proof.exists()
     if not given:
@@ -58,18 +60,18 @@ def no_lower_placement(placement: Placement, arena: int, footprint: int, folder:
         if found is None:
             return Optimality(False, f"no proof that it is optimal was found in {refutation.CONFLICTS} conflicts")
         canonical.write_atomically(str(proof), found.encode())
-    checked = check(opb, proof, timeout_s)
+    checked = check_proof(opb, proof, timeout_s)
     if checked.proved or not given:
         return checked
     return Optimality(False, f"{checked.reason}; remove {proof} to have a proof searched for")
 
 
-def check(opb: bytes, proof: Path, timeout_s: float) -> Optimality:
+def check_proof(opb: bytes, proof: Path, timeout_s: float) -> Optimality:
     """Return VeriPB's answer about a formula and the proof in a file."""
     try:
         text = canonical.read_bounded(proof, PROOF_BYTES)
     except (OSError, TmmuError) as error:
-        return Optimality(False, f"the proof cannot be read: {one_line(str(error))}")
+        return Optimality(False, f"the proof cannot be read: {escape_line(str(error))}")
     if (objection := statements.find_objection(text)) is not None:
         return Optimality(False, f"{proof} is no proof that counts: {objection}")
     program = shutil.which("veripb")
@@ -98,6 +100,6 @@ def check(opb: bytes, proof: Path, timeout_s: float) -> Optimality:
 def _refusal(printed: str, errors: str, code: int) -> str:
     """Return what VeriPB prints beyond what it prints of a proof, else how it ended."""
     others = [line for line in printed.splitlines() if not line.startswith("Running VeriPB") and line != UNSATISFIABLE]
-    return one_line(
+    return escape_line(
         (errors.strip() or "; ".join(others) or (f"exit code {code}" if code else "no answer"))[:ERROR_BYTES]
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.proving.smt.expressions import Expression, called, parse, text_of, walk
+from proofs.proving.smt.expressions import Expression, called_function, parse, text_of, walk
 
 BUILT_IN = frozenset(
     {"and", "or", "not", "=>", "=", "distinct", "ite", "+", "-", "*", "div", "mod", "<", "<=", ">", ">="}
@@ -63,7 +63,7 @@ class Definitions:
         return {*built_in, *self.lists, *self.functions, *self.selectors(), *constructors}
 
 
-def check(text: str) -> Definitions:
+def check_definitions(text: str) -> Definitions:
     """Accept list types, definitions, and recursive definitions that descend. Raises `Unfounded` for anything else.
 
     Linear in the text. An accepted text has exactly one meaning, a total function, for each meaning of `div` and `mod`
@@ -181,10 +181,12 @@ def _descends(function: Function, known: Definitions) -> None:
             made = None
     if made is None or empty != made.empty:
         raise Unfounded(f"{name} does not begin by asking whether its list is empty")
-    if any(called(item) == name for item in walk(base)):
+    if any(called_function(item) == name for item in walk(base)):
         raise Unfounded(f"{name} calls itself on an empty list")
     for item in walk(step):
-        if called(item) == name and (len(item) != len(parameters) + 1 or item[position + 1] != [made.rest, argument]):
+        if called_function(item) == name and (
+            len(item) != len(parameters) + 1 or item[position + 1] != [made.rest, argument]
+        ):
             raise Unfounded(
                 f"{name} does not descend in {text_of(item)[:80]!r}: it must continue with ({made.rest} {argument})"
             )

@@ -93,7 +93,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
             work.extend(reversed(item))
 
 
-def called(expression: Expression) -> str:
+def called_function(expression: Expression) -> str:
     """Return the function that an expression calls.
 
     Returns "" for a symbol, the empty list, and a list that heads a list.

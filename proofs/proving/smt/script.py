@@ -21,12 +21,12 @@ UNSAT = "(set-info :status unsat)\n(check-sat)\n"
 CANARY = "(set-info :status sat)\n(check-sat)\n"
 
 
-def script(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
+def write_queries(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
     """Yield the text of a file. Each query is the commands before its `check-sat`, which must answer `unsat`.
 
     The queries of one file are unfolded together, because they need the same definitions.
     """
-    parts = [(comments, *scope.unfolded(query)) for comments, query in map(_parted, queries)]
+    parts = [(comments, *scope.unfold(query)) for comments, query in map(_parted, queries)]
     definitions = max((definitions for _, definitions, _ in parts), key=len)
     yield f"(set-logic ALL)\n{definitions.strip()}\n"
     for comments, _, commands in parts:

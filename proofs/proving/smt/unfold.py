@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from proofs.proving.smt import descent
 from proofs.proving.smt.descent import Definitions
-from proofs.proving.smt.expressions import Expression, called, parse, substitute, text_of, walk
+from proofs.proving.smt.expressions import Expression, called_function, parse, substitute, text_of, walk
 
 
 class Unfolding(NamedTuple):
@@ -26,11 +26,11 @@ class Unfolding(NamedTuple):
     fields: dict[str, tuple[str, int]]
 
 
-def unfolding(known: Definitions) -> Unfolding:
+def read_unfolding(known: Definitions) -> Unfolding:
     """Return the recursive functions of accepted definitions, in the form that `descent` accepts."""
     calls = {}
     for function in known.functions.values():
-        if not any(called(item) == function.name for item in walk(function.body)):
+        if not any(called_function(item) == function.name for item in walk(function.body)):
             continue  # it does not call itself
         match function.body:
             case ["ite", [_, str(argument)], base, step]:
@@ -51,35 +51,35 @@ def unfolding(known: Definitions) -> Unfolding:
     )
 
 
-def unfolded(expression: Expression, by: Unfolding) -> Expression:
+def unfold_calls(expression: Expression, by: Unfolding) -> Expression:
     """Replace every call on a written-out list by its value, repeatedly.
 
     Linear in the cells of the lists. A call on any other list stays.
     """
-    head = called(expression)
+    head = called_function(expression)
     if isinstance(expression, str) or head in by.cells:
         return expression  # a symbol, or a value with numbers or constants as fields
-    parts = [unfolded(part, by) for part in expression]
+    parts = [unfold_calls(part, by) for part in expression]
     if head in by.fields:
         cell, place = by.fields[head]
         value = parts[1]
-        return value[place] if called(value) == cell else parts
+        return value[place] if called_function(value) == cell else parts
     if head not in by.calls:
         return parts
     names, place, base, step = by.calls[head]
     given = parts[place + 1]
     if isinstance(given, str) and given in by.empties:
         body = base
-    elif called(given) in by.cells:
+    elif called_function(given) in by.cells:
         body = step
     else:
         return parts
-    return unfolded(substitute(body, dict(zip(names, parts[1:], strict=True))), by)
+    return unfold_calls(substitute(body, dict(zip(names, parts[1:], strict=True))), by)
 
 
-def recurs(expression: Expression, by: Unfolding) -> bool:
+def has_recursive_call(expression: Expression, by: Unfolding) -> bool:
     """Whether a call to a recursive function is left."""
-    return any(called(item) in by.calls for item in walk(expression))
+    return any(called_function(item) in by.calls for item in walk(expression))
 
 
 class Scope:
@@ -90,11 +90,11 @@ class Scope:
 
     def __init__(self, definitions: str) -> None:
         self._all = definitions
-        self._by = unfolding(descent.check(definitions))
-        self._plain = "".join(text_of(form) for form in parse(definitions) if called(form) != "define-fun-rec")
+        self._by = read_unfolding(descent.check_definitions(definitions))
+        self._plain = "".join(text_of(form) for form in parse(definitions) if called_function(form) != "define-fun-rec")
 
-    def unfolded(self, commands: str) -> tuple[str, str]:
+    def unfold(self, commands: str) -> tuple[str, str]:
         """Return the definitions that commands use after their calls are unfolded, and the unfolded commands."""
-        asked = [unfolded(form, self._by) for form in parse(commands)]
-        definitions = self._all if any(recurs(form, self._by) for form in asked) else self._plain
+        asked = [unfold_calls(form, self._by) for form in parse(commands)]
+        definitions = self._all if any(has_recursive_call(form, self._by) for form in asked) else self._plain
         return definitions, "\n".join(text_of(form) for form in asked)

@@ -47,7 +47,7 @@ class Failed(Exception):
     """The solver raised an exception, which the message describes."""
 
 
-def z3_solver() -> tuple[str, Evaluate]:
+def start_z3() -> tuple[str, Evaluate]:
     """Return the version of Z3, and a private context of it."""
     import z3
 
@@ -63,7 +63,7 @@ def z3_solver() -> tuple[str, Evaluate]:
     return f"z3 {z3.get_full_version()}", evaluate
 
 
-def cvc5_solver() -> tuple[str, Evaluate]:
+def start_cvc5() -> tuple[str, Evaluate]:
     """Return the version of cvc5, and a context of it for all of SMT-LIB."""
     import cvc5
 
@@ -87,7 +87,7 @@ def cvc5_solver() -> tuple[str, Evaluate]:
     return f"cvc5 {cvc5.__version__}", evaluate
 
 
-SOLVERS = {"z3": z3_solver, "cvc5": cvc5_solver}
+SOLVERS = {"z3": start_z3, "cvc5": start_cvc5}
 """Every solver by the name that it is started with."""
 
 

@@ -186,7 +186,7 @@ class CVC5(SolverProcess):
         asked = []
         for query in text.removesuffix(END).split(f"{END}(push)"):
             commands = query.removeprefix("(push)").removesuffix("(check-sat)")
-            asked.append(f"(push){''.join(self._prepared[1].unfolded(commands))}(check-sat){END}")
+            asked.append(f"(push){''.join(self._prepared[1].unfold(commands))}(check-sat){END}")
         return super().evaluate("".join(asked), timeout_s)
 
 

@@ -103,6 +103,6 @@ class SMTInterpol(NamedTuple):
         return f"it ended with exit code {done.returncode}" if done.returncode else ""
 
 
-def find() -> SMTInterpol:
+def find_smtinterpol() -> SMTInterpol:
     """Return the solver, after fetching it if it is not kept. Raises `MissingPackage` or `maven.Unfetchable`."""
-    return SMTInterpol(java.find(), maven.archive(ARTIFACT))
+    return SMTInterpol(java.find_java(), maven.fetch_archive(ARTIFACT))

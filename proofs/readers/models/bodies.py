@@ -18,7 +18,7 @@ class Handed(NamedTuple):
     copy: str | None
 
 
-def handed_out(body: str, outputs: Iterable[str], made: Container[str]) -> Iterator[Handed]:
+def copy_outputs(body: str, outputs: Iterable[str], made: Container[str]) -> Iterator[Handed]:
     """Yield the outputs of a body, each with the name of its copy if it needs one (spec: T8.8).
 
     The copy of output k is `<body>/<tensor>.copy<k>`. A tensor of this body is named without its scope there.

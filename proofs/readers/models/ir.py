@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from proofs.readers.models.bodies import Handed, handed_out, leave_accesses
+from proofs.readers.models.bodies import Handed, copy_outputs, leave_accesses
 from proofs.readers.models.ir_tables import body_names, check_indices, check_names, inner_bodies, invalid
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.operators import (
@@ -166,7 +166,7 @@ class _Reading:
             rows = self.model.bodies[body].outputs
             names = self._read(rows, body, node.name)
             made = {self.name[row] for row in rows if self.home.get(row) == body and row not in self.formal}
-            handed.extend(handed_out(self.body_name[body], names, made))
+            handed.extend(copy_outputs(self.body_name[body], names, made))
         for output in handed:
             if output.copy is not None:
                 self._copy(output.copy, output.tensor)

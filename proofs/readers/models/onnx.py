@@ -17,7 +17,7 @@ from functools import partial
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from proofs.readers.models.bodies import handed_out, leave_accesses
+from proofs.readers.models.bodies import copy_outputs, leave_accesses
 from proofs.readers.models.covered import is_opaque
 from proofs.readers.models.onnx_graph import (
     bodies_of,
@@ -239,7 +239,7 @@ class _Reading:
             outputs = [self._read(within, value.name, name) for value in within.graph.output]
             given.append(outputs)
             made = {within.values[value] for value in within.made}
-            for output in handed_out(within.body, outputs, made):
+            for output in copy_outputs(within.body, outputs, made):
                 if output.copy is not None:
                     self._tensor(output.copy, Role.SCRATCH, like=output.tensor)
                 handed.append(output)

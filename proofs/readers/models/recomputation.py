@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
-from proofs.readers.models.training import read_by_backward
+from proofs.readers.models.training import saved_for_backward
 from proofs.readers.operators import ViewTime, draws, known, qualified, row_of
 from tmmu.core.vocabulary import NodePart, Phase, Role
 from tmmu.plans.columns import PARTS
@@ -22,7 +22,7 @@ from tmmu.plans.sections import Plan
 _CLONE = re.compile(r"(?P<node>.+)\.(?P<suffix>recompute[0-9]+)", re.DOTALL)
 
 
-def with_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> ReferenceProgram:
+def add_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> ReferenceProgram:
     """Return the model with the steps that a plan of mode backward rightly runs again. O(steps + accesses)."""
     if mode != "backward" or not any(_CLONE.fullmatch(node) for node in plan.allocation.steps.node):
         return reference
@@ -133,4 +133,4 @@ class _Again:
             steps.append(step._replace(reads=self.reads.get(step.node, step.reads)))
             steps += self.clones.get(step.node, ())
         both = replace(self.facts, steps=steps)
-        return replace(both, saved=read_by_backward(both))
+        return replace(both, saved=saved_for_backward(both))

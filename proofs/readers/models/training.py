@@ -28,7 +28,7 @@ from tmmu.core.vocabulary import NodePart, Phase, Role
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
 
-def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
+def reference_in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
     """Return what must be run of a model in a mode. A model that has a backward half is returned unchanged.
 
     Raises MODE_VIOLATION if a backward half is needed, and the model has none and none can be made.
@@ -40,13 +40,13 @@ def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
     if mode == "forward":
         if reference.saved and not own:
             return _forward_half(reference)
-        both = reference if own or not reference.steps else joint(reference)
+        both = reference if own or not reference.steps else build_joint_graph(reference)
         _refuse_changes(both)
-        return _forward_half(replace(both, saved=reference.saved | read_by_backward(both)))
-    return reference if own or not reference.steps else joint(reference)
+        return _forward_half(replace(both, saved=reference.saved | saved_for_backward(both)))
+    return reference if own or not reference.steps else build_joint_graph(reference)
 
 
-def read_by_backward(both: ReferenceProgram) -> frozenset[str]:
+def saved_for_backward(both: ReferenceProgram) -> frozenset[str]:
     """Return the tensors of the forward half that backward steps read, except parameters and optimizer state.
 
     O(accesses).
@@ -122,7 +122,7 @@ def _forward_half(reference: ReferenceProgram) -> ReferenceProgram:
     )
 
 
-def joint(forward: ReferenceProgram) -> ReferenceProgram:
+def build_joint_graph(forward: ReferenceProgram) -> ReferenceProgram:
     """Return the joint graph of a model with a forward half only (and optimizer steps, at most).
 
     O(steps + accesses).
@@ -185,7 +185,7 @@ class _Joint:
         self.result.inputs = tuple(n for n in f.inputs if n not in self.taken) + tuple(self.seeds.values())
         known = self.taken.union(f.outputs)
         self.result.outputs = (*f.outputs, *(g for g in gradients if g not in known))
-        self.result.saved = read_by_backward(self.result)
+        self.result.saved = saved_for_backward(self.result)
 
     def _wanted(self) -> list[str]:
         """Return the tensors whose gradients are requested."""

@@ -22,7 +22,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.source import NAME_PER_VISIT, Source
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
-from tmmu.plans.building import Building, Misplaced, StatedTensor
+from tmmu.plans.building import AllocationBuilder, MisplacedTensor, StatedTensor
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.sections import Plan
 
@@ -120,7 +120,7 @@ class CellMemory:
     ) -> int:  # fmt: skip
         """Add a cell and return its number. Refuse one that ends beyond 64 bits."""
         self.source.bound(len(self.cells))
-        self.source.spend(len(name) // NAME_PER_VISIT)
+        self.source.count_work(len(name) // NAME_PER_VISIT)
         self.cells.append(Cell(len(self.cells), self._cell_names(name), arena, offset, 0, role, before))
         self.grow(len(self.cells) - 1, size, place)
         return len(self.cells) - 1
@@ -144,7 +144,7 @@ class CellMemory:
         """Return the cell whose value these bytes hold: itself once it is written, else the one it was made from."""
         seen = cell
         while not self.cells[seen].written and self.cells[seen].role is Role.ACTIVATION:
-            self.source.spend(1)
+            self.source.count_work(1)
             before = self.cells[seen].before
             if before is None:
                 return None
@@ -188,14 +188,14 @@ class CellMemory:
     def renew(self, cell: int) -> None:
         """State that the next write of a cell writes all of it: another value in the same bytes."""
         old = self.cells[cell]
-        self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
+        self.source.count_work(1 + len(old.name) // NAME_PER_VISIT)
         if self._open:
             self._open[-1].renewed.setdefault(cell, old)
         self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, written=False, returned=False)
 
     def _state(self, step: CellStep) -> CellStep:
         self.source.bound(len(self.steps) + len(self.cells))
-        self.source.spend(1 + len(step.reads) + len(step.writes))
+        self.source.count_work(1 + len(step.reads) + len(step.writes))
         self.steps.append(step)
         return step
 
@@ -216,7 +216,7 @@ class CellMemory:
         self._leave_arm(node)
         for cell, old in node.made[-1].items() if apart else ():
             if self.cells[cell] is old:
-                self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
+                self.source.count_work(1 + len(old.name) // NAME_PER_VISIT)
                 self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, returned=False)
         node.made.append({})
         self._state(CellStep(node.name, node.op, [], [], [], NEXT))
@@ -224,7 +224,7 @@ class CellMemory:
     def _leave_arm(self, node: _Arms) -> None:
         name = self._step_names(f"{node.name}, end of arm {len(node.ends)}")
         node.ends.append(self._state(CellStep(name, node.op, [], [], [])))
-        self.source.spend(1 + 2 * len(node.made[-1]))
+        self.source.count_work(1 + 2 * len(node.made[-1]))
         for cell in node.made[-1].values():
             cell.written = False
         for number, cell in node.renewed.items():
@@ -248,7 +248,7 @@ class CellMemory:
                 if cell in everywhere:
                     old.written = True
                 elif self.cells[cell] is old:
-                    self.source.spend(1 + len(old.name) // NAME_PER_VISIT)
+                    self.source.count_work(1 + len(old.name) // NAME_PER_VISIT)
                     # The others do not have the value of this branch.
                     self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, returned=False)
         if self._open:
@@ -273,18 +273,18 @@ class CellMemory:
         for pointer in taken:
             seen: int | None = pointer.cell
             while seen is not None and seen not in made and not self.cells[seen].written:
-                self.source.spend(1)
+                self.source.count_work(1)
                 seen = self.cells[seen].before
             if seen is not None and seen in made and seen not in everywhere:
                 found[pointer] = made[seen]
-        self.source.spend(len(made) + len(found))
+        self.source.count_work(len(made) + len(found))
         return found
 
     def _join(self, node: _Arms, made: Collection[Cell]) -> dict[Cell, Cell]:
         """Write the bytes of cells of branches anew, as a cell for each range. Return the new cell of each."""
         groups: list[list[Cell]] = []
         ends: list[int] = []
-        self.source.spend(len(made))
+        self.source.count_work(len(made))
         for cell in sorted(made, key=lambda cell: (cell.arena, cell.offset, cell.number)):
             if not groups or cell.arena != groups[-1][0].arena or cell.offset >= ends[-1]:
                 groups.append([])
@@ -311,7 +311,7 @@ class CellMemory:
         # A read of an empty cell needs no write before it.
         touched = {c: None for c in touched if c.bytes or not c.is_sized or c in written}
         used = {cell: row for row, cell in enumerate(sorted(touched, key=lambda cell: cell.number))}
-        building = Building()
+        building = AllocationBuilder()
         building.arenas += self.arenas
         nowhere = len(self.arenas)
         if any(c.bytes == 0 for c in used):
@@ -339,7 +339,7 @@ class CellMemory:
                 building.step(step.name, step.op, reads, writes, changes)
         try:
             return Plan(building.allocation())
-        except Misplaced as error:
+        except MisplacedTensor as error:
             raise self.source.refuse(error.what, list(used)[error.row].name, error.fix) from error
 
     def returns(self, cells: Iterable[int]) -> None:

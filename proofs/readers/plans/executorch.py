@@ -33,11 +33,11 @@ from proofs.readers.plans.executorch_file import (
 )
 from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, kept_of_arms
 from tmmu.core.dtypes import element_alignment
-from tmmu.core.output import listed
+from tmmu.core.output import list_names
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Arena
-from tmmu.plans.building import Building, StatedTensor
+from tmmu.plans.building import AllocationBuilder, StatedTensor
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 from tmmu.plans.sections import Plan
@@ -60,13 +60,13 @@ def read(source: Source) -> ForeignPlan:
 
     Raises INVALID_PLAN. O(file + moves x conds), within the bounds of readers.
     """
-    building, findings = Building(), Findings()
+    building, findings = AllocationBuilder(), Findings()
     found = methods(source)
     names = FreshNames()
     for method in found:
         prefix = f"{names(method.name.replace('/', '_'))}/" if len(found) > 1 else ""
         notes = Notes()
-        MethodWalk(source, method, Building(), Findings(), notes, prefix).run()
+        MethodWalk(source, method, AllocationBuilder(), Findings(), notes, prefix).run()
         MethodWalk(source, method, building, findings, notes, prefix).run()
     if not building.tensors:
         raise source.refuse("no instruction uses a tensor of planned memory", None, "plan its memory")
@@ -98,7 +98,7 @@ class Findings:
         """As the verdict prints it."""
         assumptions = ["a kernel writes its last argument, llama::update_cache its cache, and nothing else"]
         if self.views:
-            assumptions.append(f"views that were left out show what lies at their bytes: {listed(self.views)}")
+            assumptions.append(f"views that were left out show what lies at their bytes: {list_names(self.views)}")
         if self.delegates:
             assumptions.append("a delegate writes those of its last arguments that nothing used before")
         if methods > 1:
@@ -107,7 +107,7 @@ class Findings:
         if self.joined:
             approximations.append(kept_of_arms(self.joined))
         if self.reserved:
-            approximations.append(f"what a loop fills or leaves is kept from before it: {listed(self.reserved)}")
+            approximations.append(f"what a loop fills or leaves is kept from before it: {list_names(self.reserved)}")
         return Reading(
             "ExecuTorch program", ACCESSES_WORKED_OUT, tuple(assumptions), self.outside, tuple(approximations),
             tuple(self.donated),
@@ -123,7 +123,7 @@ class MethodWalk:
     """
 
     def __init__(
-        self, source: Source, method: Method, building: Building, findings: Findings, notes: Notes, prefix: str
+        self, source: Source, method: Method, building: AllocationBuilder, findings: Findings, notes: Notes, prefix: str
     ) -> None:
         self.source, self.building, self.findings, self.notes = source, building, findings, notes
         self.values, self.outputs, self.prefix, self.chains = method.values, method.outputs, prefix, method.chains
@@ -167,7 +167,7 @@ class MethodWalk:
     def block(self, first: int, end: int, opened: int = 0) -> None:
         """The instructions from `first` up to, but without, `end`; `opened` loops that begin at `first` are open."""
         self.depth += 1
-        self.source.descend(self.depth, f"instruction {first}")
+        self.source.check_depth(self.depth, f"instruction {first}")
         k = first
         while k < end:
             jumps, is_open = self.loops_at.get(k, ()), opened if k == first else 0
@@ -176,7 +176,7 @@ class MethodWalk:
                 continue
             for v in self.views_at.get(k, ()):
                 self.place_view(v)
-            self.source.spend(INSTRUCTION_VISITS)
+            self.source.count_work(INSTRUCTION_VISITS)
             call = self.calls[k]
             k = self.cond(k, end) if call.kind == JUMP else self.instruction(k, call)
         self.depth -= 1
@@ -191,7 +191,7 @@ class MethodWalk:
         if reserved := [row for row in reserved if row not in self.written]:
             self.step(jump, "memory of the loop", (), reserved)
             self.findings.reserved += [self.building.tensors[row].name for row in reserved]
-        self.source.spend(jump - first)
+        self.source.count_work(jump - first)
         for call in self.calls[first:jump]:
             if (target := moved_to(call)) is not None:
                 self.moved[target] = None
@@ -217,7 +217,7 @@ class MethodWalk:
         for n, (first, stop) in enumerate(arms):
             if n:
                 self.building.arm()
-            self.source.spend(len(before) + len(self.written))
+            self.source.count_work(len(before) + len(self.written))
             self.moved, known = dict(before), dict(self.written)
             self.block(first, stop)
             results = (self.moved[v] if v in self.moved else self.own(v) for v in joined)
@@ -240,7 +240,7 @@ class MethodWalk:
         joined: set[int],
     ) -> None:  # fmt: skip
         """What values are after a cond, to which its arms moved pointers."""
-        self.source.spend(sum(map(len, ends)))
+        self.source.count_work(sum(map(len, ends)))
         changed = [v for v in dict.fromkeys(v for e in ends for v in e) if any(e.get(v) != before.get(v) for e in ends)]
         may_be: dict[int, tuple[int, ...] | None] = {}
         for v in changed:
@@ -309,7 +309,7 @@ class MethodWalk:
         else:
             self.moved[target] = self.own(source)
         self.origins[target] = self.origins.get(source, frozenset())
-        self.source.spend(1 + len(self.origins[target]))
+        self.source.count_work(1 + len(self.origins[target]))
         self.leave(target)
 
     def leave(self, target: int) -> None:
@@ -365,7 +365,7 @@ class MethodWalk:
                 if rows is None:
                     text = "it is used as an iteration before moved it"
                     raise self.source.refuse(text, self.values[each].name, "such loops are not read")
-                self.source.spend(1 + len(rows))
+                self.source.count_work(1 + len(rows))
                 if is_read or each in self.moved:
                     for k, of in self.origins.get(each, ()):
                         self.notes.joined.setdefault(k, set()).add(of)
@@ -430,7 +430,7 @@ class MethodWalk:
             row = NOTHING
         if row is None:
             for other in reversed(self.last):
-                self.source.spend(1)
+                self.source.count_work(1)
                 ends = other.first + other.bytes, at.first + at.bytes
                 if other.memory == at.memory and other.first <= at.first and ends[1] <= ends[0] and at.bytes:
                     row = self.last[other]
@@ -470,7 +470,7 @@ class Outline:
         found: dict[int, None] = {}
         for v in call.args:
             items = self.values[v].items if self.values[v].kind in LISTS else (v,)
-            self.source.spend(len(items))
+            self.source.count_work(len(items))
             found |= dict.fromkeys(items)
         return list(found)
 
@@ -537,7 +537,7 @@ class Outline:
                 given.add(value.at)
             elif v not in written:
                 mention = self.first[v]
-                self.source.spend(len(ranges))
+                self.source.count_work(len(ranges))
                 for first, end in ranges:
                     at = end if first < at < end <= mention else at
                 self.views.setdefault(min(at, mention), []).append(v)

@@ -92,7 +92,7 @@ def methods(source: Source) -> list[Method]:
 def _holds(source: Source, size: int) -> None:
     """Refuse a file of fewer bytes than it states to have. spec: FP5.13"""
     if len(source.data) < size:
-        raise source.not_whole(f"it states {size} bytes and has {len(source.data)}")
+        raise source.truncated_error(f"it states {size} bytes and has {len(source.data)}")
 
 
 def _method(source: Source, table: TableAt) -> Method:

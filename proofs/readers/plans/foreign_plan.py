@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tmmu.core.output import listed
+from tmmu.core.output import list_names
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.reading import Reading
 from tmmu.plans.sections import BufferPlan, Plan
@@ -44,7 +44,7 @@ class FreshNames:
 
 def kept_of_arms(names: Sequence[str]) -> str:
     """The approximation of what a name stands for that either of two arms has made."""
-    return f"bytes of either arm are kept while a result is read: {listed(names)}"
+    return f"bytes of either arm are kept while a result is read: {list_names(names)}"
 
 
 def elements_of(shape: Iterable[int]) -> int:

@@ -18,7 +18,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.flags import PLAN_SUFFIXES
 from tmmu.core.source import NO_DIMS, PIPE, Source
 from tmmu.plans import file
-from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 
 HEAD = 1 << 16
 """As many bytes of a file are looked at to recognise it."""
@@ -106,7 +106,7 @@ BY_KIND = {form.kind: form for form in FORMATS}
 
 def recognised(name: str, head: bytes) -> PlanFormat | None:
     """The format of a file of this name that begins so; None for a plan of ours, and for what is no plan at all."""
-    if kind.kind(head[: kind.HEAD]) is not None or name.endswith(PLAN_SUFFIXES):
+    if kind.kind_of_head(head[: kind.HEAD]) is not None or name.endswith(PLAN_SUFFIXES):
         return None
     named = (form for form in FORMATS if name.endswith(form.suffixes))
     return next(named, None) or next((form for form in FORMATS if form.recognises(head)), None)
@@ -138,7 +138,7 @@ def read_with(path: str) -> tuple[str, ...]:
 
 def load_any(
     path: str | os.PathLike[str], capacity: int | None = None, dims: Mapping[str, int] = NO_DIMS
-) -> Stated | StatedBuffers:
+) -> StatedPlan | StatedBuffers:
     """Return the plan at `path`, ours or of another producer, `-` for standard input; through the gate either way.
 
     `dims` are sizes of open dimensions, which TensorFlow Lite models may have.
@@ -174,13 +174,13 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def gated(form: PlanFormat, source: Source) -> Stated | StatedBuffers:
+def gated(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
     """What a reader makes of a file, through the gate. Raises as `load_any`."""
     if form.has_capacity:
         _needs_none(source.capacity, form.title)
     try:
         file.check_content(source.data)
-        return file.gated(*form.read(source))
+        return file.pass_gate(*form.read(source))
     except TmmuError as error:
         error.in_file(source.name)
         raise
@@ -188,7 +188,7 @@ def gated(form: PlanFormat, source: Source) -> Stated | StatedBuffers:
 
 def _check_known(name: str, head: bytes) -> None:
     """Refuse what is neither ours nor another producer's, by name and first bytes. spec: FP1.11"""
-    if head and kind.kind(head[: kind.HEAD]) is None and not name.endswith((*PLAN_SUFFIXES, ".cbor")):
+    if head and kind.kind_of_head(head[: kind.HEAD]) is None and not name.endswith((*PLAN_SUFFIXES, ".cbor")):
         known = ", ".join(form.title for form in FORMATS)
         fix = "give a file of one of these (spec/foreign.md)"
         raise TmmuError("INVALID_PLAN", f"it begins neither as a plan of ours nor as {known}", file=name, fix=fix)

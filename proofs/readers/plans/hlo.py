@@ -72,7 +72,7 @@ class _Parsing:
     def lines(self) -> Iterator[HloLine]:
         """Yield the lines that are not blank, each counted."""
         for number, text in enumerate(self.source.text().split("\n"), 1):
-            self.source.spend(8 + len(text) // 2, f"line {number}")
+            self.source.count_work(8 + len(text) // 2, f"line {number}")
             self.line = HloLine(self.source, text.rstrip(BLANKS), number)
             if self.line.text:
                 yield self.line
@@ -104,7 +104,7 @@ class _Parsing:
         self.check_donors(self.found[entry], [*aliased.values(), *donors], aliased)
         for computation in self.found.values():
             for each in computation.instructions:
-                self.source.spend(4 + len(each.operands) + len(each.shape))
+                self.source.count_work(4 + len(each.operands) + len(each.shape))
                 if wrong := difference(self.found, computation, each):
                     raise self.source.refuse(wrong, f"line {each.line}")
         return HloModule(self.found, entry, [*aliased.values(), *donors], aliased)

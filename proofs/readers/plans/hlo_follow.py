@@ -172,7 +172,7 @@ class Follower:
         if scope.is_plain:
             return name
         if not scope.keys:
-            self.source.spend(2 * len(scope.computation.instructions))
+            self.source.count_work(2 * len(scope.computation.instructions))
             for each in scope.computation.instructions:
                 scope.keys[each.name] = self._key_of(scope, each)
         return scope.keys[name]

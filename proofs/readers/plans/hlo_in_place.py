@@ -156,7 +156,7 @@ class FollowedInstruction(Follower):
         indices = tuple(as_linear(self.variable(size)) for size in leaf.dims)
         written = place(leaf, indices)
         first = NeededElement(self.top, self.root, leaf.at, indices, written)
-        self.source.spend(len(self.root.shape))
+        self.source.count_work(len(self.root.shape))
         if leaf_at(self.root.shape, leaf.at) != leaf:  # the layouts of root and result differ
             return self._any(leaf, written)
         found: list[OperandRead] = []
@@ -170,7 +170,7 @@ class FollowedInstruction(Follower):
             if key in seen:
                 continue
             seen.add(key)
-            self.source.spend(8 + 8 * len(state.indices), f"line {state.each.line}")
+            self.source.count_work(8 + 8 * len(state.indices), f"line {state.each.line}")
             if len(seen) > MAX_STATES:
                 return self._any(leaf, written)
             operand = self._outermost(state)
@@ -230,7 +230,7 @@ class FollowedInstruction(Follower):
             return ""
         variables = list(dict.fromkeys(variable for number in numbers for variable in number.variables()))
         for values in _samples(variables):
-            self.source.spend(2 + 2 * len(variables))
+            self.source.count_work(2 + 2 * len(variables))
             of, made = read.read.at(values), read.written.at(values)
             in_range = all(0 <= n.at(values) < size for n, size in zip(read.inside, read.leaf.dims, strict=True))
             if of != made and in_range and self._is_overwritten(result, of, operands):
@@ -247,7 +247,7 @@ class FollowedInstruction(Follower):
         indices = indices_of(Linear(number), result.dims, result.minor)
         state = NeededElement(self.top, self.root, result.at, indices, Linear(number))
         for _ in range(MAX_STATES):
-            self.source.spend(8 + 8 * len(state.indices))
+            self.source.count_work(8 + 8 * len(state.indices))
             operand = self._outermost(state)
             if operand is not None:
                 leaf = leaf_at(state.each.shape, state.part)

@@ -209,7 +209,7 @@ class HloLine:
         index: list[int] = []
         while True:
             if self.has("("):
-                self.source.descend(len(index), f"line {self.number}")
+                self.source.check_depth(len(index), f"line {self.number}")
                 found.append(Leaf(tuple(index), "", 0))
                 index.append(0)
                 if not self.has(")"):

@@ -29,7 +29,7 @@ from proofs.readers.plans.script import (
     parsed,
     string,
 )
-from tmmu.core.output import listed
+from tmmu.core.output import list_names
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
@@ -126,7 +126,7 @@ class _Wrapper:
         if len(functions) > 1:
             self.outside["calls between partitions"] = "each is a run of its own"
         if self.symbols:
-            stated = listed([f"{name} = {number}" for name, number in self.symbols.items()])
+            stated = list_names([f"{name} = {number}" for name, number in self.symbols.items()])
             self.assumed[f"sizes are those that get_args states: {stated}"] = None
         given = self.memory.donated()
         if given:
@@ -152,7 +152,7 @@ class _Wrapper:
             if what.startswith("async_compile.") and text is not None and named:
                 self.kernels[named] = self.signature(node, text)
         for found in ast.walk(node) if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign) else ():
-            self.source.spend(1)
+            self.source.count_work(1)
             if isinstance(found, ast.alias):
                 self.globals.add((found.asname or found.name).partition(".")[0])
             elif isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store):
@@ -160,7 +160,7 @@ class _Wrapper:
 
     def signature(self, node: ast.stmt, text: str) -> list[str]:
         """What a kernel does with each of its parameters. spec: FP8.4"""
-        self.source.spend(len(text) // 8)
+        self.source.count_work(len(text) // 8)
         in_c = C_KERNEL.search(text)
         found = in_c or TRITON_KERNEL.search(text)
         if found is None:
@@ -182,7 +182,7 @@ class _Wrapper:
         symbol that is one: `arg0_1 = 64`.
         """
         if not isinstance(node.body[-1], ast.Return):
-            raise self.source.not_whole(f"{node.name} ends without a return", line_of(node.body[-1]))
+            raise self.source.truncated_error(f"{node.name} ends without a return", line_of(node.body[-1]))
         for line in node.body:
             if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
                 continue
@@ -211,7 +211,7 @@ class _Wrapper:
 
     def integer(self, node: ast.expr, names: Names) -> int | None:
         """An integer, also of names that stand for one, as of symbolic sizes; None of any other. spec: FP8.10"""
-        self.source.spend(1)
+        self.source.count_work(1)
         found: int | None = integer(node)
         match node:
             case ast.Name(id=name) if name in names:
@@ -232,13 +232,13 @@ class _Wrapper:
         made = self.block(function.body, names)
         self.last, self.control, self.loops = outer
         if made is None:
-            raise self.source.not_whole(f"{function.name} ends without a return", line_of(function.body[-1]))
+            raise self.source.truncated_error(f"{function.name} ends without a return", line_of(function.body[-1]))
         return made
 
     def block(self, body: list[ast.stmt], names: Names) -> ScriptValue | None:
         """The steps of a block; what it returns, None where it does not."""
         for k, node in enumerate(body):
-            self.source.spend(1)
+            self.source.count_work(1)
             following = body[k + 1] if k + 1 < len(body) else None
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -304,7 +304,7 @@ class _Wrapper:
     def is_filled(self, instead: list[ast.stmt], names: Names) -> bool:
         """Whether what stands in a loop's stead would use memory that nothing has written."""
         for part in (part for statement in instead for part in ast.walk(statement)):
-            self.source.spend(1)
+            self.source.count_work(1)
             found = names.get(part.id, ScriptValue()) if isinstance(part, ast.Name) else ScriptValue()
             cells = [pointer.cell for pointer in found.every(self.source)]
             if any(self.memory.held(cell) is None and self.memory.cells[cell].bytes for cell in cells):
@@ -313,7 +313,7 @@ class _Wrapper:
 
     def iterate(self, node: ast.While, names: Names) -> None:
         """Two iterations, each with the condition that is read behind it. spec: FP8.9"""
-        self.source.descend(self.depth)
+        self.source.check_depth(self.depth)
         self.depth += 1
         self.control += 1
         self.loops += 1
@@ -326,9 +326,9 @@ class _Wrapper:
 
     def begin(self, what: str, test: ast.expr, names: Names) -> None:
         """Control flow in two arms, and the first of them."""
-        self.source.descend(self.depth)
+        self.source.check_depth(self.depth)
         self.memory.begin(what, (DOMAIN, what), self.cells(test, names))
-        self.source.spend(2 * len(names))
+        self.source.count_work(2 * len(names))
         self.depth += 1
         self.control += 1
 
@@ -354,12 +354,12 @@ class _Wrapper:
         if not isinstance(target.value, ast.Name) or at is None or target.value.id not in names:
             raise self.refuse(node, "expected an item of a list")
         old = names[target.value.id]
-        self.source.spend(len(old.items))
+        self.source.count_work(len(old.items))
         names[target.value.id] = ScriptValue(old.pointers, old.items | {at: value})
 
     def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
         """A call of a subgraph: its steps, with what it is given as `args`. spec: FP8.8"""
-        self.source.descend(self.depth)
+        self.source.check_depth(self.depth)
         if len(node.args) != 1:
             raise self.refuse(node, f"{callee} takes one list")
         self.depth += 1
@@ -423,7 +423,7 @@ class _Wrapper:
 
     def value(self, node: ast.expr, names: Names, name: str) -> ScriptValue:
         """What an expression stands for; a call in it may be a step."""
-        self.source.spend(1)
+        self.source.count_work(1)
         match node:
             case ast.Name(id=used):
                 if used in names:

@@ -74,7 +74,7 @@ def _functions(source: Source) -> list[_Dumped]:
     text = source.text()
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
     marks = list(SECTION.finditer(text))
-    source.spend(len(text) // 8)
+    source.count_work(len(text) // 8)
     line, reached = 1, 0
     for k, mark in enumerate(marks):
         until = marks[k + 1].start() if k + 1 < len(marks) else len(text)
@@ -82,7 +82,7 @@ def _functions(source: Source) -> list[_Dumped]:
         line, reached = line + text.count("\n", reached, mark.end()), mark.end()
         named = FUNCTION.search(body)
         if named is not None and END.search(body) is None:
-            raise source.not_whole("this function does not end", f"line {line}")
+            raise source.truncated_error("this function does not end", f"line {line}")
         if named is not None and "stream.cmd.execute" in body:
             dumps = found.setdefault(named[1] or "initializer", {"Before": [], "After": []})
             dumps[mark[1]].append((line + body.count("\n", 0, named.start()), body[named.start() :]))
@@ -101,7 +101,7 @@ def _paired(
     if before and len(before) != len(after):
         number, _ = (before if len(before) > len(after) else after)[-1]
         what = f"{name} has {len(before)} dumps before LayoutSlices and {len(after)} after it"
-        raise source.not_whole(what, f"line {number}")
+        raise source.truncated_error(what, f"line {number}")
     for k, each in enumerate(after):
         yield _Dumped(name, each, before[k] if before else None)
 
@@ -128,7 +128,7 @@ class _Function(FunctionControl):
         while at < end:
             line, old = self.pairs[at]
             self.line = line.number
-            self.source.spend(1 + len(line.text) // 64)
+            self.source.count_work(1 + len(line.text) // 64)
             if len(line.text) > MAX_LINE and "!stream." in line.text:
                 raise self.refuse(f"a line of more than {MAX_LINE} characters")
             self.define(line, self.constants, nothing)

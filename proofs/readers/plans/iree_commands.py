@@ -109,7 +109,7 @@ class FunctionCommands(FunctionMemory):
         words = text.split(None, 2)
         op = words[0] if words else ""
         if op in ("stream.cmd.concurrent", "stream.cmd.serial") and text.endswith("{"):
-            self.source.descend(len(self.open))
+            self.source.check_depth(len(self.open))
             self.enter(op.rpartition(".")[2])
             if op == "stream.cmd.concurrent":
                 self.dump.approximations[REGIONS] = None
@@ -166,7 +166,7 @@ class FunctionCommands(FunctionMemory):
         """The execute of this line ends at a point in time, behind what it awaits."""
         self.times |= dict.fromkeys(results, self.current | EndedExecutes(1 << self.executes))
         self.executes += 1
-        self.source.spend(self.executes // 64)
+        self.source.count_work(self.executes // 64)
 
     def access(self, name: str, offset: str, before: str, length: int, reads: bool, writes: bool) -> None:
         """A command reads bytes of a slice, writes them or both. spec: FP9.4, FP9.8, FP1.14"""

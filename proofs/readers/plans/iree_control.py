@@ -187,7 +187,7 @@ class FunctionControl(FunctionCommands, ABC):
             moments.append(self.now)
             own.append((1 << self.executes) - (1 << first))
             self.apart |= own[-1]
-            self.source.spend(self.executes // 64)
+            self.source.count_work(self.executes // 64)
         self.apart = apart
         anew = (1 << self.executes) - (1 << start)
         others = [anew & ~mine for mine in own]
@@ -218,7 +218,7 @@ class FunctionControl(FunctionCommands, ABC):
         for k, (each, bits) in enumerate(zip(ended, others, strict=True)):
             when[frozenset(((node, k),))] = each.always | bits
             when |= {taken | {(node, k)}: mask | bits for taken, mask in each.when.items() if taken not in alike}
-        self.source.spend(len(when) * (1 + self.executes // 64))
+        self.source.count_work(len(when) * (1 + self.executes // 64))
         return EndedExecutes(always, when if len(when) <= MOST_WAYS else {})
 
     def left(self, handed: list[list[NamedValue]], node: int) -> list[frozenset[SliceReference]]:
@@ -240,7 +240,7 @@ class FunctionControl(FunctionCommands, ABC):
 
     def either_way(self, node: int, arms: int, given: list[tuple[int, Ways]]) -> Ways:
         """The alternatives in which memory is meant behind a node, of which some arms hand it on, in some of theirs."""
-        self.source.spend(sum(len(taken) + 1 for _, ways in given for taken in ways))
+        self.source.count_work(sum(len(taken) + 1 for _, ways in given for taken in ways))
         if len({ways for _, ways in given}) == 1 and len({way for way, _ in given}) == arms:
             return given[0][1]
         found = frozenset(taken | {(node, way)} for way, ways in given for taken in ways)

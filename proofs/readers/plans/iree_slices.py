@@ -106,7 +106,7 @@ class FunctionMemory(FunctionText):
         for operand in operands:
             if operand in self.times:
                 found |= self.times[operand]
-                self.source.spend((1 + len(found.when)) * (1 + self.executes // 64))
+                self.source.count_work((1 + len(found.when)) * (1 + self.executes // 64))
         return found
 
     def chosen(self, refs: frozenset[SliceReference]) -> frozenset[SliceReference]:
@@ -194,7 +194,7 @@ class FunctionMemory(FunctionText):
                 found.add(ref._replace(offset=ref.offset + value, slice=before, shift=shift))
             else:
                 found.add(ref._replace(offset=ref.offset + value, shift=ref.shift + value))
-        self.source.spend(len(found))
+        self.source.count_work(len(found))
         return found
 
     def whole(self, ref: SliceReference, offset: str) -> tuple[SliceReference, int]:
@@ -228,7 +228,7 @@ class FunctionMemory(FunctionText):
 
     def cells_of(self, ref: SliceReference) -> dict[str | None, int]:
         """The cells of a resource, by slice, whatever of it a reference stands for."""
-        self.source.spend(len(self.cells))
+        self.source.count_work(len(self.cells))
         return {part: cell for (resource, part), cell in self.cells.items() if resource == ref.resource}
 
     def cells_in(self, refs: Iterable[SliceReference]) -> list[int]:
@@ -241,7 +241,7 @@ class FunctionMemory(FunctionText):
             keys: list[tuple[str, str | None]] = [(ref.resource, ref.slice)]
         else:
             keys = [key for key in self.cells if key[0] == ref.resource]
-            self.source.spend(len(self.cells))
+            self.source.count_work(len(self.cells))
         return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
 
     def joined(self, ref: SliceReference, cells: dict[str | None, int], to: dict[Pointer, Pointer]) -> SliceReference:

@@ -80,7 +80,7 @@ class FunctionText:
         """The lines of a function without sums, constants and packs, which are noted with the line behind them."""
         found, noted, packing, at = list[DumpLine](), list[Noted](), "", 0
         for number, line in enumerate(text.split("\n"), self.line):
-            self.source.spend(1 + len(line) // 64)
+            self.source.count_work(1 + len(line) // 64)
             if len(operations := OPERATION.findall(STRING.sub("", line))) > 1:
                 what = f"{operations[0]} and {operations[1]} are on one line"
                 raise self.source.refuse(what, f"line {number}", "print the dump again: it has one operation a line")
@@ -111,7 +111,7 @@ class FunctionText:
         what was last made of it. spec: FP9.1
         """
         for name, base, value in line.noted:
-            self.source.spend(1)
+            self.source.count_work(1)
             self.forget(name, constants, slices)
             if isinstance(value, int):
                 constants[name] = value
@@ -146,9 +146,9 @@ class FunctionText:
                 found[opened.pop()] = at
             if line.text.endswith("{"):
                 opened.append(at)
-                self.source.descend(len(opened))
+                self.source.check_depth(len(opened))
         if opened:
-            raise self.source.not_whole("the function does not end", f"line {self.line}")
+            raise self.source.truncated_error("the function does not end", f"line {self.line}")
         return found
 
     def names(self, text: str) -> list[str]:
@@ -157,7 +157,7 @@ class FunctionText:
         for item in text.split(", "):
             name, _, count = item.partition(":")
             many = int(count) if len(count) < 5 and count else 0
-            self.source.spend(1 + many)
+            self.source.count_work(1 + many)
             found += [f"{name}#{k}" for k in range(many)] if many else [name]
         return found
 

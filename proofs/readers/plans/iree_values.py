@@ -127,7 +127,7 @@ def at_once(found: list[SliceAccess], source: Source) -> bool:
     for a in sorted(found, key=lambda access: access.start):
         for writes in (True, False) if a.writes else (True,):
             going = ends[writes]
-            source.spend(1 + len(going))
+            source.count_work(1 + len(going))
             for path in [path for path, end in going.items() if end <= a.start]:
                 del going[path]
             if a.start < a.end and any(_apart(a.path, path) for path in going):

@@ -15,7 +15,7 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.allocation import Arena, Buffers
-from tmmu.plans.building import storages
+from tmmu.plans.building import build_storages
 from tmmu.plans.reading import LIFETIMES_STATED, Reading
 from tmmu.plans.sections import BufferPlan
 
@@ -70,7 +70,7 @@ class _Reading:
         names: dict[str, None] = {}
         rows: list[tuple[int, ...]] = []
         for self.line, text in enumerate(lines[1:], 2):
-            self.source.spend(ROW_VISITS + len(text) // 32, f"line {self.line}")
+            self.source.count_work(ROW_VISITS + len(text) // 32, f"line {self.line}")
             if not text.strip():
                 raise self.refuse("a blank line before further rows, where MiniMalloc stops reading", "remove it")
             cells = [cell.strip() for cell in text.split(",")]
@@ -97,7 +97,7 @@ class _Reading:
             self.source.bound(len(rows))
         limit = self.source.capacity
         arena = Arena(ARENA) if limit is None else Arena(ARENA, limit)
-        plan = BufferPlan(Buffers((arena,), storages(rows), (), Names.of(list(names))))
+        plan = BufferPlan(Buffers((arena,), build_storages(rows), (), Names.of(list(names))))
         return ForeignPlan(plan, self.reading(columns))
 
     def reading(self, columns: dict[str, int]) -> Reading:
@@ -145,7 +145,7 @@ class _Reading:
     def gaps(self, text: str, name: str, size: int, is_inclusive: bool) -> Iterator[_Gap]:
         """`a-b` or `a-b@lo:hi`, separated by blanks; those without a step are listed as assumed to be none."""
         for item in text.split():
-            self.source.spend(GAP_VISITS)
+            self.source.count_work(GAP_VISITS)
             steps, _, window = item.partition("@")
             first, _, last = steps.partition("-")
             low, colon, high = window.partition(":") if window else ("0", ":", "0")

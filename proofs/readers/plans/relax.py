@@ -115,11 +115,11 @@ class _Module:
         for k, arg in enumerate(node.args.args):
             self.buffer(found, k, arg.annotation)
         for part in ast.walk(node):
-            self.source.spend(1)
+            self.source.count_work(1)
             if isinstance(part, ast.Assign) and isinstance(part.value, ast.Call):
                 self.aliased(found, of, part.targets[0], part.value)
         for part in ast.walk(node):
-            self.source.spend(1)
+            self.source.count_work(1)
             for target in _targets(part):
                 if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
                     found.writes |= {of[target.value.id]} if target.value.id in of else set()
@@ -180,7 +180,7 @@ class _Module:
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
         self.block(node.body, names, 0)
         if not isinstance(node.body[-1], ast.Return):
-            raise self.source.not_whole(f"{node.name} ends without a return", line_of(node.body[-1]))
+            raise self.source.truncated_error(f"{node.name} ends without a return", line_of(node.body[-1]))
 
     def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What the caller gives and finds as it was: tensors in memory of their own, also of a tuple. spec: FP7.11"""
@@ -198,7 +198,7 @@ class _Module:
     def constant(self, node: ast.expr) -> ScriptValue:
         """A constant of the module: in memory of its own, in which later calls find it as it was. spec: FP7.12"""
         text = ast.unparse(node)
-        self.source.spend(1 + len(text) // 16)
+        self.source.count_work(1 + len(text) // 16)
         if text not in self.constants:
             cell = self.memory.own(f"constant {len(self.constants)}", 0, role=Role.INPUT)
             self.memory.keeps([cell])
@@ -206,9 +206,9 @@ class _Module:
         return self.constants[text]
 
     def block(self, body: list[ast.stmt], names: Names, depth: int) -> None:
-        self.source.descend(depth)
+        self.source.check_depth(depth)
         for node in body:
-            self.source.spend(1)
+            self.source.count_work(1)
             self.statement(node, names, depth)
 
     def statement(self, node: ast.stmt, names: Names, depth: int) -> None:
@@ -249,7 +249,7 @@ class _Module:
             if k:
                 self.memory.arm()
             inner, self.killed = dict(names), dict(killed)
-            self.source.spend(len(names) + len(killed))
+            self.source.count_work(len(names) + len(killed))
             self.block(body, inner, depth + 1)
             found.append(inner)
             for name in inner.keys() - names.keys():
@@ -260,7 +260,7 @@ class _Module:
 
     def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What an expression stands for; a call in it is a step."""
-        self.source.spend(1)
+        self.source.count_work(1)
         match node:
             case ast.Name(id=used):
                 if used in self.killed:

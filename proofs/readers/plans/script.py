@@ -42,7 +42,7 @@ class ScriptValue:
         left = [self]
         while left:
             value = left.pop()
-            source.spend(1 + len(value.pointers) + len(value.items))
+            source.count_work(1 + len(value.pointers) + len(value.items))
             if id(value) not in seen:
                 seen.add(id(value))
                 found |= dict.fromkeys(value.pointers)
@@ -61,7 +61,7 @@ def leave_arms(
     gone. Returned are the cells that are made for these, each with those that it stands for. spec: FP7.10, FP8.8
     """
     first, second = arms
-    memory.source.spend(2 * (len(first) + len(second)))
+    memory.source.count_work(2 * (len(first) + len(second)))
     same = {name: value for name, value in first.items() if second.get(name) is value}
     differ = [name for name in first if name in second and name not in same and is_used(name)]
     taken = [[pointer for name in differ for pointer in arm[name].every(memory.source)] for arm in arms]
@@ -72,7 +72,7 @@ def leave_arms(
         """What a name stands for that either value may be; items one by one where both are tuples of one length."""
         key = id(one), id(other)
         if key not in merged:
-            memory.source.spend(1)
+            memory.source.count_work(1)
             merged[key] = found = ScriptValue(number=one.number if one.number == other.number else None)
             if one.items and one.items.keys() == other.items.keys():
                 found.items |= {k: either(one.items[k], other.items[k]) for k in one.items}
@@ -95,7 +95,7 @@ def parsed(source: Source) -> ast.Module:
         raise source.refuse(f"more than {MAX_SCRIPT} bytes of Python", None, "use a smaller module")
     text = source.text()
     tokens = sum(1 for _ in _TOKEN.finditer(text))
-    source.spend(tokens)
+    source.count_work(tokens)
     if tokens > MAX_TOKENS:
         raise source.refuse(f"more than {MAX_TOKENS} words and signs of Python", None, "use a smaller module")
     try:
@@ -105,7 +105,7 @@ def parsed(source: Source) -> ast.Module:
     except SyntaxError as error:
         at, last = f"line {error.lineno}", text.rstrip().count("\n") + 1
         if (error.lineno or 0) >= last or "never closed" in error.msg or "unterminated" in error.msg:
-            raise source.not_whole(f"it ends within a statement ({error.msg})", at) from error
+            raise source.truncated_error(f"it ends within a statement ({error.msg})", at) from error
         raise source.refuse(f"expected Python, got {error.msg}", at, "print the program again") from error
     except (ValueError, MemoryError, RecursionError) as error:
         raise source.refuse("expected Python text that nests less deeply", None, "use a flatter program") from error
@@ -129,7 +129,7 @@ def last_uses(source: Source, function: ast.FunctionDef) -> dict[str, int]:
     """Of each name that a function reads or deletes the last line in which it does."""
     found: dict[str, int] = {}
     for node in ast.walk(function):
-        source.spend(1)
+        source.count_work(1)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
             found[node.id] = max(node.lineno, found.setdefault(node.id, node.lineno))
     return found

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, elements_of
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.flatbuffer import Flatbuffer, TableAt
-from tmmu.core.output import listed
+from tmmu.core.output import list_names
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
-from tmmu.plans.building import Building, StatedTensor
+from tmmu.plans.building import AllocationBuilder, StatedTensor
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 from tmmu.plans.sections import Plan
@@ -119,7 +119,7 @@ def read(source: Source) -> ForeignPlan:
 
 class _Reading:
     def __init__(self, source: Source) -> None:
-        self.source, self.building = source, Building()
+        self.source, self.building = source, AllocationBuilder()
         if source.data[4:8] != IDENTIFIER:
             raise source.refuse(
                 f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4", "make the model again"
@@ -273,13 +273,13 @@ class _Reading:
             if open_dims.get(name) != size:
                 what = f"--dim {name}={size}: " + (
                     f"the sizes in the file are those at {open_dims[name]}" if name in open_dims
-                    else f"its open dimensions are {listed(list(open_dims)) or 'none'}"
+                    else f"its open dimensions are {list_names(list(open_dims)) or 'none'}"
                 )  # fmt: skip
                 raise self.source.refuse(what, None, "convert the model anew at the sizes that it will run at")
         if left := [name for name in open_dims if name not in self.source.dims]:
             flags = " ".join(f"--dim {name}={open_dims[name]}" for name in left[:4])
             raise self.source.refuse(
-                f"dimensions of its inputs are open, and its sizes are placeholders: {listed(left)}",
+                f"dimensions of its inputs are open, and its sizes are placeholders: {list_names(left)}",
                 None,
                 f"convert the model at the sizes that it will run at, or, if those of the file are meant, add {flags}",
             )
@@ -296,7 +296,7 @@ class _Reading:
     ) -> list[int]:  # fmt: skip
         """The rows of those tensors of a subgraph that the plan places, each once, as a call of it has them."""
         found: dict[int, None] = {}
-        self.source.spend(len(tensors))
+        self.source.count_work(len(tensors))
         for t in tensors:
             if t == -1:
                 continue
@@ -329,8 +329,8 @@ class _Reading:
     def subgraph(self, call: str, g: int, depth: int) -> None:
         """The operators of a subgraph, in their order."""
         self.called.add(g)
-        self.source.descend(depth, call or None)
-        self.source.spend(16)
+        self.source.check_depth(depth, call or None)
+        self.source.count_work(16)
         for n, node in enumerate(self.graphs[g].nodes):
             name = f"{call}{n} {node.op}"
             if node.code == IF:

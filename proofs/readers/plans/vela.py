@@ -15,7 +15,7 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.allocation import Arena, Buffers
-from tmmu.plans.building import storages
+from tmmu.plans.building import build_storages
 from tmmu.plans.reading import LIFETIMES_STATED, Reading
 from tmmu.plans.sections import BufferPlan
 
@@ -59,7 +59,7 @@ def read(source: Source) -> ForeignPlan:
     lines = source.text().splitlines()
     source.bound(len(lines))
     for number, line in enumerate(lines, 1):
-        source.spend(LINE_VISITS + len(line) // 32, f"line {number}")
+        source.count_work(LINE_VISITS + len(line) // 32, f"line {number}")
         start = next((each for each in TITLES if line.startswith(each)), None)
         if start is not None:
             title, columns = line[len(start) :].partition(",")[0].strip(" :"), 0
@@ -78,13 +78,15 @@ def read(source: Source) -> ForeignPlan:
             columns = 0
     for k, (place, end) in enumerate(ends):
         if k not in taken:
-            raise source.not_whole("this table ends without its line Allocation Peak", place)
+            raise source.truncated_error("this table ends without its line Allocation Peak", place)
         if taken[k] != end:
-            raise source.not_whole(f"the rows of this table end at byte {end}, and it takes {taken[k]} bytes", place)
+            raise source.truncated_error(
+                f"the rows of this table end at byte {end}, and it takes {taken[k]} bytes", place
+            )
     if not rows:
         raise source.refuse("no table has a row", None, "run vela with --verbose-allocation")
     if not is_whole:
-        raise source.not_whole(f"no line {SUMMARY}… is behind the tables, so that a further one may be missing")
+        raise source.truncated_error(f"no line {SUMMARY}… is behind the tables, so that a further one may be missing")
     return _plan(source, arenas, rows)
 
 
@@ -112,7 +114,7 @@ def _number(text: str, base: int) -> int | None:
 def _plan(source: Source, arenas: list[str], rows: dict[_Row, list[str]]) -> ForeignPlan:
     unique = FreshNames()
     names = [unique(", ".join(dict.fromkeys(found))) for found in rows.values()]
-    table = storages([(row.arena, row.end - row.first, 1, row.birth, row.death, row.first) for row in rows])
+    table = build_storages([(row.arena, row.end - row.first, 1, row.birth, row.death, row.first) for row in rows])
     limit = () if source.capacity is None else (source.capacity,)
     memories = tuple(Arena(name, *limit) for name in arenas)
     shared = [name for name, found in zip(names, rows.values(), strict=True) if len(found) > 1]

@@ -42,7 +42,7 @@ from proofs.readers.plans.xla_buffers import (
 from proofs.readers.plans.xla_rows import ABSENT, DOMAIN, Binding, ByteRanges, Rows, shown
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Role, Shares
-from tmmu.plans.building import Misplaced, StatedTensor
+from tmmu.plans.building import MisplacedTensor, StatedTensor
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading, UndecidedConstruct
 from tmmu.plans.sections import Plan
@@ -129,7 +129,7 @@ class _Flattening(Rows):
         self.return_results(entry, root, parameters)
         try:
             plan = Plan(self.building.allocation())
-        except Misplaced as error:  # a slice beyond 64 bits
+        except MisplacedTensor as error:  # a slice beyond 64 bits
             raise self.source.refuse(error.what, self.building.tensors[error.row].name) from error
         return ForeignPlan(plan, self.reading(tuple(donated)))
 
@@ -198,11 +198,11 @@ class _Flattening(Rows):
 
     def lay_out(self, computation: Computation, given: Sequence[Binding], prefix: str, depth: int) -> Binding:
         """Lay out a computation whose parameters are bound, and return the rows of its root. spec: FP4.4"""
-        self.source.descend(depth, f"line {computation.line}")
+        self.source.check_depth(depth, f"line {computation.line}")
         env: dict[str, Binding] = {}
         pending: dict[str, _Pending] = {}
         for each in computation.instructions:
-            self.source.spend(6 + len(each.operands), f"line {each.line}")
+            self.source.count_work(6 + len(each.operands), f"line {each.line}")
             self.ops.add(each.op)
             operands = [env[name] for name in each.operands]
             if each.op == "parameter":
@@ -283,7 +283,7 @@ class _Flattening(Rows):
                 again[row] = len(self.building.tensors)
                 base = row
                 while base not in self.tables and self.building.tensors[base].shares is Shares.VIEW:
-                    self.source.spend(1)
+                    self.source.count_work(1)
                     base = self.building.tensors[base].of
                 if base in self.tables and self.place(base) == self.place(row):
                     self.tables[again[row]] = self.tables[base]
@@ -330,7 +330,7 @@ class _Flattening(Rows):
         inner = self.callee(each, "calls")
         if inner.name not in self.used:
             names = {operand for one in inner.instructions for operand in one.operands} | {inner.root}
-            self.source.spend(len(inner.instructions))
+            self.source.count_work(len(inner.instructions))
             self.used[inner.name] = frozenset(n for n, one in inner.parameters().items() if one.name in names)
         return k in self.used[inner.name]
 

@@ -116,7 +116,7 @@ def read_assignment(source: Source) -> Assignment:
 def _lines(source: Source) -> Iterator[HloLine]:
     """Yield the lines that are not blank, each counted."""
     for number, text in enumerate(source.text().split("\n"), 1):
-        source.spend(8 + len(text) // 8, f"line {number}")
+        source.count_work(8 + len(text) // 8, f"line {number}")
         if text.strip(BLANKS):
             yield HloLine(source, text.rstrip(BLANKS), number)
 
@@ -189,7 +189,7 @@ def check_values(assignment: Assignment, module: HloModule) -> None:
     running = computations_of_module(module)
     of = {each.name: name for name, one in module.computations.items() for each in one.instructions}
     for (name, index), (line, shape) in assignment.stated.items():
-        source.spend(2 + len(shape) + len(by_name[name].shape if name in by_name else ()))
+        source.count_work(2 + len(shape) + len(by_name[name].shape if name in by_name else ()))
         if name not in by_name or not is_like(part(by_name[name].shape, index), shape):
             what = "has another shape in the module" if name in by_name else "is not in the module"
             raise source.refuse(f"{name}{{{','.join(map(str, index))}}} {what}", f"line {line}", BOTH)

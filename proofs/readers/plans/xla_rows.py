@@ -16,7 +16,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.source import NAME_PER_VISIT, Source
 from tmmu.core.vocabulary import Role, Shares
-from tmmu.plans.building import Building, StatedTensor
+from tmmu.plans.building import AllocationBuilder, StatedTensor
 from tmmu.plans.columns import IS_INPUT
 
 DOMAIN = "xla"
@@ -32,7 +32,7 @@ class Rows:
 
     def __init__(self, source: Source, assignment: Assignment) -> None:
         self.source, self.slices = source, assignment.slices
-        self.building = Building()
+        self.building = AllocationBuilder()
         self.building.arenas += assignment.arenas
         self.tensor_names = FreshNames()
         self.step_names = FreshNames()
@@ -58,7 +58,7 @@ class Rows:
             return None
         dtype = TYPES.get(leaf.dtype, "uint8")
         name = self.tensor_names(f"{prefix}{each.name}{shown(leaf.at) if len(each.shape) > 1 else ''}")
-        self.source.spend(2 + len(name) // NAME_PER_VISIT, f"line {each.line}")
+        self.source.count_work(2 + len(name) // NAME_PER_VISIT, f"line {each.line}")
         shares = Shares.NONE if of == NONE else Shares.VIEW
         rows = self.building.tensors
         flags, alignment = IS_INPUT if role is Role.INPUT else 0, element_alignment(dtype)
@@ -81,7 +81,7 @@ class Rows:
         reads, writes, changes = (
             tuple(row for row in dict.fromkeys(rows) if row != ABSENT) for rows in (reads, writes, changes)
         )
-        self.source.spend(2 + len(reads) + len(writes) + len(name) // NAME_PER_VISIT, f"line {each.line}")
+        self.source.count_work(2 + len(reads) + len(writes) + len(name) // NAME_PER_VISIT, f"line {each.line}")
         self.building.step(name, (DOMAIN, each.op), reads, writes, changes)
 
     def pass_on(
@@ -93,7 +93,7 @@ class Rows:
         The step reads `also` and the parts that it shows; if `always`, it reads all parts. spec: FP4.4
         """
         found: dict[Index, int] = {}
-        self.source.spend(len(each.shape))
+        self.source.count_work(len(each.shape))
         reads, writes = list(also), []
         for leaf in each.shape:
             base = parts.get(leaf.at)
@@ -155,7 +155,7 @@ class Rows:
             of = table[row]
             tables = written[group[of]]
             for k in range(len(tables) - 1, order[of][0], -1):
-                self.source.spend(1)
+                self.source.count_work(1)
                 at = order[tables[k]][1]
                 if tensors[tables[k]].of == NONE:
                     tensors[tables[k]] = tensors[tables[k]]._replace(shares=Shares.IN_PLACE, of=tables[k - 1])
@@ -166,7 +166,7 @@ class Rows:
 
         for number, step in enumerate(steps):
             access = step.access
-            self.source.spend(1 + len(access.reads) + len(access.writes))
+            self.source.count_work(1 + len(access.reads) + len(access.writes))
             reads = tuple(dict.fromkeys(newest(row) for row in access.reads))
             if reads != access.reads:
                 steps[number] = step._replace(access=access._replace(reads=reads))

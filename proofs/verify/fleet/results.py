@@ -42,8 +42,8 @@ def versions() -> str:
         for path in sorted((ROOT / folder).rglob("*.py")):
             content = path.read_bytes()
             total.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
-    program = installed.program()
-    kernel = "" if program is None else installed.of_file(program)
+    program = installed.find_program()
+    kernel = "" if program is None else installed.digest_of_file(program)
     used = [f"{name} {_version(name)}" for name in PACKAGES]
     total.update("\n".join([installed.digest(), kernel, platform.python_version(), *used]).encode())
     return total.hexdigest()

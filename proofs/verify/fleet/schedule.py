@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from proofs.sharding.exchange import Meeting
+from proofs.sharding.exchange import Communication
 from proofs.sharding.parts import Dimension
 from proofs.verify.fleet import results
 from proofs.verify.fleet.pools import Died, Pool
@@ -26,8 +26,8 @@ from proofs.verify.options import Disagreement, Options
 from proofs.verify.ranks import Member
 from proofs.verify.sources import Answers
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict
-from tmmu.core.output import counted
-from tmmu.core.progress import Doing, unseen
+from tmmu.core.output import count_noun
+from tmmu.core.progress import Doing, report_nothing
 
 DEATHS = 2
 """A plan that has killed so many workers that ran nothing else is not tried again."""
@@ -53,7 +53,7 @@ class Fleet:
     options: Options
     pool: Pool
     results: Results | None = None
-    doing: Doing = unseen
+    doing: Doing = report_nothing
     done: int = 0
     taken: int = 0
     """Verdicts that were taken from the results of an earlier run."""
@@ -70,7 +70,7 @@ class Fleet:
     _failed: dict[bytes, str] = field(default_factory=dict)
     _tries: Counter[bytes] = field(default_factory=Counter)
     _taken: dict[int, tuple[str, Verdict]] = field(default_factory=dict)
-    _met: dict[Meeting, Meeting] = field(default_factory=dict)
+    _met: dict[Communication, Communication] = field(default_factory=dict)
     _parts: dict[tuple[Dimension, ...], tuple[Dimension, ...]] = field(default_factory=dict)
 
     def judged(self) -> Iterator[Done]:
@@ -105,8 +105,11 @@ class Fleet:
             f"{found[word]} {word}" for word in (PROVED, REFUTED, UNKNOWN, "ERROR") if word != "ERROR" or found[word]
         ]
         taken = "" if self.results is None else f", {self.taken} taken from {self.results.folder}"
-        deaths = f", {counted(sum(self.deaths.values()), 'run')} lost as a worker died" if self.deaths else ""
-        yield f"{counted(len(verdicts), 'plan')}: {', '.join(counts)}; {counted(self.proofs, 'proof')}{taken}{deaths}"
+        deaths = f", {count_noun(sum(self.deaths.values()), 'run')} lost as a worker died" if self.deaths else ""
+        yield (
+            f"{count_noun(len(verdicts), 'plan')}: {', '.join(counts)}; "
+            f"{count_noun(self.proofs, 'proof')}{taken}{deaths}"
+        )
         yield from (f"  {one.verdict} {one.file}" for one in verdicts if one.verdict != PROVED)
 
     def _resumed(self, model: str | None) -> Iterator[Done]:

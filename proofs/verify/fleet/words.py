@@ -48,7 +48,7 @@ class PlanWords:
         """The SHA-256 of all of it. O(plan)."""
         views = [[row, *shown] for row, shown in sorted(self.permissions.views.items())]
         in_place = [list(pair) for pair in sorted(self.permissions.in_place.items())]
-        whole = file.hashes(self.plan)["file_digest"]
+        whole = file.compute_hashes(self.plan)["file_digest"]
         return canonical.digest([whole, self.layout, views, in_place, sorted(self.donated)])
 
     def context(self) -> Context | StorageContext:

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from proofs.definition.checker import execute as checker
 from proofs.definition.checker import structure
-from proofs.definition.checker.program import program
+from proofs.definition.checker.program import build_program
 from proofs.proving.kernel import installed
 from proofs.proving.kernel.arms import NotExpressed
 from proofs.proving.kernel.program import KernelAnswer, ask
 from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
-from proofs.readers.sharing import Permissions, permitted
+from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support import branching
 from tests.support.models import arenas, changes, models
 from tests.support.recipes import HOLDERS, KINDS
@@ -55,7 +55,7 @@ def planned(model: Model, mode: str, layout: str, where: tuple[ArenaConfiguratio
 
 def words_of_both(plan: Plan, model: Model | None, donated: frozenset[str]) -> tuple[bool, list[str]]:
     """Whether the kernel accepts the plan, and what the naive side says against it that the kernel looks at."""
-    permissions = permitted(plan, read_ir(model) if model is not None else None, donated)
+    permissions = decide_permissions(plan, read_ir(model) if model is not None else None, donated)
     against = objections(plan, permissions, donated)
     yes = accepted(answer_of(plan, permissions, donated))
     assume(against is not None)
@@ -70,7 +70,7 @@ def objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
     a layout, not a matter of safety; and of a role the kernel knows only who reads the tensor and may change it, not
     that no step may write it.
     """
-    run = program(plan, permissions, donated)
+    run = build_program(plan, permissions, donated)
     said = [p for part in (checker.violations(run), structure.violations(plan, run)) for p in part]
     if any(p.obligation == "bodies_nest" or any(map(p.text.count, EITHER_IS_RIGHT)) for p in said):
         return None
@@ -79,7 +79,7 @@ def objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
 
 def answer_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> KernelAnswer:
     """What the kernel's program answers; raises `NotExpressed` where it is not asked."""
-    path = installed.program()
+    path = installed.find_program()
     assert path is not None
     answer = ask(path, context_of(plan, permissions, donated), bytes(32), 60)
     assert not answer.failure
@@ -144,7 +144,7 @@ def test_the_corpus_gets_the_naive_checkers_answer(kind: str, tmp_path: Path) ->
         plan = file.load(path).plan
     except file.TmmuError:
         return  # the gate refuses it before anyone else sees it
-    permissions = permitted(plan, None, frozenset())
+    permissions = decide_permissions(plan, None, frozenset())
     against, answer = objections(plan, permissions), answer_of(plan, permissions)
     assert against is None or accepted(answer) == (not against), (answer, against)
 
@@ -171,7 +171,7 @@ def test_random_programs_with_exclusive_arms_get_the_naive_checkers_answer() -> 
     for number in range(150):
         chance = random.Random(number)
         plan = branching.plan(branching.program(chance), chance)
-        permissions = permitted(plan, None, frozenset())
+        permissions = decide_permissions(plan, None, frozenset())
         against, yes = objections(plan, permissions), accepted(answer_of(plan, permissions))
         assert against is None or yes == (not against), (number, against)
         found[yes] += 1
@@ -182,7 +182,7 @@ def test_random_programs_with_exclusive_arms_get_the_naive_checkers_answer() -> 
 def test_right_plans_with_exclusive_arms_are_accepted_or_not_asked_about(name: str) -> None:
     """The theorem does not reach what only nodes inside of an arm write and the arm returns."""
     plan = exclusive.RIGHT[name]()
-    permissions = permitted(plan, None, frozenset())
+    permissions = decide_permissions(plan, None, frozenset())
     if name == "inner-arms-write":
         with pytest.raises(NotExpressed, match=exclusive.INNER):
             answer_of(plan, permissions)

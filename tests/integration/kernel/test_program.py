@@ -14,28 +14,28 @@ import pytest
 
 from proofs.proving.kernel import installed
 from proofs.proving.kernel.evidence import words
-from proofs.proving.kernel.memory import ArenaRange, KernelMemory, joined, lifetime_columns
+from proofs.proving.kernel.memory import ArenaRange, KernelMemory, join_columns, lifetime_columns
 from proofs.proving.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
 from proofs.proving.obligations.context import context_of
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
 from tmmu.examples.broken.editing import changed, in_layout, with_accesses
 from tmmu.planner import plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 DIGEST = bytes(range(32))
 
 
 def program() -> Path:
-    path = installed.program()
+    path = installed.find_program()
     assert path is not None
     return path
 
 
 def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> KernelAnswer:
-    return ask(program(), context_of(plan, permitted(plan, None, donated), donated), DIGEST, 60)
+    return ask(program(), context_of(plan, decide_permissions(plan, None, donated), donated), DIGEST, 60)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 300])
@@ -62,10 +62,10 @@ def test_a_plan_of_nothing_is_accepted() -> None:
 
 
 PLAN = training_plan(40, seed=7, in_place=0.3, views=0.3)
-AT_ZERO = amended(PLAN, storages=replace(PLAN.allocation.storages, offset=PLAN.allocation.storages.offset * 0))
+AT_ZERO = amend_plan(PLAN, storages=replace(PLAN.allocation.storages, offset=PLAN.allocation.storages.offset * 0))
 WRONG = {
     "a storage beyond the capacity": (
-        amended(PLAN, arenas=(replace(PLAN.allocation.arenas[0], capacity=(PLAN.usage[0].footprint or 0) - 1),)),
+        amend_plan(PLAN, arenas=(replace(PLAN.allocation.arenas[0], capacity=(PLAN.usage[0].footprint or 0) - 1),)),
         "placed",
     ),
     "a storage that dies before it is born": (changed(PLAN, "storages", 5, birth=30, death=3), "placed"),
@@ -73,7 +73,7 @@ WRONG = {
     "an alignment of 24": (changed(PLAN, "storages", 5, alignment=24), "placed"),
     "an alignment of 0": (changed(PLAN, "storages", 5, alignment=0), "placed"),
     "all storages in one slot": (
-        amended(AT_ZERO, slots=replace(PLAN.slots, of=PLAN.slots.of * 0)),
+        amend_plan(AT_ZERO, slots=replace(PLAN.slots, of=PLAN.slots.of * 0)),
         "no_live_overlap",
     ),
     "slots that begin at one byte": (
@@ -90,7 +90,7 @@ WRONG = {
     "a writer that does not write": (changed(PLAN, "tensors", 6, writer=9), "tensor_ok"),
     "a read before the write": (with_accesses(PLAN, reads={3: (20,)}), "step_ok"),
     "a tensor that is written twice": (with_accesses(PLAN, writes={3: (4, 1)}), "step_ok"),
-    "pairs that must not alias and do": (amended(PLAN, must_not_alias=((0, 0),)), "kept_apart"),
+    "pairs that must not alias and do": (amend_plan(PLAN, must_not_alias=((0, 0),)), "kept_apart"),
 }  # fmt: skip
 
 
@@ -121,10 +121,10 @@ NEEDED = USAGE.footprint or 0
     ("plan", "claims"),
     [
         (changed(PLAN, "slots", 0, bytes=1), (False, True)),
-        (amended(PLAN, slots=replace(PLAN.slots, of=PLAN.slots.of * 0)), (False, True)),
-        (amended(PLAN, usage=(USAGE._replace(footprint=NEEDED - 1),)), (True, False)),
-        (amended(PLAN, usage=(USAGE._replace(footprint=1 << 63),)), (True, True)),
-        (amended(PLAN, usage=(USAGE._replace(footprint=(1 << 64) - 1),),
+        (amend_plan(PLAN, slots=replace(PLAN.slots, of=PLAN.slots.of * 0)), (False, True)),
+        (amend_plan(PLAN, usage=(USAGE._replace(footprint=NEEDED - 1),)), (True, False)),
+        (amend_plan(PLAN, usage=(USAGE._replace(footprint=1 << 63),)), (True, True)),
+        (amend_plan(PLAN, usage=(USAGE._replace(footprint=(1 << 64) - 1),),
                  arenas=(replace(PLAN.allocation.arenas[0], capacity=1 << 63),)), (True, False)),
     ],
     ids=["a slot of one byte", "a slot for all", "footprint too small", "footprint large", "beyond capacity"],
@@ -179,7 +179,7 @@ def test_lifetimes_are_accepted_where_no_two_overlap(memory: KernelMemory, part:
 
 def test_lifetimes_are_no_plan_with_accesses() -> None:
     """spec: V6.6"""
-    row = joined(lifetime_columns(BUFFERS, DIGEST))
+    row = join_columns(lifetime_columns(BUFFERS, DIGEST))
     assert ask_words(program(), [row], DIGEST, 60).failure == "its answer is for another file"
     row[5] = 2
     assert not ask_words(program(), [row], DIGEST, 60).accepted
@@ -189,7 +189,7 @@ def test_lifetimes_are_no_plan_with_accesses() -> None:
 
 
 def test_an_answer_for_another_file_does_not_count() -> None:
-    row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), bytes(32))
+    row = words(context_of(PLAN, decide_permissions(PLAN, None, frozenset()), frozenset()), bytes(32))
     assert ask_words(program(), [row], bytes(32), 60).accepted
     answer = ask_words(program(), [row], DIGEST, 60)
     assert (answer.accepted, answer.rejected) == (False, False)
@@ -198,7 +198,7 @@ def test_an_answer_for_another_file_does_not_count() -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 4, 22, 23, 200])
 def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
-    row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), DIGEST)
+    row = words(context_of(PLAN, decide_permissions(PLAN, None, frozenset()), frozenset()), DIGEST)
     answer = ask_words(program(), [row[:length]], DIGEST, 60)
     assert not answer.accepted
     assert answer.rejected or answer.failure
@@ -207,7 +207,7 @@ def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
 @pytest.mark.parametrize("position", [0, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) -> None:
     packed = in_layout(PLAN, "packed")  # the edges count there
-    row = words(context_of(packed, permitted(packed, None, frozenset()), frozenset()), DIGEST)
+    row = words(context_of(packed, decide_permissions(packed, None, frozenset()), frozenset()), DIGEST)
     for value in (row[position] + 1, np.uint64((1 << 64) - 1)):
         changed = row.copy()
         changed[position] = value
@@ -217,7 +217,7 @@ def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) 
 @pytest.mark.parametrize("position", [12, 14])
 def test_counts_of_what_is_not_there_do_not_take_the_machines_memory(position: int) -> None:
     """Loops and pairs are listed before the first of them is looked at."""
-    row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), DIGEST)
+    row = words(context_of(PLAN, decide_permissions(PLAN, None, frozenset()), frozenset()), DIGEST)
     row[position] = np.uint64((1 << 64) - 1)
     assert "more memory" in ask_words(program(), [row], DIGEST, 60).failure
 

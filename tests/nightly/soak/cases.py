@@ -25,13 +25,13 @@ from tmmu.core.vocabulary import (
     Rule,
 )
 from tmmu.examples.broken.faults import Case
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.modes import has_backward, prepare
-from tmmu.planner.sharding import local_models, shards_of
+from tmmu.planner.modes import has_backward, prepare_graph
+from tmmu.planner.sharding import build_local_models, build_shards
 from tmmu.planner.sharding.local import coordinates
 from tmmu.plans import sharding
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 TOKEN = bytes(range(64))
@@ -77,14 +77,14 @@ def _planned(model: Model, chance: random.Random) -> Made:
     mode = chance.choice(("inference", "inference", "forward"))
     arenas, policy = _arenas(chance)
     try:
-        prepared = prepare(model, mode, arenas, policy=policy)
+        prepared = prepare_graph(model, mode, arenas, policy=policy)
     except TmmuError:
-        mode, prepared = "inference", prepare(model, "inference", arenas, policy=policy)
-    validate(prepared)  # a forward node may read what a backward node makes
+        mode, prepared = "inference", prepare_graph(model, "inference", arenas, policy=policy)
+    validate_model(prepared)  # a forward node may read what a backward node makes
     if mode == "forward" and any(tensor.alias_group is not None for tensor in prepared.tensors):
         # What is saved is needed to the end, and so at one time; `tmmu plan` says so once it has looked at the plan.
-        mode, prepared = "inference", prepare(model, "inference", arenas, policy=policy)
-        validate(prepared)
+        mode, prepared = "inference", prepare_graph(model, "inference", arenas, policy=policy)
+        validate_model(prepared)
     token = TOKEN if layout == "hashed" else None
     options = PlanOptions(mode, layout, order, address_token=token, is_stage=has_backward(model))
     plan = plan_memory(prepared, arenas, options, policy=policy).plan
@@ -127,14 +127,14 @@ def _ranks(number: int, chance: random.Random) -> Made:
     """The plans of all ranks of a mesh with two to four ranks."""
     model = example(chance, 3).model
     spec = shard_spec(chance, model, (1, 2))
-    while not 2 <= sharding.ranks(spec) <= 4:
+    while not 2 <= sharding.count_ranks(spec) <= 4:
         spec = shard_spec(chance, model, (1, 2))
-    locals_, plans = local_models(model, spec), []
-    for rank in range(sharding.ranks(spec)):
+    locals_, plans = build_local_models(model, spec), []
+    for rank in range(sharding.count_ranks(spec)):
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
         made = plan_memory(local.model, options=PlanOptions(layout="packed", is_stage=True)).plan
-        plans.append(amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
-                             shards=shards_of(local, spec, rank)))  # fmt: skip
+        plans.append(amend_plan(made, rank=rank, world_size=sharding.count_ranks(spec), shard_spec=spec,
+                             shards=build_shards(local, spec, rank)))  # fmt: skip
     return model, tuple(plans)
 
 

@@ -19,10 +19,10 @@ from proofs.proving.kernel import installed
 from proofs.proving.kernel.program import ask
 from proofs.proving.obligations import MODULES, PlanRows
 from proofs.proving.obligations.context import Context, context_of
-from proofs.proving.obligations.rows import Unprovable, gathered
+from proofs.proving.obligations.rows import Unprovable, combine_small_batches
 from proofs.proving.solvers import refutation
 from proofs.proving.solvers.process import Z3
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import decide_permissions
 from proofs.verify import judge as verify_plan
 from proofs.verify import ranks
 from proofs.verify.options import Options, Solving
@@ -32,7 +32,7 @@ from tests.nightly.soak.witness import confirmed, shows_ranks
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.faults import Case, Fault, Injected
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 BY_KERNEL = (
     "no_live_overlap", "alignment", "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound",
@@ -56,8 +56,8 @@ class Judge:
     ) -> None:
         self.folder, self.solver, self.figures = folder, solver, figures
         self.rows_every, self.kernel_every = rows_every, kernel_every
-        self.kernel = installed.program()
-        self._known: dict[tuple[bytes, frozenset[str]], tuple[Verdict, Stated]] = {}
+        self.kernel = installed.find_program()
+        self._known: dict[tuple[bytes, frozenset[str]], tuple[Verdict, StatedPlan]] = {}
 
     def right(self, case: Case) -> bool:
         """Every plan of a case is proved, against its model and alone; no other verdict may be."""
@@ -145,7 +145,7 @@ class Judge:
 
     def _asked(
         self, case: Case, fault: Fault, given: Injected, donated: frozenset[str]
-    ) -> tuple[Verdict, list[Stated]]:
+    ) -> tuple[Verdict, list[StatedPlan]]:
         """The verdict on a file, or of several that on all of them together; and what was read."""
         model = None
         if fault.with_model:
@@ -158,7 +158,9 @@ class Judge:
         (together,) = ranks.verdicts(members, Options(bindings=Bindings(donated=tuple(donated))))
         return together, read
 
-    def _verdict(self, data: bytes, rank: int, model: bytes | None, donated: frozenset[str]) -> tuple[Verdict, Stated]:
+    def _verdict(
+        self, data: bytes, rank: int, model: bytes | None, donated: frozenset[str]
+    ) -> tuple[Verdict, StatedPlan]:
         """What `verify-plan` answers of a file; of the same file it is the same."""
         path, beside = self.folder / f"{rank}.plan.cbor", self.folder / "model.ir.cbor"
         path.write_bytes(data)
@@ -177,15 +179,15 @@ class Judge:
             self._known[data, donated] = verdict, stated
         return verdict, stated
 
-    def _rows(self, fault: Fault, stated: Stated, donated: frozenset[str], where: str) -> None:
+    def _rows(self, fault: Fault, stated: StatedPlan, donated: frozenset[str], where: str) -> None:
         """Not every row is discharged: of the obligation itself, or if need be of all. Asked of some faults only."""
         plan = stated.plan
         if not fault.by_rows or not self._is_turn(fault, self.rows_every):
             return
         if fault.code == "sizes_over_envelope":
-            proved = obligations.over_envelope(plan, 60).verdict == PROVED
+            proved = obligations.prove_over_envelope(plan, 60).verdict == PROVED
         elif fault.code in MODULES:
-            view = context_of(plan, permitted(plan, None, donated), donated)
+            view = context_of(plan, decide_permissions(plan, None, donated), donated)
             every = (MODULES[fault.code], *MODULES.values())
             proved = all(self._discharged(module, view) for module in every)
         else:
@@ -199,7 +201,7 @@ class Judge:
     def _discharged(self, obligation: PlanRows, view: Context) -> bool:
         """Whether the solver discharges every row; where it does not, which row it is does not matter here."""
         try:
-            batches = gathered(obligation.rows(view))
+            batches = combine_small_batches(obligation.rows(view))
             return all(self.solver.evaluate(refutation("\n".join(batch.rows)), 60).proof for batch in batches)
         except Unprovable:
             return False
@@ -208,13 +210,13 @@ class Judge:
         """Whether this is a fault of its sort that is looked at further."""
         return self.figures.counts[fault.title, "injected"] % every == 1 % every
 
-    def _kernel(self, fault: Fault, stated: Stated, donated: frozenset[str], where: str) -> None:
+    def _kernel(self, fault: Fault, stated: StatedPlan, donated: frozenset[str], where: str) -> None:
         """The kernel, where it is installed, does not accept it: of some faults, as it is a program of its own."""
         if self.kernel is None or fault.code not in BY_KERNEL or fault.name in NOT_ITS_OWN:
             return
         if not self._is_turn(fault, self.kernel_every):
             return
-        permissions = permitted(stated.plan, None, donated)
+        permissions = decide_permissions(stated.plan, None, donated)
         answer = ask(self.kernel, context_of(stated.plan, permissions, donated), bytes(32), 60)
         self.figures.count(fault.title, "kernel")
         if answer.accepted and answer.slots is not False and answer.footprints is not False:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from proofs.definition.violations import Obligation, Violation
-from proofs.proving.obligations import MODULES, OF_STORAGES, naming
+from proofs.proving.obligations import MODULES, OF_STORAGES, name_places
 from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from tests.support.wrong_plans.row import Row, place_of
-from tmmu.plans.gate import Stated, StatedBuffers
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan
 
 
-def stated(row: Row) -> Stated | StatedBuffers:
+def stated(row: Row) -> StatedPlan | StatedBuffers:
     """Return the plan as it would be read from a file that states no hashes."""
     plan = row.plan()
-    return StatedBuffers(plan, {}) if isinstance(plan, BufferPlan) else Stated(plan, {})
+    return StatedBuffers(plan, {}) if isinstance(plan, BufferPlan) else StatedPlan(plan, {})
 
 
 def context(row: Row) -> Context | StorageContext:
@@ -51,5 +51,5 @@ def places_refuted(row: Row, solver: Z3) -> dict[Obligation, str]:
     results = discharge(list(asked.values()), [solver], 60)
     assert [result.failure for result in results if result.failure] == []
     refuted = {o: result.refuted for o, result in zip(asked, results, strict=True) if result.refuted is not None}
-    named = naming(about.placement)
+    named = name_places(about.placement)
     return {o: named(place).replace(",", "").replace("at step ", "@") for o, (_, place) in refuted.items()}

@@ -11,7 +11,7 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples.broken import editing
 from tmmu.plans.columns import PARTS, ROLES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (NodePart.WHOLE, NodePart.ENTER, NodePart.LEAVE))
 COPY_J, COPY_I = "loop1/body/j.copy0", "loop1/body/i.copy1"
@@ -72,7 +72,7 @@ def called(number: int, name: str) -> Change:
     def change(plan: Plan) -> Plan:
         bodies = plan.allocation.bodies
         names = [name if k == number else old for k, old in enumerate(bodies.name)]
-        return amended(plan, bodies=replace(bodies, name=Names.of(names)))
+        return amend_plan(plan, bodies=replace(bodies, name=Names.of(names)))
 
     return change
 

@@ -14,7 +14,7 @@ from tests.support.wrong_plans.row import Change, arena, claim, group, planned, 
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role
 from tmmu.examples.broken.editing import counted, in_layout
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import Claims, Plan, Usage, amended
+from tmmu.plans.sections import Claims, Plan, Usage, amend_plan
 
 ALL = tuple(Role)
 CHAIN_MODEL = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")
@@ -45,7 +45,7 @@ NOTHING = Written("").plan
 def layout(name: str) -> Change:
     """State another layout: in `packed` storages may be at any byte, in `hashed` addresses are scattered."""
     token = bytes(32) if name == "hashed" else None
-    return lambda plan: amended(in_layout(plan, name), address_token_digest=token)
+    return lambda plan: amend_plan(in_layout(plan, name), address_token_digest=token)
 
 
 def with_idle_slot(plan: Plan) -> Plan:
@@ -53,12 +53,12 @@ def with_idle_slot(plan: Plan) -> Plan:
     rows = {"arena": 0, "bytes": 64, "alignment": 16}
     columns = {name: getattr(plan.slots, name) for name in rows}
     more: dict[str, Any] = {name: np.append(column, column.dtype.type(rows[name])) for name, column in columns.items()}
-    return amended(plan, slots=Slots(**more, of=plan.slots.of))
+    return amend_plan(plan, slots=Slots(**more, of=plan.slots.of))
 
 
 def uncounted(plan: Plan) -> Plan:
     """Drop all claims but the table of slots."""
-    return amended(plan, usage=tuple(Usage() for _ in plan.usage))
+    return amend_plan(plan, usage=tuple(Usage() for _ in plan.usage))
 
 
 def untabled(**claims: Any) -> Change:
@@ -72,7 +72,7 @@ def divided(capacity: int) -> Change:
     def change(plan: Plan) -> Plan:
         uses = tuple(use._replace(device="npu", memory="dram") for use in plan.configuration.uses)
         policy = ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", capacity),)),))
-        return amended(plan, configuration=plan.configuration._replace(uses=uses, policy=policy))
+        return amend_plan(plan, configuration=plan.configuration._replace(uses=uses, policy=policy))
 
     return change
 

@@ -22,7 +22,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken import editing
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.plans import text
-from tmmu.plans.sections import BufferPlan, Plan, amended
+from tmmu.plans.sections import BufferPlan, Plan, amend_plan
 
 AnyPlan = Plan | BufferPlan
 Source = str | Written | Callable[[], AnyPlan]
@@ -162,7 +162,7 @@ def into(name: str, of: str, window: int = 0) -> Change:
 
 def arena(which: int = 0, **entries: Any) -> Change:
     """Change fields of an arena."""
-    return lambda plan: amended(
+    return lambda plan: amend_plan(
         plan,
         arenas=tuple(replace(a, **entries) if k == which else a for k, a in enumerate(plan.allocation.arenas)),
     )

@@ -6,7 +6,7 @@ from proofs.definition.violations import Obligation
 from tests.support.written import Written
 from tests.support.wrong_plans.row import arena, group, into, right, storage, tensor, wrong
 from tmmu.examples.broken import editing
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 CHAIN = "a = MatMul x; y = MatMul a"
 """Three storages of 8 bytes at 0, 16 and 32, in an arena that is aligned to 16."""
@@ -120,6 +120,7 @@ MUST_NOT_ALIAS = group(
     wrong("tensors",
           "apart x b; tensor x 8 m 0 input; tensor a 8 m 8; tensor b 8 m 0; step s MatMul x -> a; step t MatMul a -> b",
           "x b"),
-    wrong("a tensor and itself", CHAIN, "x x", lambda plan: amended(plan, must_not_alias=((0, 0),))),
-    right("a tensor of no bytes and itself", Written(CHAIN, x=0), lambda plan: amended(plan, must_not_alias=((0, 0),))),
+    wrong("a tensor and itself", CHAIN, "x x", lambda plan: amend_plan(plan, must_not_alias=((0, 0),))),
+    right("a tensor of no bytes and itself", Written(CHAIN, x=0),
+        lambda plan: amend_plan(plan, must_not_alias=((0, 0),))),
 )  # fmt: skip

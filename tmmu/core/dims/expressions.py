@@ -49,7 +49,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Composed:
+class ComposedAtom:
     """`left // right` rounded down, or the minimum or maximum of the two; `op` is "div", "min" or "max"."""
 
     op: str
@@ -71,10 +71,10 @@ class Composed:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Composed) and self.key == other.key
+        return isinstance(other, ComposedAtom) and self.key == other.key
 
 
-Atom = Symbol | Composed
+Atom = Symbol | ComposedAtom
 Monomial = tuple[tuple[Atom, int], ...]
 """Atoms in order, each with its power."""
 
@@ -107,7 +107,7 @@ class Expression:
     @cached_property
     def bounds(self) -> Bounds:
         """The bounds that follow from the ranges of its symbols. O(size)."""
-        return bounds(self, {})
+        return bounds_in(self, {})
 
     @cached_property
     def symbols(self) -> frozenset[Symbol]:
@@ -151,7 +151,7 @@ class Expression:
     __radd__, __rmul__ = __add__, __mul__
 
     def __str__(self) -> str:
-        return show(self)
+        return format_dim(self)
 
     __repr__ = __str__
 
@@ -168,14 +168,14 @@ def symbol(name: str, low: int, high: int) -> Dim:
     return low if low == high else Expression((((((Symbol(name, low, high)), 1),), 1),))
 
 
-def closed(shape: tuple[Dim, ...]) -> tuple[int, ...]:
+def close_shape(shape: tuple[Dim, ...]) -> tuple[int, ...]:
     """Return a shape without open dimensions unchanged; raises Unwieldy if a dimension is open."""
     if any(isinstance(dim, Expression) for dim in shape):
-        raise Unwieldy(f"[{', '.join(map(show, shape))}] is open")
+        raise Unwieldy(f"[{', '.join(map(format_dim, shape))}] is open")
     return tuple(dim for dim in shape if isinstance(dim, int))
 
 
-def limits(value: Dim) -> Bounds:
+def bounds_of(value: Dim) -> Bounds:
     """Return the bounds of a number or an expression."""
     return value.bounds if isinstance(value, Expression) else Bounds(value, value)
 
@@ -185,12 +185,12 @@ def evaluate(value: Dim, point: Mapping[str, int]) -> int:
     return value.at(point) if isinstance(value, Expression) else value
 
 
-def upper(value: Dim) -> int:
+def upper_bound(value: Dim) -> int:
     """Return an upper bound of a number or an expression; a number is its own."""
-    return limits(value).high
+    return bounds_of(value).high
 
 
-def bounds(value: Dim, box: Mapping[Symbol, Bounds], known: dict[Atom, Bounds] | None = None) -> Bounds:
+def bounds_in(value: Dim, box: Mapping[Symbol, Bounds], known: dict[Atom, Bounds] | None = None) -> Bounds:
     """Return bounds of `value` with the symbols of `box` within its bounds, and other symbols within their ranges.
 
     Interval arithmetic: sound, and exact if no symbol occurs twice. `known` holds the bounds of atoms in this box, and
@@ -199,7 +199,7 @@ def bounds(value: Dim, box: Mapping[Symbol, Bounds], known: dict[Atom, Bounds] |
     return _bounds(value, box, {} if known is None else known)
 
 
-def show(value: Dim) -> str:
+def format_dim(value: Dim) -> str:
     """Format an expression for people, shortened if it is long; the text is never parsed. O(text)."""
     text = ""
     for part in _shown(value, 6):
@@ -209,7 +209,7 @@ def show(value: Dim) -> str:
     return text
 
 
-def joined(one: Monomial, other: Monomial) -> Monomial:
+def multiply_monomials(one: Monomial, other: Monomial) -> Monomial:
     """Return the product of two monomials; raises Unwieldy if its degree is too high."""
     powers = dict(one)
     for atom, power in other:
@@ -226,7 +226,7 @@ def terms_of(value: Dim) -> tuple[tuple[Monomial, int], ...]:
     return (((), value),) if value else ()
 
 
-def made_of(terms: Mapping[Monomial, int]) -> Dim:
+def sum_terms(terms: Mapping[Monomial, int]) -> Dim:
     """Return the sum of these terms in normal form; raises Unwieldy if it is too large."""
     kept = {monomial: factor for monomial, factor in terms.items() if factor}
     if len(kept) > MOST_TERMS or any(abs(factor) >= LARGEST for factor in kept.values()):
@@ -245,7 +245,7 @@ def _sum(one: Expression, other: Dim, sign: int) -> Dim:
     terms = dict(one.terms)
     for monomial, factor in terms_of(other):
         terms[monomial] = terms.get(monomial, 0) + sign * factor
-    return made_of(terms)
+    return sum_terms(terms)
 
 
 def _product(one: Expression, other: Dim) -> Dim:
@@ -253,9 +253,9 @@ def _product(one: Expression, other: Dim) -> Dim:
     if len(one.terms) * len(terms_of(other)) > MOST_TERMS * MOST_TERMS // 4:
         raise Unwieldy(f"a product of sums of {len(one.terms)} and {len(terms_of(other))} terms")
     for (a, f), (b, g) in product(one.terms, terms_of(other)):
-        monomial = joined(a, b)
+        monomial = multiply_monomials(a, b)
         terms[monomial] = terms.get(monomial, 0) + f * g
-    return made_of(terms)
+    return sum_terms(terms)
 
 
 def depth_of(value: Dim) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from tmmu.core.dims.expressions import Atom, Bounds, Dim, Expression, Monomial, Symbol, bounds
+from tmmu.core.dims.expressions import Atom, Bounds, Dim, Expression, Monomial, Symbol, bounds_in
 
 BOXES = 4000
 """The most boxes that one search visits."""
@@ -44,7 +44,7 @@ def maximum(value: Dim) -> Maximum | None:
         return Maximum(value, {})
     names = sorted(value.symbols)
     atoms: dict[Atom, Bounds] = {}
-    bounds(value, {}, atoms)
+    bounds_in(value, {}, atoms)
     most = min(BOXES, EFFORT // (len(value.terms) + len(atoms)))
     best: Maximum | None = None
     start = tuple(Bounds(s.low, s.high) for s in names)
@@ -67,7 +67,7 @@ def maximum(value: Dim) -> Maximum | None:
             if best is None or found > best.value:
                 best = Maximum(found, point)
         assert best is not None
-        high = bounds(value, box).high
+        high = bounds_in(value, box).high
         if high <= best.value:
             continue
         widest = max(names, key=lambda s: box[s].high - box[s].low)
@@ -76,7 +76,7 @@ def maximum(value: Dim) -> Maximum | None:
         for half in (Bounds(middle + 1, end), Bounds(low, middle)):
             inner = {**box, widest: half}
             heapq.heappush(
-                work, (-bounds(value, inner).high, 2 * count + (half.low == low), tuple(inner[s] for s in names))
+                work, (-bounds_in(value, inner).high, 2 * count + (half.low == low), tuple(inner[s] for s in names))
             )
     return best
 
@@ -95,7 +95,7 @@ def is_negative(value: Dim) -> bool:
     >>> is_negative(n * (4 - n)), is_negative(n * (3 - n)), is_negative(7)
     (False, True, False)
     """
-    if bounds(value, {}).low >= 0:
+    if bounds_in(value, {}).low >= 0:
         return False
     least = minimum(value)
     return least is None or least.value < 0
@@ -132,7 +132,7 @@ class _Directions:
             way = self._known[atom]
             if way == 0:
                 continue
-            slope = bounds(_derivative(value, atom), self._box, self._bounds)
+            slope = bounds_in(_derivative(value, atom), self._box, self._bounds)
             if way is None or (slope.low < 0 < slope.high):
                 return None
             if slope.low < 0 or slope.high > 0:

@@ -10,16 +10,16 @@ from tmmu.core.dims.expressions import (
     DEPTH,
     MOST_TERMS,
     Atom,
-    Composed,
+    ComposedAtom,
     Dim,
     Expression,
     Monomial,
     Unwieldy,
-    joined,
+    bounds_of,
+    format_dim,
     key_of,
-    limits,
-    made_of,
-    show,
+    multiply_monomials,
+    sum_terms,
     terms_of,
 )
 
@@ -32,17 +32,17 @@ def quotient(left: Dim, right: Dim) -> Dim:
     >>> str(quotient(8 * n, 4)), quotient(4 * n + 3, 4) == n
     ('2*n', True)
     """
-    if limits(right).low < 1:
-        raise Unwieldy(f"a division by {show(right)}, which may be zero")
+    if bounds_of(right).low < 1:
+        raise Unwieldy(f"a division by {format_dim(right)}, which may be zero")
     if isinstance(left, int) and isinstance(right, int):
         return left // right
-    exact = divided(left, right)
+    exact = divide_exactly(left, right)
     if exact is not None:
         return exact
     if isinstance(right, int):
         # Multiples of the divisor leave the quotient; if the remainder is always below the divisor, nothing else stays.
-        whole: Dim = made_of({m: f // right for m, f in terms_of(left)})
-        rest: Dim = made_of({m: f % right for m, f in terms_of(left)})
+        whole: Dim = sum_terms({m: f // right for m, f in terms_of(left)})
+        rest: Dim = sum_terms({m: f % right for m, f in terms_of(left)})
         if not isinstance(rest, Expression):
             return whole + rest // right
         return whole + _simplify_quotient(rest, right)
@@ -51,12 +51,12 @@ def quotient(left: Dim, right: Dim) -> Dim:
 
 def _simplify_quotient(left: Dim, right: Dim) -> Dim:
     """Return the quotient if the ranges decide it, otherwise an atom."""
-    (low, high), (least, most) = limits(left), limits(right)
+    (low, high), (least, most) = bounds_of(left), bounds_of(right)
     values = {a // b for a in (low, high) for b in (least, most)}
     return values.pop() if len(values) == 1 else _composed("div", left, right)
 
 
-def smaller(left: Dim, right: Dim) -> Dim:
+def minimum_of(left: Dim, right: Dim) -> Dim:
     """Return the minimum of two values.
 
     >>> from tmmu.core.dims.expressions import symbol
@@ -64,33 +64,33 @@ def smaller(left: Dim, right: Dim) -> Dim:
     >>> smaller(n, 8) == n, str(smaller(n, 4)), larger(n, 9)
     (True, 'min(4, n)', 9)
     """
-    difference = limits(left - right)
+    difference = bounds_of(left - right)
     if difference.high <= 0:
         return left
     return right if difference.low >= 0 else _composed("min", *sorted((left, right), key=key_of))
 
 
-def larger(left: Dim, right: Dim) -> Dim:
+def maximum_of(left: Dim, right: Dim) -> Dim:
     """Return the maximum of two values."""
-    difference = limits(left - right)
+    difference = bounds_of(left - right)
     if difference.low >= 0:
         return left
     return right if difference.high <= 0 else _composed("max", *sorted((left, right), key=key_of))
 
 
-def rounded_up(left: Dim, right: Dim) -> Dim:
+def divide_up(left: Dim, right: Dim) -> Dim:
     """Return `left / right`, rounded up; the divisor is positive for every shape."""
     return quotient(left + right - 1, right)
 
 
 def _composed(op: str, left: Dim, right: Dim) -> Expression:
-    atom = Composed(op, left, right)
+    atom = ComposedAtom(op, left, right)
     if atom.depth > DEPTH:
         raise Unwieldy(f"quotients and minima nest more than {DEPTH} deep")
     return Expression(((((atom, 1),), 1),))
 
 
-def divided(left: Dim, right: Dim) -> Dim | None:
+def divide_exactly(left: Dim, right: Dim) -> Dim | None:
     """Return `left / right` if that is an expression with integer coefficients, by long division; otherwise None.
 
     >>> from tmmu.core.dims.expressions import symbol
@@ -106,7 +106,7 @@ def divided(left: Dim, right: Dim) -> Dim | None:
     (lead, factor), others = divisor[0], divisor[1:]
     for _ in range(2 * MOST_TERMS):
         if not rest:
-            return made_of(result)
+            return sum_terms(result)
         top = max(rest, key=lambda monomial: _rank(monomial, order))
         share = _without(top, lead)
         if share is None or rest[top] % factor:
@@ -114,7 +114,7 @@ def divided(left: Dim, right: Dim) -> Dim | None:
         times = rest.pop(top) // factor
         result[share] = result.get(share, 0) + times
         for monomial, other in others:
-            below = joined(monomial, share)
+            below = multiply_monomials(monomial, share)
             rest[below] = rest.get(below, 0) - other * times
             if not rest[below]:
                 del rest[below]

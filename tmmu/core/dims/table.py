@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tmmu.core.dims.expressions import Atom, Composed, Dim, Expression, Symbol, Unwieldy, symbol
-from tmmu.core.dims.operations import larger, quotient, smaller
+from tmmu.core.dims.expressions import Atom, ComposedAtom, Dim, Expression, Symbol, Unwieldy, symbol
+from tmmu.core.dims.operations import maximum_of, minimum_of, quotient
 
 OPS = ("number", "dim", "add", "sub", "mul", "div", "min", "max")
 """The kinds of rows: the number `value`, the dimension of that number, or an operation on `left` and `right`."""
@@ -37,7 +37,7 @@ class Writer:
     def __init__(self, names: Sequence[str]) -> None:
         self.rows: dict[Row, int] = {}
         self._number = {name: k for k, name in enumerate(names)}
-        self._known: dict[Dim | Composed, int] = {}
+        self._known: dict[Dim | ComposedAtom, int] = {}
 
     def add(self, value: Dim) -> int:
         """Return the row of `value`, added if needed. Raises Unwieldy for a number that no row can hold."""
@@ -128,10 +128,10 @@ def _combine(op: int, left: Dim, right: Dim) -> Dim:
         return left - right
     if op == MUL:
         return left * right
-    return {"div": quotient, "min": smaller, "max": larger}[OPS[op]](left, right)
+    return {"div": quotient, "min": minimum_of, "max": maximum_of}[OPS[op]](left, right)
 
 
-def values_at(rows: Sequence[Row], point: Sequence[int]) -> list[int]:
+def evaluate_rows(rows: Sequence[Row], point: Sequence[int]) -> list[int]:
     """Return the value of each row for the sizes in `point`, computed from the rows alone, without expressions.
 
     This is a second way of evaluation, which checks the first. O(rows), exact.
@@ -146,4 +146,4 @@ def values_at(rows: Sequence[Row], point: Sequence[int]) -> list[int]:
     return found
 
 
-__all__ = ["OPS", "Row", "Writer", "read", "values_at", "write"]
+__all__ = ["OPS", "Row", "Writer", "evaluate_rows", "read", "write"]

@@ -11,8 +11,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from tmmu.core.dims.expressions import Atom, Dim, Expression, Symbol, Unwieldy, limits, symbol, terms_of
-from tmmu.core.dims.operations import larger, quotient, smaller
+from tmmu.core.dims.expressions import Atom, Dim, Expression, Symbol, Unwieldy, bounds_of, symbol, terms_of
+from tmmu.core.dims.operations import maximum_of, minimum_of, quotient
 from tmmu.core.dims.table import WORK
 
 UINT64_END = 1 << 64
@@ -24,10 +24,10 @@ SCALAR = "scalar"
 TOKEN = re.compile(r'(?P<number>\d+)|(?P<name>[^\W\d]\w*)|(?P<string>"(?:[^"\\]|\\.)*+")|(?P<sign>//|[-+*(),])')
 PLAIN = re.compile(r"[^\W\dx][^\Wx]*")
 BARE = re.compile(r"[^\W\d]\w*")
-CALLS = {"min": smaller, "max": larger}
+CALLS = {"min": minimum_of, "max": maximum_of}
 
 
-def shape_text(shape: tuple[Dim, ...]) -> str:
+def format_shape(shape: tuple[Dim, ...]) -> str:
     """Format a shape; raises Unwieldy if a dimension is too long. spec: X3.3"""
     return "x".join(map(_dim_text, shape)) or SCALAR
 
@@ -100,7 +100,7 @@ class Shapes:
                 reading = _Parser(self, text, at)
                 shape.append(reading.factor(0))
                 at = reading.at
-                if limits(shape[-1]).high >= UINT64_END:
+                if bounds_of(shape[-1]).high >= UINT64_END:
                     raise ValueError("a dimension may be 2^64 or more")
             elif (found := PLAIN.match(text, at)) is not None:
                 shape.append(self.dim(found[0]))

@@ -10,8 +10,8 @@ from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.planner import plan_memory
 from tmmu.plans.columns import SHARES
-from tmmu.plans.metrics import footprints
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.metrics import compute_footprints
+from tmmu.plans.sections import Plan, amend_plan
 
 FAST, SLOW = 0, 1
 ARENAS = (
@@ -29,7 +29,7 @@ def _plan_under(*rules: Rule, device: DeviceConfiguration = DEVICE) -> Plan:
 
 def _state_rules(plan: Plan, *rules: Rule) -> Plan:
     """Return the plan with other rules stated than those it was made under."""
-    return amended(plan, policy=plan.configuration.policy._replace(rules=rules))
+    return amend_plan(plan, policy=plan.configuration.policy._replace(rules=rules))
 
 
 @wrong("roles_have_arenas", "b")
@@ -73,9 +73,9 @@ def forbidden_arena_hidden_behind_an_alias() -> Plan:
 def memory_overfull_though_each_arena_fits() -> Plan:
     """`slow` and `kept` are within their capacities, but the memory that they divide ends before the end of `kept`."""
     plan = _plan_under()
-    needed = sum(footprints(plan.allocation))
+    needed = sum(compute_footprints(plan.allocation))
     small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed - 1)))
-    return amended(plan, policy=ArenaPolicy((small,), ()))
+    return amend_plan(plan, policy=ArenaPolicy((small,), ()))
 
 
 @wrong("capacity")
@@ -83,6 +83,6 @@ def memory_overfull_by_alignment() -> Plan:
     """The bytes of `slow` and `kept` fit into their memory, but `kept` begins at the next multiple of 4,096."""
     arenas = (*ARENAS[:2], replace(ARENAS[2], alignment=4096))
     plan = plan_memory(skip(), arenas, policy=ArenaPolicy((DEVICE,), ())).plan
-    needed = sum(footprints(plan.allocation))
+    needed = sum(compute_footprints(plan.allocation))
     small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed)))
-    return counted(amended(plan, policy=ArenaPolicy((small,), ())))
+    return counted(amend_plan(plan, policy=ArenaPolicy((small,), ())))

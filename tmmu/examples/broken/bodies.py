@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, step_of
 from tmmu.examples.broken.kinds import wrong
@@ -81,8 +81,8 @@ def body_value_written_again_by_its_leave() -> Plan:
     leave, value = step_of(plan, "y") - 1, row(plan, f"{BODY}/sum")
     at, flat = plan.allocation.steps.writes_at.tolist(), plan.allocation.steps.writes.tolist()
     flat.insert(at[leave + 1], value)
-    bounds = column([bound + (step > leave) for step, bound in enumerate(at)], np.uint32)
-    return edit(plan, steps=replace(plan.allocation.steps, writes_at=bounds, writes=column(flat, np.uint32)))
+    bounds = build_column([bound + (step > leave) for step, bound in enumerate(at)], np.uint32)
+    return edit(plan, steps=replace(plan.allocation.steps, writes_at=bounds, writes=build_column(flat, np.uint32)))
 
 
 @wrong("sharing_is_sound", f"{BODY}/v", "bias")
@@ -123,7 +123,7 @@ def branch_value_read_outside() -> Plan:
 def loop_declared_to_run_once() -> Plan:
     """The body of the loop is stated not to iterate, but the body of a Loop always may."""
     plan = right(loop())
-    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=build_column([0, 0], np.uint8)))
 
 
 @wrong("bodies_nest")
@@ -140,7 +140,7 @@ def branch_declared_to_run_again() -> Plan:
         node y Relu out -> y
     """)
     plan = right(made)
-    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 1, 1], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=build_column([0, 1, 1], np.uint8)))
 
 
 @wrong("bodies_nest", f"{BODY}/r", f"{BODY}/r.copy0")
@@ -157,7 +157,7 @@ def step_outside_its_body() -> Plan:
     plan = right(loop())
     body = plan.allocation.steps.body.tolist()
     body[step_of(plan, "y")] = 1
-    return edit(plan, steps=replace(plan.allocation.steps, body=column(body, np.uint32)))
+    return edit(plan, steps=replace(plan.allocation.steps, body=build_column(body, np.uint32)))
 
 
 @wrong("bodies_nest")
@@ -165,5 +165,5 @@ def body_that_ends_before_it_begins() -> Plan:
     """The body is stated to be left at the step before the one that enters it."""
     plan = right(loop())
     enter = int(plan.allocation.bodies.enter[1])
-    leaves = column([int(plan.allocation.bodies.leave[0]), enter - 1], np.uint32)
+    leaves = build_column([int(plan.allocation.bodies.leave[0]), enter - 1], np.uint32)
     return edit(plan, bodies=replace(plan.allocation.bodies, leave=leaves))

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.examples.broken.editing import edit, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 @wrong("slot_count", field="usage[activations].minimal")
@@ -61,7 +61,7 @@ def slot_with_bytes_to_spare() -> Plan:
     """A slot of a packed plan is stated to have one byte more than any storage in it; no address shows that."""
     plan = plan_memory(skip(), options=PlanOptions(layout="packed")).plan
     more = [size + (not k) for k, size in enumerate(plan.slots.bytes.tolist())]
-    return amended(plan, slots=replace(plan.slots, bytes=column(more, np.uint64)))
+    return amend_plan(plan, slots=replace(plan.slots, bytes=build_column(more, np.uint64)))
 
 
 @wrong("slot_count", field="slots[0].alignment")
@@ -69,7 +69,7 @@ def slot_stricter_than_what_it_holds() -> Plan:
     """A slot of a packed plan is stated to be aligned to 4,096 bytes, which no storage in it and no arena requires."""
     plan = plan_memory(skip(), options=PlanOptions(layout="packed")).plan
     strict = [alignment if k else 4096 for k, alignment in enumerate(plan.slots.alignment.tolist())]
-    return amended(plan, slots=replace(plan.slots, alignment=column(strict, np.uint64)))
+    return amend_plan(plan, slots=replace(plan.slots, alignment=build_column(strict, np.uint64)))
 
 
 @wrong("peak", field="usage[activations].peak_live_bytes")

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.columns import NONE, Names, column, ragged
+from tmmu.core.columns import NONE, Names, build_column, flatten_rows
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.arenas.assignment import lay_out
-from tmmu.planner.plan import slot_table
+from tmmu.planner.plan import build_slot_table
 from tmmu.planner.problem import AllocationProblem
 from tmmu.plans.columns import SHARES, Steps, Storages
-from tmmu.plans.sections import Plan, Usage, amended, configured
+from tmmu.plans.sections import Plan, Usage, amend_plan, arena_configurations
 
 Changes = Mapping[str, Mapping[str, int]]
 
@@ -68,7 +68,9 @@ def changed(plan: Plan, table: str, row_or_tensor: int | str, **entries: int) ->
         rows = getattr(plan if where in ("slots", "shards") else plan.allocation, where)
         values = getattr(rows, which).tolist()
         values[at] = value
-        plan = amended(plan, **{where: replace(rows, **{which: column(values, getattr(rows, which).dtype.type)})})
+        plan = amend_plan(
+            plan, **{where: replace(rows, **{which: build_column(values, getattr(rows, which).dtype.type)})}
+        )
     return plan
 
 
@@ -105,14 +107,14 @@ def edit(
     arenas = [arena.name for arena in plan.allocation.arenas]
     for name, claims in (usage or {}).items():
         made = claiming(made, arenas.index(name), **claims)
-    return amended(made, **whole)
+    return amend_plan(made, **whole)
 
 
 def claiming(plan: Plan, arena: int = 0, **claims: Any) -> Plan:
     """Return `plan` with other claims of one arena."""
     usage = list(plan.usage)
     usage[arena] = usage[arena]._replace(**claims)
-    return amended(plan, usage=tuple(usage))
+    return amend_plan(plan, usage=tuple(usage))
 
 
 def with_arena(plan: Plan, arena: int, **entries: Any) -> Plan:
@@ -124,14 +126,14 @@ def with_arena(plan: Plan, arena: int, **entries: Any) -> Plan:
             arenas[arena] = replace(arenas[arena], **{name: value})
         else:
             uses[arena] = uses[arena]._replace(**{name: value})
-    return amended(plan, arenas=tuple(arenas), configuration=configuration._replace(uses=tuple(uses)))
+    return amend_plan(plan, arenas=tuple(arenas), configuration=configuration._replace(uses=tuple(uses)))
 
 
 def with_accesses(plan: Plan, **lists: Mapping[int, Sequence[int]]) -> Plan:
     """Return `plan` with other reads, writes or mutations of some steps."""
     for which, steps in lists.items():
         rows = [steps.get(step, old) for step, old in enumerate(plan.allocation.steps.listed(which))]
-        plan = amended(plan, steps=replace(plan.allocation.steps, **_list_columns(which, rows)))
+        plan = amend_plan(plan, steps=replace(plan.allocation.steps, **_list_columns(which, rows)))
     return plan
 
 
@@ -143,7 +145,7 @@ def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
 def in_layout(plan: Plan, layout: str) -> Plan:
     """Return `plan` with another layout in its provenance; `hashed` scatters the addresses of reused arenas."""
     arenas = tuple(replace(arena, scattered=layout == "hashed" and arena.reuse) for arena in plan.allocation.arenas)
-    return amended(plan, layout=layout, arenas=arenas)
+    return amend_plan(plan, layout=layout, arenas=arenas)
 
 
 def moved(plan: Plan, tensor: str, onto: str, by: int = 0) -> Plan:
@@ -178,7 +180,7 @@ def laid_out(plan: Plan) -> Plan:
     window, size = t.window.tolist(), t.bytes.tolist()
     arena = [int(plan.allocation.storages.arena[old]) for old in number]
     problem = AllocationProblem(
-        arenas=configured(plan),
+        arenas=arena_configurations(plan),
         name=[t.name[group[0]] for group in members],
         bytes=[max(window[i] + size[i] for i in group) for group in members],
         alignment=[max(int(t.alignment[i]) for i in group) for group in members],
@@ -191,15 +193,20 @@ def laid_out(plan: Plan) -> Plan:
     assigned = found.slots
     u32, u64 = np.uint32, np.uint64
     rows = Storages(
-        arena=column(arena, u32),
-        bytes=column(problem.bytes, u64),
-        alignment=column(problem.alignment, u64),
-        birth=column(problem.birth, u32),
-        death=column(problem.death, u32),
-        offset=column(found.offset, u64),
+        arena=build_column(arena, u32),
+        bytes=build_column(problem.bytes, u64),
+        alignment=build_column(problem.alignment, u64),
+        birth=build_column(problem.birth, u32),
+        death=build_column(problem.death, u32),
+        offset=build_column(found.offset, u64),
     )
     return counted(
-        amended(plan, tensors=replace(t, storage=column(storage, u32)), storages=rows, slots=slot_table(assigned))
+        amend_plan(
+            plan,
+            tensors=replace(t, storage=build_column(storage, u32)),
+            storages=rows,
+            slots=build_slot_table(assigned),
+        )
     )
 
 
@@ -218,7 +225,7 @@ def counted(plan: Plan) -> Plan:
         footprint = max((int(s.offset[k]) + int(s.bytes[k]) for k in rows), default=0)
         most, peak = max(counts), max(loads)
         usage.append(Usage(footprint, peak, loads.index(peak), used, most, counts.index(most), used == most))
-    return amended(plan, usage=tuple(usage))
+    return amend_plan(plan, usage=tuple(usage))
 
 
 def reordered(plan: Plan, order: Sequence[int]) -> Plan:
@@ -231,10 +238,10 @@ def reordered(plan: Plan, order: Sequence[int]) -> Plan:
     for name in Steps.LISTS:
         old = steps.listed(name)
         lists |= _list_columns(name, [old[step] for step in order])
-    picked = {name: column([int(getattr(steps, name)[step]) for step in order], dtype) for name, dtype in
+    picked = {name: build_column([int(getattr(steps, name)[step]) for step in order], dtype) for name, dtype in
               (("op", np.uint32), ("part", np.uint8), ("body", np.uint32))}  # fmt: skip
     names = Names.of([steps.node[step] for step in order])
-    return amended(plan, steps=replace(steps, node=names, **picked, **lists))
+    return amend_plan(plan, steps=replace(steps, node=names, **picked, **lists))
 
 
 def without(plan: Plan, *names: str) -> Plan:
@@ -245,18 +252,18 @@ def without(plan: Plan, *names: str) -> Plan:
         f.name: getattr(plan.allocation.tensors, f.name) for f in fields(plan.allocation.tensors)
     }
     columns = {
-        name: column([values[old] for old in keep], values.dtype.type)
+        name: build_column([values[old] for old in keep], values.dtype.type)
         for name, values in columns.items()
         if name != "name"
     }
-    columns["of"] = column([number[old] for old in columns["of"].tolist()], np.uint32)
+    columns["of"] = build_column([number[old] for old in columns["of"].tolist()], np.uint32)
     columns["name"] = Names.of([plan.allocation.tensors.name[old] for old in keep])
     lists: dict[str, Any] = {}
     for which in Steps.LISTS:
         rows = [[number[t] for t in accesses if t in number] for accesses in plan.allocation.steps.listed(which)]
         lists |= _list_columns(which, rows)
     return laid_out(
-        amended(
+        amend_plan(
             plan, tensors=replace(plan.allocation.tensors, **columns), steps=replace(plan.allocation.steps, **lists)
         )
     )
@@ -264,5 +271,5 @@ def without(plan: Plan, *names: str) -> Plan:
 
 def _list_columns(which: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
     """Return the two columns that hold the reads, writes or mutations of each step."""
-    bounds, flat = ragged(rows)
+    bounds, flat = flatten_rows(rows)
     return {f"{which}_at": bounds, which: flat}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row
@@ -57,7 +57,7 @@ def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
     envelope = _envelope(plan)
     points, at = [*envelope.points.tolist(), seq], envelope.largest_at.tolist()
     at[row(plan, tensor)] = len(points) - 1
-    changed = replace(envelope, points=column(points, np.uint64), largest_at=column(at, np.uint32))
+    changed = replace(envelope, points=build_column(points, np.uint64), largest_at=build_column(at, np.uint32))
     return replace(plan, envelope=changed)
 
 
@@ -109,8 +109,8 @@ def open_size_stated_as_a_number() -> Wrong:
     sizes[row(plan, "tail")] = len(terms)
     more = {"op": 0, "left": 0, "right": 0, "value": int(plan.allocation.tensors.bytes[row(plan, "tail")])}
     longer = {
-        name: column([*getattr(terms, name).tolist(), value], getattr(terms, name).dtype.type)
+        name: build_column([*getattr(terms, name).tolist(), value], getattr(terms, name).dtype.type)
         for name, value in more.items()
     }
-    changed = replace(envelope, terms=replace(terms, **longer), size=column(sizes, np.uint32))
+    changed = replace(envelope, terms=replace(terms, **longer), size=build_column(sizes, np.uint32))
     return handed_out_with(_build_cached(), replace(plan, envelope=changed))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right, row, shared, without
 from tmmu.examples.broken.kinds import wrong
@@ -106,7 +106,7 @@ def exclusive(plan: Plan, *nodes: str) -> Plan:
     """Return the plan with the bodies of these nodes declared exclusive; without nodes, those of every If."""
     b, names = plan.allocation.bodies, plan.allocation.steps.node.list()
     chosen = [bool(k) and (names[int(b.enter[k])] in nodes if nodes else not b.iterates[k]) for k in range(len(b))]
-    return edit(plan, bodies=replace(b, exclusive=column(np.array(chosen), np.uint8)))
+    return edit(plan, bodies=replace(b, exclusive=build_column(np.array(chosen), np.uint8)))
 
 
 def accesses(plan: Plan, changes: dict[tuple[str, int], tuple[str, ...]]) -> Plan:
@@ -117,8 +117,8 @@ def accesses(plan: Plan, changes: dict[tuple[str, int], tuple[str, ...]]) -> Pla
         for (kind, step), names in changes.items():
             if kind == which:
                 lists[step] = tuple(row(plan, name) for name in names)
-        columns[which] = column([t for each in lists for t in each], np.uint32)
-        columns[f"{which}_at"] = column(np.cumsum([0, *map(len, lists)]), np.uint32)
+        columns[which] = build_column([t for each in lists for t in each], np.uint32)
+        columns[f"{which}_at"] = build_column(np.cumsum([0, *map(len, lists)]), np.uint32)
     return edit(plan, steps=replace(plan.allocation.steps, **columns))
 
 
@@ -243,7 +243,7 @@ def output_of_an_arm_taken_in_place_at_its_end() -> Plan:
 def both_arms_write_undeclared() -> Plan:
     """Both branches write `left` and `right`, and the plan does not declare that only one of them runs."""
     plan = both_write()
-    return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=column([0, 0, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=build_column([0, 0, 0], np.uint8)))
 
 
 @wrong("sharing_is_sound", "left")
@@ -262,11 +262,11 @@ def arm_writes_twice() -> Plan:
 def loop_with_exclusive_arms() -> Plan:
     """The body of a loop is declared exclusive, and not to iterate."""
     plan = exclusive(right(loop()), "repeat")
-    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=build_column([0, 0], np.uint8)))
 
 
 @wrong("bodies_nest")
 def one_arm_declared_exclusive() -> Plan:
     """Only the first of the two bodies of an If is declared exclusive."""
     plan = right(switch())
-    return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=column([0, 1, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=build_column([0, 1, 0], np.uint8)))

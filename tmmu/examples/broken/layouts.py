@@ -11,7 +11,7 @@ from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
 from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def uneven() -> Model:
@@ -48,7 +48,7 @@ TOKEN = hashlib.sha512(b"a token that everybody knows").digest()
 def scattered(plan: Plan) -> Plan:
     """Return a plan with slots, stated to be hashed: any addresses are right, the footprint is the sum of its slots."""
     arenas = tuple(replace(arena, scattered=arena.reuse) for arena in plan.allocation.arenas)
-    return amended(plan, arenas=arenas, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
+    return amend_plan(plan, arenas=arenas, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
 
 
 def hashed() -> Plan:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import counted, edit, right
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.sketch import model
 from tmmu.plans.columns import Slots
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 Pools = Sequence[tuple[int, tuple[str, ...]]]
 
@@ -80,13 +80,13 @@ def _put_into_pools(plan: Plan, pools: Pools) -> Plan:
     before = plan.slots.arena.tolist().count(0)
     sizes = [size for size, _ in pools]
     slots = Slots(
-        column([*([0] * len(pools)), *plan.slots.arena[before:].tolist()], np.uint32),
-        column([*sizes, *plan.slots.bytes[before:].tolist()], np.uint64),
-        column([*([1] * len(pools)), *plan.slots.alignment[before:].tolist()], np.uint64),
-        column([max(0, slot - before + len(pools)) for slot in plan.slots.of.tolist()], np.uint32),
+        build_column([*([0] * len(pools)), *plan.slots.arena[before:].tolist()], np.uint32),
+        build_column([*sizes, *plan.slots.bytes[before:].tolist()], np.uint64),
+        build_column([*([1] * len(pools)), *plan.slots.alignment[before:].tolist()], np.uint64),
+        build_column([max(0, slot - before + len(pools)) for slot in plan.slots.of.tolist()], np.uint32),
     )
     # Slots of later arenas move up or down; the entries below give those of the pools.
-    plan = amended(plan, slots=slots)
+    plan = amend_plan(plan, slots=slots)
     place = {
         tensor: {"slot": pool, "offset": sum(sizes[:pool])}
         for pool, (_, tensors) in enumerate(pools)

@@ -11,12 +11,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tmmu.core.columns import Names, column
+from tmmu.core.columns import Names, build_column
 from tmmu.core.vocabulary import UNBOUND, Bindings
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, without
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.plans.columns import IS_INPUT, IS_RETURNED, Tensors
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 if TYPE_CHECKING:
     import onnx
@@ -100,10 +100,10 @@ def table_cut_short() -> Wrong:
     steps = reordered(plan, range(len(plan.allocation.steps) - 1)).allocation.steps
     columns = {f.name: getattr(plan.allocation.tensors, f.name)[:-1] for f in fields(Tensors)}
     columns["name"] = Names.of(columns["name"])
-    columns["death"] = column(
+    columns["death"] = build_column(
         [min(int(death), len(steps) - 1) for death in columns["death"]], columns["death"].dtype.type
     )
-    return handed_out_with(model, laid_out(amended(plan, steps=steps, tensors=Tensors(**columns))))
+    return handed_out_with(model, laid_out(amend_plan(plan, steps=steps, tensors=Tensors(**columns))))
 
 
 @wrong("steps_are_the_model", "second.bias")

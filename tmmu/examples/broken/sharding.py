@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
-from tmmu.planner.sharding import local_models, shards_of
+from tmmu.planner.sharding import build_local_models, build_shards
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
 from tmmu.plans import sharding
-from tmmu.plans.sections import Plan, amended, needed
+from tmmu.plans.sections import Plan, amend_plan, require_section
 
 ROWS, WIDTH = 8, 64
 TENSOR = {"mesh": {"tensor": 2}, "rules": [{"names": ["w"], "split": ["", "tensor"]},
@@ -81,21 +81,21 @@ def _ranks(
     """Return the right plans of some ranks under a shard spec."""
     data, model = network or _network()
     spec = resolve(document)
-    locals_ = local_models(model, spec)
+    locals_ = build_local_models(model, spec)
     plans = []
     for rank in ranks:
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
         made = plan_memory(local.model, arenas, PlanOptions(layout="packed", is_stage=True)).plan
         plans.append(
-            amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
-                    shards=shards_of(local, spec, rank), source_digest=hashlib.sha256(data).digest())
+            amend_plan(made, rank=rank, world_size=sharding.count_ranks(spec), shard_spec=spec,
+                    shards=build_shards(local, spec, rank), source_digest=hashlib.sha256(data).digest())
         )  # fmt: skip
     return plans
 
 
 def _holding(plan: Plan, tensor: str, d: int, **entries: int) -> Plan:
     """Return `plan` with other entries for the shard that it holds of one dimension of a tensor."""
-    s = needed(plan.shards, "shards")
+    s = require_section(plan.shards, "shards")
     k = s.tensor.tolist().index(plan.allocation.tensors.name.list().index(tensor))
     place = int(s.dims_at[k]) + d
     changed = {}
@@ -103,22 +103,22 @@ def _holding(plan: Plan, tensor: str, d: int, **entries: int) -> Plan:
         old = getattr(s, name)
         values = old.tolist()
         values[place] = value
-        changed[name] = column(values, old.dtype.type)
-    return amended(plan, shards=replace(s, **changed))
+        changed[name] = build_column(values, old.dtype.type)
+    return amend_plan(plan, shards=replace(s, **changed))
 
 
 def _without(plan: Plan, tensor: str) -> Plan:
     """Return `plan` without the shard that it states for a tensor."""
-    s = needed(plan.shards, "shards")
+    s = require_section(plan.shards, "shards")
     k = s.tensor.tolist().index(plan.allocation.tensors.name.list().index(tensor))
     lo, hi = int(s.dims_at[k]), int(s.dims_at[k + 1])
     rows = s.tensor.tolist()
     bounds = [at if at <= lo else at - (hi - lo) for at in s.dims_at.tolist()]
-    kept = {name: column([*getattr(s, name)[:lo], *getattr(s, name)[hi:]], getattr(s, name).dtype.type)
+    kept = {name: build_column([*getattr(s, name)[:lo], *getattr(s, name)[hi:]], getattr(s, name).dtype.type)
             for name in s.DIMENSIONS}  # fmt: skip
-    fewer = replace(s, tensor=column(rows[:k] + rows[k + 1 :], s.tensor.dtype.type),
-                    dims_at=column(bounds[: k + 1] + bounds[k + 2 :], s.dims_at.dtype.type), **kept)  # fmt: skip
-    return amended(plan, shards=fewer)
+    fewer = replace(s, tensor=build_column(rows[:k] + rows[k + 1 :], s.tensor.dtype.type),
+                    dims_at=build_column(bounds[: k + 1] + bounds[k + 2 :], s.dims_at.dtype.type), **kept)  # fmt: skip
+    return amend_plan(plan, shards=fewer)
 
 
 @wrong("shards", field="dimension 1 of w")
@@ -137,7 +137,7 @@ def shard_held_twice() -> Plan:
 def shard_of_another_dimension() -> Wrong:
     """The rank holds half of the rows of a weight, but the shard spec splits its columns; both have the same bytes."""
     plan = _ranks(TENSOR, [1])[0]
-    held = needed(plan.shards, "shards")
+    held = require_section(plan.shards, "shards")
     axis = int(held.axis.max(initial=0, where=held.axis < 2))
     moved = _holding(plan, "w", 0, axis=axis, start=WIDTH // 2, held=WIDTH // 2, chunk=WIDTH // 2)
     whole = {"axis": 0xFFFFFFFF, "start": 0, "held": WIDTH, "chunk": WIDTH}
@@ -148,13 +148,13 @@ def shard_of_another_dimension() -> Wrong:
 def rank_without_its_sharding() -> Wrong:
     """The plan states that a shard spec splits its batch, but its tensors are as large as on one machine."""
     whole = _ranks({**DATA, "rules": []}, [0])[0]
-    return Wrong(amended(whole, shard_spec=resolve(DATA)), model=_network()[0])
+    return Wrong(amend_plan(whole, shard_spec=resolve(DATA)), model=_network()[0])
 
 
 @wrong("steps_are_the_model", field="missing-step")
 def rank_of_another_stage() -> Wrong:
     """The plan of the first pipeline stage states that it is that of the second stage."""
-    return Wrong(amended(_ranks(STAGES, [0])[0], rank=1), model=_network()[0])
+    return Wrong(amend_plan(_ranks(STAGES, [0])[0], rank=1), model=_network()[0])
 
 
 @wrong("steps_are_the_model", field="missing-step")
@@ -203,14 +203,14 @@ def stages_that_wait_for_each_other() -> Wrong:
     """The first stage sends two results in one order, the second receives them in the other: both wait forever."""
     data, model = _network()
     spec = resolve(STAGES)
-    first, second = local_models(model, spec)
+    first, second = build_local_models(model, spec)
     sends = [n for n, node in enumerate(first.model.nodes) if node.op.startswith("Send")]
     nodes = list(first.model.nodes)
     late = nodes.pop(sends[0])
     swapped = replace(first, model=replace(first.model, nodes=(*nodes, late)))
     plans = [
-        amended(plan_memory(local.model).plan, rank=rank, world_size=2, shard_spec=spec,
-                shards=shards_of(local, spec, rank), source_digest=hashlib.sha256(data).digest())
+        amend_plan(plan_memory(local.model).plan, rank=rank, world_size=2, shard_spec=spec,
+                shards=build_shards(local, spec, rank), source_digest=hashlib.sha256(data).digest())
         for rank, local in enumerate((swapped, second))
     ]  # fmt: skip
     return Wrong(plans[0], others=(plans[1],))

@@ -40,12 +40,12 @@ def _network(draw: bool = False) -> bytes:
 
 def _build_joint(data: bytes) -> Model:
     from tmmu.importers.onnx import import_onnx
-    from tmmu.planner.training.expand import expand
+    from tmmu.planner.training.expand import expand_to_joint
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(data)
-        return expand(import_onnx(path))
+        return expand_to_joint(import_onnx(path))
 
 
 def _plan_changed(change: Callable[[Model], Model], draw: bool = False) -> Wrong:
@@ -147,9 +147,9 @@ def saved_tensor_dies_at_its_last_forward_reader() -> Plan:
 def saved_tensor_not_kept_for_backward() -> Wrong:
     """In mode `forward`, a tensor that the gradients need does not live to the end, and is not stated to be saved."""
     from tmmu.planner.arenas import DEFAULT
-    from tmmu.planner.modes import prepare
+    from tmmu.planner.modes import prepare_graph
 
     data = _network()
-    half = prepare(_build_joint(data), "forward", DEFAULT)
+    half = prepare_graph(_build_joint(data), "forward", DEFAULT)
     forgotten = tuple(replace(tensor, saved_for_backward=False) for tensor in half.tensors)
     return Wrong(right(replace(half, tensors=forgotten), mode="forward"), model=data)

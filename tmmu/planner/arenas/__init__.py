@@ -4,6 +4,6 @@
 Validation of a configuration and its TOML reader are beside the format of plans (`tmmu.plans`).
 """
 
-from tmmu.plans.configuration import DEFAULT, check
+from tmmu.plans.configuration import DEFAULT, check_configuration
 
-__all__ = ["DEFAULT", "check"]
+__all__ = ["DEFAULT", "check_configuration"]

@@ -23,8 +23,8 @@ from typing import Any
 
 from tmmu.core.errors import TmmuError
 from tmmu.planner import fixed, slots
-from tmmu.planner.arenas.capacity import Shortfall, shortfalls
-from tmmu.planner.arenas.filling import Filling, memories
+from tmmu.planner.arenas.capacity import Shortfall, find_shortfalls
+from tmmu.planner.arenas.filling import Filling, find_memories
 from tmmu.planner.layouts import PLACE, pools
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
@@ -79,15 +79,15 @@ def lay_out(problem: AllocationProblem, arena: list[int], layout: str, *, record
     """Assign slots and addresses to storages whose arenas are chosen. Raises the errors of the layout."""
     moves: list[Move] = []
     record = (lambda event, **facts: moves.append((event, facts))) if recorded else None
-    assigned = slots.assign(problem, arena, record)
+    assigned = slots.assign_slots(problem, arena, record)
     place = partial(pools.place, observer=record) if layout == "pools" else PLACE[layout]
     offset, footprint = place(problem, assigned)
-    if (refusal := fixed.misplaced(problem, arena, offset, layout)) is not None:
+    if (refusal := fixed.misplaced_error(problem, arena, offset, layout)) is not None:
         raise refusal
-    return Solution(arena, assigned, offset, footprint, shortfalls(problem, assigned, footprint), moves)
+    return Solution(arena, assigned, offset, footprint, find_shortfalls(problem, assigned, footprint), moves)
 
 
-def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
+def assign_arenas(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
     """Return the first solution that fits, or the one that lacks the fewest bytes.
 
     Raises
@@ -106,7 +106,7 @@ def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -
     if search.several and not search.fits:
         orders = [sorted(search.several, key=lambda k, key=key: (*key(problem, k), problem.name[k])) for key in KEYS]  # type: ignore[misc]  # a default binds the loop's value
         if not any(search.fits_in(order, tightest) for tightest, order in product((False, True), orders)):
-            for kept in last_resorts(problem):
+            for kept in bytes_kept_free(problem):
                 if search.fits:
                     break
                 search.attempt(Filling(problem, kept).fill(orders[SIMPLE], tightest=False))
@@ -118,16 +118,16 @@ def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -
     return search.best
 
 
-def last_resorts(problem: AllocationProblem) -> list[list[int]]:
+def bytes_kept_free(problem: AllocationProblem) -> list[list[int]]:
     """Return the bytes to keep free in each arena if no order led to a fit: none, then increasing parts of the room."""
     room = [arena.capacity for arena in problem.arenas]
-    for division in memories(problem):
+    for division in find_memories(problem):
         for a in division.arenas:
             room[a] = min(room[a], division.capacity)
     return [[0] * len(room), *([size // share for size in room] for share in SHARES)]
 
 
-def lost_by(found: Solution, filling: Filling) -> list[int]:
+def measure_loss(found: Solution, filling: Filling) -> list[int]:
     """Return the bytes to keep free in each arena: in one that is too small, the share that its layout lost."""
     lost = list(filling.lost)
     for a, footprint in enumerate(found.footprint):
@@ -182,5 +182,5 @@ class _Search:
                 return False
             if not found.short:
                 return True
-            lost = lost_by(found, filling)
+            lost = measure_loss(found, filling)
         return False

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
-from tmmu.plans.memories import divide, strictest
+from tmmu.plans.memories import divide_memories, strictest_alignments
 
 
 class Shortfall(NamedTuple):
@@ -19,15 +19,15 @@ class Shortfall(NamedTuple):
     is_memory: bool
 
 
-def shortfalls(problem: AllocationProblem, slots: SlotAssignment, footprint: list[int]) -> list[Shortfall]:
+def find_shortfalls(problem: AllocationProblem, slots: SlotAssignment, footprint: list[int]) -> list[Shortfall]:
     """Return all arenas, then all memories, that are too small. O(arenas + slots)."""
     needs = [
         Shortfall(f"arena {arena.name!r}", [a], footprint[a], arena.capacity, is_memory=False)
         for a, arena in enumerate(problem.arenas)
     ]
-    alignments = strictest(problem.arenas, zip(slots.arena, slots.alignment, strict=True))
+    alignments = strictest_alignments(problem.arenas, zip(slots.arena, slots.alignment, strict=True))
     needs += [
         Shortfall(f"memory {memory.name!r}", memory.arenas, memory.end, memory.capacity, is_memory=True)
-        for memory in divide(problem.arenas, problem.policy, footprint, alignments)
+        for memory in divide_memories(problem.arenas, problem.policy, footprint, alignments)
     ]
     return [need for need in needs if need.required > need.capacity]

@@ -13,13 +13,13 @@ import numpy as np
 from tmmu.planner.arenas.levels import Levels
 from tmmu.planner.layouts.compiled import INT64_SAFE
 from tmmu.planner.problem import AllocationProblem
-from tmmu.plans.memories import Division, divide
+from tmmu.plans.memories import Division, divide_memories
 
 
-def memories(problem: AllocationProblem) -> list[Division]:
+def find_memories(problem: AllocationProblem) -> list[Division]:
     """Return the memories that have arenas, with nothing in them."""
     nothing = [0] * len(problem.arenas)
-    return divide(problem.arenas, problem.policy, nothing, nothing)
+    return divide_memories(problem.arenas, problem.policy, nothing, nothing)
 
 
 class Filling:
@@ -34,7 +34,7 @@ class Filling:
         self.live: dict[int, Levels] = {}
         self.top = [0] * len(problem.arenas)
         self.shared: dict[int, tuple[int, list[int]]] = {
-            a: (division.capacity, division.arenas) for division in memories(problem) for a in division.arenas
+            a: (division.capacity, division.arenas) for division in find_memories(problem) for a in division.arenas
         }
         # An arena that can hold all storages at once in sequence is never full in any layout, so that its live bytes
         # need not be known.

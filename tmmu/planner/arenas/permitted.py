@@ -15,7 +15,7 @@ from tmmu.ir.program import ModelProgram
 from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.problem import Choices
 from tmmu.plans.columns import ROLES
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.sections import Plan, arena_configurations
 
 
 class RuleSubject(NamedTuple):
@@ -27,7 +27,7 @@ class RuleSubject(NamedTuple):
     op: str | None
 
 
-class Permitted(NamedTuple):
+class PermittedArenas(NamedTuple):
     """The choices of a tensor, empty if no arena is for it, and the row of the rule that gave them, if any."""
 
     choices: Choices
@@ -53,12 +53,12 @@ class Directory:
             self.runs_on[key] = next(fitting, None)
         return self.runs_on[key]
 
-    def look_up(self, subject: RuleSubject) -> Permitted:
+    def look_up(self, subject: RuleSubject) -> PermittedArenas:
         """Return the choices by the first rule that matches, otherwise by the role."""
         for r, (rule, names, ops) in enumerate(self.rules):
             if self._matches(rule, names, ops, subject):
-                return Permitted(self.by_rule[r], r)
-        return Permitted(self.by_role.get(subject.role, ()), None)
+                return PermittedArenas(self.by_rule[r], r)
+        return PermittedArenas(self.by_role.get(subject.role, ()), None)
 
     def _matches(self, rule: Rule, names: NameMatcher, ops: NameMatcher, subject: RuleSubject) -> bool:
         return (
@@ -86,7 +86,7 @@ def _first_steps(tensors: int, accesses: Iterable[tuple[Sequence[int], Sequence[
     return [r if w is None else w for w, r in zip(writer, reader, strict=True)]
 
 
-def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[Choices]:
+def permitted_arenas(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[Choices]:
     """Return the arenas that each tensor may use, best first. O((tensors + accesses) x rules).
 
     A scratch request may name its arena. A caller's tensor that a step mutates remains the caller's. Raises
@@ -123,12 +123,12 @@ def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy
     return found
 
 
-def of_plan(plan: Plan) -> list[Permitted]:
+def permitted_arenas_of_plan(plan: Plan) -> list[PermittedArenas]:
     """Return the choices of each tensor of a plan, with the rule.
 
     A plan does not record the arena of a scratch request.
     """
-    directory = Directory(configured(plan), plan.configuration.policy)
+    directory = Directory(arena_configurations(plan), plan.configuration.policy)
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     changed = map(frozenset, mutates)
     accesses = ((r, [t for t in w if t not in m]) for r, w, m in zip(reads, writes, changed, strict=True))

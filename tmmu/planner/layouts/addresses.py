@@ -15,7 +15,7 @@ class Addresses(NamedTuple):
     footprint: list[int]
 
 
-def overflow(what: str, arena: str, offset: int, size: int) -> TmmuError:
+def overflow_error(what: str, arena: str, offset: int, size: int) -> TmmuError:
     """Return ALLOCATION_OVERFLOW for an object of `size` bytes that would end beyond 64 bits."""
     return TmmuError(
         "ALLOCATION_OVERFLOW",

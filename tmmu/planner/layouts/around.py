@@ -15,7 +15,7 @@ LOOKS = 4_000_000
 """If boxes times fixed boxes exceed this, the bytes of a fixed box are kept free at all steps."""
 
 
-def above(boxes: Boxes, first: Packing) -> Packing:
+def place_above_fixed(boxes: Boxes, first: Packing) -> Packing:
     """Return `first` if it keeps the fixed boxes; otherwise put its other boxes above all fixed ones. O(n)."""
     if all(first.offsets[i] == at for i, at in boxes.fixed.items()):
         return first
@@ -24,7 +24,7 @@ def above(boxes: Boxes, first: Packing) -> Packing:
     return Packing(offsets, max(at + size for at, size in zip(offsets, boxes.size, strict=True)))
 
 
-def in_sequence(boxes: Boxes, first: Packing) -> Packing:
+def place_in_sequence(boxes: Boxes, first: Packing) -> Packing:
     """Place boxes that never share a byte in sequence, in the order of `first`, skipping fixed ones.
 
     O(n log n). spec: A7.2
@@ -45,7 +45,7 @@ def in_sequence(boxes: Boxes, first: Packing) -> Packing:
     return Packing(offsets, max(end, boxes.fixed_end()))
 
 
-def best_fit(boxes: Boxes) -> Packing:
+def place_best_fit(boxes: Boxes) -> Packing:
     """Allocate and free along the steps, each box in the smallest free block that holds it beside the fixed boxes.
 
     A box avoids the fixed boxes that are born during its life. O(n (fixed + log n)), and O(n log n) for many.
@@ -57,7 +57,7 @@ def best_fit(boxes: Boxes) -> Packing:
     free = _Blocks()
     is_kept = len(fixed) * len(boxes) > LOOKS or bool(boxes.gaps)  # in gaps, fixed boxes may share bytes
     if is_kept:
-        for low, high in merged([(at, at + size[i]) for i, at in fixed.items()]):
+        for low, high in merge_intervals([(at, at + size[i]) for i, at in fixed.items()]):
             free.take_at(low, high)
     by_death, dead = sorted(range(len(boxes)), key=death.__getitem__), 0
     for i in sorted(range(len(boxes)), key=lambda i: (birth[i], i not in fixed, -size[i])):
@@ -67,14 +67,14 @@ def best_fit(boxes: Boxes) -> Packing:
             dead += 1
         if i not in fixed:
             later = range(0) if is_kept else range(bisect.bisect(births, birth[i]), bisect.bisect(births, death[i]))
-            closed = merged([(fixed[coming[k]], fixed[coming[k]] + size[coming[k]]) for k in later])
+            closed = merge_intervals([(fixed[coming[k]], fixed[coming[k]] + size[coming[k]]) for k in later])
             offsets[i] = free.take(size[i], boxes.alignment[i], closed)
         elif not is_kept:
             free.take_at(offsets[i], offsets[i] + size[i])
     return Packing(offsets, max(map(int.__add__, offsets, size), default=0))
 
 
-def merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_intervals(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Merge intervals into disjoint ones with the same bytes (or steps), in order."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(intervals):

@@ -1,8 +1,9 @@
 """Place boxes, a storage's steps × bytes each: boxes that overlap in time must not overlap in bytes.
 
-Three greedy engines, exact in integers and deterministic. `best_fit` is an allocator run over the steps, for any number
+Three greedy engines, exact in integers and deterministic. `place_best_fit` is an allocator run over the steps,
+for any number
 of boxes. Lowest-fit places boxes in a given order: `Neighbours` with lists of neighbours for boxes that have few,
-`lowest_fit` with NumPy scans for boxes that have many. Layouts choose among their results.
+`place_lowest_fit` with NumPy scans for boxes that have many. Layouts choose among their results.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.alignment import align_up
-from tmmu.core.columns import compact
+from tmmu.core.columns import pack_integers
 from tmmu.planner.layouts.best_fit import PIECE, fit
-from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compiled
+from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compile_loop
 from tmmu.planner.problem import AllocationProblem
 
 MANY = 100_000
@@ -34,8 +35,8 @@ class Boxes:
     `apart` maps a box to boxes that may never share a byte.
 
     `fixed` are the offsets of fixed boxes. `gaps` are ranges of steps, first to last, at which a box is not live,
-    within its life and in order. `best_fit` and `by_length` ignore both. Only `Neighbours` and the complete search use
-    gaps; for the others a box with gaps is live throughout.
+    within its life and in order. `place_best_fit` and `place_by_length` ignore both. Only `Neighbours` and the complete
+    search use gaps; for the others a box with gaps is live throughout.
     """
 
     birth: Sequence[int]
@@ -123,7 +124,7 @@ class Boxes:
         gone = np.searchsorted(deaths, births, "left")
         return int((begun - gone).sum()) - len(self)
 
-    def keeps_apart(self, offsets: Sequence[int]) -> bool:
+    def is_disjoint(self, offsets: Sequence[int]) -> bool:
         """Return whether a placement keeps boxes disjoint that may never share a byte."""
         return all(
             offsets[i] + self.size[i] <= offsets[j] or offsets[j] + self.size[j] <= offsets[i]
@@ -137,13 +138,13 @@ def _as_int64(values: Sequence[int]) -> NDArray[np.int64]:
     return np.asarray(values).view(np.int64)
 
 
-def boxes_of(problem: AllocationProblem, members: Sequence[int], alignment: int) -> Boxes:
+def build_boxes(problem: AllocationProblem, members: Sequence[int], alignment: int) -> Boxes:
     """Return some storages of an arena as boxes, with at least that alignment; zero bytes count as one. spec: T7.1"""
     number = {k: i for i, k in enumerate(members)} if problem.conflicts else {}
     sizes, aligned = map(problem.bytes.__getitem__, members), map(problem.alignment.__getitem__, members)
     is_many = len(members) >= MANY
-    rows: Callable[[Iterable[int]], Sequence[int]] = compact if is_many else list
-    steps: Callable[[Iterable[int]], Sequence[int]] = partial(compact, kind="i") if is_many else list
+    rows: Callable[[Iterable[int]], Sequence[int]] = pack_integers if is_many else list
+    steps: Callable[[Iterable[int]], Sequence[int]] = partial(pack_integers, kind="i") if is_many else list
     return Boxes(
         steps(map(problem.birth.__getitem__, members)),
         steps(map(problem.death.__getitem__, members)),
@@ -166,7 +167,7 @@ class Packing(NamedTuple):
     height: int
 
 
-class Stuck(NamedTuple):
+class Obstructed(NamedTuple):
     """A placement abandoned at the first box whose end is not below the height to beat; `work` is its cost."""
 
     box: int
@@ -192,10 +193,10 @@ class Neighbours:
         if boxes.gaps or boxes.apart:  # two may overlap more than once
             self.of = [list(dict.fromkeys(of)) for of in self.of]
 
-    def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
+    def place(self, order: Sequence[int], below: int) -> Packing | Obstructed:
         """Place each box of `order` at the lowest free aligned offset.
 
-        Returns `Stuck` if an end would not be below `below`.
+        Returns `Obstructed` if an end would not be below `below`.
         """
         size, alignment = self.boxes.size, self.boxes.alignment
         low, end = [-1] * len(order), [0] * len(order)
@@ -215,7 +216,7 @@ class Neighbours:
             low[i], end[i] = at, at + need
             height = max(height, at + need)
             if height >= below:
-                return Stuck(i, work)
+                return Obstructed(i, work)
         return Packing(low, height)
 
     def improve(self, order: Sequence[int], best: Packing, bound: int, work: int) -> Packing:
@@ -234,7 +235,7 @@ class Neighbours:
             if isinstance(found, Packing):
                 best = found
                 top = next(i for i in order if found.offsets[i] + self.boxes.size[i] == found.height)
-                found = Stuck(top, sum(map(len, self.of)) + FIXED * len(order))
+                found = Obstructed(top, sum(map(len, self.of)) + FIXED * len(order))
             work -= found.work
             place = order.index(found.box)
             mine = set(self.of[found.box])
@@ -251,7 +252,7 @@ FIXED = 20
 """The cost of placing a box apart from its neighbours, in neighbours visited."""
 
 
-def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
+def place_lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
     """Place boxes in `order`, fixed boxes first, each at the lowest free offset.
 
     O(n²) in NumPy scans; sums must fit into 63 bits.
@@ -282,7 +283,7 @@ def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: i
     return int(free[first]) if room[first] else int(free[-1])
 
 
-def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE) -> Packing:
+def place_best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE) -> Packing:
     """Allocate and free along the steps, each box in the smallest free block that holds it. O(n log n).
 
     `compile_` returns the compiled loop, or None; by default it is used for many boxes. Sums from 2^62 on use Python
@@ -295,7 +296,7 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
     order = np.lexsort((-size, birth)).astype(kind)
     by_death = np.argsort(death, kind="stable").astype(kind)
     if compile_ is None and len(boxes) >= MANY:
-        compile_ = compiled
+        compile_ = compile_loop
     fast = None if compile_ is None or is_wide else compile_(fit)
     if fast is None:
         offsets = [0] * len(boxes)
@@ -307,7 +308,7 @@ def best_fit(boxes: Boxes, compile_: Compile | None = None, longest: int = PIECE
     return Packing(found if len(boxes) >= MANY else found.tolist(), height)
 
 
-def from_both_ends(boxes: Boxes) -> Packing | None:
+def place_from_both_ends(boxes: Boxes) -> Packing | None:
     """Place boxes so that of two that overlap in time one begins at 0 and the other ends at the top, if aligned.
 
     A chain of operations then needs no more than its peak, except for bytes lost to alignment. Returns None if three
@@ -328,8 +329,8 @@ def from_both_ends(boxes: Boxes) -> Packing | None:
     return Packing([(height - size) // step * step if top else 0 for top, size, step in rows], height)
 
 
-def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
-    """Place long-lived boxes by `best_fit` at the bottom, and all others by `best_fit` above. O(n log n) a placement.
+def place_by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
+    """Place long-lived boxes at the bottom and all others above, both by `place_best_fit`. O(n log n) a placement.
 
     Tensors saved for a backward pass then form a stack, and are not fragmented by tensors that live for a few steps. A
     box is long-lived if it lives for at least a power of two of steps. At most `tries` powers are tried, beginning with
@@ -345,7 +346,7 @@ def by_length(boxes: Boxes, tries: int) -> Iterator[Packing]:
         offsets, top = [0] * len(boxes), 0
         for is_in in (length >= 1 << k, length < 1 << k):
             rows = np.flatnonzero(is_in).tolist()
-            found = best_fit(boxes.part(rows))
+            found = place_best_fit(boxes.part(rows))
             top = align_up(top, max(boxes.alignment))
             for i, at in zip(rows, found.offsets, strict=True):
                 offsets[i] = top + at

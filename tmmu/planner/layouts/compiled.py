@@ -20,7 +20,7 @@ Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
 
 
 @cache
-def compiled(loop: Callable[..., int]) -> Callable[..., int] | None:
+def compile_loop(loop: Callable[..., int]) -> Callable[..., int] | None:
     """Compile a loop, or return None if numba is not installed. Compiling takes seconds; the result is cached on disk.
 
     Arguments must be integers, arrays and tuples of arrays: a cache that named one of our classes could not be read

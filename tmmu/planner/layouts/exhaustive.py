@@ -100,7 +100,7 @@ PART = tuple(SearchState._fields[SearchState._fields.index("part_at") :])
 """The columns with a row for each open node, and those with one for each part."""
 
 
-def start(p: Problem) -> SearchState:
+def start_state(p: Problem) -> SearchState:
     """Create the initial state of a search: nothing is placed, and the whole is the first part.
 
     O(n (n + sections) + neighbours).

@@ -14,7 +14,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import slots as by_slots
-from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.layouts.addresses import Addresses, overflow_error
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 
@@ -30,7 +30,7 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     Raises INVALID_BINDING without a token of at least 64 bytes, MISSING_PACKAGE without blake3, ALLOCATION_OVERFLOW for
     a slot that would end beyond 2^64, and ADDRESS_COLLISION for two slots that have a byte in common.
     """
-    token = checked(problem.address_token)
+    token = check_token(problem.address_token)
     sums = by_slots.prefix_sums(slots, len(problem.arenas))
     offset, footprint = list(sums.offset), sums.footprint
     for a, arena in enumerate(problem.arenas):
@@ -39,15 +39,15 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
             for number, k in enumerate(mine):
                 offset[k] = address(token, arena.name, number) & -slots.alignment[k]
                 if offset[k] + slots.bytes[k] > UINT64_END:
-                    raise overflow(f"slot {number}", arena.name, offset[k], slots.bytes[k])
+                    raise overflow_error(f"slot {number}", arena.name, offset[k], slots.bytes[k])
             _check_collisions(problem, slots, mine, offset)
             footprint[a] = sum(slots.bytes[k] for k in mine)
         if footprint[a] >= UINT64_END:
-            raise overflow("the last slot", arena.name, footprint[a], 0)
+            raise overflow_error("the last slot", arena.name, footprint[a], 0)
     return Addresses([offset[slot] for slot in slots.slot], footprint)
 
 
-def checked(token: bytes | None) -> bytes:
+def check_token(token: bytes | None) -> bytes:
     """Check that the token is long enough and that the package blake3 is installed; return the token. spec: A2.5"""
     if token is None or len(token) < TOKEN_BYTES:
         given = "no address token" if token is None else f"an address token of {len(token)} bytes"

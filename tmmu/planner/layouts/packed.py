@@ -4,7 +4,7 @@ The slots layout is the first candidate, so that packed never needs more. An all
 Then come greedy orders, each improved by moving the obstructing box forward; chains from both ends; and in larger
 arenas, long-lived boxes separated from short-lived ones. The smallest footprint wins, the earlier candidate on a tie
 (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical slots
-are kept beside it. With an effort, `lower` continues the search. spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
+are kept beside it. With an effort, `search_lower` continues the search. spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from collections.abc import Callable, Iterator, Sequence
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import around
 from tmmu.planner.layouts import slots as by_slots
-from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.layouts.addresses import Addresses, overflow_error
 from tmmu.planner.layouts.boxes import (
     FIXED,
     Boxes,
     Neighbours,
     Packing,
-    best_fit,
-    boxes_of,
-    by_length,
-    from_both_ends,
-    lowest_fit,
+    build_boxes,
+    place_best_fit,
+    place_by_length,
+    place_from_both_ends,
+    place_lowest_fit,
 )
-from tmmu.planner.layouts.search import Effort, Search, spend
+from tmmu.planner.layouts.search import Effort, Search, run_searches
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 from tmmu.plans.sections import PlacementBound
@@ -72,17 +72,17 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
         arena = problem.arenas[a]
         packing = first = Packing([of_slots[slots.slot[k]] for k in members], footprint[a])
         if arena.reuse or not problem.fixed.keys().isdisjoint(members):
-            boxes = boxes_of(problem, members, arena.alignment)
-            packing = pack(boxes, first) if arena.reuse else around.in_sequence(boxes, first)
+            boxes = build_boxes(problem, members, arena.alignment)
+            packing = pack(boxes, first) if arena.reuse else around.place_in_sequence(boxes, first)
         footprint[a] = packing.height
         if footprint[a] >= UINT64_END:
-            raise overflow("the last storage", arena.name, footprint[a], 0)
+            raise overflow_error("the last storage", arena.name, footprint[a], 0)
         for k, at in zip(members, packing.offsets, strict=True):
             offset[k] = at
     return Addresses(offset, footprint)
 
 
-def lower(
+def search_lower(
     problem: AllocationProblem, arena: Sequence[int], found: Addresses, effort: Effort, stopped: Callable[[], bool]
 ) -> tuple[Addresses, tuple[PlacementBound, ...]]:
     """Search on from a placement, until `effort` is spent, no lower placement exists, or `stopped` returns True.
@@ -96,16 +96,16 @@ def lower(
     bounds: dict[int, PlacementBound] = {}
     members = problem.members(list(arena))
     for a, each in enumerate(problem.arenas):
-        boxes = boxes_of(problem, members[a], each.alignment)
+        boxes = build_boxes(problem, members[a], each.alignment)
         if each.reuse:
             first = Packing([offset[k] for k in members[a]], footprint[a])
             searches[a] = Search(boxes, first, each.capacity)
         else:
             bounds[a] = _bound(boxes, footprint[a])
-    spend(list(searches.values()), effort, stopped)
+    run_searches(list(searches.values()), effort, stopped)
     for a, search in searches.items():
         best = search.best
-        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, search.shown_by)
+        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, search.bound_origin)
         for k, at in zip(members[a], best.offsets, strict=True):
             offset[k] = at
     return Addresses(offset, footprint), tuple(bounds[a] for a in range(len(problem.arenas)))
@@ -122,12 +122,12 @@ def _bound(boxes: Boxes, end: int) -> PlacementBound:
 def pack(boxes: Boxes, first: Packing) -> Packing:
     """Return the best placement of the portfolio. `first` is a placement that is right except for fixed boxes."""
     bound = boxes.least()
-    best = around.above(boxes, first) if boxes.fixed else first
+    best = around.place_above_fixed(boxes, first) if boxes.fixed else first
     for candidates in (_try_allocator, _try_improved_orders, _try_chain, _try_larger_first, _try_splits, _try_scans):
         if best.height <= bound:
             break
         for found in candidates(boxes, best, bound):
-            if found.height < best.height and boxes.keeps_apart(found.offsets):
+            if found.height < best.height and boxes.is_disjoint(found.offsets):
                 best = found
     return best
 
@@ -138,7 +138,7 @@ def _looks(boxes: Boxes) -> int:
 
 
 def _try_allocator(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
-    yield around.best_fit(boxes) if boxes.fixed else best_fit(boxes)
+    yield around.place_best_fit(boxes) if boxes.fixed else place_best_fit(boxes)
 
 
 def _try_improved_orders(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
@@ -152,7 +152,7 @@ def _try_improved_orders(boxes: Boxes, best: Packing, bound: int) -> Iterator[Pa
 
 def _try_chain(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if boxes.meetings < 2 * len(boxes) and not boxes.fixed:  # otherwise three overlap
-        chain = from_both_ends(boxes)
+        chain = place_from_both_ends(boxes)
         if chain is not None:
             yield chain
 
@@ -167,13 +167,13 @@ def _try_larger_first(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packi
 
 def _try_splits(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.fixed:
-        yield from by_length(boxes, min(SPLITS, FITS // len(boxes)))
+        yield from place_by_length(boxes, min(SPLITS, FITS // len(boxes)))
 
 
 def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.is_wide:
         for key in ORDERS[: SCANS // (len(boxes) + boxes.meetings // 1000)]:
-            yield lowest_fit(boxes, _sorted(boxes, key))
+            yield place_lowest_fit(boxes, _sorted(boxes, key))
 
 
 def _sorted(boxes: Boxes, key: Key) -> list[int]:

@@ -16,8 +16,8 @@ import numpy as np
 from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import slots as by_slots
-from tmmu.planner.layouts.addresses import Addresses, overflow
-from tmmu.planner.layouts.boxes import Boxes, boxes_of
+from tmmu.planner.layouts.addresses import Addresses, overflow_error
+from tmmu.planner.layouts.boxes import Boxes, build_boxes
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
 
@@ -35,25 +35,25 @@ def place(problem: AllocationProblem, slots: SlotAssignment, observer: MoveObser
     for a, members in enumerate(problem.members(slots.arena_of_storages())):
         arena = problem.arenas[a]
         if members and arena.reuse:
-            boxes = boxes_of(problem, members, arena.alignment)
+            boxes = build_boxes(problem, members, arena.alignment)
             made = sorted(range(len(members)), key=lambda i: problem.made[members[i]])
             order = sorted(made, key=lambda i: -boxes.size[i])
             if observer is None or not problem.conflicts.keys().isdisjoint(members):
-                pool = join(boxes, order)
+                pool = assign_pools(boxes, order)
             else:
                 listed = [[members[i], boxes.birth[i], boxes.death[i], boxes.size[i]] for i in made]
                 observer("pools", arena=arena.name, storages=listed)
-                pool = join(boxes, order, observer, members)
+                pool = assign_pools(boxes, order, observer, members)
                 observer("pooled", pools=max(pool) + 1)
             starts, footprint[a] = _in_sequence(boxes, order, pool)
             for k, p in zip(members, pool, strict=True):
                 offset[k] = starts[p]
         if footprint[a] >= UINT64_END:
-            raise overflow("the last pool", arena.name, footprint[a], 0)
+            raise overflow_error("the last pool", arena.name, footprint[a], 0)
     return Addresses(offset, footprint)
 
 
-def join(
+def assign_pools(
     boxes: Boxes, order: list[int], observer: MoveObserver | None = None, storages: Sequence[int] = ()
 ) -> list[int]:
     """Assign a pool to each box: in `order`, the first pool without a box that is live at one of its steps. spec: A9.1

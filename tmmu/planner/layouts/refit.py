@@ -49,7 +49,7 @@ class Reordering(NamedTuple):
     held_box: list[int]
 
 
-def order_of(order: list[int], staying: int = 0) -> Reordering:
+def start_order(order: list[int], staying: int = 0) -> Reordering:
     """Create the state of an order with nothing placed; its first `staying` boxes are fixed."""
     n = len(order)
     return Reordering(

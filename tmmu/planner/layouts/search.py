@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tmmu.planner.layouts import exhaustive, refit
 from tmmu.planner.layouts.boxes import Boxes, Packing
-from tmmu.planner.layouts.compiled import Compile, columns, compiled
+from tmmu.planner.layouts.compiled import Compile, columns, compile_loop
 from tmmu.planner.layouts.exhaustive import AREA, COUNT, LENGTH, SIZE, TOTAL, WEIGHT
 
 SLICE = 1 << 22
@@ -77,7 +77,7 @@ class Sections(NamedTuple):
     """For each section the boxes that are live there."""
 
 
-def moments_of(boxes: Boxes) -> list[int]:
+def find_moments(boxes: Boxes) -> list[int]:
     """Return the moments: the last birth before each step after which a box dies before any is born. O(n log n)."""
     births, deaths = sorted({b for _, b, _ in boxes.pieces()}), sorted({d for _, _, d in boxes.pieces()})
     kept = []
@@ -88,9 +88,9 @@ def moments_of(boxes: Boxes) -> list[int]:
     return kept
 
 
-def sections_of(boxes: Boxes) -> Sections:
+def find_sections(boxes: Boxes) -> Sections:
     """Return the sections at those moments. O(n log n + boxes live in each)."""
-    kept = moments_of(boxes)
+    kept = find_moments(boxes)
     found = Sections([[] for _ in range(len(boxes))], [[] for _ in kept])
     for i, b, d in boxes.pieces():
         for c in range(bisect_left(kept, b), bisect_right(kept, d)):
@@ -99,7 +99,7 @@ def sections_of(boxes: Boxes) -> Sections:
     return found
 
 
-def totals_of(boxes: Boxes) -> list[int]:
+def most_live_bytes(boxes: Boxes) -> list[int]:
     """Return the most bytes live at a step of each box's life. O(n log n)."""
     changes: dict[int, int] = {}
     for i, b, d in boxes.pieces():
@@ -122,7 +122,7 @@ def totals_of(boxes: Boxes) -> list[int]:
 class Group:
     """Boxes that are searched together, with the best placement and the bound found so far."""
 
-    def __init__(self, boxes: Boxes, first: Packing, compile_: Compile = compiled) -> None:
+    def __init__(self, boxes: Boxes, first: Packing, compile_: Compile = compile_loop) -> None:
         self.boxes, self.best, self.bound = boxes, first, boxes.least()
         self.enough = 0
         """A height below which nothing is gained: another group needs that much."""
@@ -130,11 +130,11 @@ class Group:
         """A height that is tried before any other."""
         self.compile: Compile = (lambda loop: None) if boxes.is_wide else compile_
         n = len(boxes)
-        self.is_few = max(n * (n + len(moments_of(boxes))), boxes.meetings) <= FEW
-        self.sections = sections_of(boxes) if self.is_few else Sections([[] for _ in range(n)], [])
+        self.is_few = max(n * (n + len(find_moments(boxes))), boxes.meetings) <= FEW
+        self.sections = find_sections(boxes) if self.is_few else Sections([[] for _ in range(n)], [])
         length = [d - b + 1 for b, d in zip(boxes.birth, boxes.death, strict=True)]
         self.keys = [
-            totals_of(boxes),
+            most_live_bytes(boxes),
             _ranks([size * steps for size, steps in zip(boxes.size, length, strict=True)]),
             [len(of) for of in self.sections.of],
             boxes.size,
@@ -153,7 +153,7 @@ class Group:
 
     def take(self, found: Packing, effort: Effort) -> None:
         """Replace the best placement by `found` if that is lower and keeps boxes apart."""
-        if found.height < self.best.height and self.boxes.keeps_apart(found.offsets):
+        if found.height < self.best.height and self.boxes.is_disjoint(found.offsets):
             self.best, effort.found = found, effort.spent
 
     def steps(self, effort: Effort) -> Iterator[None]:
@@ -212,7 +212,7 @@ class _Order(_Loop):
         fixed = [boxes.fixed.get(i, -1) for i in range(len(boxes))]
         self.boxes = refit.Intervals(*self.columns(boxes.birth, boxes.death, boxes.size, boxes.alignment, fixed))
         order = sorted(group.sort_boxes(keys), key=lambda i: fixed[i] < 0)  # fixed boxes come first, and stay there
-        self.state = refit.Reordering(*self.columns(*refit.order_of(order, len(boxes.fixed))))
+        self.state = refit.Reordering(*self.columns(*refit.start_order(order, len(boxes.fixed))))
 
     def run(self, budget: int, effort: Effort) -> Iterator[None]:
         """Continue until `budget` looks are spent in all."""
@@ -239,7 +239,7 @@ class _Complete(_Loop):
         self.weight = [0] * len(group.sections.members)
         self.lists = _build_problem(group.boxes, group.sections)
         self.problem = exhaustive.Problem(*self.columns(*self.lists))
-        self.start = exhaustive.start(self.lists)
+        self.start = exhaustive.start_state(self.lists)
         self.state = exhaustive.SearchState(*self.columns(*self.start))
 
     def run(self, height: int, keys: Keys, again: bool, budget: int, effort: Effort) -> Iterator[None]:
@@ -304,7 +304,7 @@ def _flatten(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     return list(accumulate(map(len, rows), initial=0)), list(chain.from_iterable(rows))
 
 
-def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> list[tuple[list[int], Group]]:
+def split_groups(boxes: Boxes, first: Packing, compile_: Compile = compile_loop) -> list[tuple[list[int], Group]]:
     """Split boxes into groups that are not bound to each other, in order of time, each with its placement.
 
     O(n log n).
@@ -330,9 +330,9 @@ def groups_of(boxes: Boxes, first: Packing, compile_: Compile = compiled) -> lis
 class Search:
     """The boxes of one arena: its highest group decides the footprint, and is searched."""
 
-    def __init__(self, boxes: Boxes, first: Packing, capacity: int, compile_: Compile = compiled) -> None:
+    def __init__(self, boxes: Boxes, first: Packing, capacity: int, compile_: Compile = compile_loop) -> None:
         self.capacity = capacity
-        self.groups = groups_of(boxes, first, compile_)
+        self.groups = split_groups(boxes, first, compile_)
 
     @property
     def bound(self) -> int:
@@ -345,7 +345,7 @@ class Search:
         return self.bound > max((group.boxes.least() for _, group in self.groups), default=0)
 
     @property
-    def shown_by(self) -> str:
+    def bound_origin(self) -> str:
         """The origin of the bound: a word of `BOUNDS`."""
         if self.proved:
             return "search"
@@ -382,7 +382,7 @@ class Search:
 ENDED = object()
 
 
-def spend(searches: Sequence[Search], effort: Effort, stopped: Callable[[], bool]) -> None:
+def run_searches(searches: Sequence[Search], effort: Effort, stopped: Callable[[], bool]) -> None:
     """Search in turns until the effort is spent, no lower placement exists, or `stopped` returns True."""
     running = [search.steps(effort) for search in searches]
     while running:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END, ArenaConfiguration
-from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.layouts.addresses import Addresses, overflow_error
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 
@@ -17,12 +17,12 @@ IN_PLACE = True
 
 
 def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
-    """Place each storage at the offset of its slot. O(storages). Raises as `addresses` does."""
-    found = addresses(slots, problem.arenas)
+    """Place each storage at the offset of its slot. O(storages). Raises as `slot_addresses` does."""
+    found = slot_addresses(slots, problem.arenas)
     return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
 
 
-def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> Addresses:
+def slot_addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> Addresses:
     """Return the offset of each slot in its arena, and the footprint of each arena (the end of its last slot).
 
     O(slots).
@@ -32,7 +32,7 @@ def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> 
     found = prefix_sums(slots, len(arenas))
     for k, (a, size, offset) in enumerate(zip(slots.arena, slots.bytes, found.offset, strict=True)):
         if offset + size >= UINT64_END:
-            raise overflow(f"slot {k}", arenas[a].name, offset, size)
+            raise overflow_error(f"slot {k}", arenas[a].name, offset, size)
     return found
 
 

@@ -16,7 +16,7 @@ from tmmu.planner.orders.portfolio import memory
 __all__ = ["REORDER"]
 
 
-def given(
+def keep_order(
     model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
 ) -> Model:
     """Return the model unchanged."""
@@ -24,7 +24,7 @@ def given(
 
 
 REORDER: dict[str, Callable[[Model, tuple[ArenaConfiguration, ...], str, bool, ArenaPolicy], Model]] = {
-    "given": given,
+    "given": keep_order,
     "memory": memory,
 }
 """The function of every order, by its name in `tmmu.core.vocabulary.ORDERS`.

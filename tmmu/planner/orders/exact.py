@@ -19,7 +19,7 @@ BITS = 512
 """The number of bits of a set that can be processed in the time of the rest of a move."""
 
 
-class Found(NamedTuple):
+class FoundOrder(NamedTuple):
     """An order below the bound, or None; whether the search was `complete`; how many moves it visited."""
 
     order: list[int] | None
@@ -27,7 +27,7 @@ class Found(NamedTuple):
     moves: int
 
 
-def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
+def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> FoundOrder:
     """Find an order of least peak, if that is below `bound`; peaks up to `floor` count as equal.
 
     Parameters
@@ -56,7 +56,7 @@ def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
     while heap:
         peak, missing, done = heapq.heappop(heap)
         if done == everything:
-            return Found(_path(came, done), True, looked)
+            return FoundOrder(_path(came, done), True, looked)
         if done not in state:  # it was reached with a lower peak
             continue
         live, ready = state.pop(done)
@@ -70,7 +70,7 @@ def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
             if load < bound:
                 following.append((max(peak, load), after, n))
         if looked > limit:
-            return Found(None, False, looked)
+            return FoundOrder(None, False, looked)
         for reached, after, n in following:
             then = done | 1 << n
             if then not in best or reached < best[then]:
@@ -78,7 +78,7 @@ def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
                 came[then] = (done, n)
                 state[then] = (after, moves.ready(then, n, ready))
                 heapq.heappush(heap, (reached, missing - 1, then))
-    return Found(None, True, looked)
+    return FoundOrder(None, True, looked)
 
 
 class _Moves:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, NodePart, Role
-from tmmu.ir.order import dependencies
+from tmmu.ir.order import find_dependencies
 from tmmu.ir.program import ModelProgram
 from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import NO_STEP, Liveness
@@ -47,7 +47,7 @@ class OrderGraph:
         return len(self.before)
 
 
-def loads(graph: OrderGraph, order: Sequence[int]) -> list[int]:
+def compute_loads(graph: OrderGraph, order: Sequence[int]) -> list[int]:
     """Return the bytes that are live while each unit of `order` runs. O(units + touches)."""
     left, seen, live, result = [len(users) for users in graph.users], list(graph.opened), graph.live, []
     for at, n in enumerate(order):
@@ -67,7 +67,7 @@ def loads(graph: OrderGraph, order: Sequence[int]) -> list[int]:
     return result
 
 
-def unavoidable(graph: OrderGraph, n: int) -> int:
+def unavoidable_load(graph: OrderGraph, n: int) -> int:
     """Return the bytes that are live while `n` runs, whatever the order."""
     least = graph.inner[n] + sum(graph.bytes[k] for k in graph.touches[n])
     return least - sum(graph.bytes[result] for result, _ in graph.hints[n])
@@ -96,7 +96,7 @@ class Order:
         return Order(units, place, first, last)
 
 
-def part(graph: OrderGraph, order: Order, start: int, end: int) -> OrderGraph:
+def cut_part(graph: OrderGraph, order: Order, start: int, end: int) -> OrderGraph:
     """Return the units at places `start` to `end` - 1 as a separate graph, with unit i at place `start` + i.
 
     An operand that is read after them cannot give its bytes to a result. The caller sets `live`, the bytes live before
@@ -124,7 +124,7 @@ def part(graph: OrderGraph, order: Order, start: int, end: int) -> OrderGraph:
     )
 
 
-def bodies(
+def build_graphs(
     run: ModelProgram, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, in_place: bool
 ) -> list[tuple[list[int], OrderGraph]]:
     """Return for each body its nodes in order, and their graph, with buffers only of the arenas `weighed`.
@@ -157,7 +157,7 @@ def bodies(
             n = model.bodies[b].owner
             b = model.nodes[n].body
     edges: list[dict[tuple[int, int], None]] = [{} for _ in model.bodies]
-    for earlier, later in dependencies(model, grouped=True):
+    for earlier, later in find_dependencies(model, grouped=True):
         edges[model.nodes[later].body][rank[earlier], rank[later]] = None
     opened = {alias.storage[t] for t, writer in enumerate(live.writer) if writer == NO_STEP}
     kept = {alias.storage[t] for t in model.outputs} | {

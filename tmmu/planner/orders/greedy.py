@@ -14,7 +14,7 @@ from dataclasses import replace
 from tmmu.planner.orders.graph import OrderGraph
 
 
-def greedy(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
+def schedule_greedily(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
     """Return an order of all units. O((units + touches + edges) log units).
 
     Parameters
@@ -66,7 +66,7 @@ def greedy(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
     return order
 
 
-def backwards(graph: OrderGraph) -> OrderGraph:
+def reverse_graph(graph: OrderGraph) -> OrderGraph:
     """Return the same graph run from its end. Unit i is the i-th from the end, so that ties are reversed too."""
     last = len(graph) - 1
 
@@ -86,7 +86,7 @@ def backwards(graph: OrderGraph) -> OrderGraph:
     )
 
 
-def from_the_end(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
-    """Apply `greedy` to the graph run backwards, and return the order of the graph itself."""
+def schedule_from_the_end(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
+    """Apply `schedule_greedily` to the graph run backwards, and return the order of the graph itself."""
     last = len(graph) - 1
-    return [last - n for n in reversed(greedy(backwards(graph), recent=recent, largest=largest))]
+    return [last - n for n in reversed(schedule_greedily(reverse_graph(graph), recent=recent, largest=largest))]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tmmu.planner.orders.graph import OrderGraph
 
 
-def without_lazy(graph: OrderGraph) -> tuple[list[int], OrderGraph]:
+def remove_lazy(graph: OrderGraph) -> tuple[list[int], OrderGraph]:
     """Return the remaining units, in order, and their graph, in which unit i is the i-th of them.
 
     O(units + touches).
@@ -50,7 +50,7 @@ def without_lazy(graph: OrderGraph) -> tuple[list[int], OrderGraph]:
     )
 
 
-def with_lazy(graph: OrderGraph, left: list[int], order: list[int]) -> list[int]:
+def insert_lazy(graph: OrderGraph, left: list[int], order: list[int]) -> list[int]:
     """Return the order of all units: each lazy one right before the first that depends on it, in the model's order."""
     kept, result, done = set(left), list[int](), set[int]()
     for i in order:

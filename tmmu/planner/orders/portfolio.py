@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
-from tmmu.ir.order import arranged
-from tmmu.ir.program import ModelProgram, program
+from tmmu.ir.order import arrange_nodes
+from tmmu.ir.program import ModelProgram, build_program
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import search
-from tmmu.planner.orders.graph import Order, OrderGraph, bodies, loads, part, unavoidable
-from tmmu.planner.orders.greedy import from_the_end, greedy
-from tmmu.planner.orders.lazy import with_lazy, without_lazy
-from tmmu.planner.orders.segments import segments
+from tmmu.planner.orders.graph import Order, OrderGraph, build_graphs, compute_loads, cut_part, unavoidable_load
+from tmmu.planner.orders.greedy import schedule_from_the_end, schedule_greedily
+from tmmu.planner.orders.lazy import insert_lazy, remove_lazy
+from tmmu.planner.orders.segments import find_segments
 
 MOVES = 200_000
 """The most moves that the searches of one body visit together; a move among many units counts as several."""
@@ -54,7 +54,7 @@ def memory(
     """
     reused = [a for a, arena in enumerate(arenas) if arena.reuse]
     holds = [a for a in reused if Role.ACTIVATION in arenas[a].roles]
-    best, lowest = model, measured(model, arenas, mode, in_place, policy)
+    best, lowest = model, measure_peaks(model, arenas, mode, in_place, policy)
     limit = sum(lowest[a] for a in holds)
     hints = (True, False) if in_place and any(node.in_place for node in model.nodes) else (False,)
     # First the order inside nodes, then the main graph around them.
@@ -67,19 +67,19 @@ def memory(
                 before, candidate = candidate, _reorder(candidate, arenas, mode, policy, weighed, hinted, inner)
                 if candidate is before:
                     continue
-                peaks = measured(candidate, arenas, mode, in_place, policy)
+                peaks = measure_peaks(candidate, arenas, mode, in_place, policy)
                 fits = sum(peaks[a] for a in holds) <= limit
                 if fits and sum(peaks[a] for a in reused) < sum(lowest[a] for a in reused):
                     best, lowest = candidate, peaks
     return best
 
 
-def measured(
+def measure_peaks(
     model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
 ) -> list[int]:
     """Return the peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
-    run = program(model)
-    problem = aliasing.form(run, liveness.analyze(run, mode), arenas, mode, in_place, policy).storages
+    run = build_program(model)
+    problem = aliasing.form_storages(run, liveness.analyze(run, mode), arenas, mode, in_place, policy).storages
     return [max(problem.live_bytes(members)) for members in problem.members(problem.preferred)]
 
 
@@ -93,39 +93,39 @@ def _reorder(
     inner: bool,
 ) -> Model:
     """Reorder the main graph, or all other bodies (`inner`). Returns `model` itself if no order is better."""
-    run: ModelProgram = program(model)
+    run: ModelProgram = build_program(model)
     live = liveness.analyze(run, mode)
-    alias = aliasing.form(run, live, arenas, mode, False, policy)
-    made = bodies(run, live, alias, weighed, mode, hinted)
+    alias = aliasing.form_storages(run, live, arenas, mode, False, policy)
+    made = build_graphs(run, live, alias, weighed, mode, hinted)
     order = [
-        [nodes[i] for i in lowered(graph)] if nodes and inner == (b != MAIN) else nodes
+        [nodes[i] for i in lower_peak(graph)] if nodes and inner == (b != MAIN) else nodes
         for b, (nodes, graph) in enumerate(made)
     ]
-    return model if order == [nodes for nodes, _ in made] else arranged(model, order)
+    return model if order == [nodes for nodes, _ in made] else arrange_nodes(model, order)
 
 
-def lowered(graph: OrderGraph) -> list[int]:
+def lower_peak(graph: OrderGraph) -> list[int]:
     """Return the units of a body (at least one) in the order of lowest peak found, or in the given order."""
-    left, smaller = without_lazy(graph)
+    left, smaller = remove_lazy(graph)
     order = list(range(len(smaller)))
     places = Order.of(smaller, order)
     running = _live_before(smaller)
-    whole = loads(smaller, order)
-    cuts = segments(smaller)
+    whole = compute_loads(smaller, order)
+    cuts = find_segments(smaller)
     within = {n for start, end in cuts for n in range(start, end)}
     # No order of this body stays below the floor, so no segment has to.
-    floor = max(unavoidable(smaller, n) if n in within else whole[n] for n in order)
+    floor = max(unavoidable_load(smaller, n) if n in within else whole[n] for n in order)
     moves = MOVES
     for peak, start, end in sorted(((max(whole[a:b]), a, b) for a, b in cuts), key=lambda cut: -cut[0]):
         if peak <= floor:
             break
-        segment = part(smaller, places, start, end)
+        segment = cut_part(smaller, places, start, end)
         segment.live = running[start]
         chosen, reached, used = _order_segment(segment, floor, moves)
         order[start:end] = [start + i for i in chosen]
         floor, moves = max(floor, reached), moves - used
-    result, given = with_lazy(graph, left, order), list(range(len(graph)))
-    return result if max(loads(graph, result)) < max(loads(graph, given)) else given
+    result, given = insert_lazy(graph, left, order), list(range(len(graph)))
+    return result if max(compute_loads(graph, result)) < max(compute_loads(graph, given)) else given
 
 
 def _live_before(graph: OrderGraph) -> list[int]:
@@ -143,9 +143,9 @@ def _live_before(graph: OrderGraph) -> list[int]:
 def _order_segment(graph: OrderGraph, floor: int, moves: int) -> tuple[list[int], int, int]:
     """Return the best order found for a segment, its peak, and the number of moves visited."""
     best = list(range(len(graph)))
-    peak = max(loads(graph, best))
+    peak = max(compute_loads(graph, best))
     for candidate in _heuristics(graph):
-        reached = max(loads(graph, candidate))
+        reached = max(compute_loads(graph, candidate))
         if reached < peak:
             best, peak = candidate, reached
     used = 0
@@ -157,7 +157,7 @@ def _order_segment(graph: OrderGraph, floor: int, moves: int) -> tuple[list[int]
         elif not complete:
             best, more = _improve_windows(graph, best, floor, moves - used)
             used += more
-    return best, max(loads(graph, best)), used
+    return best, max(compute_loads(graph, best)), used
 
 
 def _heuristics(graph: OrderGraph) -> Sequence[list[int]]:
@@ -165,7 +165,7 @@ def _heuristics(graph: OrderGraph) -> Sequence[list[int]]:
     return [
         order(graph, recent=recent, largest=largest)
         for largest in (False, True)
-        for order in (greedy, from_the_end)
+        for order in (schedule_greedily, schedule_from_the_end)
         for recent in (True, False)
     ] + [depth_first(graph, by_need=by_need) for by_need in (True, False)]
 
@@ -174,14 +174,14 @@ def _improve_windows(graph: OrderGraph, order: list[int], floor: int, moves: int
     """Reorder the units around the peak of `order` repeatedly. Returns the order and the number of moves visited."""
     used = 0
     for _ in range(ROUNDS):
-        now = loads(graph, order)
+        now = compute_loads(graph, order)
         peak = max(now)
         at = now.index(peak)
         start, end = max(0, at - WINDOW), min(len(order), at + WINDOW + 1)
         if peak <= floor or used >= moves:
             break
         places = Order.of(graph, order)
-        window = part(graph, places, start, end)
+        window = cut_part(graph, places, start, end)
         window.live = graph.live + _added_before(graph, places, start)
         found = search(window, floor, peak, min(moves - used, moves // 4))
         used += found.moves

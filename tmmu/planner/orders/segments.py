@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tmmu.planner.orders.graph import OrderGraph
 
 
-def segments(graph: OrderGraph) -> list[tuple[int, int]]:
+def find_segments(graph: OrderGraph) -> list[tuple[int, int]]:
     """Return the stretches (start, end) of units that may change places. O(units + edges).
 
     No stretch has one unit: that unit would come before or after every other.

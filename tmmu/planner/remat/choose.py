@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, UINT64_END, ArenaConfiguration, ArenaPolicy, Model
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import aliasing, liveness
-from tmmu.planner.problem import AllocationProblem, of_plan
+from tmmu.planner.problem import AllocationProblem, problem_of_plan
 from tmmu.planner.remat import schedules
-from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
-from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
+from tmmu.planner.remat.rewrite import Joint, Policy, Schedule, apply_script, build_joint, rewrite
+from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, all_policies, chen_policy, segment_policies
 from tmmu.plans.sections import Plan
 
 EFFORT, LIMIT = 80_000, 400_000
@@ -46,7 +46,7 @@ def rematerialise(
     -----
     `spec/tmmu.md` M1.8 to M1.11. Some hundred policies at O(nodes + accesses) each.
     """
-    search = _Search(joint_of(joint), arenas, budget, arena_policy)
+    search = _Search(build_joint(joint), arenas, budget, arena_policy)
     if search.unchanged <= budget:
         return joint
     best = search.best()
@@ -64,10 +64,10 @@ def rematerialise(
     return best.model
 
 
-def peak(model: Model, arenas: tuple[ArenaConfiguration, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
+def measure_peak(model: Model, arenas: tuple[ArenaConfiguration, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
     """Return the most bytes live at one step in all arenas that reuse bytes, in mode backward. O(nodes + accesses)."""
-    run = program(model)
-    alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
+    run = build_program(model)
+    alias = aliasing.form_storages(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
     return _reused_peak(alias.storages)
 
 
@@ -82,7 +82,7 @@ def check_budget(plan: Plan, budget: int) -> None:
     A graph is fitted in its given order and with results in place. Another order, or a layout without in-place results,
     may need more. spec: M1.11
     """
-    if (found := _reused_peak(of_plan(plan))) > budget:
+    if (found := _reused_peak(problem_of_plan(plan))) > budget:
         raise TmmuError(
             "ARENA_TOO_SMALL",
             f"{found} bytes are live at one step in this layout and order, the budget is {budget}",
@@ -106,7 +106,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.classes = Classes(self.joint)
-        self.unchanged = self.least = peak(self.joint.model, self.arenas, self.arena_policy)
+        self.unchanged = self.least = measure_peak(self.joint.model, self.arenas, self.arena_policy)
         self.spent = 0
 
     def judge(self, policy: Policy) -> tuple[int, int]:
@@ -116,30 +116,30 @@ class _Search:
             self.tried[policy] = self._peak(made) if made.complete else UINT64_END, made.cost
         return self.tried[policy]
 
-    def _peak(self, made: Rewritten) -> int:
+    def _peak(self, made: Schedule) -> int:
         self.spent += len(made.nodes)
-        found = peak(made.model, self.arenas, self.arena_policy)
+        found = measure_peak(made.model, self.arenas, self.arena_policy)
         self.least = min(self.least, found)
         return found
 
-    def best(self) -> Rewritten | None:
+    def best(self) -> Schedule | None:
         """Return the schedule to use, or None if none fits."""
         by_policy = self._best_policy()
         return self._search_schedules(None if by_policy is None else by_policy.cost) or by_policy
 
-    def _search_schedules(self, known: int | None) -> Rewritten | None:
+    def _search_schedules(self, known: int | None) -> Schedule | None:
         """Search a moderate graph for a schedule that is cheaper than `known` and fits without in-place results."""
-        script = schedules.cheapest(self.joint, self.arenas, self.budget, known, self.arena_policy)
-        made = None if script is None else follow(self.joint, script)
+        script = schedules.find_cheapest(self.joint, self.arenas, self.budget, known, self.arena_policy)
+        made = None if script is None else apply_script(self.joint, script)
         return made if made is not None and self._peak(made) <= self.budget else None
 
-    def _best_policy(self) -> Rewritten | None:
+    def _best_policy(self) -> Schedule | None:
         """Return the cheapest policy that fits; for a small graph, among all policies."""
         if len(self.classes.roots) <= EXHAUSTIVE:
             return self._cheapest_of_all()
-        self.judge(chen(self.classes))
+        self.judge(chen_policy(self.classes))
         self._drop_by_worth()
-        for policy in segmented(self.classes):
+        for policy in segment_policies(self.classes):
             if self.spent < LIMIT:
                 self.judge(policy)
         for policy in sorted(self._fitting(), key=self._rank)[:3]:
@@ -154,10 +154,10 @@ class _Search:
         found, cost = self.tried[policy]
         return cost, found
 
-    def _cheapest_of_all(self) -> Rewritten | None:
+    def _cheapest_of_all(self) -> Schedule | None:
         """Try every policy by its cost, until one fits."""
         priced = sorted(
-            (rewrite(self.joint, policy).cost, k, policy) for k, policy in enumerate(exhaustive(self.classes))
+            (rewrite(self.joint, policy).cost, k, policy) for k, policy in enumerate(all_policies(self.classes))
         )
         for _, _, policy in priced:
             if self.judge(policy)[0] <= self.budget:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tmmu.core.dims.expressions import upper
+from tmmu.core.dims.expressions import upper_bound
 from tmmu.core.vocabulary import MAIN, Model, Node, Phase, Tensor
 from tmmu.operators import draws, row_of
 from tmmu.planner.training.expand import mark_saved
@@ -35,7 +35,7 @@ class Joint:
     cost: list[int]
 
 
-def joint_of(model: Model) -> Joint:
+def build_joint(model: Model) -> Joint:
     """Find the values of `model` that may be recomputed. O(nodes + accesses)."""
     tensors, nodes = model.tensors, model.nodes
     root = list(range(len(tensors)))
@@ -86,10 +86,10 @@ def _count_operations(model: Model, node: Node) -> int:
     if result.view is not None and len(node.writes) == 1:
         return 0
     # An open dimension counts with its maximum: the cost affects only the choice of values to recompute.
-    elements = sum(math.prod(map(upper, model.tensors[t].shape)) for t in node.writes)
-    shapes = [tuple(map(upper, model.tensors[t].shape)) for t in node.reads]
+    elements = sum(math.prod(map(upper_bound, model.tensors[t].shape)) for t in node.writes)
+    shapes = [tuple(map(upper_bound, model.tensors[t].shape)) for t in node.reads]
     rule = row_of(node.domain, node.op).cost
-    found = rule(shapes, tuple(map(upper, result.shape)), elements) if rule is not None else None
+    found = rule(shapes, tuple(map(upper_bound, result.shape)), elements) if rule is not None else None
     return elements if found is None else found
 
 
@@ -109,7 +109,7 @@ Script = Mapping[int, Sequence[int]]
 
 
 @dataclass
-class Rewritten:
+class Schedule:
     """A schedule: nodes with their reads and writes, copies of tensors after the model's own, and its cost.
 
     `current` is the latest copy of each tensor, to be read from now on. `complete` is False if the schedule was
@@ -180,14 +180,14 @@ LONGEST = 4
 """A schedule with more than this many times the graph's nodes is abandoned: some policies repeat quadratically."""
 
 
-def rewrite(joint: Joint, policy: Policy) -> Rewritten:
+def rewrite(joint: Joint, policy: Policy) -> Schedule:
     """Rewrite the joint graph under `policy`: a dropped value is recomputed at its first read, with all that it needs.
 
     O(nodes + accesses + clones).
     """
     most = LONGEST * len(joint.model.nodes) + 1000
     model, root = joint.model, joint.root
-    result = Rewritten(joint)
+    result = Schedule(joint)
 
     def is_dropped(t: int) -> bool:
         return joint.free[t] and root[t] not in policy.kept
@@ -213,9 +213,9 @@ def rewrite(joint: Joint, policy: Policy) -> Rewritten:
     return result
 
 
-def follow(joint: Joint, script: Script) -> Rewritten:
+def apply_script(joint: Joint, script: Script) -> Schedule:
     """Run nodes of the joint graph again as `script` lists; every read takes the latest value. O(nodes + clones)."""
-    result = Rewritten(joint)
+    result = Schedule(joint)
     renewed = set[int]()
 
     def refresh_views(node: Node) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Phase, Role
-from tmmu.ir.program import program
+from tmmu.ir.program import build_program
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.remat.rewrite import Joint, Script
 
@@ -86,7 +86,7 @@ def _bits(values: int) -> Iterator[int]:
         values ^= bit
 
 
-def cheapest(
+def find_cheapest(
     joint: Joint,
     arenas: tuple[ArenaConfiguration, ...],
     budget: int,
@@ -253,8 +253,8 @@ def _build_space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: A
     if len(roots) > VALUES:
         return None
     bit = {root: 1 << k for k, root in enumerate(roots)}
-    run = program(model)
-    alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", False, policy)
+    run = build_program(model)
+    alias = aliasing.form_storages(run, liveness.analyze(run, "backward"), arenas, "backward", False, policy)
     storages, arena = alias.storages, alias.storages.preferred
     ours = {alias.storage[root] for root in roots}
     at, before = [0] * len(model.nodes), [0] * len(model.nodes)

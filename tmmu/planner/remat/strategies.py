@@ -91,7 +91,7 @@ class Classes:
             found.append(min(near, key=lambda at: (self.width[at], abs(at - ideal), at)))
         return sorted(set(found))
 
-    def crossing_at(self, cuts: list[int]) -> frozenset[int]:
+    def classes_across(self, cuts: list[int]) -> frozenset[int]:
         """Return the classes that cross any of the places."""
         return frozenset().union(*(self.crossing[at] for at in cuts))
 
@@ -104,32 +104,32 @@ def segment_counts(nodes: int) -> list[int]:
     return sorted({math.isqrt(nodes), *(s for s in series if s <= nodes)})
 
 
-def chen(classes: Classes) -> Policy:
+def chen_policy(classes: Classes) -> Policy:
     """Return the policy of √n segments with equal numbers of nodes: only values that cross segments are kept."""
     count = len(classes.joint.order)
-    return Policy(classes.crossing_at(classes.cuts(math.isqrt(count), 0, count, snapped=False)))
+    return Policy(classes.classes_across(classes.cuts(math.isqrt(count), 0, count, snapped=False)))
 
 
-def segmented(classes: Classes) -> Iterator[Policy]:
+def segment_policies(classes: Classes) -> Iterator[Policy]:
     """Yield checkpoints between segments, of one level and of two."""
     count = len(classes.joint.order)
-    yield chen(classes)
+    yield chen_policy(classes)
     # Numbers near the square root come first: on large graphs not all are tried.
     near = sorted(segment_counts(count), key=lambda s: (abs(2 * s.bit_length() - count.bit_length()), s))
     for segments in near:
         for snapped in (False, True):
             cuts = classes.cuts(segments, 0, count, snapped)
-            kept = classes.crossing_at(cuts)
+            kept = classes.classes_across(cuts)
             yield Policy(kept)
             ends = [0, *cuts, count]
             inner: list[int] = []
             for lo, hi in pairwise(ends):
                 inner += classes.cuts(max(1, math.isqrt(hi - lo)), lo, hi, snapped)
-            yield Policy(kept, classes.crossing_at(inner))
+            yield Policy(kept, classes.classes_across(inner))
             yield Policy(kept, frozenset())
 
 
-def exhaustive(classes: Classes) -> Iterator[Policy]:
+def all_policies(classes: Classes) -> Iterator[Policy]:
     """Yield every policy: each class kept, held once recomputed, or neither."""
     for choice in product(range(3), repeat=len(classes.roots)):
         kept, held = (frozenset(r for r, c in zip(classes.roots, choice, strict=True) if c == k) for k in (0, 1))

@@ -7,7 +7,7 @@ not fit. `stages` cuts the graph into pipeline stages, and `local` returns the m
 
 from __future__ import annotations
 
-from tmmu.planner.sharding.local import Local, local_models, shards_of
+from tmmu.planner.sharding.local import Local, build_local_models, build_shards
 from tmmu.planner.sharding.spec import load
 
-__all__ = ["Local", "load", "local_models", "shards_of"]
+__all__ = ["Local", "build_local_models", "build_shards", "load"]

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.columns import NONE, column, ragged
-from tmmu.core.dims.expressions import closed
+from tmmu.core.columns import NONE, build_column, flatten_rows
+from tmmu.core.dims.expressions import close_shape
 from tmmu.core.vocabulary import Model
 from tmmu.planner.sharding import stages
-from tmmu.planner.sharding.rewrite import rewrite
+from tmmu.planner.sharding.rewrite import rewrite_for_ranks
 from tmmu.planner.sharding.splits import Split
 from tmmu.plans import sharding
 from tmmu.plans.columns import Shards
@@ -29,7 +29,7 @@ class Local:
     parts: list[tuple[int, tuple[int, ...], Split]]
 
 
-def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
+def build_local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
     """Return the model of each stage, in order.
 
     `model` is valid and in execution order; an empty spec returns it unchanged.
@@ -38,14 +38,14 @@ def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
     """
     if not spec:
         return [Local(model, [])]
-    made = rewrite(model, spec)
-    stage_of = stages.of_nodes(model, spec)
+    made = rewrite_for_ranks(model, spec)
+    stage_of = stages.assign_stages(model, spec)
     rows = {tensor.name: t for t, tensor in enumerate(model.tensors)}
     found = []
-    for stage in range(stages.count(spec)):
-        local = stages.restrict(made, stage_of, stage, spec["pipeline_axis"])
+    for stage in range(stages.count_stages(spec)):
+        local = stages.cut_stage(made, stage_of, stage, spec["pipeline_axis"])
         parts = [
-            (row, closed(model.tensors[t].shape), made.splits.of[t])
+            (row, close_shape(model.tensors[t].shape), made.splits.of[t])
             for row, tensor in enumerate(local.tensors)
             if (t := rows.get(tensor.name)) is not None
         ]
@@ -60,14 +60,14 @@ def coordinates(rank: int, spec: dict[str, Any]) -> dict[str, int]:
     {'tensor': 1, 'data': 1}
     """
     place = {}
-    for axis, size in reversed(sharding.mesh(spec)):
+    for axis, size in reversed(sharding.mesh_axes(spec)):
         rank, place[axis] = divmod(rank, size)
     return place
 
 
-def shards_of(local: Local, spec: dict[str, Any], rank: int) -> Shards:
+def build_shards(local: Local, spec: dict[str, Any], rank: int) -> Shards:
     """Return the table of the elements of each tensor that `rank` holds. O(tensors)."""
-    sizes, place = dict(sharding.mesh(spec)), coordinates(rank, spec)
+    sizes, place = dict(sharding.mesh_axes(spec)), coordinates(rank, spec)
     number = {axis: a for a, axis in enumerate(sizes)}
     dims: list[tuple[int, int, int, int, int]] = []
     for _, shape, split in local.parts:
@@ -75,9 +75,9 @@ def shards_of(local: Local, spec: dict[str, Any], rank: int) -> Shards:
             chunk = -(-size // sizes[axis]) if axis else size
             start = min(chunk * place[axis], size) if axis else 0
             dims.append((size, number[axis] if axis else NONE, start, min(chunk, size - start), chunk))
-    bounds, _ = ragged([shape for _, shape, _ in local.parts], np.uint64)
+    bounds, _ = flatten_rows([shape for _, shape, _ in local.parts], np.uint64)
     columns = [[row[k] for row in dims] for k in range(5)]
     return Shards(
-        column([row for row, _, _ in local.parts], np.uint32), bounds, column(columns[0], np.uint64),
-        column(columns[1], np.uint32), *(column(values, np.uint64) for values in columns[2:]),
+        build_column([row for row, _, _ in local.parts], np.uint32), bounds, build_column(columns[0], np.uint64),
+        build_column(columns[1], np.uint32), *(build_column(values, np.uint64) for values in columns[2:]),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from tmmu.operators import row_of
 from tmmu.operators.relations import Labels, Relation, Shape
 
 
-def whole(reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
+def whole_relation(reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
     """Return the relation of an unknown operation: every dimension whole."""
     return Relation(tuple((None,) * len(s) for s in reads), tuple((None,) * len(s) for s in writes))
 
@@ -23,13 +23,13 @@ def relation(domain: str, op: str, reads: Sequence[Shape], writes: Sequence[Shap
     Relation(reads=((0, 2), (2, 1)), writes=((0, 1),), sums=True, pointwise=False, apart=False)
     """
     rule = row_of(domain, op).split if reads and writes else None
-    return (None if rule is None else rule(list(reads), list(writes))) or whole(reads, writes)
+    return (None if rule is None else rule(list(reads), list(writes))) or whole_relation(reads, writes)
 
 
-def across(dims: Sequence[int], reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
+def relation_across(dims: Sequence[int], reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
     """Return the relation of an operation that couples `dims` (counted from the last) and no other dimensions."""
     if not reads or not writes:
-        return whole(reads, writes)
+        return whole_relation(reads, writes)
     first = reads[0]
 
     def labels(shape: Shape) -> Labels:
@@ -44,7 +44,7 @@ def across(dims: Sequence[int], reads: Sequence[Shape], writes: Sequence[Shape])
     )
 
 
-def elementwise(like: Shape, reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
+def elementwise_relation(like: Shape, reads: Sequence[Shape], writes: Sequence[Shape]) -> Relation:
     """Return the relation of an optimizer step: tensors of the shape `like` are iterated together, others are whole."""
     labels = tuple(range(len(like)))
     rows = [tuple(labels if s == like else (None,) * len(s) for s in shapes) for shapes in (reads, writes)]

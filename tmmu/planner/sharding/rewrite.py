@@ -12,13 +12,13 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tmmu.core.dims.expressions import Expression, closed
+from tmmu.core.dims.expressions import Expression, close_shape
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Model, Node, Phase, Role, Tensor, View
 from tmmu.operators import ONNX, draws, row_of
 from tmmu.operators.relations import Labels, Relation
-from tmmu.planner.sharding.relations import across, elementwise, relation, whole
-from tmmu.planner.sharding.spec import refuse
+from tmmu.planner.sharding.relations import elementwise_relation, relation, relation_across, whole_relation
+from tmmu.planner.sharding.spec import sharding_error
 from tmmu.planner.sharding.splits import Split, Splits
 from tmmu.planner.training.gradients import DOMAIN as GRADIENTS
 from tmmu.plans import sharding
@@ -28,7 +28,7 @@ MESH = "tmmu.mesh"
 
 
 @dataclass(frozen=True)
-class Made:
+class RankGraph:
     """The graph that all ranks run: rows below `len(splits.model.tensors)` are the model's, the others are buffers.
 
     `origin` is for each node the node of the model that it belongs to.
@@ -40,7 +40,7 @@ class Made:
     origin: list[int]
 
 
-def rewrite(model: Model, spec: dict[str, Any]) -> Made:
+def rewrite_for_ranks(model: Model, spec: dict[str, Any]) -> RankGraph:
     """Rewrite `model` under `spec`. O(accesses x dimensions).
 
     Raises
@@ -59,55 +59,55 @@ def rewrite(model: Model, spec: dict[str, Any]) -> Made:
 def _check_plain(model: Model) -> None:
     for body in model.bodies[1:]:
         node = model.nodes[body.owner]
-        raise refuse(
+        raise sharding_error(
             f"{node.op} has a body, which cannot be sharded", "plan it for one rank", place=f"node {node.name!r}"
         )
     for tensor in model.tensors:
         is_open = any(isinstance(dim, Expression) for dim in tensor.shape)
         if tensor.alias_group is not None or is_open:
             what = "an alias group" if tensor.alias_group is not None else "a dynamic shape"
-            raise refuse(f"{what} cannot be sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
+            raise sharding_error(f"{what} cannot be sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
     for node in model.nodes:
         drawn = not _is_gradient(node) and draws(node.op)
         at_inference = row_of("", node.op).only_at_inference
         if drawn and (not at_inference or not node.writes or model.tensors[node.writes[0]].view is None):
             what = f"{node.op} draws random numbers, and replicas would draw different ones"
-            raise refuse(what, "draw them outside of the model", place=f"node {node.name!r}")
+            raise sharding_error(what, "draw them outside of the model", place=f"node {node.name!r}")
 
 
 def _is_gradient(node: Node) -> bool:
     return node.domain == GRADIENTS or node.domain.startswith(f"{GRADIENTS}/")
 
 
-def refuse_taken(name: str, names: Container[str]) -> None:
+def check_name_free(name: str, names: Container[str]) -> None:
     """Raise INVALID_SHARDING if the model already uses the name of a collective or its buffer, on any stage."""
     if name in names:
-        raise refuse("a collective needs this name", "rename it in the model", place=f"name {name!r}")
+        raise sharding_error("a collective needs this name", "rename it in the model", place=f"name {name!r}")
 
 
 class _Rewriting:
     def __init__(self, splits: Splits) -> None:
         self.splits, self.model, self.spec = splits, splits.model, splits.spec
         self.tensors, self.nodes, self.origin = list(self.model.tensors), list[Node](), list[int]()
-        self.axes = [name for name, _ in sharding.mesh(self.spec)]
+        self.axes = [name for name, _ in sharding.mesh_axes(self.spec)]
         self.across = {entry["op"]: entry["across"] for entry in reversed(self.spec["operators"])}
         self.named = {node.name: node for node in self.model.nodes}
         self.shown: list[tuple[int, int]] = []  # views that show a whole tensor
         self.written = {t for node in self.model.nodes for t in node.made}
 
-    def made(self) -> Made:
+    def made(self) -> RankGraph:
         for t, tensor in enumerate(self.model.tensors):
             split = self.splits.settle(t)
             self.tensors[t] = self._part(self.tensors[t], tensor, split)
         for row, base in self.shown:
             if self.tensors[row].bytes != self.tensors[base].bytes:
                 what = f"it is a view of {self.tensors[base].name!r}, but a rank has a different part of that"
-                raise refuse(what, "split both alike", place=f"tensor {self.tensors[row].name!r}")
-        return Made(self.splits, self.tensors, self.nodes, self.origin)
+                raise sharding_error(what, "split both alike", place=f"tensor {self.tensors[row].name!r}")
+        return RankGraph(self.splits, self.tensors, self.nodes, self.origin)
 
     def _part(self, tensor: Tensor, like: Tensor, split: Split) -> Tensor:
         """Return `tensor` with the size of the part of `like` that a rank holds."""
-        shape = self.splits.local_shape(closed(like.shape), split)
+        shape = self.splits.local_shape(close_shape(like.shape), split)
         size = nbytes(shape, like.dtype)
         view = None if tensor.view is None else tensor.view._replace(bytes=size)
         return replace(tensor, shape=shape, bytes=size, view=view)
@@ -117,7 +117,7 @@ class _Rewriting:
         node = self.model.nodes[n]
         for t in node.reads:
             if t in self.written and t not in self.splits.of:
-                raise refuse("it is read before it is written", "order the nodes", place=f"node {node.name!r}")
+                raise sharding_error("it is read before it is written", "order the nodes", place=f"node {node.name!r}")
         stored = [self.splits.settle(t) for t in node.reads]
         # A parameter that ZeRO stores in parts is gathered before a node computes with it.
         used = [
@@ -149,14 +149,14 @@ class _Rewriting:
                 self._convert(n, f"{node.name}.out{node.writes.index(t)}", t, buffer, route, into=t)
 
     def _relation(self, node: Node) -> Relation:
-        shapes = [[closed(self.model.tensors[t].shape) for t in rows] for rows in (node.reads, node.writes)]
+        shapes = [[close_shape(self.model.tensors[t].shape) for t in rows] for rows in (node.reads, node.writes)]
         if node.phase is Phase.OPTIMIZER and node.domain not in ONNX:
             like = next(iter((*node.mutates, *node.writes)), None)
-            return elementwise(() if like is None else closed(self.model.tensors[like].shape), *shapes)
+            return elementwise_relation(() if like is None else close_shape(self.model.tensors[like].shape), *shapes)
         if not _is_gradient(node):
             if node.domain in ONNX and node.op in self.across:
-                return across(self.across[node.op], *shapes)
-            return whole(*shapes) if node.opaque else relation(node.domain, node.op, *shapes)
+                return relation_across(self.across[node.op], *shapes)
+            return whole_relation(*shapes) if node.opaque else relation(node.domain, node.op, *shapes)
         return self._gradient_relation(node, shapes)
 
     def _gradient_relation(self, node: Node, shapes: list[list[tuple[int, ...]]]) -> Relation:
@@ -189,7 +189,9 @@ class _Rewriting:
             for label, axis in zip(labels, split, strict=True):
                 if label is None or not axis or label in divided or axis in divided.values():
                     continue
-                sizes = {closed(tensors[t].shape)[d] for t, of in rows for d, other in enumerate(of) if other == label}
+                sizes = {
+                    close_shape(tensors[t].shape)[d] for t, of in rows for d, other in enumerate(of) if other == label
+                }
                 everywhere = found.apart or all(label in of for of in found.writes)
                 even = all(size % self.splits.sizes[axis] == 0 for size in sizes)
                 if (even and (everywhere or found.sums)) or (found.pointwise and everywhere):
@@ -225,7 +227,7 @@ class _Rewriting:
         """Append the collectives of `route` on `source`, a part of `t`; the last one writes `into`, if given."""
         for k, (axis, op, split) in enumerate(route):
             name = f"{prefix}.{op}.{axis}"
-            refuse_taken(name, self.named)
+            check_name_free(name, self.named)
             target = into if into is not None and k == len(route) - 1 else self._add_buffer(t, name, split)
             changes = target == into and t in self.model.nodes[n].mutates
             node = Node(
@@ -239,7 +241,7 @@ class _Rewriting:
 
     def _add_buffer(self, t: int, name: str, split: Split, view: View | None = None) -> int:
         """Add a tensor that holds an operand or result of a step for `t`, and is not part of the model."""
-        refuse_taken(name, self.splits.rows)
+        check_name_free(name, self.splits.rows)
         like = self.model.tensors[t]
         role = Role.GRADIENT if like.role is Role.GRADIENT else Role.ACTIVATION
         made = replace(like, name=name, role=role, view=view, saved_for_backward=False, fixed_offset=None)
@@ -283,7 +285,9 @@ class _Rewriting:
                 self.shown.append((row, now[view.base]))
             elif self._is_split(t, view.base, row, now[view.base]):
                 what = f"it is a window of {base.name!r}, which is split"
-                raise refuse(what, "write rules that split neither", place=f"tensor {self.model.tensors[t].name!r}")
+                raise sharding_error(
+                    what, "write rules that split neither", place=f"tensor {self.model.tensors[t].name!r}"
+                )
             size = self.tensors[row].bytes if row >= len(self.model.tensors) else view.bytes
             self.tensors[row] = replace(self.tensors[row], view=View(now[view.base], view.offset, size, view.strides))
 

@@ -43,7 +43,7 @@ LIMIT = 1 << 20
 """The largest spec that is read, in bytes."""
 
 
-def refuse(what: str, fix: str, *, place: str = "shard spec", axis: str = "") -> TmmuError:
+def sharding_error(what: str, fix: str, *, place: str = "shard spec", axis: str = "") -> TmmuError:
     """Return INVALID_SHARDING: a malformed spec, or one that does not fit the model."""
     return TmmuError("INVALID_SHARDING", what, place=place, fix=fix, axis=axis)
 
@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         try:
             document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_SHARDING").decode())
         except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a number or nesting too large
-            raise refuse(f"not TOML: {error}", "`tmmu example gpt2-shards` writes a valid one") from error
+            raise sharding_error(f"not TOML: {error}", "`tmmu example gpt2-shards` writes a valid one") from error
         return resolve(document)
     except TmmuError as error:
         error.in_file(os.fspath(path))
@@ -89,22 +89,22 @@ def resolve(document: dict[str, Any]) -> dict[str, Any]:
         "operators": [{"op": entry.get("op", ""), "across": entry.get("across", [])} for entry in operators],
     }
     try:
-        return sharding.read(value)
+        return sharding.check_spec(value)
     except ValueError as error:
-        raise refuse(str(error), "correct the shard spec") from error
+        raise sharding_error(str(error), "correct the shard spec") from error
 
 
 def _table(value: Any, where: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refuse(f"{where}: expected a table", "`tmmu example gpt2-shards` writes a valid one")
+        raise sharding_error(f"{where}: expected a table", "`tmmu example gpt2-shards` writes a valid one")
     for key in value:
         if keys is not None and key not in keys:
-            raise refuse(f"unknown key {key!r} in {where}", f"use {', '.join(keys)}")
+            raise sharding_error(f"unknown key {key!r} in {where}", f"use {', '.join(keys)}")
     return value
 
 
 def _tables(document: dict[str, Any], key: str) -> list[Any]:
     value = document.get(key, [])
     if not isinstance(value, list):
-        raise refuse(f"{key}: expected a list of tables", f"write [[{key}]]")
+        raise sharding_error(f"{key}: expected a list of tables", f"write [[{key}]]")
     return value

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tmmu.core.dims.expressions import closed
+from tmmu.core.dims.expressions import close_shape
 from tmmu.core.vocabulary import Model, Role, Tensor
 from tmmu.planner.patterns import NameMatcher
-from tmmu.planner.sharding.spec import refuse
+from tmmu.planner.sharding.spec import sharding_error
 from tmmu.planner.training.gradients import is_floating
 from tmmu.plans import sharding
 
@@ -35,7 +35,7 @@ class Splits:
 
     def __post_init__(self) -> None:
         # An axis of one rank splits nothing.
-        self.sizes = {name: size for name, size in sharding.mesh(self.spec) if size > 1}
+        self.sizes = {name: size for name, size in sharding.mesh_axes(self.spec) if size > 1}
         self._rules = [(rule, NameMatcher(rule["names"])) for rule in self.spec["rules"]]
         self.rows = {tensor.name: t for t, tensor in enumerate(self.model.tensors)}
 
@@ -90,7 +90,7 @@ class Splits:
             if role in rule["roles"] and names(tensor.name):
                 split = [axis if axis in self.sizes else "" for axis in rule["split"]]
                 if len(split) > len(tensor.shape):
-                    raise refuse(
+                    raise sharding_error(
                         f"a rule splits {len(split)} dimensions, it has {len(tensor.shape)}",
                         "write a separate rule for it, before that one",
                         place=f"tensor {tensor.name!r}",
@@ -99,8 +99,8 @@ class Splits:
         return None
 
     def _check_divides(self, tensor: Tensor, d: int, axis: str) -> None:
-        if axis and not self.spec["pad"] and closed(tensor.shape)[d] % self.sizes[axis]:
-            raise refuse(
+        if axis and not self.spec["pad"] and close_shape(tensor.shape)[d] % self.sizes[axis]:
+            raise sharding_error(
                 f"dimension {d} of {tensor.shape[d]} elements does not divide by the axis {axis!r} of "
                 f"{self.sizes[axis]} ranks",
                 "write pad = true, or a rule that does not split it",
@@ -117,7 +117,7 @@ class Splits:
         free = [d for d, taken in enumerate(split) if not taken]
         if not free:
             return split
-        whole = [d for d in free if closed(tensor.shape)[d] % self.sizes[axis] == 0]
+        whole = [d for d in free if close_shape(tensor.shape)[d] % self.sizes[axis] == 0]
         d = whole[0] if whole else free[0]
         self._check_divides(tensor, d, axis)
         self.zero[t] = d

@@ -13,19 +13,19 @@ from typing import Any
 
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Phase
 from tmmu.planner.patterns import NameMatcher
-from tmmu.planner.sharding.rewrite import MESH, Made, refuse_taken
-from tmmu.planner.sharding.spec import refuse
+from tmmu.planner.sharding.rewrite import MESH, RankGraph, check_name_free
+from tmmu.planner.sharding.spec import sharding_error
 from tmmu.plans import sharding
 
 
-def count(spec: dict[str, Any]) -> int:
+def count_stages(spec: dict[str, Any]) -> int:
     """Return the number of stages."""
-    return dict(sharding.mesh(spec)).get(spec.get("pipeline_axis", ""), 1)
+    return dict(sharding.mesh_axes(spec)).get(spec.get("pipeline_axis", ""), 1)
 
 
-def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
+def assign_stages(model: Model, spec: dict[str, Any]) -> list[int]:
     """Return the stage of each node. INVALID_SHARDING for a forward node that no pattern names. O(nodes x patterns)."""
-    stages = count(spec)
+    stages = count_stages(spec)
     if stages == 1:
         return [0] * len(model.nodes)
     writer = {t: n for n, node in enumerate(model.nodes) for t in node.made}
@@ -39,7 +39,7 @@ def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
             fitting = (k for k, named in enumerate(by_pattern) if named(node.name))
             stage = next(fitting, None) if even is None else even[n]
             if stage is None:
-                raise refuse(
+                raise sharding_error(
                     "no stage has a pattern for it", 'end the last stage with "*"', place=f"node {node.name!r}"
                 )
         else:
@@ -64,7 +64,7 @@ def _by_depth(model: Model, writer: dict[int, int], stages: int) -> list[int]:
     return [d * stages // deepest for d in depth]
 
 
-def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
+def cut_stage(made: RankGraph, stage_of: list[int], stage: int, axis: str) -> Model:
     """Return the model that the ranks of `stage` run. O(model)."""
     model = made.splits.model
     own = len(model.tensors)
@@ -77,7 +77,9 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
         for t in node.mutates:
             if len(readers[t] | ({home[t]} if t in home else set())) > 1:
                 place = f"tensor {model.tensors[t].name!r}"
-                raise refuse("it is mutated, and used in two stages", "put its nodes into one stage", place=place)
+                raise sharding_error(
+                    "it is mutated, and used in two stages", "put its nodes into one stage", place=place
+                )
     nodes: list[Node] = []
     received = set[int]()
     taken = {node.name for node in made.nodes}
@@ -88,7 +90,7 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
             for other in sorted(readers.get(t, set()) - {stage_of[n]}):
                 name, send, receive = model.tensors[t].name, f"Send.{other}", f"Recv.{stage_of[n]}"
                 for op in (send, receive):
-                    refuse_taken(f"{name}.{op}", taken)
+                    check_name_free(f"{name}.{op}", taken)
                 if stage_of[n] == stage:
                     nodes.append(Node(f"{name}.{send}", send, (t,), (), f"{MESH}/{axis}", phase=node.phase))
                 elif other == stage:
@@ -101,7 +103,7 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
     return _select(made, nodes, touched, outputs, received)
 
 
-def _select(made: Made, nodes: list[Node], touched: set[int], outputs: list[int], received: set[int]) -> Model:
+def _select(made: RankGraph, nodes: list[Node], touched: set[int], outputs: list[int], received: set[int]) -> Model:
     """Return the model of these nodes and tensors, with rows renumbered."""
     model = made.splits.model
     rows = {t: row for row, t in enumerate(sorted(touched))}

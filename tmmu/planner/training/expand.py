@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model, Node, Phase, Role, Tensor, View
-from tmmu.ir.validate import validate
+from tmmu.ir.validate import validate_model
 from tmmu.operators import ONNX, row_of
 from tmmu.planner.training import gradients
 
 PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
 
 
-def expand(model: Model) -> Model:
+def expand_to_joint(model: Model) -> Model:
     """Build the joint forward and backward graph of `model`, whose nodes are in execution order.
 
     Parameters
@@ -49,11 +49,11 @@ def expand(model: Model) -> Model:
         return model
     _check_plain(model)
     joint = _Expansion(model).joint()
-    validate(joint)
+    validate_model(joint)
     return joint
 
 
-def refuse(node: str, what: str) -> TmmuError:
+def no_gradient_error(node: str, what: str) -> TmmuError:
     """Return MODE_VIOLATION for a node or tensor that cannot be differentiated."""
     return TmmuError("MODE_VIOLATION", what, place=node, fix="plan it with --mode inference", mode="backward")
 
@@ -61,10 +61,12 @@ def refuse(node: str, what: str) -> TmmuError:
 def _check_plain(model: Model) -> None:
     for body in model.bodies[1:]:
         node = model.nodes[body.owner]
-        raise refuse(f"node {node.name!r}", f"{node.op} has a body, and gradients of bodies are not supported")
+        raise no_gradient_error(
+            f"node {node.name!r}", f"{node.op} has a body, and gradients of bodies are not supported"
+        )
     for node in model.nodes:
         if node.phase is Phase.FORWARD and node.mutates:
-            raise refuse(f"node {node.name!r}", "it mutates a tensor, which has no gradient")
+            raise no_gradient_error(f"node {node.name!r}", "it mutates a tensor, which has no gradient")
 
 
 @dataclass
@@ -85,7 +87,9 @@ class _Expansion:
         needs = self._find_dependent()
         self.edges = self._edges(needs)
         if not self.edges:
-            raise refuse(f"model {model.name!r}", "no output depends on a parameter by operations that have gradients")
+            raise no_gradient_error(
+                f"model {model.name!r}", "no output depends on a parameter by operations that have gradients"
+            )
         # The consumers of each tensor in the order in which their parts are added; edges are in reverse node order.
         self.consumers: dict[int, list[int]] = {}
         self.place: dict[tuple[int, int], int] = {}
@@ -108,7 +112,7 @@ class _Expansion:
         found = set(self.sources)
         for n in self.forward:
             node = self.model.nodes[n]
-            if any(t in found and gradients.reads(node, p) is not None for p, t in enumerate(node.reads)):
+            if any(t in found and gradients.gradient_reads(node, p) is not None for p, t in enumerate(node.reads)):
                 found.update(t for t in node.writes if gradients.is_floating(self.tensors[t]))
         return found
 
@@ -120,7 +124,9 @@ class _Expansion:
             node = self.model.nodes[n]
             if wanted.isdisjoint(node.writes):
                 continue
-            edges[n] = [(p, t) for p, t in enumerate(node.reads) if t in needs and gradients.reads(node, p) is not None]
+            edges[n] = [
+                (p, t) for p, t in enumerate(node.reads) if t in needs and gradients.gradient_reads(node, p) is not None
+            ]
             wanted.update(t for _, t in edges[n])
         return edges
 
@@ -169,13 +175,13 @@ class _Expansion:
         """Append the gradient step of node `n`: it reads gradients and saved tensors, and writes a part per operand."""
         node, edges = self.model.nodes[n], self.edges[n]
         given = [self.gradient[t] for t in node.writes if t in self.gradient]
-        saved = {t for p, _ in edges for t in gradients.reads(node, p) or ()}
+        saved = {t for p, _ in edges for t in gradients.gradient_reads(node, p) or ()}
         read = dict.fromkeys([*given, *(t for t in (*node.reads, *node.writes) if t in saved)])
         first = self.tensors[given[0]]
         back = gradients.is_known(node) and self._is_view(node)
-        passing = gradients.rule(node).passes
+        passing = gradients.gradient_rule(node).passes
         if node.op == "Dropout" and node.domain in ONNX and not back and len(node.writes) == 1:
-            raise refuse(
+            raise no_gradient_error(
                 f"node {node.name!r}", "it is a Dropout without mask, so that the dropped elements are unknown"
             )
         writes = []
@@ -189,7 +195,7 @@ class _Expansion:
                 part = self._add_like(t, f"{self.tensors[t].name}.grad.part{place}", view=view)
                 self.parts.setdefault(t, []).append((place, part))
             writes.append(part)
-        domain, op = ("", "Reshape") if back else gradients.operator(node)
+        domain, op = ("", "Reshape") if back else gradients.gradient_operator(node)
         hints = self._hint(node, writes[0], given[0]) if not back else ()
         made = Node(f"{node.name}.grad", op, tuple(read), tuple(writes), domain, MAIN, hints, phase=Phase.BACKWARD)
         self.backward.append(made)
@@ -201,13 +207,13 @@ class _Expansion:
         if row_of("", node.op).only_at_inference:
             return result.view is not None and result.view._replace(strides=None) == whole
         same = operand.dtype == result.dtype and math.prod(operand.shape) == math.prod(result.shape)
-        return gradients.rule(node).reshapes and same
+        return gradients.gradient_rule(node).reshapes and same
 
     def _hint(self, node: Node, result: int, operand: int) -> tuple[tuple[int, int], ...]:
         """Return the in-place hint of an elementwise gradient: it may take the bytes of its result's gradient."""
         r, o = self.tensors[result], self.tensors[operand]
         fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype]
-        return ((result, operand),) if fits and gradients.rule(node).in_place else ()
+        return ((result, operand),) if fits and gradients.gradient_rule(node).in_place else ()
 
     def _add_sum(self, t: int) -> None:
         """Add the parts of a gradient, in the order of consumers and operands."""
@@ -234,7 +240,9 @@ class _Expansion:
         inputs = (*(t for t in model.inputs if t not in read), *seeds)
         for tensor in tensors:
             if tensor.alias_group is not None and tensor.saved_for_backward:
-                raise refuse(f"tensor {tensor.name!r}", "backward reads it, and it shares bytes in an alias group")
+                raise no_gradient_error(
+                    f"tensor {tensor.name!r}", "backward reads it, and it shares bytes in an alias group"
+                )
         main = replace(model.bodies[MAIN], inputs=inputs, outputs=outputs)
         return replace(model, tensors=tuple(tensors), nodes=(*forward, *self.backward, *later), bodies=(main,))
 

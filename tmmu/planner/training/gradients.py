@@ -13,7 +13,7 @@ DOMAIN = "tmmu.grad"
 """The domain of gradient operators: `ReluGrad` and so on."""
 
 
-def rule(node: Node) -> GradientRule:
+def gradient_rule(node: Node) -> GradientRule:
     """Return the rule of a node's operator. A node without one, opaque or of another domain reads everything."""
     return (row_of("", node.op).gradient if is_known(node) else None) or EVERYTHING
 
@@ -23,14 +23,14 @@ def is_known(node: Node) -> bool:
     return node.domain in ONNX and not node.opaque
 
 
-def reads(node: Node, position: int) -> tuple[int, ...] | None:
+def gradient_reads(node: Node, position: int) -> tuple[int, ...] | None:
     """Return the tensors of `node` that the gradient of its operand at `position` reads, or None if it has no gradient.
 
     >>> node = Node("n", "Div", (0, 1), (2,))
     >>> reads(node, 0), reads(node, 1), reads(Node("n", "Shape", (0,), (1,)), 0)
     ((1,), (1, 2), None)
     """
-    chosen = rule(node).reads(position)
+    chosen = gradient_rule(node).reads(position)
     if chosen is None:
         return None
     rows: list[int] = []
@@ -47,7 +47,7 @@ def is_floating(tensor: Tensor) -> bool:
     return tensor.dtype.startswith(("float", "bfloat", "complex"))
 
 
-def operator(node: Node) -> tuple[str, str]:
+def gradient_operator(node: Node) -> tuple[str, str]:
     """Return the domain and operator of a node's gradient.
 
     >>> operator(Node("n", "Relu", (0,), (1,))), operator(Node("n", "Fused", (0,), (1,), "com.example"))

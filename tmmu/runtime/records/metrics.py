@@ -12,8 +12,8 @@ import numpy as np
 
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.columns import IS_SAVED, ROLES, SHARES
-from tmmu.plans.metrics import footprints, occupancy
-from tmmu.plans.sections import Plan, needed
+from tmmu.plans.metrics import compute_footprints, compute_occupancy
+from tmmu.plans.sections import Plan, require_section
 from tmmu.runtime.records.ratios import Ratio, ratio
 
 SCHEMA = "tmmu_metrics_v1"
@@ -21,12 +21,12 @@ SCHEMA = "tmmu_metrics_v1"
 
 def of_plan(plan: Plan) -> dict[str, Any]:
     """Compute the metrics of a plan. O(plan)."""
-    used, held = occupancy(plan)
+    used, held = compute_occupancy(plan)
     per_arena = np.bincount(
         plan.allocation.storages.arena[plan.allocation.tensors.storage], minlength=len(plan.allocation.arenas)
     ).tolist()
-    slots = [needed(usage.slots, "claims.usage.slots") for usage in plan.usage]
-    sizes = footprints(plan.allocation)
+    slots = [require_section(usage.slots, "claims.usage.slots") for usage in plan.usage]
+    sizes = compute_footprints(plan.allocation)
     arenas = [
         {
             "arena": arena.name,
@@ -56,7 +56,7 @@ def reuse(slots: int, tensors: int) -> Ratio:
 
 def fragmentation(plan: Plan) -> Ratio:
     """Compute 1 - (bytes x steps live) / (slot bytes x steps occupied), over all arenas."""
-    used, held = occupancy(plan)
+    used, held = compute_occupancy(plan)
     return ratio(max(0, sum(held) - sum(used)), sum(held))
 
 

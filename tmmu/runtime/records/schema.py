@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tmmu.core.records import refusal
+from tmmu.core.records import record_error
 from tmmu.core.vocabulary import UINT64_END
 
 SCHEMA = "tmmu_trace_v1"
@@ -139,12 +139,12 @@ def check_record(record: Any, number: int) -> None:
     """Raise INVALID_RECORD if a record has an unknown kind, or a key that is missing, unknown or of another type."""
     place = f"record {number}"
     if not isinstance(record, dict) or record.get("kind") not in KEYS:
-        raise refusal(place, "its kind is missing or unknown")
+        raise record_error(place, "its kind is missing or unknown")
     keys = KEYS[record["kind"]]
     for key, fits in keys.items():
         if key not in record:
-            raise refusal(place, f"the key {key!r} is missing")
+            raise record_error(place, f"the key {key!r} is missing")
         if not fits(record[key]):
-            raise refusal(f"{place}, {key}", "the value has a wrong type")
+            raise record_error(f"{place}, {key}", "the value has a wrong type")
     if unknown := [key for key in record if key != "kind" and key not in keys]:
-        raise refusal(place, f"the key {unknown[0]!r} is unknown")
+        raise record_error(place, f"the key {unknown[0]!r} is unknown")

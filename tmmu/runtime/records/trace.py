@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
-from tmmu.core.records import refusal
+from tmmu.core.records import record_error
 from tmmu.plans import file
-from tmmu.plans.claims import arena_config
+from tmmu.plans.claims import arena_config_object
 from tmmu.plans.gate import SPEC_VERSION
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.sections import Plan, arena_configurations
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ratios import ratio
@@ -54,7 +54,7 @@ def start() -> bytes:
 
 def header(plan: Plan) -> Record:
     """Make the header of a trace: hashes and configuration of the plan, and the schemas of the other records."""
-    hashes = file.hashes(plan)
+    hashes = file.compute_hashes(plan)
     return {
         "kind": HEADER,
         "trace_schema": SCHEMA,
@@ -66,7 +66,7 @@ def header(plan: Plan) -> Record:
         "layout": plan.origin.layout,
         "replay_token_prefix": plan.origin.replay_token[:PREFIX],
         "replay_token_digest": hashlib.sha256(plan.origin.replay_token).digest(),
-        "arena_config": arena_config(configured(plan), plan.configuration.policy),
+        "arena_config": arena_config_object(arena_configurations(plan), plan.configuration.policy),
         "arena_config_hash": hashes["arena_config_hash"],
         "tmmu_plan_hash": hashes["plan_hash"],
         "rank": plan.origin.rank,
@@ -175,19 +175,19 @@ def check(records: Sequence[Any]) -> None:
         if record["kind"] == TENSOR:
             name = record["tensor_id"].encode()
             if previous == TENSOR and name <= last_name:
-                raise refusal(f"record {number}", "its tensor_id is not after the one before it")
+                raise record_error(f"record {number}", "its tensor_id is not after the one before it")
             last_name = name
         previous = record["kind"]
         if previous != END:
             chain = link(chain, record)
     if previous != END:
-        raise refusal(f"record {len(records)}", "the end is missing: the trace was cut off")
+        raise record_error(f"record {len(records)}", "the end is missing: the trace was cut off")
     last = records[-1]
     hashed = {key: value for key, value in last.items() if key not in BESIDE}
     if last["records"] != len(records) - 1 or last["trace_final_hash"] != link(chain, hashed):
-        raise refusal(f"record {len(records) - 1}", "its hash does not match the chain of the records before it")
+        raise record_error(f"record {len(records) - 1}", "its hash does not match the chain of the records before it")
     if any(last[key] != value for key, value in completion(records[:-1]).items()):
-        raise refusal(f"record {len(records) - 1}", "its completion does not match the records before it")
+        raise record_error(f"record {len(records) - 1}", "its completion does not match the records before it")
 
 
 def completion(records: Sequence[Record]) -> Record:
@@ -215,4 +215,4 @@ def check_order(previous: str | None, record: Record, number: int) -> None:
     """Raise INVALID_RECORD if a record of this kind may not follow `previous`."""
     if record["kind"] not in FOLLOWS[previous]:
         after = f"after {previous!r}" if previous else "at the beginning"
-        raise refusal(f"record {number}", f"a record of kind {record['kind']!r} is not allowed {after}")
+        raise record_error(f"record {number}", f"a record of kind {record['kind']!r} is not allowed {after}")

@@ -31,7 +31,7 @@ class Evidence(NamedTuple):
     detail: str
 
 
-def script(family: Family, lemma: AnyLemma) -> tuple[str, int]:
+def proof_script(family: Family, lemma: AnyLemma) -> tuple[str, int]:
     """Return the queries of a lemma's proof as SMT-LIB that asks for a proof of each, and their number."""
     declarations, queries = "", []
     if isinstance(lemma, Lemma):
@@ -60,13 +60,13 @@ def _parts(negated_goal: str) -> list[Expression]:
             raise AssertionError(f"{negated_goal[:60]!r} is not a negated goal")
 
 
-def evidence(family: Family, lemma: AnyLemma, tool: SMTInterpol, folder: Path, timeout_s: float) -> Evidence:
+def check_proofs(family: Family, lemma: AnyLemma, tool: SMTInterpol, folder: Path, timeout_s: float) -> Evidence:
     """Look for proofs of a lemma's queries, `timeout_s` seconds for each, and have them checked.
 
     Writes `NAME.smt2` and `NAME.proof` into the folder; the latter is removed if nothing was checked. Raises TmmuError
     if the folder cannot be written.
     """
-    text, queries = script(family, lemma)
+    text, queries = proof_script(family, lemma)
     asked, kept, scratch = (folder / f"{lemma.name}{suffix}" for suffix in (".smt2", ".proof", ".unchecked"))
     try:
         folder.mkdir(parents=True, exist_ok=True)

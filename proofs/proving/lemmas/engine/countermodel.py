@@ -26,17 +26,17 @@ class NoAnswer(Exception):
     """A solver did not decide whether there is a case. The message is its answer."""
 
 
-def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver, timeout_s: float) -> str | None:
+def find_countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver, timeout_s: float) -> str | None:
     """Return values that make the mutated lemma false, as text, or None if no case of this size does.
 
     `solver` has read nothing; it is closed afterwards. Raises ValueError for a mutant that does not apply, `Unfounded`
     if the mutated definitions may not end, and `NoAnswer` if the solver does not decide.
     """
     text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
-    return first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
+    return find_first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
 
 
-def first_case(
+def find_first_case(
     lemma: Lemma,
     formula: Expression,
     definitions: str,
@@ -50,7 +50,7 @@ def first_case(
     before the others. `solver` has read nothing; it is closed afterwards. Raises `NoAnswer` if a case was not decided
     and none was found.
     """
-    known = descent.check(definitions)
+    known = descent.check_definitions(definitions)
     found = cases(lemma, formula, known)
     undecided = ""
     try:

@@ -3,7 +3,7 @@
 A solver refutes any query that it is given, and treats the induction hypothesis like any other hypothesis. A wrong one
 makes a false lemma seem proved. Therefore the queries are generated. The base is the lemma at the empty list. The step
 is the lemma at a cell, under instances of the lemma itself *at the rest of that cell*, and of lemmas that were proved
-before. `check` accepts nothing else as a proof. spec: V4.3, V4.8
+before. `check_induction` accepts nothing else as a proof. spec: V4.3, V4.8
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
                 substitute(claim, {lemma.over: cell}),
             ),
         ]
-    check(lemma, proof, known, earlier)
+    check_induction(lemma, proof, known, earlier)
     return proof
 
 
@@ -123,7 +123,7 @@ def proofs_of(lemmas: Sequence[Lemma], text: str) -> dict[str, list[Query]]:
 
     Raises `Unfounded` if a definition may not end, and `NoInduction` if a proof would not be an induction.
     """
-    known = descent.check(text)
+    known = descent.check_definitions(text)
     earlier: dict[str, Lemma] = {}
     result: dict[str, list[Query]] = {}
     for lemma in lemmas:
@@ -143,7 +143,7 @@ def _instances(lemma: Lemma, earlier: Mapping[str, Lemma]) -> tuple[Expression, 
     return tuple(substitute(parse_one(earlier[name].claim), _terms(values)) for name, values in lemma.using)
 
 
-def check(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Mapping[str, Lemma]) -> None:
+def check_induction(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Mapping[str, Lemma]) -> None:
     """Accept queries as a proof of the lemma by induction. Raises `NoInduction` otherwise.
 
     Examines only the queries, not how they were made. Base and step are the claim at the empty list and at a cell of

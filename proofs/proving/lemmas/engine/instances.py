@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proofs.proving.smt import descent
-from proofs.proving.smt.expressions import Expression, called, parse, substitute, text_of, walk
-from proofs.proving.smt.unfold import unfolded, unfolding
+from proofs.proving.smt.expressions import Expression, called_function, parse, substitute, text_of, walk
+from proofs.proving.smt.unfold import read_unfolding, unfold_calls
 
 
 class Plain(NamedTuple):
@@ -44,17 +44,17 @@ def without_recursion(definitions: str, commands: str) -> Plain:
     (assert (= (size k) (ite ((_ is nil) k) 0 (+ 1 (size (tail k))))))
     (assert (= 7 (size k)))
     """
-    known = descent.check(definitions)
-    by = unfolding(known)
-    forms = [unfolded(form, by) for form in parse(commands)]
+    known = descent.check_definitions(definitions)
+    by = read_unfolding(known)
+    forms = [unfold_calls(form, by) for form in parse(commands)]
     equations: dict[str, Expression] = {}
     for call in (item for form in forms for item in walk(form)):
-        if called(call) in by.calls:
-            function = known.functions[called(call)]
+        if called_function(call) in by.calls:
+            function = known.functions[called_function(call)]
             values = dict(zip((parameter for parameter, _ in function.parameters), call[1:], strict=True))
             equations[text_of(call)] = ["assert", ["=", call, substitute(function.body, values)]]
-    constants = [form for form in forms if called(form) == "declare-const"]
-    asserted = [form for form in forms if called(form) != "declare-const"]
+    constants = [form for form in forms if called_function(form) == "declare-const"]
+    asserted = [form for form in forms if called_function(form) != "declare-const"]
     declared: list[Expression] = []
     for form in parse(definitions):
         match form:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from proofs.proving.lemmas.engine.statements import QUANTIFIERS, Mutant, Statement, World
-from proofs.proving.smt.expressions import Expression, called, parse, parse_one, text_of, walk
+from proofs.proving.smt.expressions import Expression, called_function, parse, parse_one, text_of, walk
 
 NEXT = "_next"
 """The suffix, in a statement, of a variable's name in the next state."""
@@ -91,7 +91,9 @@ class Machine:
 
     def statement(self, rule: MachineRule) -> Statement:
         """Return the obligation of one rule, with its mutants. Raises ValueError for a malformed text."""
-        return _statement(self, rule)._replace(mutants=tuple(Changed(self, rule, mutant) for mutant in rule.mutants))
+        return _statement(self, rule)._replace(
+            mutants=tuple(MachineMutant(self, rule, mutant) for mutant in rule.mutants)
+        )
 
 
 class Inductive(NamedTuple):
@@ -103,7 +105,7 @@ class Inductive(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Changed:
+class MachineMutant:
     """A mutant of a generated statement. The mutant is generated from the changed machine."""
 
     machine: Machine
@@ -126,7 +128,7 @@ class Changed:
         return changed
 
 
-def primed(expression: Expression, variables: Mapping[str, object]) -> Expression:
+def prime(expression: Expression, variables: Mapping[str, object]) -> Expression:
     """Return the formula with each variable as it is in the next state.
 
     >>> text_of(primed(parse_one("(< (f x) now)"), {"f": 0, "now": 0}))
@@ -186,7 +188,7 @@ def _statement(machine: Machine, rule: MachineRule) -> Statement:
     if is_action:
         declared += _declared(variables, NEXT)
         given = [*invariant, *parts.guards, *parts.effects(variables)]
-        concluded = [primed(clause, variables) for clause in invariant] + _formulas(machine.step, variables)
+        concluded = [prime(clause, variables) for clause in invariant] + _formulas(machine.step, variables)
     elif parts.updates or parts.free:
         raise ValueError(f"{rule.name} is not an action and changes a variable")
     else:
@@ -199,7 +201,7 @@ def _statement(machine: Machine, rule: MachineRule) -> Statement:
         rule.sentence,
         "\n".join(text_of(form) for form in (*declared, *parts.parameters)),
         tuple(text_of(formula) for formula in hypotheses),
-        all_of([*concluded, *parts.gives]),
+        conjunction([*concluded, *parts.gives]),
         (),
         rule.world or machine.world,
         machine.is_apart,
@@ -224,7 +226,7 @@ class _Parts:
                 case ["any", str(name)] if name.removesuffix("'") in variables:
                     self.free.add(name.removesuffix("'"))
                 case ["set", target, value]:
-                    name = target if isinstance(target, str) else called(target)
+                    name = target if isinstance(target, str) else called_function(target)
                     if name not in variables or name in self.updates:
                         raise ValueError(f"{rule.name}: {name!r} is not a variable, or has two effects")
                     here, new = _checked([target, value], variables)
@@ -251,7 +253,7 @@ class _Parts:
                 else:
                     here.append(["=", places[k], place])
             bound: list[Expression] = [[place, sort] for place, sort in zip(places, sorts, strict=True)]
-            result: Expression = ["ite", parse_one(all_of(here)), value, [name, *places]] if here else value
+            result: Expression = ["ite", parse_one(conjunction(here)), value, [name, *places]] if here else value
             yield ["forall", bound, ["=", [f"{name}{NEXT}", *places], result]]
 
 
@@ -266,7 +268,7 @@ def _checked(formulas: list[Expression], variables: Mapping[str, object]) -> lis
     """
     names = {f"{name}'": f"{name}{NEXT}" for name in variables}
     for item in (item for formula in formulas for item in walk(formula)):
-        if called(item) in QUANTIFIERS:
+        if called_function(item) in QUANTIFIERS:
             if taken := [pair[0] for pair in item[1] if str(pair[0]) in variables]:
                 raise ValueError(f"a quantifier binds {taken[0]!r}, which is a variable of the machine")
         elif isinstance(item, str) and item.endswith("'") and item not in names:
@@ -281,6 +283,6 @@ def _declared(variables: Mapping[str, tuple[list[Expression], str]], suffix: str
     ]
 
 
-def all_of(formulas: list[Expression]) -> str:
+def conjunction(formulas: list[Expression]) -> str:
     """Return their conjunction as one formula. SMT-LIB has no conjunction of one."""
     return text_of(formulas[0]) if len(formulas) == 1 else text_of(["and", *formulas])

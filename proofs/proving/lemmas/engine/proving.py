@@ -14,12 +14,12 @@ from functools import partial
 
 from proofs.proving.lemmas.engine import record
 from proofs.proving.lemmas.engine.checked import Evidence
-from proofs.proving.lemmas.engine.countermodel import NoAnswer, countermodel, first_case, values_of
+from proofs.proving.lemmas.engine.countermodel import NoAnswer, find_countermodel, find_first_case, values_of
 from proofs.proving.lemmas.engine.family import AnyLemma, Family, statements_of
 from proofs.proving.lemmas.engine.induction import Lemma
 from proofs.proving.lemmas.engine.machine import Inductive
 from proofs.proving.smt.descent import SORTS
-from proofs.proving.smt.expressions import Expression, called, parse, parse_one, text_of
+from proofs.proving.smt.expressions import Expression, called_function, parse, parse_one, text_of
 from proofs.proving.solvers import Solver
 from proofs.proving.solvers.process import SOLVERS, Z3
 
@@ -153,7 +153,7 @@ def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[s
     """
     if isinstance(lemma, Lemma):
         of_lists: dict[str, Question] = {
-            m.name: partial(countermodel, lemma, m, text, Z3(), timeout_s) for m in lemma.mutants
+            m.name: partial(find_countermodel, lemma, m, text, Z3(), timeout_s) for m in lemma.mutants
         }
         yield "", partial(_holds, lemma, text, Z3(), timeout_s), of_lists
         return
@@ -171,7 +171,7 @@ def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
     Returns None without a model. Raises `NoAnswer` if the solver does not decide.
     """
     declared = [form for command in commands for form in parse(command)]
-    constants = [str(form[1]) for form in declared if called(form) == "declare-const"]
+    constants = [str(form[1]) for form in declared if called_function(form) == "declare-const"]
     tables = [term for form in declared for term in _entries(form, declared)]
     try:
         answer = solver.evaluate(f"(set-option :produce-models true){''.join(commands)}(check-sat)", timeout_s)
@@ -216,4 +216,4 @@ def _holds(lemma: Lemma, definitions: str, solver: Solver, timeout_s: float) -> 
     def is_thin(constants: list[tuple[str, str]]) -> bool:
         return not all(any(name.startswith(f"{each}_0_") for name, _ in constants) for each in lists)
 
-    return first_case(lemma, wanted, definitions, solver, timeout_s, is_thin)
+    return find_first_case(lemma, wanted, definitions, solver, timeout_s, is_thin)

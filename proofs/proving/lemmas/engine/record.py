@@ -20,7 +20,7 @@ Requests = Mapping[str, Sequence[str]]
 """The requests that prove each lemma, by its name."""
 
 
-def unproved(
+def prove_unrecorded(
     requests: Requests, text: str, version: str, timeout_s: float, folder: Path, start: Callable[[], Solver]
 ) -> dict[str, str]:
     """Prove lemmas that are not on record. Return the names of those that remain unproved, each with the reason.

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import NamedTuple, Protocol
 
-from proofs.proving.smt.expressions import Expression, called, parse, parse_one, text_of
+from proofs.proving.smt.expressions import Expression, called_function, parse, parse_one, text_of
 
 DECLARES = frozenset({"declare-sort", "declare-const", "declare-fun", "declare-datatypes", "define-fun"})
 """The commands that may precede the hypotheses.
@@ -93,7 +93,7 @@ class Statement(NamedTuple):
     def parts(self) -> Iterator[Statement]:
         """Yield what is proved in turn: the statement, or one for each part of its goal."""
         goal = parse_one(self.goal)
-        parts = goal[1:] if self.is_apart and called(goal) == "and" else [goal]
+        parts = goal[1:] if self.is_apart and called_function(goal) == "and" else [goal]
         yield from (self._replace(goal=text_of(part)) for part in parts)
 
     def request(self) -> str:
@@ -164,7 +164,7 @@ def _in_world(commands: list[Expression], world: World) -> list[Expression]:
                 if sort == "Int":
                     result.append(_within(name, world))
             case ["assert", formula]:
-                result.append(["assert", expanded(formula, ranges)])
+                result.append(["assert", expand_quantifiers(formula, ranges)])
             case _:
                 result.append(command)
     return result
@@ -178,7 +178,7 @@ def _within(term: Expression, world: World) -> Expression:
     return ["assert", ["and", ["<=", _literal(world.first), term], ["<=", term, _literal(world.last)]]]
 
 
-def expanded(formula: Expression, ranges: Mapping[str, list[Expression]]) -> Expression:
+def expand_quantifiers(formula: Expression, ranges: Mapping[str, list[Expression]]) -> Expression:
     """Return the formula with every quantifier written out over the elements of its sorts.
 
     >>> text_of(expanded(parse("(forall ((x S)) (p x))")[0], {"S": ["a", "b"]}))

@@ -6,7 +6,7 @@ checked in parts, each beginning where the part before it ended, and a lemma joi
 on the plan's rows and used in the lemmas' proofs, so that the two cannot drift apart.
 
 A row has one cell, two, or `WIDE`. For these the text is unfolded once, here, into functions without recursion
-(`level_of_4`), which cost a solver a third. `unfolded` proves that they mean the same.
+(`level_of_4`), which cost a solver a third. `unfold_calls` proves that they mean the same.
 spec: T1.1, V1.1, V1.5, V5.1, T6.4
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from proofs.proving.smt import descent
 from proofs.proving.smt.expressions import Expression, text_of
-from proofs.proving.smt.unfold import unfolded, unfolding
+from proofs.proving.smt.unfold import read_unfolding, unfold_calls
 
 _RECURSIVE = """
 ; The storages of one slot, by birth: each is born after the one before it died, starts where the slot starts, and fits.
@@ -97,8 +97,8 @@ class Unfolded(NamedTuple):
 
 
 def _unfold() -> list[Unfolded]:
-    known = descent.check(_RECURSIVE)
-    by = unfolding(known)
+    known = descent.check_definitions(_RECURSIVE)
+    by = read_unfolding(known)
     found = []
     for function in known.functions.values():
         *state, (_, sort) = function.parameters
@@ -114,7 +114,7 @@ def _unfold() -> list[Unfolded]:
             parameters = [*state, *(field for cell in cells for field in cell)]
             name = f"{function.name}_of_{width}"
             declared = " ".join(f"({name} {sort})" for name, sort in parameters)
-            text = f"(define-fun {name} ({declared}) Bool\n  {text_of(unfolded(call, by))})\n"
+            text = f"(define-fun {name} ({declared}) Bool\n  {text_of(unfold_calls(call, by))})\n"
             found.append(Unfolded(function.name, width, name, parameters, call, text))
     return found
 

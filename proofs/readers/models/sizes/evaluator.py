@@ -13,7 +13,7 @@ from proofs.readers.operators import row_of
 from proofs.readers.operators.sizes import arithmetic
 from proofs.readers.operators.sizes.call import Call, Cells, Misfit, NotKnown, TensorSize, Value
 from proofs.readers.operators.sizes.stored import LIMIT
-from tmmu.core.dims.expressions import Expression, Unwieldy, limits
+from tmmu.core.dims.expressions import Expression, Unwieldy, bounds_of
 
 
 def evaluate(call: Call, operands: list[Value | None], results: list[TensorSize]) -> list[Value] | None:
@@ -48,7 +48,7 @@ def _checked(cells: Cells, size: TensorSize) -> Value:
     if arithmetic.is_integer(size.dtype):
         kind = np.iinfo(size.dtype)
         for cell in cells.astype(object).flat:
-            low, high = limits(cell)
+            low, high = bounds_of(cell)
             if low < kind.min or high > kind.max:
                 raise NotKnown(f"{cell} may be no {size.dtype}")
         return Value(cells.astype(object), size.dtype)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from proofs.readers.envelope import apart
+from proofs.readers.envelope import find_shape_apart
 from proofs.readers.models.reference import SizeDifference
 from proofs.readers.models.sizes.inputs import dimensions, input_size, input_value
 from proofs.readers.models.sizes.table import RULES, version_of
@@ -23,7 +23,7 @@ from proofs.readers.operators import plain, qualified, row_of
 from proofs.readers.operators.sizes.bodies import BodySizes, truth
 from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
 from proofs.readers.operators.sizes.stored import size_of, sparse_size, value_of
-from tmmu.core.dims.expressions import Dim, Unwieldy, evaluate, show
+from tmmu.core.dims.expressions import Dim, Unwieldy, evaluate, format_dim
 from tmmu.core.dims.maxima import maximum, minimum
 from tmmu.core.vocabulary import Bindings
 
@@ -216,11 +216,11 @@ def _differing(one: TensorSize, other: TensorSize, ranges: Mapping[str, tuple[in
             continue
         if isinstance(a, int) and isinstance(b, int):
             return "", ""
-        if (at := apart(a, b, ranges)) is not None:
+        if (at := find_shape_apart(a, b, ranges)) is not None:
             where = ", ".join(f"{name}={size}" for name, size in at.items())
             return f" ({evaluate(a, at)} at {where})", f" ({evaluate(b, at)} at {where})"
         if not _always_equal(a, b):
-            undecided = f"{show(a)} and {show(b)} are not shown to be equal for every shape"
+            undecided = f"{format_dim(a)} and {format_dim(b)} are not shown to be equal for every shape"
     if undecided is not None:
         raise NotKnown(undecided)
     return None

@@ -24,8 +24,8 @@ from proofs.readers.operators.sizes.call import (
 )
 from proofs.readers.operators.sizes.picking import cells_of, integers
 from proofs.readers.operators.sizes.reductions import reduced_axes
-from tmmu.core.dims.expressions import Dim, closed, limits
-from tmmu.core.dims.operations import larger, quotient, smaller
+from tmmu.core.dims.expressions import Dim, bounds_of, close_shape
+from tmmu.core.dims.operations import maximum_of, minimum_of, quotient
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -39,14 +39,14 @@ def truncated(a: Dim, b: Dim) -> Dim:
     """Return a / b, rounded towards zero."""
     if isinstance(a, int) and isinstance(b, int):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    if limits(a).low < 0 or limits(b).low < 1:
+    if bounds_of(a).low < 0 or bounds_of(b).low < 1:
         raise NotKnown("the sign of a quotient depends on the shape")
     return quotient(a, b)
 
 
 def less(a: Dim, b: Dim) -> bool:
     """Whether a < b for every shape. Raises NotKnown if shapes differ."""
-    difference = limits(a - b)
+    difference = bounds_of(a - b)
     if difference.high < 0 or difference.low >= 0:
         return difference.high < 0
     raise NotKnown("a comparison depends on the shape")
@@ -54,7 +54,7 @@ def less(a: Dim, b: Dim) -> bool:
 
 def equal(a: Dim, b: Dim) -> bool:
     """Whether a == b for every shape. Raises NotKnown if shapes differ."""
-    difference = limits(a - b)
+    difference = bounds_of(a - b)
     if difference == (0, 0) or difference.low > 0 or difference.high < 0:
         return difference == (0, 0)
     raise NotKnown("an equality depends on the shape")
@@ -156,8 +156,8 @@ subtract = each(lambda a, b: a - b, np.subtract)
 multiply = each(lambda a, b: a * b, np.multiply)
 divide = each(truncated, np.divide)
 sum_up = fold(lambda a, b: a + b, np.add, ordered=True)
-find_largest = fold(larger, np.maximum)
-find_smallest = fold(smaller, np.minimum)
+find_largest = fold(maximum_of, np.maximum)
+find_smallest = fold(minimum_of, np.minimum)
 raise_to_power = each(_power)
 compare_equal = each(equal, np.equal, np.equal)
 compare_less = each(less, np.less)
@@ -218,7 +218,7 @@ def clip(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cell
         bounds.append(cells_of(operands, k).reshape(-1)[0] if call.has(k) else stated)
     if call.since < 11 and any(bound is not None for bound in bounds):
         raise NotKnown("bounds of an older version are not worked out")
-    for bound, floats, numbers in zip(bounds, (np.maximum, np.minimum), (larger, smaller), strict=True):
+    for bound, floats, numbers in zip(bounds, (np.maximum, np.minimum), (maximum_of, minimum_of), strict=True):
         if bound is not None:
             found = floats(found, bound) if is_float else np.frompyfunc(numbers, 2, 1)(found, bound)
     if is_float and np.isnan(found).any():
@@ -254,7 +254,7 @@ def _of_integers(cells: Cells, dtype: str, to: str) -> Cells:
 
 def _wrapped(a: Dim, to: str) -> Dim:
     kind = np.iinfo(to)
-    if kind.min <= limits(a).low and limits(a).high <= kind.max:
+    if kind.min <= bounds_of(a).low and bounds_of(a).high <= kind.max:
         return a
     return (whole(a) - int(kind.min)) % (1 << kind.bits) + int(kind.min)
 
@@ -294,13 +294,13 @@ def reduce_by(function: Function, of_nothing: int | None = None, of_floats: Func
             data = np.asarray(folding.reduce(data, axis=axis, initial=of_nothing) if of_nothing is not None
                               else folding.reduce(data, axis=axis), object)  # fmt: skip
         found = np.asarray(data, object if is_integer(call.dtype(0)) else call.dtype(0))
-        return [found.reshape(closed(results[0].shape))]
+        return [found.reshape(close_shape(results[0].shape))]
 
     return run
 
 
-reduce_to_largest = reduce_by(larger, of_floats=max)
-reduce_to_smallest = reduce_by(smaller, of_floats=min)
+reduce_to_largest = reduce_by(maximum_of, of_floats=max)
+reduce_to_smallest = reduce_by(minimum_of, of_floats=min)
 reduce_to_product = reduce_by(lambda a, b: a * b, of_nothing=1)
 reduce_to_sum = reduce_by(lambda a, b: a + b, of_nothing=0)
 

@@ -20,7 +20,7 @@ from proofs.readers.operators.sizes.call import (
     whole,
 )
 from tmmu.core.dims.expressions import Dim
-from tmmu.core.dims.operations import larger, smaller
+from tmmu.core.dims.operations import maximum_of, minimum_of
 
 if TYPE_CHECKING:  # see `call`
     from onnx import ValueInfoProto
@@ -142,12 +142,12 @@ def _trips(call: Call, begins: Value | None, goes_on: Value | None) -> Dim:
 
     Its condition may end it before or after the first iteration.
     """
-    most = larger(0, call.number(0)) if call.has(0) else None
+    most = maximum_of(0, call.number(0)) if call.has(0) else None
     if most is None or (call.has(1) and (begins is None or goes_on is None)):
         raise NotKnown("how often it runs is not known")
     if not call.has(1) or (truth(begins) and truth(goes_on)):
         return most
-    return smaller(most, int(truth(begins)))
+    return minimum_of(most, int(truth(begins)))
 
 
 def truth(value: Value | None) -> bool:

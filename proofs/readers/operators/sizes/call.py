@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.core.dims.expressions import Dim, Expression, limits, show
-from tmmu.core.dims.operations import divided
+from tmmu.core.dims.expressions import Dim, Expression, bounds_of, format_dim
+from tmmu.core.dims.operations import divide_exactly
 
 if TYPE_CHECKING:  # rows name the rules where no model is read, and onnx takes its time
     from onnx import AttributeProto, NodeProto
@@ -176,7 +176,7 @@ def element_type(number: int) -> str:
 
 def shown(shape: Shape) -> str:
     """Return a shape for messages."""
-    return f"[{', '.join(map(show, shape))}]"
+    return f"[{', '.join(map(format_dim, shape))}]"
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -197,7 +197,7 @@ def axes_of(axes: Iterable[Dim], rank: int) -> list[int]:
 def whole(dim: Dim) -> int:
     """Return a number that must not depend on the dimensions of the envelope."""
     if isinstance(dim, Expression):
-        raise NotKnown(f"{show(dim)} is not one number")
+        raise NotKnown(f"{format_dim(dim)} is not one number")
     return int(dim)
 
 
@@ -212,15 +212,15 @@ def product(dims: Iterable[Dim]) -> Dim:
 def never_below(least: int, dims: Iterable[Dim], misfit: str) -> None:
     """Raise `Misfit` if one of these is less at every shape, and `NotKnown` if its bounds do not exclude it."""
     for dim in dims:
-        if limits(dim).high < least:
+        if bounds_of(dim).high < least:
             raise Misfit(misfit)
-        if limits(dim).low < least:
+        if bounds_of(dim).low < least:
             raise NotKnown(f"{dim} is not shown to be {least} or more")
 
 
 def equal_part(dim: Dim, count: int, unit: str = "") -> Dim:
     """Return one of `count` equal parts of a dimension. Messages name them with `unit`."""
-    found = divided(dim, count)
+    found = divide_exactly(dim, count)
     if found is None and isinstance(dim, Expression):
         raise NotKnown(f"{dim} is not shown to be a multiple of {count}{unit}")
     if found is None:
@@ -232,10 +232,10 @@ def same(one: Dim, other: Dim, what: str) -> Dim:
     """Return the one dimension that two must be."""
     if one == other:
         return one
-    difference = limits(one - other)
+    difference = bounds_of(one - other)
     if difference.low <= 0 <= difference.high and difference != (0, 0):
-        raise NotKnown(f"{what}: {show(one)} and {show(other)} are equal for some shapes only")
-    raise Misfit(f"{what}: {show(one)} and {show(other)} differ")
+        raise NotKnown(f"{what}: {format_dim(one)} and {format_dim(other)} are equal for some shapes only")
+    raise Misfit(f"{what}: {format_dim(one)} and {format_dim(other)} differ")
 
 
 def same_shape(one: Shape, other: Shape, what: str) -> Shape:

@@ -23,8 +23,8 @@ from proofs.readers.operators.sizes.call import (
     shown,
 )
 from proofs.readers.operators.sizes.stored import constant, of_numpy, size_of, value_of
-from tmmu.core.dims.expressions import Dim, closed, limits
-from tmmu.core.dims.operations import larger, quotient, rounded_up
+from tmmu.core.dims.expressions import Dim, bounds_of, close_shape
+from tmmu.core.dims.operations import divide_up, maximum_of, quotient
 
 
 def constant_rule(call: Call) -> list[TensorSize]:
@@ -61,13 +61,13 @@ def ranged(call: Call) -> list[TensorSize]:
     if dtype.startswith("float"):
         return [TensorSize((steps(*cells),), dtype)]
     start, limit, delta = cells
-    low, high = limits(delta)
+    low, high = bounds_of(delta)
     if low <= 0 <= high:
         if low == high:
             raise Misfit("a step of 0")
         raise NotKnown("the sign of the step depends on the shape")
-    count: Dim = rounded_up(limit - start, delta) if low > 0 else rounded_up(start - limit, -delta)
-    return [TensorSize((larger(0, count),), dtype)]
+    count: Dim = divide_up(limit - start, delta) if low > 0 else divide_up(start - limit, -delta)
+    return [TensorSize((maximum_of(0, count),), dtype)]
 
 
 def steps(start: Any, limit: Any, delta: Any) -> int:
@@ -114,7 +114,7 @@ def fill(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cell
     one = of_numpy(np.zeros((), np.float32), "float32") if tensor is None else value_of(tensor)
     if one is None:
         raise NotKnown("its element is not known")
-    return [np.broadcast_to(one.cells.reshape(-1)[:1], closed(results[0].shape))]
+    return [np.broadcast_to(one.cells.reshape(-1)[:1], close_shape(results[0].shape))]
 
 
 def read_constant(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
@@ -197,7 +197,7 @@ def stft(call: Call) -> list[TensorSize]:
     frame = call.number(3) if call.has(3) else call.shape(2, 1)[0] if call.has(2) else length
     if call.has(2) and call.shape(2, 1)[0] != frame:
         raise Misfit(f"a window of {call.shape(2)[0]} for frames of {frame}")
-    if parts not in (1, 2) or limits(length - frame).high < 0 or limits(step).high < 1:
+    if parts not in (1, 2) or bounds_of(length - frame).high < 0 or bounds_of(step).high < 1:
         raise Misfit(f"frames of {frame} by {step} of {shown(call.shape(0))}")
     if call.attribute("onesided", 1) and parts == 2:
         raise Misfit("the transform of a complex signal has two sides")

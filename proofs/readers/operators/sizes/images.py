@@ -20,7 +20,7 @@ from proofs.readers.operators.sizes.call import (
     shown,
     whole,
 )
-from tmmu.core.dims.expressions import Dim, Expression, limits
+from tmmu.core.dims.expressions import Dim, Expression, bounds_of
 
 
 def resize(call: Call) -> list[TensorSize]:
@@ -164,6 +164,6 @@ def suppressed(call: Call) -> list[TensorSize]:
     """
     boxes, scores = call.shape(0, 3), call.shape(1, 3)
     same_shape((boxes[0], boxes[1], boxes[2]), (scores[0], scores[2], 4), "boxes and scores")
-    if not call.has(2) or limits(call.number(2)) == (0, 0):
+    if not call.has(2) or bounds_of(call.number(2)) == (0, 0):
         return [TensorSize((0, 3), "int64")]
     raise NotKnown("how many boxes stay is in the data")

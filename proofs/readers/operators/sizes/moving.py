@@ -21,8 +21,8 @@ from proofs.readers.operators.sizes.call import (
     shown,
     whole,
 )
-from tmmu.core.dims.expressions import Dim, Expression, limits
-from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, smaller
+from tmmu.core.dims.expressions import Dim, Expression, bounds_of
+from tmmu.core.dims.operations import divide_exactly, divide_up, maximum_of, minimum_of, quotient
 
 
 def reshape(call: Call) -> list[TensorSize]:
@@ -34,7 +34,7 @@ def reshape(call: Call) -> list[TensorSize]:
     dims: list[Dim] = []
     left = None
     for k, dim in enumerate(target):
-        low, high = limits(dim)
+        low, high = bounds_of(dim)
         if low < 1 <= high or (isinstance(dim, Expression) and low < 1):
             raise NotKnown("a number of the target may be 0 or less for some shapes, which has another meaning")
         if dim == 0 and not zeros:
@@ -64,7 +64,7 @@ def _share(total: Dim, known: Dim, given: Shape) -> Dim:
         if total % known:
             raise Misfit(f"{total} elements of {shown(given)} are not a multiple of {known}")
         return total // known
-    found = divided(total, known)
+    found = divide_exactly(total, known)
     if found is None:
         raise NotKnown(f"the elements of {shown(given)} are not shown to be a multiple of {known} for every shape")
     return found
@@ -92,7 +92,7 @@ def squeeze(call: Call) -> list[TensorSize]:
         axes = [k for k, dim in enumerate(shape) if dim == 1]
         if has_list and axes:
             raise NotKnown("the text does not say whether an empty list of axes is one")
-        if any(isinstance(dim, Expression) and limits(dim).low <= 1 <= limits(dim).high for dim in shape):
+        if any(isinstance(dim, Expression) and bounds_of(dim).low <= 1 <= bounds_of(dim).high for dim in shape):
             raise NotKnown("a dimension is 1 for some shapes only")
     return [TensorSize(tuple(dim for k, dim in enumerate(shape) if k not in axes), call.dtype(0))]
 
@@ -190,14 +190,14 @@ def cut(dim: Dim, start: Dim, end: Dim, step: int) -> Dim:
     start, end = _from_back(start, dim), _from_back(end, dim)
     if step > 0:
         first, last = _clamped(start, 0, dim), _clamped(end, 0, dim)
-        return larger(0, rounded_up(last - first, step))
-    first, last = _clamped(start, 0, larger(0, dim - 1)), _clamped(end, -1, larger(-1, dim - 1))
-    taken = larger(0, rounded_up(first - last, -step))
-    return taken if limits(dim).low > 0 else smaller(taken, dim)  # an empty dimension has no elements to take
+        return maximum_of(0, divide_up(last - first, step))
+    first, last = _clamped(start, 0, maximum_of(0, dim - 1)), _clamped(end, -1, maximum_of(-1, dim - 1))
+    taken = maximum_of(0, divide_up(first - last, -step))
+    return taken if bounds_of(dim).low > 0 else minimum_of(taken, dim)  # an empty dimension has no elements to take
 
 
 def _from_back(place: Dim, dim: Dim) -> Dim:
-    low, high = limits(place)
+    low, high = bounds_of(place)
     if high < 0:
         return place + dim
     if low < 0:
@@ -206,7 +206,7 @@ def _from_back(place: Dim, dim: Dim) -> Dim:
 
 
 def _clamped(place: Dim, least: Dim, most: Dim) -> Dim:
-    return larger(least, smaller(place, most))
+    return maximum_of(least, minimum_of(place, most))
 
 
 def pad(call: Call) -> list[TensorSize]:
@@ -218,7 +218,7 @@ def pad(call: Call) -> list[TensorSize]:
         raise Misfit(f"{len(amounts)} pads for {len(axes)} axes")
     for k, axis in enumerate(axes):
         shape[axis] = shape[axis] + amounts[k] + amounts[k + len(axes)]
-        if limits(shape[axis]).high < 0:
+        if bounds_of(shape[axis]).high < 0:
             raise Misfit(f"axis {axis} becomes {shape[axis]}")
     return [TensorSize(tuple(shape), call.dtype(0))]
 
@@ -298,7 +298,7 @@ def tensor_scatter(call: Call) -> list[TensorSize]:
     if axis == 0 or len(update) != len(cache):
         raise Misfit(f"axis {axis} of {shown(cache)} with updates {shown(update)}")
     same_shape(_without(cache, axis), _without(update, axis), "cache and updates")
-    if limits(cache[axis] - update[axis]).high < 0:
+    if bounds_of(cache[axis] - update[axis]).high < 0:
         raise Misfit(f"updates {shown(update)} are longer than {shown(cache)}")
     return [TensorSize(cache, call.one_type(0, 1))]
 

@@ -17,7 +17,7 @@ from proofs.readers.operators.sizes.call import (
     axis_of,
     whole,
 )
-from tmmu.core.dims.expressions import closed
+from tmmu.core.dims.expressions import close_shape
 
 
 def cells_of(operands: Operands, k: int = 0) -> Cells:
@@ -43,7 +43,7 @@ def _indices(cells: Cells, length: int) -> NDArray[np.int64]:
 
 def reshape(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
     """Return the elements of the operand in the shape of the result."""
-    return [cells_of(operands).reshape(closed(results[0].shape))]
+    return [cells_of(operands).reshape(close_shape(results[0].shape))]
 
 
 def transpose(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
@@ -111,7 +111,7 @@ def _grid(call: Call, data: Cells, indices: Cells) -> tuple[Cells, ...]:
 def gather_places(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
     """Return the elements or slices that lists of indices name."""
     data, indices, batch = cells_of(operands), integers(cells_of(operands, 1)), call.attribute("batch_dims", 0)
-    found = np.empty(closed(results[0].shape), data.dtype)
+    found = np.empty(close_shape(results[0].shape), data.dtype)
     for at in np.ndindex(indices.shape[:-1]):
         found[at] = data[at[:batch]][_place(indices[at], data.shape[batch:])]
     return [found]
@@ -155,7 +155,7 @@ def _replaces(call: Call) -> None:
 
 def expand(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
     """Return the operand broadcast to the shape of the result."""
-    return [np.broadcast_to(cells_of(operands), closed(results[0].shape))]
+    return [np.broadcast_to(cells_of(operands), close_shape(results[0].shape))]
 
 
 def repeat(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:

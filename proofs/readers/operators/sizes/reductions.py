@@ -20,7 +20,7 @@ from proofs.readers.operators.sizes.call import (
     whole,
 )
 from tmmu.core.dims.expressions import Dim
-from tmmu.core.dims.operations import smaller
+from tmmu.core.dims.operations import minimum_of
 
 
 def reduced(call: Call) -> list[TensorSize]:
@@ -119,7 +119,7 @@ def compress(call: Call) -> list[TensorSize]:
         raise NotKnown("the condition is not known")
     axis = call.attribute("axis")
     length = product(shape) if axis is None else shape[axis_of(axis, len(shape))]
-    count = int(np.count_nonzero(found.cells[: whole(smaller(length, len(found.cells)))]))
+    count = int(np.count_nonzero(found.cells[: whole(minimum_of(length, len(found.cells)))]))
     if axis is None:
         return [TensorSize((count,), call.dtype(0))]
     axis = axis_of(axis, len(shape))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, Shape, TensorSize, same, same_shape, shown
-from tmmu.core.dims.expressions import Dim, limits
-from tmmu.core.dims.operations import quotient, rounded_up
+from tmmu.core.dims.expressions import Dim, bounds_of
+from tmmu.core.dims.operations import divide_up, quotient
 
 PADDINGS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 WINDOWS_BEGIN_IN_DATA_SINCE = 22
@@ -43,7 +43,7 @@ def window(call: Call, kernel: Sequence[Dim], count: int) -> SlidingWindow:
     lengths = (len(kernel), len(strides), len(dilations), len(pads))
     if count < 1 or lengths != (count, count, count, 2 * count) or auto not in PADDINGS:
         raise Misfit(f"kernel, strides, dilations and pads have {lengths} numbers for {count} axes")
-    if min(strides) < 1 or min(dilations) < 1 or any(limits(each).high < 1 for each in kernel):
+    if min(strides) < 1 or min(dilations) < 1 or any(bounds_of(each).high < 1 for each in kernel):
         raise Misfit("a kernel, stride or dilation is not positive")
     if auto != "NOTSET":
         pads = [0] * 2 * count
@@ -55,7 +55,7 @@ def slid(spatial: Shape, over: SlidingWindow) -> Shape:
     found: list[Dim] = []
     for axis, dim in enumerate(spatial):
         if over.auto.startswith("SAME"):
-            found.append(rounded_up(dim, over.strides[axis]))
+            found.append(divide_up(dim, over.strides[axis]))
         else:
             found.append(_counted(quotient(_room(dim, over, axis), over.strides[axis]) + 1, dim, over, axis))
     return tuple(found)
@@ -68,9 +68,9 @@ def _room(dim: Dim, over: SlidingWindow, axis: int) -> Dim:
 
 def _counted(count: Dim, dim: Dim, over: SlidingWindow, axis: int) -> Dim:
     """Return the number of windows that a formula gives. A window that is just too large fits zero times."""
-    if limits(count).high < 0:
+    if bounds_of(count).high < 0:
         raise Misfit(f"a window of {over.extent(axis)} does not fit {dim} with padding {over.padded(axis)}")
-    if limits(count).low < 0:
+    if bounds_of(count).low < 0:
         raise NotKnown(f"a window of {over.extent(axis)} fits {dim} for some shapes only")
     return count
 
@@ -138,10 +138,10 @@ def conv_transpose(call: Call) -> list[TensorSize]:
         if call.since < 11:
             raise NotKnown("before version 11 the text does not say what SAME gives a transposed convolution")
         stated = [dim * stride for dim, stride in zip(data[2:], over.strides, strict=True)]
-        if any(limits(one - other).low < 0 for one, other in zip(found, stated, strict=True)):
+        if any(bounds_of(one - other).low < 0 for one, other in zip(found, stated, strict=True)):
             raise NotKnown("the text asks for a negative padding where the window is smaller than the stride")
     found = stated or found
-    if any(limits(dim).high < 1 for dim in found):
+    if any(bounds_of(dim).high < 1 for dim in found):
         raise Misfit(f"{shown(data)} becomes {shown(tuple(found))}")
     return [TensorSize((data[0], channels, *found), call.one_type())]
 
@@ -162,9 +162,9 @@ def _rounded_up(call: Call, spatial: Shape, over: SlidingWindow) -> Shape:
     found: list[Dim] = []
     for axis, dim in enumerate(spatial):
         stride = over.strides[axis]
-        count = rounded_up(_room(dim, over, axis), stride) + 1
+        count = divide_up(_room(dim, over, axis), stride) + 1
         # The last window begins at (count - 1) * stride: behind the data and the padding before it, it does not count.
-        behind = limits((count - 1) * stride - (dim + over.pads[axis]))
+        behind = bounds_of((count - 1) * stride - (dim + over.pads[axis]))
         if behind.high >= 0:
             if call.since < WINDOWS_BEGIN_IN_DATA_SINCE or call.node.op_type == "LpPool":
                 raise NotKnown("the text does not say whether a window may begin in the padding behind the data")

@@ -16,7 +16,7 @@ from tests.nightly.soak.witness.nesting import badly_nested
 from tests.nightly.soak.witness.places import aliased, beyond, misaligned, misfit, outgrown, overlap, role_not_held
 from tests.nightly.soak.witness.ranks import shows_part, shows_ranks
 from tmmu.examples.broken.faults import Case
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 
 __all__ = ["confirmed", "shows_ranks"]
 
@@ -35,7 +35,7 @@ FIELDS = {"capacity": claimed, "peak": claimed, "slot_count": claimed, "shards":
 """Obligations whose witnesses are a field with what is stated and what holds."""
 
 
-def confirmed(case: Case, stated: Stated, donated: frozenset[str], witness: Witness) -> bool:
+def confirmed(case: Case, stated: StatedPlan, donated: frozenset[str], witness: Witness) -> bool:
     """Whether what a verdict prints of a plan is so."""
     name, plan = witness["obligation"], stated.plan
     if name == "hashes":

@@ -13,7 +13,7 @@ from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.faults.reading import live
 from tmmu.plans import file
 from tmmu.plans.columns import SHARES
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan
 
 Witness = Mapping[str, Any]
@@ -92,9 +92,9 @@ def _kept_apart(plan: Plan, a: int) -> bool:
     return any(s.arena[i] == s.arena[j] == a and (s.death[i] < s.birth[j] or s.death[j] < s.birth[i]) for i, j in pairs)
 
 
-def of_hashes(stated: Stated, w: Witness) -> bool:
+def of_hashes(stated: StatedPlan, w: Witness) -> bool:
     """The file states the one, and of its other content the other follows."""
-    found, field = file.hashes(stated.plan), w["field"]
+    found, field = file.compute_hashes(stated.plan), w["field"]
     if field == "file_digest":
         others = canonical.decode(file.encode(stated.plan, stated.hashes))
         del others[field]

@@ -10,7 +10,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Rule
 from tmmu.examples.broken.faults.reading import address
 from tmmu.plans.columns import ROLES
-from tmmu.plans.sections import Plan, configured
+from tmmu.plans.sections import Plan, arena_configurations
 
 Witness = Mapping[str, Any]
 BY_SLOTS = ("slots", "hashed")
@@ -103,7 +103,7 @@ def beyond(plan: Plan, w: Witness) -> bool:
 
 def _crowded(plan: Plan, a: int) -> bool:
     """Arenas of one memory up to this one, one behind the other, need more than there is."""
-    arenas = configured(plan)
+    arenas = arena_configurations(plan)
     key = arenas[a].device, arenas[a].memory
     capacity = next(
         m.capacity for d in plan.configuration.policy.devices for m in d.memories if (d.name, m.name) == key
@@ -159,7 +159,7 @@ def misfit(plan: Plan, w: Witness) -> bool:
 def role_not_held(plan: Plan, w: Witness) -> bool:
     """The tensor lies in the arena, and neither the first rule that means it nor, without one, its role allows it."""
     row = row_of(plan, w["tensors"][0])
-    arena = configured(plan)[int(plan.allocation.storages.arena[plan.allocation.tensors.storage[row]])]
+    arena = arena_configurations(plan)[int(plan.allocation.storages.arena[plan.allocation.tensors.storage[row]])]
     meant = [rule for rule in plan.configuration.policy.rules if _means(plan, rule, row)]
     if arena.name != w["arena"]:
         return False

@@ -16,7 +16,7 @@ from tmmu.core.dtypes import BITS
 from tmmu.examples.broken.faults.ranks import part_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.plans import sharding
-from tmmu.plans.gate import Stated
+from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan
 
 Witness = Mapping[str, Any]
@@ -47,7 +47,8 @@ def shows_part(plan: Plan, w: Witness) -> bool:
         if "pipeline" in w["recomputed"]:
             return (
                 axes[d - at[k]] != NONE
-                and sharding.mesh(plan.origin.shard_spec)[axes[d - at[k]]][0] == plan.origin.shard_spec["pipeline_axis"]
+                and sharding.mesh_axes(plan.origin.shard_spec)[axes[d - at[k]]][0]
+                == plan.origin.shard_spec["pipeline_axis"]
             )
         stated = int(s.start[d]), int(s.held[d]), int(s.chunk[d])
         own = part_of(plan, int(s.size[d]), int(s.axis[d]))
@@ -58,7 +59,7 @@ def shows_part(plan: Plan, w: Witness) -> bool:
 
 def _uneven(plan: Plan) -> Callable[[int], bool]:
     """Of a dimension: is it split by an axis that does not divide it?"""
-    s, mesh = plan.shards, sharding.mesh(plan.origin.shard_spec)
+    s, mesh = plan.shards, sharding.mesh_axes(plan.origin.shard_spec)
     return lambda d: s.axis[d] != NONE and int(s.size[d]) % mesh[int(s.axis[d])][1] > 0
 
 
@@ -66,7 +67,7 @@ def _text(part: tuple[int, int, int]) -> str:
     return f"{part[1]} elements from {part[0]} on in {part[2]} places"
 
 
-def shows_ranks(stated: list[Stated], w: Witness) -> bool:
+def shows_ranks(stated: list[StatedPlan], w: Witness) -> bool:
     """Whether the plans of all ranks contradict each other as a witness says."""
     plans, name = [each.plan for each in stated], w["obligation"]
     if name == "one_shard_spec":
@@ -110,7 +111,7 @@ def _alike(plans: list[Plan], name: str) -> bool:
     for plan in plans:
         s, axes, place = (
             plan.shards,
-            sharding.mesh(plan.origin.shard_spec),
+            sharding.mesh_axes(plan.origin.shard_spec),
             coordinates(plan.origin.rank, plan.origin.shard_spec),
         )
         for k, r in enumerate(s.tensor.tolist()):

@@ -8,7 +8,7 @@ from tmmu.core.vocabulary import Role, Rule
 from tmmu.examples.broken.editing import changed, with_arena
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import is_plain, meet, role, tables
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def _storages_overlap(plan: Plan, a: int, b: int) -> bool:
@@ -31,7 +31,7 @@ def apart(plan: Plan, chance: random.Random) -> Plan:
         (i, j) for i in range(len(t)) for j in range(i)
         if meet(plan, i, j) or _storages_overlap(plan, int(t.storage[i]), int(t.storage[j]))
     ])  # fmt: skip
-    return amended(plan, must_not_alias=(*plan.allocation.must_not_alias, chance.choice(((j, i), (i, j)))))
+    return amend_plan(plan, must_not_alias=(*plan.allocation.must_not_alias, chance.choice(((j, i), (i, j)))))
 
 
 @fault("must_not_alias")
@@ -74,4 +74,4 @@ def ruled_out(plan: Plan, chance: random.Random) -> Plan:
     r = some(chance, [r for r in _roots(plan) if "*" not in t.name[r]])
     others = [arena.name for a, arena in enumerate(plan.allocation.arenas) if a != s.arena[t.storage[r]]]
     rule = Rule(tuple(chance.sample(others, chance.randrange(1, len(others) + 1))), (), (t.name[r],))
-    return amended(plan, policy=plan.configuration.policy._replace(rules=(rule, *plan.configuration.policy.rules)))
+    return amend_plan(plan, policy=plan.configuration.policy._replace(rules=(rule, *plan.configuration.policy.rules)))

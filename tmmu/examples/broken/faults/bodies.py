@@ -11,7 +11,7 @@ from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import role
 from tmmu.plans.columns import PARTS
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def _body(plan: Plan, chance: random.Random) -> int:
@@ -45,7 +45,7 @@ def misnamed(plan: Plan, chance: random.Random) -> Plan:
     names[b] = chance.choice(("else", "z/", f"{names[b]}x", "n"))
     node = plan.allocation.steps.node[int(plan.allocation.bodies.enter[b])]
     require(not names[b].startswith(f"{node}/") and len(set(names)) == len(names))
-    return amended(plan, bodies=replace(plan.allocation.bodies, name=Names.of(names)))
+    return amend_plan(plan, bodies=replace(plan.allocation.bodies, name=Names.of(names)))
 
 
 @fault("bodies_nest")

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmmu.core.columns import column
+from tmmu.core.columns import build_column
 from tmmu.examples.broken.editing import changed, claiming, with_arena
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import arena_in_use, claim, live, live_pairs
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 
 def _other(value: int, chance: random.Random) -> int:
@@ -45,8 +45,8 @@ def idle(plan: Plan, chance: random.Random) -> Plan:
     at = int(np.flatnonzero(slots.arena == a).max()) + 1  # after the last of its arena
     longer = {name: np.insert(getattr(slots, name), at, getattr(slots, name)[at - 1])
               for name in ("arena", "bytes", "alignment")}  # fmt: skip
-    taken = column([slot + (slot >= at) for slot in slots.of.tolist()], slots.of.dtype.type)
-    return claiming(amended(plan, slots=replace(slots, of=taken, **longer)), a, slots=claim(plan, a, "slots") + 1)
+    taken = build_column([slot + (slot >= at) for slot in slots.of.tolist()], slots.of.dtype.type)
+    return claiming(amend_plan(plan, slots=replace(slots, of=taken, **longer)), a, slots=claim(plan, a, "slots") + 1)
 
 
 @fault("slot_count")

@@ -54,7 +54,7 @@ def corrupted(plan: Plan, wanted: Sequence[Change]) -> Plan | None:
     if result == plan:
         return None
     try:
-        return file.with_steps(file.decode(file.encode(result))).plan
+        return file.require_steps(file.decode(file.encode(result))).plan
     except TmmuError:
         return None
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tmmu.core.columns import NONE, column
+from tmmu.core.columns import NONE, build_column
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Injected, encoded, fault, in_case, require, some
 from tmmu.examples.broken.faults.model import wrong_besides
 from tmmu.plans.columns import SHARES
-from tmmu.plans.sections import Envelope, Plan, needed
+from tmmu.plans.sections import Envelope, Plan, require_section
 
 
 def _envelope(plan: Plan) -> Envelope:
     require(plan.envelope is not None)
-    return needed(plan.envelope, "envelope")
+    return require_section(plan.envelope, "envelope")
 
 
 def _shapes(plan: Plan) -> list[dict[str, int]]:
@@ -46,7 +46,7 @@ def larger_elsewhere(plan: Plan, chance: random.Random) -> Plan:
     r, shape = some(chance, [
         (r, shape) for r in range(len(sizes)) for shape in shapes if evaluate(sizes[r], shape) != planned[r]
     ])  # fmt: skip
-    points = column([*e.points.tolist(), *shape.values()], e.points.dtype.type)
+    points = build_column([*e.points.tolist(), *shape.values()], e.points.dtype.type)
     at = e.largest_at.copy()
     at[r] = len(e.points)
     return replace(plan, envelope=replace(e, points=points, largest_at=at))

@@ -14,7 +14,7 @@ from tmmu.examples.broken.faults.fault import Case, Inject, Injected, callers, f
 from tmmu.examples.broken.faults.ranks import turned
 from tmmu.plans import file
 from tmmu.plans.provenance import HASHES
-from tmmu.plans.sections import amended
+from tmmu.plans.sections import amend_plan
 
 Body = dict[str, Any]
 
@@ -39,7 +39,7 @@ def _table(body: Body, path: str) -> Body:
 @fault("hashes", in_case)
 def turned_hash(case: Case, chance: random.Random) -> Injected:
     """One bit of a hash in the file is flipped."""
-    hashes = file.hashes(case.plan)
+    hashes = file.compute_hashes(case.plan)
     name = chance.choice((*HASHES, "file_digest"))
     return Injected((file.encode(case.plan, hashes | {name: turned(hashes[name], chance, 32)}),))
 
@@ -50,16 +50,16 @@ def other_content(case: Case, chance: random.Random) -> Injected:
     plan = case.plan
     how = chance.randrange(4)
     if how == 0:
-        wrong = amended(plan, model=f"{plan.origin.model}~")
+        wrong = amend_plan(plan, model=f"{plan.origin.model}~")
     elif how == 1:
-        wrong = amended(plan, replay_token=chance.randbytes(32))
+        wrong = amend_plan(plan, replay_token=chance.randbytes(32))
     elif how == 2:
-        wrong = amended(plan, ir_hash=chance.randbytes(32))
+        wrong = amend_plan(plan, ir_hash=chance.randbytes(32))
     else:
         made = corrupted(plan, [some_change(chance, COLUMNS, ("other", "more", "less"))])
         wrong = some(chance, [made] if made is not None else [])
         require(case.donated <= callers(wrong))  # else the command line would donate a tensor of another writer
-    return Injected((file.encode(wrong, file.hashes(plan)),))
+    return Injected((file.encode(wrong, file.compute_hashes(plan)),))
 
 
 def _inject_damage(damage: Callable[[Body, random.Random], None]) -> Inject:

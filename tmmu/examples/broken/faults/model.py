@@ -12,10 +12,10 @@ from tmmu.core.vocabulary import Phase, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Fault, Injected, NoPlace, fault, in_case, require, some
 from tmmu.examples.broken.faults.reading import is_kept, is_view
-from tmmu.planner.training.expand import expand
+from tmmu.planner.training.expand import expand_to_joint
 from tmmu.plans import file
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 CODE = "steps_are_the_model"
 
@@ -31,7 +31,7 @@ def other_operation(plan: Plan, chance: random.Random) -> Plan:
     ops, op = plan.allocation.ops, plan.allocation.steps.op
     n = some(chance, range(len(op)))
     others = [k for k in range(len(ops)) if k != int(op[n])]
-    more = amended(plan, ops=ops if others else (*ops, ("", "Sin")))
+    more = amend_plan(plan, ops=ops if others else (*ops, ("", "Sin")))
     return changed(more, "steps", n, op=chance.choice(others or [len(ops)]))
 
 
@@ -56,7 +56,7 @@ def other_node(plan: Plan, chance: random.Random) -> Plan:
     """A step belongs to a node that the model does not have."""
     names = [*plan.allocation.steps.node]
     names[some(chance, range(len(names)))] += "~"
-    return amended(plan, steps=replace(plan.allocation.steps, node=Names.of(names)))
+    return amend_plan(plan, steps=replace(plan.allocation.steps, node=Names.of(names)))
 
 
 @fault(CODE, with_model=True)
@@ -65,7 +65,7 @@ def renamed(plan: Plan, chance: random.Random) -> Plan:
     names = [*plan.allocation.tensors.name]
     # The tensors that the user donates must be there, or the command line is wrong.
     names[some(chance, [r for r, name in enumerate(names) if name not in plan.bindings.donated])] += "~"
-    return amended(plan, tensors=replace(plan.allocation.tensors, name=Names.of(names)))
+    return amend_plan(plan, tensors=replace(plan.allocation.tensors, name=Names.of(names)))
 
 
 @fault(CODE, with_model=True)
@@ -111,10 +111,10 @@ def other_conflict(plan: Plan, chance: random.Random) -> Plan:
     pairs, count = plan.allocation.must_not_alias, len(plan.allocation.tensors)
     if pairs and chance.random() < 0.5:
         gone = frozenset(chance.choice(pairs))
-        return amended(plan, must_not_alias=tuple(pair for pair in pairs if frozenset(pair) != gone))
+        return amend_plan(plan, must_not_alias=tuple(pair for pair in pairs if frozenset(pair) != gone))
     known = {frozenset(pair) for pair in pairs}
     free = [(a, b) for a in range(count) for b in range(a) if frozenset((a, b)) not in known]
-    return amended(plan, must_not_alias=(*pairs, some(chance, free)))
+    return amend_plan(plan, must_not_alias=(*pairs, some(chance, free)))
 
 
 @fault(CODE, with_model=True)
@@ -122,15 +122,15 @@ def other_records(plan: Plan, chance: random.Random) -> Plan:
     """The unproduced names, the digest of the model file, or a binding are not those of the model."""
     how, absent = chance.randrange(4), plan.allocation.unproduced
     if how == 0:
-        return amended(plan, unproduced=() if absent and chance.random() < 0.5 else (*absent, "mark"))
+        return amend_plan(plan, unproduced=() if absent and chance.random() < 0.5 else (*absent, "mark"))
     if how == 1:
         require(plan.origin.source_digest is not None)  # without a digest in the model, the plan may state any
-        return amended(plan, source_digest=chance.randbytes(32))
+        return amend_plan(plan, source_digest=chance.randbytes(32))
     if how == 2:
         dims = dict(plan.bindings.dims)
         dims["batch"] = dims.get("batch", 0) + 1
-        return amended(plan, bindings=replace(plan.origin.bindings, dims=dims))
-    return amended(plan, bindings=replace(plan.origin.bindings, donated=(*plan.bindings.donated, "nobody")))
+        return amend_plan(plan, bindings=replace(plan.origin.bindings, dims=dims))
+    return amend_plan(plan, bindings=replace(plan.origin.bindings, donated=(*plan.bindings.donated, "nobody")))
 
 
 @fault(CODE, with_model=True)
@@ -165,8 +165,8 @@ def no_gradient(case: Case, chance: random.Random) -> Injected:
     nodes = case.model.nodes
     require(case.plan.origin.mode != "backward" and nodes and all(n.phase is not Phase.BACKWARD for n in nodes))
     try:
-        expand(case.model)
+        expand_to_joint(case.model)
     except TmmuError as error:
         require(error.code_id == "MODE_VIOLATION")
-        return Injected((file.encode(amended(_make_wrong(case, chance), mode="backward")),))
+        return Injected((file.encode(amend_plan(_make_wrong(case, chance), mode="backward")),))
     raise NoPlace

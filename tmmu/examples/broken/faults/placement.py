@@ -7,7 +7,7 @@ import random
 from tmmu.examples.broken.editing import changed, claiming, with_arena
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import alignment_of, arena_in_use, claim, live_pairs, tables
-from tmmu.plans.sections import Plan, amended
+from tmmu.plans.sections import Plan, amend_plan
 
 BY_SLOTS = ("slots", "hashed")
 """The layouts whose slots have addresses."""
@@ -172,7 +172,7 @@ def crowded(plan: Plan, chance: random.Random) -> Plan:
         if d.name == device else d
         for d in plan.configuration.policy.devices
     )  # fmt: skip
-    return amended(plan, policy=plan.configuration.policy._replace(devices=devices))
+    return amend_plan(plan, policy=plan.configuration.policy._replace(devices=devices))
 
 
 @fault("tensors_within_storages")

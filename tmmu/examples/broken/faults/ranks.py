@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tmmu.core import canonical
-from tmmu.core.columns import NONE, column
+from tmmu.core.columns import NONE, build_column
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Inject, Injected, fault, in_case, require, some
 from tmmu.examples.broken.faults.reading import alignment_of, claim
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.rewrite import MESH
 from tmmu.plans import file, sharding
-from tmmu.plans.sections import Plan, amended, needed
+from tmmu.plans.sections import Plan, amend_plan, require_section
 
 Edit = Callable[[Plan, random.Random], Plan]
 
@@ -43,7 +43,7 @@ def _files(case: Case, which: int, wrong: dict[int, Plan]) -> Injected:
 @fault("shards", _inject_into_one)
 def other_part(plan: Plan, chance: random.Random) -> Plan:
     """A rank holds a stretch of a dimension that is not its own."""
-    s = needed(plan.shards, "shards")
+    s = require_section(plan.shards, "shards")
     d = some(chance, [d for d in range(len(s.size)) if s.held[d]])
     size, now = int(s.size[d]), (int(s.start[d]), int(s.held[d]))
     first, count = chance.choice([
@@ -59,7 +59,7 @@ def part_of(plan: Plan, size: int, axis: int) -> tuple[int, int, int]:
     """
     if axis == NONE:
         return 0, size, size
-    name, places = sharding.mesh(plan.origin.shard_spec)[axis]
+    name, places = sharding.mesh_axes(plan.origin.shard_spec)[axis]
     chunk = -(-size // places)
     start = min(size, chunk * coordinates(plan.origin.rank, plan.origin.shard_spec)[name])
     return start, min(size, start + chunk) - start, chunk
@@ -68,8 +68,8 @@ def part_of(plan: Plan, size: int, axis: int) -> tuple[int, int, int]:
 @fault("shards", _inject_into_one)
 def other_axis(plan: Plan, chance: random.Random) -> Plan:
     """A dimension is stated to be split by another axis, under which the rank would hold another part."""
-    s = needed(plan.shards, "shards")
-    axes = (*range(len(sharding.mesh(plan.origin.shard_spec))), NONE)
+    s = require_section(plan.shards, "shards")
+    axes = (*range(len(sharding.mesh_axes(plan.origin.shard_spec))), NONE)
     d, a = some(chance, [
         (d, a) for d in range(len(s.size)) for a in axes
         if part_of(plan, int(s.size[d]), a) != (int(s.start[d]), int(s.held[d]), int(s.chunk[d]))
@@ -80,7 +80,7 @@ def other_axis(plan: Plan, chance: random.Random) -> Plan:
 @fault("shards", _inject_into_one)
 def other_bytes(plan: Plan, chance: random.Random) -> Plan:
     """The bytes of a tensor are not those of the part that the rank holds."""
-    r = some(chance, needed(plan.shards, "shards").tensor.tolist())
+    r = some(chance, require_section(plan.shards, "shards").tensor.tolist())
     old = int(plan.allocation.tensors.bytes[r])
     return changed(plan, "tensors", r, bytes=chance.choice([n for n in range(old + 9) if n != old]))
 
@@ -88,24 +88,24 @@ def other_bytes(plan: Plan, chance: random.Random) -> Plan:
 @fault("shards", _inject_into_one)
 def no_part(plan: Plan, chance: random.Random) -> Plan:
     """The plan of a rank states no part of a tensor that the caller writes."""
-    s, t = needed(plan.shards, "shards"), plan.allocation.tensors
+    s, t = require_section(plan.shards, "shards"), plan.allocation.tensors
     gone = some(chance, [k for k, r in enumerate(s.tensor.tolist()) if t.writer[r] == NONE])
     at = s.dims_at.tolist()
     lo, hi = at[gone], at[gone + 1]
-    flat = {name: column([*values[:lo], *values[hi:]], values.dtype.type)
+    flat = {name: build_column([*values[:lo], *values[hi:]], values.dtype.type)
             for name in s.DIMENSIONS for values in (getattr(s, name),)}  # fmt: skip
-    rows = column([r for k, r in enumerate(s.tensor.tolist()) if k != gone], s.tensor.dtype.type)
-    bounds = column([*at[: gone + 1], *(x - (hi - lo) for x in at[gone + 2 :])], s.dims_at.dtype.type)
-    return amended(plan, shards=replace(s, tensor=rows, dims_at=bounds, **flat))
+    rows = build_column([r for k, r in enumerate(s.tensor.tolist()) if k != gone], s.tensor.dtype.type)
+    bounds = build_column([*at[: gone + 1], *(x - (hi - lo) for x in at[gone + 2 :])], s.dims_at.dtype.type)
+    return amend_plan(plan, shards=replace(s, tensor=rows, dims_at=bounds, **flat))
 
 
 def _no_padding(case: Case, chance: random.Random) -> Injected:
     """The spec is stated to allow no padding, and some dimension does not divide."""
     wrong = chance.choice(case.plans)
-    s, mesh = needed(wrong.shards, "shards"), sharding.mesh(wrong.origin.shard_spec)
+    s, mesh = require_section(wrong.shards, "shards"), sharding.mesh_axes(wrong.origin.shard_spec)
     split = [(n, a) for n, a in zip(s.size.tolist(), s.axis.tolist(), strict=True) if a != NONE]
     require(any(size % mesh[axis][1] for size, axis in split))
-    return Injected((file.encode(amended(wrong, shard_spec={**wrong.origin.shard_spec, "pad": False})),))
+    return Injected((file.encode(amend_plan(wrong, shard_spec={**wrong.origin.shard_spec, "pad": False})),))
 
 
 no_padding = fault("shards", in_case, name="no_padding")(_no_padding)
@@ -117,7 +117,7 @@ def other_spec(plan: Plan, chance: random.Random) -> Plan:
     """A plan states another shard spec of the same mesh."""
     spec = plan.origin.shard_spec
     more = {"op": f"Op{chance.randrange(1 << 30)}", "across": [-1]}
-    return amended(plan, shard_spec={**spec, "operators": [*spec["operators"], more]})
+    return amend_plan(plan, shard_spec={**spec, "operators": [*spec["operators"], more]})
 
 
 @fault("every_rank_once", in_case)
@@ -127,7 +127,7 @@ def repeated(case: Case, chance: random.Random) -> Injected:
     again, how = case.plans[one], chance.randrange(5)
     if how:
         of = case.plans[chance.choice((one, other))]
-        again = amended(of, rank=again.origin.rank, replay_token=chance.randbytes(32))
+        again = amend_plan(of, rank=again.origin.rank, replay_token=chance.randbytes(32))
     return _files(case, other, {other: again})
 
 
@@ -151,7 +151,7 @@ def disagree(case: Case, chance: random.Random) -> Injected:
 @fault("shards_cover", in_case)
 def uncovered(case: Case, chance: random.Random) -> Injected:
     """No rank holds the first element of a dimension of one tensor, or each holds less than its part."""
-    shards = [needed(plan.shards, "shards") for plan in case.plans]
+    shards = [require_section(plan.shards, "shards") for plan in case.plans]
     found = [d for d in range(len(shards[0].size)) if shards[0].held[d] > 0]
     names = case.plan.allocation.tensors.name
     for plan, s in zip(case.plans, shards, strict=True):  # no plan is of another stage
@@ -188,7 +188,7 @@ def unmet(case: Case, chance: random.Random) -> Injected:
     wrong = chance.choice([(domain, other), (f"{MESH}/nowhere", op), ("com.example", op)])
     require(wrong not in known)
     ops = tuple(wrong if k == row else each for k, each in enumerate(known))
-    return _files(case, which, {k: amended(case.plans[k], ops=ops) for k in ranks})
+    return _files(case, which, {k: amend_plan(case.plans[k], ops=ops) for k in ranks})
 
 
 @fault("each_plan", in_case)

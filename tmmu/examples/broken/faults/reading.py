@@ -9,7 +9,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.examples.broken.faults.fault import some
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES, Storages, Tensors
-from tmmu.plans.sections import Plan, needed
+from tmmu.plans.sections import Plan, require_section
 
 
 def tables(plan: Plan) -> tuple[Tensors, Storages]:
@@ -25,7 +25,7 @@ def arena_in_use(plan: Plan, chance: random.Random) -> int:
 
 def claim(plan: Plan, arena: int, field: str) -> int:
     """Return a claim of a plan about an arena. Raises AssertionError if the plan does not state it."""
-    value: int = needed(getattr(plan.usage[arena], field), field)
+    value: int = require_section(getattr(plan.usage[arena], field), field)
     return value
 
 
