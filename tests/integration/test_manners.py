@@ -318,3 +318,28 @@ def test_long_commands_report_what_they_do(
     assert all(phase in named for phase in phases), found
     assert all(0 <= done <= total or total == 0 for _, done, total in found)
     assert any(total > 0 for _, _, total in found) or line.startswith("tmmu plan mlp.onnx -o m")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_option_whose_values_do_not_all_count_cannot_be_given_twice(words: str) -> None:
+    """spec: C1.14"""
+    command = COMMANDS[words]
+    for option in command.params:
+        if not isinstance(option, click.Option) or option.is_eager:
+            continue
+        once = [option.opts[-1]] if option.is_flag else [option.opts[-1], "1"]
+        says_the_same = option.is_flag and not option.secondary_opts
+        context = click.Context(command, info_name=words)
+        if option.multiple or option.count or says_the_same:
+            with contextlib.suppress(click.UsageError, click.Abort):  # of values, and of what is missing
+                command.parse_args(context, once * 2)
+            continue
+        with pytest.raises(click.UsageError, match=f"{option.opts[-1]} is given 2 times; give it once"):
+            command.parse_args(context, once * 2)
+
+
+def test_what_is_required_adds_up(folder: Path, capsys: Captured) -> None:
+    """spec: C1.14"""
+    ran(capsys, "plan", "mlp.onnx", "-o", "p.plan.cbor")
+    code = run_command(ENTRIES["verify-plan"], ["p.plan.cbor", "--require", "model", "--require", "slot-count"])
+    assert code == 3 and "model" in capsys.readouterr().out.split("UNKNOWN")[1]

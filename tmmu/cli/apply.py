@@ -6,14 +6,15 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.core.flags import format_examples, plan_file
+from tmmu.core.flags import OnceCommand, format_examples, plan_file
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu apply unet.plan.cbor --budget 4GiB",
         "tmmu apply unet.plan.cbor --trace run.trace --journal run.journal",
-    )
+    ),
 )
 @click.argument("plan", type=plan_file)
 @options.records(checkpoint=False)

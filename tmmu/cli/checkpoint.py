@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import existing, format_examples, plan_file
+from tmmu.core.flags import OnceCommand, existing, format_examples, plan_file
 from tmmu.core.output import count_noun, print_lines
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu checkpoint unet.plan.cbor -o unet.checkpoint",
         "tmmu checkpoint unet.plan.cbor --journal run.journal -o unet.checkpoint",
-    )
+    ),
 )
 @click.argument("plan", type=plan_file)
 @click.option("-o", "--output", "target", type=options.output, required=True, help="Where to write the checkpoint.")

@@ -9,7 +9,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, format_examples, model_file, plan_file
+from tmmu.core.flags import Folder, OnceCommand, format_examples, model_file, plan_file
 from tmmu.core.output import escape_line, print_lines
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu codegen mlp.plan.cbor --model mlp.onnx -o c",
         "tmmu codegen mlp.plan.cbor --model mlp.onnx --static --name mlp -o c-static",
-    )
+    ),
 )
 @click.argument("plan", type=plan_file)
 @click.option("--model", type=model_file, required=True, help="The model (ONNX) that the plan was made of.")

@@ -12,7 +12,7 @@ import click
 from tmmu.cli import options
 from tmmu.cli.options import Arenas
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import format_examples, model_file
+from tmmu.core.flags import OnceCommand, format_examples, model_file
 from tmmu.core.output import format_json, format_kib, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 from tmmu.tasks.training import TrainingOptions
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu compare mlp.onnx lenet.onnx",
         "tmmu compare unet.onnx --dim batch=4 --order memory",
         "tmmu compare mlp.onnx lenet.onnx --memory-stats",
-    )
+    ),
 )
 @click.argument("models", nargs=-1, required=True, type=model_file, metavar="MODEL...")
 @options.bindings()

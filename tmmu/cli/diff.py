@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import format_examples, plan_file
+from tmmu.core.flags import OnceCommand, format_examples, plan_file
 from tmmu.core.output import count_noun, format_json, format_size, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu diff old.plan.cbor new.plan.cbor",
         "tmmu diff old.plan.cbor new.plan.cbor --max-growth 5%",
-    )
+    ),
 )
 @click.argument("before", type=plan_file)
 @click.argument("after", type=plan_file)

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tmmu.cli import options
-from tmmu.core.flags import format_examples
+from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import print_lines
 
 
@@ -18,11 +18,12 @@ def _completed(_context: click.Context, _parameter: click.Parameter, begun: str)
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu example --list",
         "tmmu example gpt2 -o gpt2.onnx",
         "tmmu example broken/in-place-read-later -o wrong.plan.cbor",
-    )
+    ),
 )
 @click.argument("name", required=False, shell_complete=_completed)
 @click.option("-o", "--output", type=options.output, help="Where to write it.")

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tmmu.core.errors import REGISTRY, TmmuError
-from tmmu.core.flags import format_examples, model_file, plan_file
+from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file
 from tmmu.core.output import count_noun, format_size, print_lines, suggest_names
 from tmmu.core.pages import read_failures, verdict_page
 from tmmu.core.progress import Doing, progress
@@ -43,11 +43,12 @@ def _completed(context: click.Context, parameter: click.Parameter, begun: str) -
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu explain unet.plan.cbor --model unet.onnx",
         "tmmu explain ARENA_TOO_SMALL",
         "tmmu explain sharing_is_sound",
-    )
+    ),
 )
 @click.argument("what", metavar="PLAN|CODE|NAME", shell_complete=_completed)
 @click.option("--model", type=model_file, help="The plan's model: try what would save.")

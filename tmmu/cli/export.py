@@ -9,7 +9,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import File, MemorySize, binding_option, format_examples, parse_sizes
+from tmmu.core.flags import File, MemorySize, OnceCommand, binding_option, format_examples, parse_sizes
 from tmmu.core.output import print_lines, suggest_names
 from tmmu.core.vocabulary import EFFORT_END
 
@@ -21,11 +21,12 @@ KINDS = ("tflite", "minimalloc")
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu export tflite model.tflite -o planned.tflite",
         "tmmu export tflite model.tflite -o planned.tflite --effort 100000000",
         "tmmu export minimalloc buffers.csv -o placed.csv --capacity 1MiB --effort 1000000000",
-    )
+    ),
 )
 @click.argument("kind")
 @click.argument("source", type=File((".tflite", ".csv")), metavar="SRC")

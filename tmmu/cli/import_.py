@@ -8,12 +8,13 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Files, MemorySize, format_examples
+from tmmu.core.flags import Files, MemorySize, OnceCommand, format_examples
 from tmmu.core.output import print_lines, suggest_names
 
 
 @click.command(
     "import",
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu import minimalloc buffers.csv -o buffers.plan.txt",
         "tmmu import minimalloc buffers.csv -o - > b.plan.cbor",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from tmmu.core.flags import format_examples
+from tmmu.core.flags import OnceGroup, format_examples
 from tmmu.core.output import print_lines
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def kernel() -> None:
     """The checker that Coq has proved, which verify-plan asks where it is installed."""
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from tmmu.core.flags import format_examples
+from tmmu.core.flags import OnceGroup, format_examples
 from tmmu.core.output import print_lines
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def mico() -> None:
     """MiCo's own API."""
 

@@ -17,7 +17,7 @@ from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import existing, format_examples, gathered
+from tmmu.core.flags import OnceGroup, existing, format_examples, gathered
 from tmmu.core.output import count_noun, format_json, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ put_options = gathered(
 """How vectors are put into a store, as `PutOptions`."""
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def mnemosyne() -> None:
     """Keep vectors in sealed files, and measure what differences make of them."""
     print_warnings("tmmu.mnemosyne")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import format_examples
+from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import align_rows, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -29,10 +29,11 @@ FORMAT = click.option(
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu mnemosyne check",
         "tmmu mnemosyne check store --measure",
-    )
+    ),
 )
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @click.option("--measure", is_flag=True, help="Measure memory, disk and reads of vectors too: half a minute, 256 MiB.")
@@ -97,10 +98,11 @@ HEAD = ["", "what", "found", "minimum"]
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu mnemosyne delta v.npy",
         "tmmu mnemosyne delta v.npy --report",
-    )
+    ),
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--report", "is_full", is_flag=True, help="Correlation and entropy as well, and what they should be.")

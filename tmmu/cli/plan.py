@@ -20,7 +20,7 @@ from tmmu.cli.options import Arenas, ShardOptions
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import MODEL_SUFFIXES, Files, Output, format_examples, gathered
+from tmmu.core.flags import MODEL_SUFFIXES, Files, OnceCommand, Output, format_examples, gathered
 from tmmu.core.output import STANDARD, count_noun, format_json, format_size, print_lines, print_text
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
@@ -103,11 +103,12 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu plan unet.onnx --dim batch=1 -o unet.plan.cbor",
         "tmmu plan unet.onnx --dim batch=1..8 --order memory -o - > range.plan.cbor",
         "tmmu plan models -o plans",
-    )
+    ),
 )
 @click.argument("given", nargs=-1, required=True, type=Files(MODEL_SUFFIXES), metavar="MODEL|FOLDER...")
 @click.option(

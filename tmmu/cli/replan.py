@@ -13,7 +13,7 @@ from tmmu.cli import options
 from tmmu.cli.units import memory
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import binding_option, format_examples, gathered, model_file, parse_sizes, plan_file
+from tmmu.core.flags import OnceCommand, binding_option, format_examples, gathered, model_file, parse_sizes, plan_file
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ class ReplanOptions:
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu replan wide.plan.cbor --model unet.onnx --dim batch=4 -o new.plan.cbor",
         "tmmu replan wide.plan.cbor --model unet.onnx --dim batch=16 --policy replan_at_safepoint -o new.plan.cbor",
-    )
+    ),
 )
 @click.argument("plan", type=plan_file)
 @click.option("--model", type=model_file, required=True, help="The model that the plan was made of.")

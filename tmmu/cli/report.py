@@ -9,7 +9,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.extras import require_package
-from tmmu.core.flags import format_examples, model_file, plan_file
+from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file
 from tmmu.core.output import STANDARD, escape_line, print_lines
 from tmmu.core.vocabulary import Bindings
 
@@ -24,11 +24,12 @@ DRAWN_BY = {"html": "bokeh", **dict.fromkeys(("png", "svg", "pdf"), "matplotlib"
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu report unet.plan.cbor --model unet.onnx -o map.html",
         "tmmu report unet.plan.cbor -o map.svg",
         "tmmu report old.plan.cbor --compare new.plan.cbor --no-verdict",
-    )
+    ),
 )
 @click.argument("plan", type=plan_file)
 @click.option("-o", "--output", type=options.output, help="Where to write it; its suffix says what [PLAN.html].")

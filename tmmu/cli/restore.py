@@ -9,15 +9,16 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.core.flags import existing, format_examples
+from tmmu.core.flags import OnceCommand, existing, format_examples
 from tmmu.core.output import print_lines
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu restore unet.checkpoint",
         "tmmu restore unet.checkpoint --against unet.plan.cbor -o again.plan.cbor",
-    )
+    ),
 )
 @click.argument("file", metavar="CHECKPOINT", type=existing)
 @options.records(checkpoint=False)

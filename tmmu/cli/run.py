@@ -21,6 +21,7 @@ from tmmu.core.flags import (
     MODEL_SUFFIXES,
     PLAN_SUFFIXES,
     File,
+    OnceCommand,
     binding_option,
     format_examples,
     gathered,
@@ -55,11 +56,12 @@ def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu run mlp.onnx --sanitize",
         "tmmu run mlp.onnx --plan mlp.plan.cbor -o outputs.npz",
         "tmmu run mlp.plan.cbor --batches 20",
-    )
+    ),
 )
 @click.argument("target", type=File((*MODEL_SUFFIXES, *PLAN_SUFFIXES)), metavar="MODEL|PLAN")
 @click.option("--plan", "path", type=plan_file, help="The plan to run MODEL in [one is made as `tmmu plan` would].")

@@ -16,7 +16,7 @@ from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import existing, format_examples, gathered
+from tmmu.core.flags import OnceGroup, existing, format_examples, gathered
 from tmmu.core.output import align_rows, count_noun, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -60,7 +60,7 @@ session_options = gathered(
 """The options that decide a session's memory, as `SessionOptions`."""
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def session() -> None:
     """Run a Llama (GGUF) in memory that is planned, proved and made once."""
     print_warnings("tmmu.foundry")

@@ -6,17 +6,18 @@ import click
 
 from tmmu.cli import options
 from tmmu.core import kind
-from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, format_examples
+from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, OnceCommand, format_examples
 from tmmu.core.output import print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu show unet.plan.cbor",
         "tmmu show unet.plan.cbor --tensors --format csv",
         "tmmu show unet.onnx --dim batch=1 --as text",
-    )
+    ),
 )
 @click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES)))
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from tmmu.core.flags import format_examples
+from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import format_json, print_lines, print_text
 from tmmu.core.progress import Doing, progress, report_nothing
 from tmmu.core.vocabulary import Model
@@ -64,10 +64,11 @@ class SurveyRow:
 
 
 @click.command(
+    cls=OnceCommand,
     epilog=format_examples(
         "tmmu survey chain residual",
         "tmmu survey chain --format json",
-    )
+    ),
 )
 @click.argument("networks", nargs=-1, metavar="[NETWORK]...", type=click.Choice(list(NETWORKS)))
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)

@@ -13,14 +13,14 @@ import click
 from tmmu.cli import options
 from tmmu.cli.trace_training import jax, torch
 from tmmu.cli.units import plain
-from tmmu.core.flags import existing, format_examples
+from tmmu.core.flags import OnceGroup, existing, format_examples
 from tmmu.core.output import count_noun, format_json, print_lines
 
 SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
 """How `tmmu trace diff` exits."""
 
 
-@click.group()
+@click.group(cls=OnceGroup)
 def trace() -> None:
     """Trace training steps; show and compare runs.
 

@@ -20,7 +20,7 @@ import click
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import format_examples
+from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import STANDARD, count_noun, print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
 
@@ -30,6 +30,7 @@ def _command(framework: str, returns: str) -> click.Command:
 
     @click.command(
         framework,
+        cls=OnceCommand,
         help=f"Trace the training step that MODULE:CALLABLE describes.\n\n{returns}",
         epilog=format_examples(
             f"tmmu trace {framework} steps:training", f"tmmu trace {framework} steps:training -o s.ir.cbor"

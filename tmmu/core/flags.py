@@ -1,13 +1,14 @@
 """Options of the commands: bindings (--dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT), files and folders.
 
 A command whose options belong together takes each group of them as one object (`gathered`).
-spec: C1.6, C4.3, C4.5, T10.7
+spec: C1.6, C1.14, C4.3, C4.5, T10.7
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -150,6 +151,30 @@ class Folder(click.Path):
         except OSError as error:
             self.fail(f"{os.fspath(value)} cannot be written ({error.strerror}): name another folder", param, ctx)
         return found
+
+
+class OnceCommand(click.Command):
+    """A command that refuses an option given twice, unless all of its values count. spec: C1.14"""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises UsageError for an option that is given twice."""
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for given, times in Counter(order).items():
+                if isinstance(given, click.Option) and times > 1 and not _counts_each(given):
+                    raise click.UsageError(f"{given.opts[-1]} is given {times} times; give it once", ctx)
+        return super().parse_args(ctx, args)
+
+
+def _counts_each(option: click.Option) -> bool:
+    """Decide whether each use of an option counts, or a further use says the same."""
+    return option.multiple or option.count or (option.is_flag and not option.secondary_opts)
+
+
+class OnceGroup(click.Group):
+    """A group of such commands."""
+
+    command_class = OnceCommand
 
 
 def gathered(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:

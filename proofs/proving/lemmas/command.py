@@ -18,7 +18,7 @@ from proofs.tools import maven
 from tmmu.core import flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import MissingPackage
-from tmmu.core.flags import Folder, gathered
+from tmmu.core.flags import Folder, OnceCommand, gathered
 from tmmu.core.output import count_noun, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -35,6 +35,7 @@ class LemmaSolving:
 
 
 @click.command(
+    cls=OnceCommand,
     context_settings=flags.SETTINGS,
     epilog=flags.format_examples(
         "prove-lemmas --list", "prove-lemmas zeroing --cases", "prove-lemmas zeroing --format json"
