@@ -80,7 +80,7 @@ def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture
     peak = plan().usage[2].peak_step
     live = metrics.storages_at_peak(plan(), 2)
     node = plan().allocation.steps.node
-    share = f"{len(live)} of {len(live)}, 100.0% of what is live"
+    share = f"{len(live)} of {len(live)}, 100.0% of the live bytes"
     at = lines.index(f"  largest in activations at its peak, step {peak} ({node[peak]}): {share}")
     rows = [line.split() for line in lines[at + 1 : at + 1 + len(live)]]
     assert [(row[3], row[-1]) for row in rows] == [(name, node[death]) for name, _, _, death in live]
@@ -131,7 +131,7 @@ def test_a_plan_of_nothing_is_shown(folder: Path, capsys: pytest.CaptureFixture[
         assert json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json")) == {what: []}
         assert shown(capsys, "p.cbor", f"--{what}") == ""
     file.save(plan_memory(text_model(outputs="x")).plan, folder / "p.cbor")
-    assert " step 0 (no step): 1 of 1, 100.0% of what is live\n" in shown(capsys, "p.cbor")
+    assert " step 0 (no step): 1 of 1, 100.0% of the live bytes\n" in shown(capsys, "p.cbor")
 
 
 def test_wrong_plans_are_shown_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

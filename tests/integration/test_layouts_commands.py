@@ -187,7 +187,7 @@ def test_effort_lowers_the_footprint_and_the_effort_recorded_gives_the_same_byte
     assert code == 0
     assert f"no placement is below {long.bounds[2].bytes} (live at one step, padded to the alignment)" in out
     assert (tmp_path / "again").read_bytes() == (tmp_path / "long").read_bytes()
-    assert "provenance.effort" in verified(str(tmp_path / "long"))
+    assert "provenance.effort" in verified(str(tmp_path / "long"), "-v")
 
 
 def test_an_interrupt_keeps_the_best_plan_so_far(

@@ -244,7 +244,7 @@ def test_growth_is_that_of_the_arena_that_has_grown_most(tmp_path: Path, capsys:
         assert ran(capsys, "diff", small, large, "--max-growth", limit)[0] == code, limit
         assert ran(capsys, "diff", large, small, "--max-growth", limit)[0] == 0
     code, _, err = ran(capsys, "diff", small, large, "--max-growth", "much")
-    assert (code, "is no part" in err) == (2, True)
+    assert (code, "is not a proportion" in err) == (2, True)
     assert ran(capsys, "diff", small, large, "--max-growth", "-1%")[0] == 2
     # An arena that held nothing has grown from nothing.
     with_weight = Graph("g")

@@ -84,7 +84,7 @@ def test_bits_that_are_no_alignment_are_refused(bits: int) -> None:
 
 def test_what_is_no_network_is_refused() -> None:
     """spec: MC8.1"""
-    with pytest.raises(TmmuError, match="int is no network"):
+    with pytest.raises(TmmuError, match="int is not a network"):
         MiCoCodeGen(7)
 
 

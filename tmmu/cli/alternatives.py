@@ -1,4 +1,4 @@
-"""What another order or layout would save of a plan, where it is worth a tenth and quickly found out. spec: C3.3"""
+"""Savings of another order or layout, if they are at least a tenth and quickly computed. spec: C3.3"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tmmu.plans.sections import Plan
 from tmmu.tasks.planning import PlanningTask
 
 MOST_STEPS = 2000
-"""The most steps of a graph for which it is tried: up to there it takes less than reading the model does."""
+"""The most steps of a graph that is tried: up to this size it takes less time than reading the model."""
 
 
 def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
@@ -34,7 +34,7 @@ def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
     for flags, options in others.items():
         try:
             found = _bytes(plan_memory(asked.graph, asked.arenas, options, policy=asked.policy).plan)
-        except TmmuError:  # it does not fit the arenas, or is no layout for this graph
+        except TmmuError:  # it does not fit the arenas, or the layout does not apply to this graph
             continue
         if found * 10 <= needed * 9:
             saved = (needed - found) * 100 // needed

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--name", default="model", show_default=True, help="What header, source and program are called.")
 @options.bindings(
     ranges=False,
-    dim="A binding that the plan was made with, where it does not state it.",
+    dim="A binding that the plan was made with, if the plan does not state it.",
     shape="The same for the shape of an input.",
     value="The same for the value of an input.",
     donate="An input that the plan may overwrite: it does not count unless it is named here again.",

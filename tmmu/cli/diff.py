@@ -26,7 +26,7 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
     try:
         found = Fraction(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(f"{text!r} is no part; write it as in 5%", param_hint="--max-growth") from error
+        raise click.BadParameter(f"{text!r} is not a proportion; write 5%", param_hint="--max-growth") from error
     if found < 0:
         raise click.BadParameter(f"{text!r} is below 0", param_hint="--max-growth")
     return found

@@ -1,4 +1,4 @@
-"""The tmmu command's outermost layer: one clear line for what is wrong, and a code that says what kind it is."""
+"""The tmmu command's outermost layer: one clear line for an error, and an exit code for its kind."""
 
 from __future__ import annotations
 

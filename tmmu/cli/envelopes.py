@@ -11,7 +11,7 @@ from tmmu.core.output import count_noun
 from tmmu.plans.sections import Plan
 
 SHOWN = 3
-"""Tensors that are named for each shape at which some are largest."""
+"""How many tensors are named for each shape where some are largest."""
 
 
 def ranges(plan: Plan) -> str:
@@ -20,7 +20,7 @@ def ranges(plan: Plan) -> str:
 
 
 def lines(plan: Plan) -> Iterator[str]:
-    """The envelope, and for each shape at which tensors are largest how many they are, and the largest of them."""
+    """Yield the envelope and, for each shape where tensors are largest, their number and the largest of them."""
     if plan.envelope is None:
         return
     yield f"  envelope: {ranges(plan)}; a shape outside: {plan.envelope.policy}"
@@ -31,7 +31,7 @@ def lines(plan: Plan) -> Iterator[str]:
 
 
 def largest(plan: Plan) -> list[dict[str, Any]]:
-    """Of the tensors whose size is open: for each shape at which some are largest, their number and the largest."""
+    """Yield, for each shape where tensors of open size are largest, their number and the largest."""
     if plan.envelope is None:
         return []
     names = list(plan.ranges)

@@ -30,7 +30,7 @@ def _completed(_context: click.Context, _parameter: click.Parameter, begun: str)
 @click.option(
     "--weights", "seed", type=int, metavar="SEED",
     help="Of an ONNX model or a Llama: write weights too, drawn from this integer, the same on every machine. "
-    "Up to 1 MiB they stand in the model's file, else beside it in FILE.data.",
+    "Up to 1 MiB they are in the model's file, else beside it in FILE.data.",
 )  # fmt: skip
 @click.option(
     "--type", "file_type", type=click.Choice(["f32", "f16", "q8_0", "q4_0"]),

@@ -1,4 +1,4 @@
-"""What `tmmu apply`, `tmmu restore` and `tmmu checkpoint` share: a plan in real memory, and what is kept of it.
+"""Common parts of `tmmu apply`, `tmmu restore` and `tmmu checkpoint`: a plan in real memory, and its record.
 
 spec: U7.1, U7.2, U7.6, U7.7
 """
@@ -50,7 +50,7 @@ def load(path: str) -> Plan:
 
 @dataclass
 class Failure:
-    """What the record of a failure needs beside it."""
+    """The context that the record of a failure needs."""
 
     plan: Plan | None = None
 

@@ -56,7 +56,7 @@ def explain(what: str, model: str | None) -> int:
     """Say why a plan needs its memory, or what a failure code or a name in a verdict means.
 
     Of a plan: the peak of each arena, what is live there, and which tensors' absence would lower it most. With its
-    model also what other orders and layouts would need, no in-place reuse, inputs that are given up and, in training,
+    model also what other orders and layouts would need, no in-place reuse, donated inputs and, in training,
     computing again; and why in-place hints were refused. What is not tried is named.
     """
     if not os.path.exists(what):
@@ -95,7 +95,7 @@ def _code(code: str) -> int:
     name = names.get(asked) or names.get(asked.partition(".")[0])
     if name is None:
         hint = suggest_names(code, [*REGISTRY, *names.values()], f"the codes are {', '.join(REGISTRY)}")
-        raise click.UsageError(f"{code!r} is no file, failure code or name in a verdict; {hint}")
+        raise click.UsageError(f"{code!r} is not a file, failure code or name in a verdict; {hint}")
     entry_of_name = verdict_page()[name]
     advice = [f"  What to do: {entry_of_name.advice}"] if entry_of_name.advice else []
     print_lines(f"{name}: {entry_of_name.meaning}", *advice)
@@ -132,7 +132,7 @@ def _name(one: ArenaMap, row: int) -> str:
 
 
 def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
-    """What the model would need otherwise, and which hints were refused."""
+    """Yield the bytes that the model would need otherwise, and the hints that were refused."""
     from tmmu.core.kind import is_ir
     from tmmu.ir.columns import model_digest
     from tmmu.planner import PlanOptions
@@ -195,7 +195,7 @@ def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
 
 
 def _without_hints(graph: Model) -> Model:
-    """The graph with a result of its own for every node that could work in place."""
+    """Return the graph with a separate result for every node that could work in place."""
     return replace(graph, nodes=tuple(replace(node, in_place=()) for node in graph.nodes))
 
 

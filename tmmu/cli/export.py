@@ -43,7 +43,7 @@ KINDS = ("tflite", "minimalloc")
     metavar="N",
     help="Search for a lower footprint: N looks, a thousand million are some seconds with the extra fast.",
 )
-@click.option("--capacity", type=MemorySize(), metavar="BYTES", help="Of buffers: the bytes in which they must fit.")
+@click.option("--capacity", type=MemorySize(), metavar="BYTES", help="Of buffers: the bytes that they must fit.")
 @binding_option(
     "--dim", "The size of an open dimension of a TensorFlow Lite model's input, as the file has it: input:0=1."
 )
@@ -67,9 +67,9 @@ def export(
 
     if kind not in KINDS:
         hint = suggest_names(kind, KINDS, f"the kinds are {', '.join(KINDS)}")
-        raise click.BadParameter(f"{kind!r} is no kind of file that is written; {hint}", param_hint="KIND")
+        raise click.BadParameter(f"{kind!r} is not a kind of file that is written; {hint}", param_hint="KIND")
     if alignment is not None and alignment & (alignment - 1):
-        raise click.BadParameter(f"{alignment} is no power of two", param_hint="--alignment")
+        raise click.BadParameter(f"{alignment} is not a power of two", param_hint="--alignment")
     try:
         opened = Source.opened(source, dims=parse_sizes("--dim", dim))
     except OSError as error:
@@ -119,7 +119,7 @@ def _buffers(opened: Source, output: str, alignment: int, effort: int | None, ca
 
 
 def _refuse_any(found: Iterable[Violation]) -> None:
-    """CONTRACT_VIOLATION where anything is wrong with what is to be written."""
+    """Raise CONTRACT_VIOLATION if the content to be written is wrong."""
     for violation in found:
         fix = "this is a bug in tmmu: report it with the model"
         raise TmmuError("CONTRACT_VIOLATION", f"the plan is wrong ({violation.text}); nothing was written", fix=fix)

@@ -45,7 +45,7 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
 
     if kind not in BY_KIND:
         hint = suggest_names(kind, BY_KIND, f"the kinds are {', '.join(BY_KIND)}")
-        raise click.BadParameter(f"{kind!r} is no kind of plan; {hint}", param_hint="KIND")
+        raise click.BadParameter(f"{kind!r} is not a kind of plan; {hint}", param_hint="KIND")
     form = BY_KIND[kind]
     found = source if len(source) == 1 else of_format(form, source)
     if len(found) != 1:

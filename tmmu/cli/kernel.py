@@ -10,7 +10,7 @@ from tmmu.core.output import print_lines
 
 @click.group(cls=OnceGroup)
 def kernel() -> None:
-    """The checker that Coq has proved, which verify-plan asks where it is installed."""
+    """The checker that Coq has proved, which verify-plan asks if it is installed."""
 
 
 @kernel.command(
@@ -21,7 +21,7 @@ def kernel() -> None:
 def install() -> int:
     """Prove the checker with Coq, make a program of it, and install that for this user.
 
-    Takes a minute. Debian's Coq and OCaml are installed where that is allowed; else the command for it is printed.
+    Takes a minute. Debian's Coq and OCaml are installed if permitted; otherwise the command for it is printed.
     """
     from proofs.proving.kernel import install as building
 
@@ -34,7 +34,7 @@ def install() -> int:
     )
 )
 def status() -> int:
-    """Say which kernel verify-plan uses, and where it is; exit code 1 where there is none."""
+    """Print which kernel verify-plan uses, and its path; exit code 1 without one."""
     from proofs.proving.kernel import installed
 
     program, theory = installed.find_program(), installed.find_theory()

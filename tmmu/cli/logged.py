@@ -1,4 +1,4 @@
-"""What a package logs as a warning, printed as commands print errors."""
+"""Print the warnings that a package logs in the form of errors of commands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002. spec: MN8.1, MN8.6 to MN8.13, MN8.15
 
-Commands that open no store stand in `mnemosyne_figures`, and are added at the end of this module.
+Commands that do not open a store are in `mnemosyne_figures`, and are added at the end of this module.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def verify(given: StoreOptions) -> int:
     What follows after what was acknowledged may be torn, as after a crash: a warning says so.
 
     \b
-    Exit codes: 0 it is what was acknowledged; 1 it is not; 4 no store, or one that cannot be read;
+    Exit codes: 0 it holds everything that was acknowledged; 1 it does not; 4 no store, or one that cannot be read;
     2 command line or key.
     """
     from tmmu.mnemosyne.store import decoded
@@ -211,7 +211,7 @@ def verify(given: StoreOptions) -> int:
 def rekey(given: StoreOptions, new: str) -> int:
     """Seal a store under another key; the one before opens it no more.
 
-    Where it is interrupted the store opens under one of the two, and the other is refused with which. The same command
+    After an interruption the store opens under one of the two; the error under the other says which. The same command
     then goes on.
 
     \b
@@ -233,7 +233,7 @@ def rekey(given: StoreOptions, new: str) -> int:
 @store_options
 @shared.style
 def stat(given: StoreOptions, style: str) -> int:
-    """Print what a store has: vectors, records, bytes, and what was acknowledged.
+    """Print the contents of a store: vectors, records, bytes, and the last acknowledged write.
 
     \b
     Exit codes: 0, 4 no store that can be read, 2 command line or key.

@@ -105,7 +105,7 @@ HEAD = ["", "what", "found", "minimum"]
     ),
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--report", "is_full", is_flag=True, help="Correlation and entropy as well, and what they should be.")
+@click.option("--report", "is_full", is_flag=True, help="Correlation and entropy too, with expected values.")
 @click.option("--block", type=click.IntRange(1), default=64, show_default=True, help="Vectors of a block.")
 @FORMAT
 def delta(file: Path, is_full: bool, block: int, style: str) -> int:
@@ -144,7 +144,7 @@ def loaded(file: Path) -> NDArray[Any]:
     try:
         found = np.lib.format.open_memmap(file, mode="r")
     except (OSError, ValueError, EOFError, SyntaxError) as error:
-        raise InvalidVectors(f"it is no array in NumPy's format ({error})", "file", "save it with numpy.save") from None
+        raise InvalidVectors(f"not an array in NumPy's format ({error})", "file", "save it with numpy.save") from None
     return found
 
 
@@ -164,7 +164,7 @@ def correlation_lines(found: DeltaReport) -> Iterator[str]:
 
     rho = found.correlation
     if rho is None:
-        yield "no correlation: there is no pair of neighbours that both vary"
+        yield "no correlation: in each pair of neighbours one does not vary"
     else:
         yield (
             f"correlation of neighbours: mean {rho.mean:.3f}, median {rho.median:.3f}, from {rho.least:.3f} to "

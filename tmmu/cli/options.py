@@ -62,12 +62,12 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
     """Gather --dim, --shape, --bytes, --value, --donate and --trust-shapes into `Bindings`.
 
     `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there. With
-    `batches` --dim is not: the command has one of its own, for sizes that change from batch to batch. `texts` are help
+    `batches` --dim is not: the command has another one, for sizes that change from batch to batch. `texts` are help
     texts in place of the usual ones.
     """
     usual = {
         "dim": "The size of a symbolic dimension, or a range: seq=1..4096, h=320..640:32.",
-        "shape": "The shape of an input, as in images=1x3x640x640, or one to assume of a tensor of which the model "
+        "shape": "The shape of an input, as in images=1x3x640x640, or one to assume of a tensor whose shape the model "
         "gives none: y=float32:1x10.",
         "bytes": "How many bytes to assume that such a tensor has.",
         "value": "The value of an input that decides a shape or a branch.",
@@ -124,7 +124,7 @@ training = gathered(
 
 
 def _arenas(_context: object, _parameter: object, path: str | None) -> Any:
-    """What a configuration file states, or the default arenas."""
+    """Return the arenas of a configuration file, or the default arenas."""
     from tmmu.plans import configuration_file
     from tmmu.plans.configuration import DEFAULT
 
@@ -138,7 +138,7 @@ arenas = click.option("--arenas", type=existing, callback=_arenas, help="An aren
 
 
 def _address_token(_context: object, _parameter: object, path: str | None) -> bytes | None:
-    """The address token in a file, as it is. MISSING_PACKAGE where it cannot be hashed."""
+    """Return the address token in a file. Raises MISSING_PACKAGE if it cannot be hashed."""
     from tmmu.core.canonical import read_bounded
     from tmmu.core.extras import require_package
 
@@ -262,7 +262,7 @@ sharding = gathered(
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """How a plan is applied, and the files in which that leaves a record; None where there is to be none."""
+    """How a plan is applied, and the files for its records; None if a record is not wanted."""
 
     mode: str = "local"
     trace: str | None = None

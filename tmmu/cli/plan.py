@@ -40,7 +40,7 @@ def _capacities(_context: object, parameter: click.Parameter, given: tuple[str, 
     for text in given:
         name, _, amount = text.rpartition("=")
         if not name or name in found:
-            raise click.BadParameter(f"{text!r} is no ARENA=BYTES, or names one again", param=parameter)
+            raise click.BadParameter(f"{text!r} is not ARENA=BYTES, or names an arena again", param=parameter)
         found[name] = memory(_context, parameter, amount) or 0
     return found
 
@@ -71,7 +71,7 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class PlanPrinting:
-    """What is printed of each model. UsageError for options that exclude each other."""
+    """How each model is reported. Raises UsageError for options that exclude each other."""
 
     style: str
     quiet: bool
@@ -134,7 +134,7 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
     help="With --shard: check and write the plans of all ranks in N processes.",
 )  # fmt: skip
 @shared.style
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print how long each phase took, and what --why lists.")
 @gathered("arenas", _with_capacities)
 @gathered("request", PlanRequest)
@@ -145,7 +145,7 @@ def plan(
     """Plan the memory of models.
 
     Reads each MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks its plan as verify-plan does, and writes it. A FOLDER
-    stands for its files that end with .onnx, .ir.cbor or .ir.txt, at any depth. Of several models each is bound by
+    means its files that end with .onnx, .ir.cbor or .ir.txt, at any depth. Of several models each is bound by
     those names that it has.
 
     \b
@@ -199,7 +199,7 @@ def plan(
 
 @dataclass
 class PlannedModel:
-    """What was planned of one model: its task, for each stage its model and the plan of each rank, and the times."""
+    """The plans of one model: its task, for each stage its model and the plan of each rank, and the times."""
 
     task: PlanningTask
     stages: list[tuple[Model, Planned, Sequence[Plan]]]
@@ -209,7 +209,7 @@ class PlannedModel:
     is_stopped: bool = False
     """Whether Ctrl-C ended a search."""
     checked: bytes | None = None
-    """What was checked of its plan, where it has one: that is what is written. Several would take too much memory."""
+    """The checked bytes of its only plan, which are written; None if it has several, for memory."""
 
 
 def _plan_model(
@@ -344,7 +344,7 @@ def _written(made: PlannedModel, target: str) -> list[str]:
 def _text(
     made: PlannedModel, paths: list[str], spec: dict[str, Any] | None, *, why: bool, phases: bool
 ) -> Iterator[str]:
-    """What is printed of one model."""
+    """Yield the lines for one model."""
     from tmmu.cli import alternatives, ranks, storages, summary
 
     path = iter(paths)
@@ -399,7 +399,7 @@ def _counts(task: PlanningTask) -> tuple[int, int]:
 
 
 def _added(task: PlanningTask) -> Iterator[str]:
-    """A line for what was added to a model's nodes, if anything was."""
+    """Yield a line that counts the nodes that were added to a model, if any were."""
     added, again = _counts(task)
     if added or again:
         yield f"  backward: {count_noun(added, 'step')} added, {again} computed again"

@@ -1,6 +1,6 @@
 """The plans of all ranks, checked and written by several processes: `tmmu plan --shard FILE --jobs N`.
 
-Each plan is written under a name of its own beside its file when it was checked, and all are renamed at the end: where
+Each plan is written under a separate name beside its file when it was checked, and all are renamed at the end: where
 one fails, none is there. A process that dies ends the command. spec: R7.22, R7.34, C2.1
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 AT_ONCE = 16
 """Ranks that a process is given at once."""
 _given: tuple[PlanningTask, list[RankPlans], str] | None = None
-"""What a process works on."""
+"""The task of a process."""
 
 
 def checked(task: PlanningTask, plans: Iterable[object], target: str, jobs: int, doing: Doing) -> list[str]:
@@ -61,7 +61,7 @@ def checked(task: PlanningTask, plans: Iterable[object], target: str, jobs: int,
 
 
 def _begin(task: PlanningTask, stages: list[RankPlans], target: str) -> None:
-    """What a process does first; an interrupt from the terminal is for the command, which ends it."""
+    """Prepare a process: it ignores an interrupt from the terminal, since the command ends it."""
     global _given
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _given = task, stages, target

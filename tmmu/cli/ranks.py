@@ -23,7 +23,7 @@ MOST_FILES = 1 << 16
 
 
 def load(given: ShardOptions, budget: int | None, order: str) -> dict[str, Any] | None:
-    """The shard spec, of which the rank must be a rank; None where there is none. UsageError for flags in conflict."""
+    """Return the shard spec, which must have the rank, or None without one. Raises UsageError for flags in conflict."""
     from tmmu.planner.sharding.spec import load, sharding_error
     from tmmu.planner.sharding.stages import count_stages
 
@@ -107,7 +107,7 @@ def rank_file(path: str, rank: int) -> str:
 
 
 def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:
-    """What the ranks of one stage have in common."""
+    """The common values of the ranks of one stage."""
     moved = sum(node.domain.startswith("tmmu.mesh/") for node in model.nodes)
     mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh_axes(spec))
     yield f"  mesh: {mesh}; {count_noun(len(planned.allocation.steps), 'step')}, {moved} of them collectives"

@@ -1,4 +1,4 @@
-"""The arenas that `tmmu run` runs in, and the files in which it leaves a record: trace, ledger, journal, checkpoint.
+"""The arenas that `tmmu run` runs in, and the files with its records: trace, ledger, journal, checkpoint.
 
 spec: SIM8.5 to SIM8.9, U6.9
 """
@@ -29,8 +29,8 @@ APPLY = "UML_OS.TMMU.ApplyPlan_v1"
 class Recording:
     """A run that is recorded, or not: where its arenas are, and how it ended.
 
-    `refused` is why ApplyPlan refuses the plan; then it is run for a witness alone. `state` and `chain` are the hashes
-    that the run ended with, None where nothing was sealed or traced.
+    `refused` is why ApplyPlan refuses the plan; then it is run only for a witness. `state` and `chain` are the hashes
+    that the run ended with, or None if it was not sealed or traced.
     """
 
     where: MappedMemory | Execution
@@ -40,12 +40,12 @@ class Recording:
     state: bytes | None = None
     chain: bytes | None = None
     allocation_time_ns: int | None = None
-    """How long ApplyPlan took, of all plans together; None where there is none."""
+    """Return how long ApplyPlan took, of all plans together; None if it did not run."""
 
     def exchange(self, plan: Plan, change: ReplanRecord) -> None:
         """Go on under another plan, at the safepoint before the next batch; a checkpoint that is kept is of it then.
 
-        Raises what `tmmu.runtime.safepoint.exchange` raises, and the refusal of the first plan where it was refused.
+        Raises the errors of `tmmu.runtime.safepoint.exchange`, and the refusal of the first plan if it was refused.
         """
         from tmmu.runtime import checkpoint
         from tmmu.runtime.execution import Execution
@@ -64,7 +64,7 @@ class Recording:
 def recording(plan: Plan, files: RecordOptions, *, replans: bool = False) -> Iterator[Recording]:
     """Map the arenas of a plan; what was asked for is written when the run is over, also where it failed.
 
-    `replans`: the plan may be exchanged, for which the run must be an execution.
+    `replans`: the plan may be exchanged; then the run must be an execution.
 
     Raises what `apply_plan` and `MappedMemory.map` raise, MODE_VIOLATION for a checkpoint in confidential or
     regulated mode.
@@ -148,7 +148,7 @@ def corrupted(corruption: Corruption) -> TmmuError:
 def _write(
     plan: Plan, files: RecordOptions, trace: Trace, ledger: Ledger, failure: TmmuError | None, t: int = 0
 ) -> bytes | None:
-    """Write what was asked for; returns the last hash of the trace, where there is one."""
+    """Write the records that were requested, and return the last hash of the trace, or None."""
     from tmmu.core import canonical
     from tmmu.core import records as sequence
     from tmmu.runtime.records import errors

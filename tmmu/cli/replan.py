@@ -1,4 +1,4 @@
-"""`tmmu replan`: does a plan hold for a shape, and what to do where it does not. spec: R6.7, R6.8, R6.10, R6.12"""
+"""`tmmu replan`: does a plan hold for a shape, and what to do if it does not. spec: R6.7, R6.8, R6.10, R6.12"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplanOptions:
-    """How a plan is exchanged: by which policy (None is the plan's own), before which iteration, and what it needs.
+    """How a plan is exchanged: the policy (None is the plan's), the iteration after it, and the inputs that it needs.
 
     `budget` is that of a plan that computes values again, `address_token` the secret token of the layout `hashed`.
     """

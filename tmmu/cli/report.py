@@ -17,7 +17,7 @@ KINDS = {
     "html": ".html", "png": ".png", "svg": ".svg", "pdf": ".pdf", "perfetto": ".perfetto.json", "memory-viz": ".pickle",
     "json": ".json", "csv": ".csv", "c": ".h",
 }  # fmt: skip
-"""What can be written, each with the suffix by which it is known."""
+"""The kinds of reports that can be written, each with its suffix."""
 
 DRAWN_BY = {"html": "bokeh", **dict.fromkeys(("png", "svg", "pdf"), "matplotlib")}
 """The package that draws a kind; the others need none."""
@@ -46,7 +46,7 @@ def report(
 ) -> int:  # fmt: skip
     """Draw the memory of a plan: steps to the right, bytes upwards, each tensor where it lies.
 
-    A page (.html) loads nothing from the network: hover, zoom, search by name, the peak and what is live there. Images:
+    A page (.html) loads nothing from the network: hover, zoom, search by name, the peak and its live tensors. Images:
     .png, .svg, .pdf. For other viewers: .perfetto.json (ui.perfetto.dev), .pickle (PyTorch's memory_viz), .json, .csv,
     and .h, the addresses as C macros.
     """
@@ -98,7 +98,7 @@ def report(
 
 
 def _of_suffix(target: str) -> str:
-    """What a file's name says; UsageError where it is no kind."""
+    """Return the kind that a file's name states. Raises UsageError if it does not state one."""
     if target == STANDARD:
         return "html"
     for kind, suffix in sorted(KINDS.items(), key=lambda item: -len(item[1])):

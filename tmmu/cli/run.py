@@ -178,7 +178,7 @@ def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool
 
 
 def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that the patterns fit; INVALID_BINDING where one fits nothing that the caller writes. spec: SIM6.5"""
+    """Return the inputs that the patterns fit. Raises INVALID_BINDING for a pattern that fits none. spec: SIM6.5"""
     from tmmu.core.columns import NONE
     from tmmu.tasks.models import fitting
 

@@ -14,7 +14,7 @@ from tmmu.plans.sections import Plan, amend_plan
 
 
 def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
-    """The size of each open dimension: as asked, else its largest. The plan holds for what is asked."""
+    """Return the size of each open dimension: the requested one, else the largest. The plan holds for it."""
     return {name: asked.get(name, high) for name, (_, high) in plan.ranges.items()}
 
 

@@ -51,7 +51,7 @@ class BatchLoop:
     plan
         The plan in force at the beginning.
     donated
-        What the caller gives up.
+        The inputs that the caller donates.
     sizes
         The sizes of each dimension, for the batches in turn; after the last comes the first again.
     computing, address_token
@@ -80,7 +80,7 @@ class BatchLoop:
         try:
             if not self.beyond(0):
                 self.runnable(shape_of(self.plan, self.asked(0)))
-        except Corrupted as error:  # it is no program: nothing is applied
+        except Corrupted as error:  # it is not a program: nothing is applied
             yield self.refuted(error, 0)
             return
         policy = None if self.plan.envelope is None else self.plan.envelope.policy
@@ -135,7 +135,7 @@ class BatchLoop:
         return change
 
     def runnable(self, shape: Mapping[str, int]) -> Runnable:
-        """The plan in force at a shape; `Corrupted` where it is none of this model."""
+        """Return the plan in force at a shape. Raises `Corrupted` for a plan of another model."""
         key = tuple(shape.values())
         if key not in self.known:
             program = PlanProgram(at_shape(self.plan, shape), self.donated)
@@ -163,7 +163,7 @@ class BatchLoop:
         return Runnable(program, model, OnnxKernels(program, model, inputs, make=self.computing.node_kernel()))
 
     def saved(self, bindings: Bindings) -> list[str]:
-        """What a backward half of the model would read of its forward half. spec: M1.6, SIM5.7"""
+        """Return the tensors of the forward half that a backward half of the model would read. spec: M1.6, SIM5.7"""
         from tmmu.planner.modes import prepare_graph
         from tmmu.tasks.models import load
 
@@ -190,7 +190,7 @@ class BatchLoop:
         return report, arrays
 
     def refuted(self, error: Corrupted, number: int, record: Recording | None = None) -> BatchResult:
-        """The result of a plan that is no program."""
+        """Return the result of a plan that is not a program."""
         needed = metrics.compute_footprints(self.plan.allocation)
         report = SimulationReport(error.corruption, 0, [0] * len(needed), needed)
         return BatchResult(report, {}, self.plan, shape_of(self.plan, self.asked(number)), None, record)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 KERNELS = ("onnx", "onnxruntime", "hash")
 """What may compute."""
 BATCHES = 4
-"""Seeds that reach every branch and number of rounds with stand-in kernels; one is enough where there are none."""
+"""Return seeds that reach every branch and number of rounds with stand-in kernels; one without branches."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What computes, from which seed and arrays, how often, and whether stale reads are looked for."""
+    """The kernels, their seed and arrays, how often they run, and whether stale reads are searched for."""
 
     kernels: str | None
     sanitize: bool
@@ -45,7 +45,7 @@ class RunOptions:
         return replace(self, batches=self.batches or (BATCHES if self.kernels == "hash" and has_bodies else 1))
 
     def node_kernel(self) -> Callable[..., NodeKernel]:
-        """What computes a node of an ONNX model; MISSING_PACKAGE where it is not installed."""
+        """Return the kernels for nodes of an ONNX model. Raises MISSING_PACKAGE if they are not installed."""
         from tmmu.simulator.onnx_node import NodeKernel
 
         if self.kernels == "onnx":

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """One batch: what it showed, the outputs as arrays where there are kernels for them, and how it was recorded.
+    """One batch: its result, the outputs as arrays if kernels exist for them, and its record.
 
-    `plan` was in force, since the safepoint before the batch where there is a `change`; `shape` are the sizes of the
+    `plan` was in force, since the safepoint before the batch if there is a `change`; `shape` are the sizes of the
     dimensions that the plan leaves open.
     """
 
@@ -49,7 +49,7 @@ def _shape(shape: Mapping[str, int]) -> str:
 
 
 def _changes(found: list[BatchResult]) -> Iterator[str]:
-    """At which shapes the batches ran, and each new plan."""
+    """Yield the shapes of the batches, and each new plan."""
     if any(each.shape for each in found):
         yield f"  shapes: {list_names([_shape(each.shape) for each in found])}"
     for number, each in enumerate(found):

@@ -284,7 +284,7 @@ def _tokens(text: str) -> list[int]:
 
 
 def _text(opened: CompiledModel, tokens: list[int]) -> str | None:
-    """The text of tokens, None where the file has no vocabulary that is known."""
+    """Return the text of tokens, or None if the file lacks a known vocabulary."""
     from tmmu.foundry.tokenizer import PromptTokenizer
 
     try:

@@ -19,9 +19,9 @@ from tmmu.plans.sections import Plan
 def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
     """The context and the memory of a session, all sizes in bytes and lengths in tokens.
 
-    `unshared` is what the tensors of the plan's intermediates need without sharing, `document` what the 24 buffers of
-    the document need for this model, chunk and capacity, in F16 (FD6.9). `growth_bytes` is what the last growth by
-    doubling needs beside that for a moment: the old buffers, and the staging buffer of the tables.
+    `unshared` are the bytes that the plan's intermediates need without sharing, `document` those that the 24 buffers of
+    the document need for this model, chunk and capacity, in F16 (FD6.9). `growth_bytes` are those that the last growth
+    by doubling needs beside that for a moment: the old buffers, and the staging buffer of the tables.
     """
     context, shape, kv = session.context, session.model.shape, session.kv_shape
     modes = session.settings.forced

@@ -22,7 +22,7 @@ from tmmu.core.vocabulary import Bindings
 @click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES)))
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
-@click.option("--storages", "what", flag_value="storages", help="A row for each storage: why it lies where it does.")
+@click.option("--storages", "what", flag_value="storages", help="A row for each storage: its offset, with reasons.")
 @click.option(
     "--memory-stats", "what", flag_value="memory-stats", help="Of the layout pools: what MiCo's scripts print."
 )
@@ -43,7 +43,7 @@ from tmmu.core.vocabulary import Bindings
 def show(file: str, what: str | None, style: str, form: str | None, arena: str | None, bindings: Bindings) -> int:
     """Print a plan, or a plan or model as text.
 
-    Of the plan FILE: its arenas and what is live at the peak, or its tensors, storages or steps; of the layout pools
+    Of the plan FILE: its arenas and the live tensors at the peak, or tensors, storages or steps; of the layout pools
     its memory pools too.
 
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads. With --as
@@ -77,9 +77,9 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
 
 
 def as_text(path: str, bindings: Bindings) -> str:
-    """The file at `path` as text, read back: a model as what its bindings make of it, all else as a plan.
+    """Return the file at `path` as text, read back: a model under its bindings, everything else as a plan.
 
-    Raises TmmuError where it is neither, or where a text cannot state it.
+    Raises TmmuError if it is neither, or if a text cannot state it.
     """
     if kind.kind_of(path) in (kind.IR, kind.ONNX) or path.endswith((".ir.txt", ".ir.cbor", ".onnx")):
         from tmmu.ir import text_writer as models

@@ -83,7 +83,7 @@ def _text(plan: Plan) -> Iterator[str]:
             shown, total = live[:LARGEST], sum(count for _, count, _, _ in live)
             share = metrics.ratio(sum(count for _, count, _, _ in shown), total)
             at = f"{arena.name} at its peak, step {usage.peak_step} ({nodes[usage.peak_step]})"
-            yield f"  largest in {at}: {len(shown)} of {len(live)}, {share:.1%} of what is live"
+            yield f"  largest in {at}: {len(shown)} of {len(live)}, {share:.1%} of the live bytes"
             for name, count, birth, death in shown:
                 of = f"{metrics.ratio(count, total):.1%}"
                 end = nodes[death] if death < len(nodes) else "no step"  # of a wrong plan

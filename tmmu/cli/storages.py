@@ -1,7 +1,7 @@
-"""Why each storage lies where it does: worked out from the plan, so that each reason given is true of it.
+"""The reasons for the place of each storage, computed from the plan, so that each reason is true of it.
 
 A plan states the arena of a storage and the rules, not why the planner chose it. For each choice that was passed over
-this looks at what lies there in the plan: at which step the storage would be too much, and by how many bytes.
+this looks at the other storages in the plan: the step where the storage would be too much, and by how many bytes.
 spec: M3.14, M3.15
 """
 
@@ -47,7 +47,7 @@ def remarks(plan: Plan) -> Iterator[str]:
 
 
 def rows(plan: Plan) -> list[dict[str, Any]]:
-    """One record a storage, in row order: its bytes, lifetime, arena and offset, its choices, and why it lies there."""
+    """One record a storage, in row order: its bytes, lifetime, arena and offset, its choices, and the reasons."""
     s, members = plan.allocation.storages, _members(plan)
     looked_up = permitted.permitted_arenas_of_plan(plan)
     names, arena_names = plan.allocation.tensors.name.list(), [arena.name for arena in plan.allocation.arenas]
@@ -94,7 +94,7 @@ def _why(plan: Plan, found: PermittedArenas, arena: int, k: int, room: _Room) ->
 
 
 class _Room:
-    """What is live in each arena at each step, made when first asked for."""
+    """The live storages in each arena at each step, computed on first use."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.footprint = plan, compute_footprints(plan.allocation)
@@ -117,7 +117,7 @@ class _Room:
         return self.live[arena]
 
     def full(self, arena: int, k: int) -> str:
-        """Why the storage `k` does not lie in `arena`, in which it might."""
+        """Return the reason why the storage `k` is not in `arena`, a permitted one."""
         plan, live = self.plan, self._live(arena)
         where = plan.allocation.arenas[arena]
         first, last = int(plan.allocation.storages.birth[k]), int(plan.allocation.storages.death[k])

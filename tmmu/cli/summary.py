@@ -50,7 +50,7 @@ def summary(plan: Plan) -> Iterator[str]:
 
 
 def _arena(arena: dict[str, Any]) -> str:
-    """What an arena needs, and what is claimed of it."""
+    """Yield the bytes that an arena needs, and the claims about it."""
     peak = slots = ""
     if arena["peak_live_bytes"] is not None:
         at = "" if arena["peak_step"] is None else f" at step {arena['peak_step']}"

@@ -1,4 +1,4 @@
-"""`tmmu survey`: well-known networks planned and proved, one table: what slots and packed need of what is live.
+"""`tmmu survey`: well-known networks planned and proved, in one table: bytes of slots and packed beside live bytes.
 
 Each network is planned in the layouts `slots` and `packed`, each plan written to a file, and each file proved against
 its model by what `verify-plan` runs. spec: I2.10, C2.3
@@ -22,7 +22,7 @@ from tmmu.core.vocabulary import Model
 
 
 class Network(NamedTuple):
-    """An example, the sizes that it is planned at, and in which mode."""
+    """An example, with the sizes and the mode of its plan."""
 
     example: str
     mode: str
@@ -38,7 +38,7 @@ NETWORKS = {
     "llama-405b": Network("llama-405b", "backward", {}),
     "gpt3-175b": Network("gpt3-175b", "backward", {}),
 }
-"""What is surveyed, by the names that the command takes."""
+"""The networks, by the names that the command takes."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`tmmu trace`: `show` and `diff` of what runs left behind; `torch` and `jax` stand in `trace_training`.
+"""`tmmu trace`: `show` and `diff` of recorded runs; `torch` and `jax` are in `trace_training`.
 
 spec: U7.3, U7.4, U7.5
 """

@@ -79,7 +79,7 @@ jax = _command(
 
 
 def summary(model: Model) -> Iterator[str]:
-    """What a traced model holds: nodes by phase, and bytes of parameters."""
+    """Yield the size of a traced model: nodes by phase, and bytes of parameters."""
     counts = ", ".join(f"{sum(node.phase is phase for node in model.nodes)} {phase}" for phase in Phase)
     size = sum(tensor.bytes for tensor in model.tensors if tensor.role is Role.PARAMETER)
     yield f"  {model.name}"

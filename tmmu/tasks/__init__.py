@@ -1,1 +1,1 @@
-"""What a command and a call of the library both do: plan and check, verify, open a session, generate C."""
+"""Tasks that a command and a call of the library share: plan and check, verify, open a session, generate C."""

@@ -1,6 +1,6 @@
 """What `tmmu plan` checks before it writes: its own plan by the verifier's function, with no way around it.
 
-What is checked are the bytes that would be written, read back, against the model that was planned. spec: C2.1
+The bytes that would be written are read back and checked against the model that was planned. spec: C2.1
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIMEOUT_S = 60.0
 def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
     """Raise CONTRACT_VIOLATION with the first violation that the verifier finds in the planner's own plan.
 
-    `model` is what was planned, before it was divided among ranks. Sharing that an IR model declares beyond the
+    `model` is the planned model, before it was divided among ranks. Sharing that an IR model declares beyond the
     checker's tables counts. What the model itself declares wrongly is INVALID_IR: an alias group whose members are
     needed at once, a loop that is declared to run once.
     """
@@ -117,7 +117,7 @@ def _check_loops(model: Model) -> None:
 
 
 def _group(model: Model, violation: Violation) -> TmmuError | None:
-    """The refusal of an alias group, where it is members of one that are in each other's way. spec: V1.9"""
+    """Return the refusal of an alias group if members of one group interfere. spec: V1.9"""
     of = {tensor.name: tensor.alias_group for tensor in model.tensors if tensor.name in violation.tensors}
     groups = set(of.values())
     if violation.obligation is not Obligation.SHARING_IS_SOUND or len(of) < 2 or len(groups) != 1 or None in groups:

@@ -28,7 +28,7 @@ from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
 PLAN_NAME = "forward.plan.cbor"
-"""What a session's plan is called where it is no file."""
+"""The name of a session's plan that is not in a file."""
 
 
 def planned(forward: Model) -> Plan:
@@ -58,7 +58,7 @@ def require(verdict: Verdict) -> None:
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What a user asks of a session.
+    """The options of a session.
 
     Attributes
     ----------
@@ -84,14 +84,14 @@ class SessionOptions:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        """INVALID_SETTING for a word that is not among those above, and for what is no integer."""
+        """Read a setting. Raises INVALID_SETTING for a word that is not among those above and not an integer."""
         for name, known in (("layout", ("compact", "expanded")), ("activations", ("f16", "f32"))):
             if (word := getattr(self, name)) not in known:
                 raise InvalidSetting(f"{word!r} is not known", name, f"use {' or '.join(known)}")
         for name in ("context", "budget", "initial"):
             value = getattr(self, name)
             if value is not None and type(value) is not int:
-                raise InvalidSetting(f"{value!r} is no integer", name, "give a number of tokens, or of bytes")
+                raise InvalidSetting(f"{value!r} is not an integer", name, "give a number of tokens, or of bytes")
 
 
 def prepare_session(
@@ -105,7 +105,7 @@ def prepare_session(
 ) -> ModelSession:
     """Return a session that has no memory yet. INVALID_SETTING for a variable or option that is wrong.
 
-    `budget` is what the caches of several sessions share, `number` the session's in the log `events`.
+    `budget` is shared by the caches of several sessions, `number` the session's in the log `events`.
     spec: FD3.1, FD7.1
     """
     settings = Settings.of(os.environ if environment is None else environment)

@@ -1,6 +1,6 @@
 """The library in four words: `plan` a model, `load` a plan, look into it, `verify` it.
 
-What a command does is done here by the same functions, with the same defaults.
+Commands use the same functions, with the same defaults.
 spec: LIB1.1 to LIB1.4, LIB2.1 to LIB2.4, LIB5.1, LIB5.2
 """
 
@@ -43,7 +43,7 @@ Size = int | tuple[int, int] | tuple[int, int, int]
 """A dimension: its size, or the smallest and the largest that it may have, with the step between its sizes if not 1."""
 
 PLAN_NAME = "plan.cbor"
-"""What a plan is called in a verdict that is in no file."""
+"""The name, in a verdict, of a plan that is not in a file."""
 PLANNER_DEFAULTS, VERIFIER_DEFAULTS = PlannerOptions(), VerifierOptions()
 
 
@@ -51,7 +51,7 @@ PLANNER_DEFAULTS, VERIFIER_DEFAULTS = PlannerOptions(), VerifierOptions()
 class PlannedTensor:
     """Where a tensor lies, in bytes of its arena, and when it is live, in steps, both included.
 
-    `shares` is the word for how it has the bytes of `of`, another tensor, or None where it has its own.
+    `shares` is the word for how it shares the bytes of `of`, another tensor, or None if it has separate bytes.
     """
 
     name: str
@@ -78,7 +78,7 @@ class PlannedArena:
     name: str
     footprint: int
     peak: int | None
-    """The most live bytes, and None where the plan does not claim it."""
+    """Return the most live bytes, or None if the plan does not claim it."""
     peak_step: int | None
     capacity: int
     alignment: int
@@ -96,7 +96,7 @@ class MemoryPlan:
 
     @property
     def sections(self) -> Any:
-        """The plan's record: `tmmu.plans.sections.Plan`, or `BufferPlan` for lifetimes alone."""
+        """The plan's record: `tmmu.plans.sections.Plan`, or `BufferPlan` if only lifetimes are known."""
         return self.stated.plan
 
     @property
@@ -158,7 +158,7 @@ class MemoryPlan:
         return f"<MemoryPlan {self.name}: {len(self)} tensors; bytes: {held or 'none'}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a table of the arenas, and a map of each that changes with time. spec: LIB5.1"""
+        """Return the HTML for a notebook: a table of the arenas, and a map of each over time. spec: LIB5.1"""
         from tmmu.report.arena_map import arena_maps
         from tmmu.report.notebook import plan_html
 
@@ -190,7 +190,7 @@ class VerificationResult:
 
     verdict: Verdict
     plan: Plan | BufferPlan | None = field(default=None, repr=False, compare=False)
-    """What it is about, which a notebook draws."""
+    """The plan that was judged, which a notebook draws."""
 
     def __bool__(self) -> bool:
         return self.proved
@@ -207,7 +207,7 @@ class VerificationResult:
 
     @property
     def witness(self) -> dict[str, Any] | None:
-        """What is wrong, as C1.5 has it: obligation, text, tensors, steps, arena and bytes; None if nothing is."""
+        """Return the fault in the form of C1.5: obligation, text, tensors, steps, arena and bytes; None without one."""
         return self.verdict.witness
 
     def raise_unless_proved(self) -> None:
@@ -219,7 +219,7 @@ class VerificationResult:
         return "\n".join(verdict_text.lines(self.verdict))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text, and the picture of a refutation. spec: LIB5.2"""
+        """Return the HTML for a notebook: the text, and the picture of a refutation. spec: LIB5.2"""
         return picture.part(self.verdict, list(map(escape_line, verdict_text.lines(self.verdict))), self.plan)
 
 
@@ -243,7 +243,7 @@ def plan(
     dims
         The size of each symbolic dimension, or its smallest and largest, with the step between its sizes if not 1.
     shapes, values
-        The shape of an input, or the size to assume of a tensor for which the model gives none (`"float32:1x10"`,
+        The shape of an input, or the size to assume of a tensor whose size the model does not state (`"float32:1x10"`,
         `"bytes:40"`); the value of an input that decides a shape or a branch.
     donate
         Inputs and parameters whose bytes results may take; `*` is any text.
@@ -309,7 +309,7 @@ def _model(model: FilePath | Graph) -> str | Model:
 def _dims(
     given: Mapping[str, Size],
 ) -> tuple[dict[str, int], dict[str, tuple[int, int]], dict[str, SteppedDim]]:
-    """What is given for dimensions, as `Bindings` have it: sizes, ranges, and those with a step."""
+    """Sort the values of dimensions as `Bindings` do: sizes, ranges, and those with a step."""
     sizes: dict[str, int] = {}
     ranges: dict[str, tuple[int, int]] = {}
     steps: dict[str, SteppedDim] = {}
@@ -324,7 +324,7 @@ def _dims(
                 steps |= {} if of is None else {name: of}
                 ranges[name if of is None else of.unit] = ends
         except (TypeError, ValueError) as error:
-            what = str(error) if isinstance(error, ValueError) else f"{size!r} is no size"
+            what = str(error) if isinstance(error, ValueError) else f"{size!r} is not a size"
             fix = "give a size, (smallest, largest), or (smallest, largest, step)"
             raise TmmuError("INVALID_BINDING", what, place=f"dims[{name!r}]", fix=fix, binding=name) from None
     return sizes, ranges, steps

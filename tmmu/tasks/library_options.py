@@ -1,6 +1,6 @@
 """How `tmmu.plan` plans and how `tmmu.verify` proves, with the defaults of the commands.
 
-What is of the model and of its caller is an argument of these functions. What is of the planner's and of the verifier's
+Values that depend on the model and its caller are arguments of these functions. Options of the planner and the verifier
 work is in one object for each. spec: LIB1.1, LIB2.1
 """
 
@@ -23,18 +23,18 @@ class PlannerOptions:
         How addresses follow, which execution order is planned, how long lower placements are searched for, and the
         layout to use if the first does not fit, as the options of `tmmu plan` of these names.
     fixed
-        The byte of its arena at which each of these tensors must begin, or the name of an arena and a byte of it, as
+        The byte of its arena where each of these tensors must begin, or the name of an arena and a byte of it, as
         --fix.
     arenas
         The file of an arena configuration (TOML).
     preset, budget
-        What is kept for backward steps, and with `preset="remat_enabled"` the most live bytes.
+        The tensors that are kept for backward steps and, with `preset="remat_enabled"`, the most live bytes.
     seed
         The seed of the replay token.
     address_token
         The secret token of the layout `hashed`, at least 64 bytes.
     replan_policy
-        What a run does with a shape outside the ranges of `dims`: "abort" or "replan_at_safepoint".
+        The policy for a shape outside the ranges of `dims`: "abort" or "replan_at_safepoint".
     """
 
     layout: str = "packed"
@@ -63,7 +63,7 @@ class VerifierOptions:
     workers
         Solver processes.
     fixed
-        The byte of its arena at which each of these tensors must begin, or the name of an arena and a byte of it, as
+        The byte of its arena where each of these tensors must begin, or the name of an arena and a byte of it, as
         --fix.
     arenas
         The file of the arena configuration (TOML) that the plan must have; else the plan's is assumed.

@@ -34,7 +34,7 @@ class MemoryStatistics:
 
     @property
     def tensors(self) -> int:
-        """How many tensors have bytes of their own."""
+        """Return how many tensors have separate bytes."""
         return sum(len(pool.members) for pool in self.pools)
 
     @property
@@ -53,7 +53,7 @@ class MemoryStatistics:
         return (self.before - self.after) / self.before if self.before else 0.0
 
     def overlaps(self) -> Iterator[tuple[int, str, str]]:
-        """Members of one pool that live at once; there are none where the plan is right. O(members²) of a pool."""
+        """Return members of one pool that live at once, which a right plan does not have. O(members²) of a pool."""
         for k, pool in enumerate(self.pools):
             for one, other in combinations(pool.members, 2):
                 if one.lifetime[0] <= other.lifetime[1] and other.lifetime[0] <= one.lifetime[1]:

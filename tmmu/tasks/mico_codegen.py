@@ -61,7 +61,7 @@ class MiCoCodeGen:
     Raises
     ------
     TmmuError
-        INVALID_ARENA_CONFIG for bits that are no power of two of at least 8; later INVALID_IR and INVALID_BINDING as
+        INVALID_ARENA_CONFIG for bits that are not a power of two of at least 8; later INVALID_IR and INVALID_BINDING as
         the importer says, and where a method needs `forward` before it.
 
     Notes
@@ -72,7 +72,7 @@ class MiCoCodeGen:
     def __init__(self, model: str | os.PathLike[str] | onnx.ModelProto | Any, align_to: int = 32) -> None:
         if align_to < 8 or align_to & (align_to - 1):
             raise TmmuError(
-                "INVALID_ARENA_CONFIG", f"{align_to} bits are no alignment", place="align_to",
+                "INVALID_ARENA_CONFIG", f"{align_to} bits are not an alignment", place="align_to",
                 fix="give a power of two of at least 8: 32 bits are 4 bytes", arena="",
             )  # fmt: skip
         self.model, self.align_to = model, align_to
@@ -88,7 +88,7 @@ class MiCoCodeGen:
             self._graph = model
         elif not is_module(model):
             raise TmmuError(
-                "INVALID_IR", f"a {type(model).__name__} is no network", place="MiCoCodeGen",
+                "INVALID_IR", f"a {type(model).__name__} is not a network", place="MiCoCodeGen",
                 fix="give the path of an ONNX model, an onnx.ModelProto, or an nn.Module",
             )  # fmt: skip
 
@@ -110,7 +110,7 @@ class MiCoCodeGen:
         self._graph, self._plan, self._path = fuse_batch_normalizations(self._read()), None, None
 
     def forward(self, *inputs: Any) -> Any:
-        """Run the network on example inputs, which fix the shapes and the scales of what has 8 bits; its result.
+        """Run the network on example inputs, which fix shapes and the scales of 8-bit tensors, and return its result.
 
         An `nn.Module` is exported and run by torch, an ONNX model run by onnx's reference evaluator, with results as
         NumPy arrays; several are a list. Another call widens the ranges that scales follow from. spec: MC8.2, MC8.7
@@ -150,7 +150,7 @@ class MiCoCodeGen:
 
     @property
     def tensor_to_pool(self) -> dict[str, tuple[int, int]]:
-        """(pool, offset in it) of each tensor that has memory of its own; the offset is 0."""
+        """Return (pool, offset in it) of each tensor that has separate memory; the offset is 0."""
         return self.allocate_memory_pools()[1]
 
     @property
@@ -176,7 +176,7 @@ class MiCoCodeGen:
         """Prove the plan and write the C, with plan and model beside it; the paths that were written.
 
         Parameters and errors are those of `tmmu.mico.generate`; `verbose` prints the memory statistics. The plan and a
-        model that was no file are written as MODEL_NAME.plan.cbor and MODEL_NAME.onnx, so that `verify-plan` can be
+        model without a file are written as MODEL_NAME.plan.cbor and MODEL_NAME.onnx, so that `verify-plan` can be
         asked again. spec: MC8.8
         """
         plan, target = self.plan, Path(output_dir)

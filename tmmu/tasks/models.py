@@ -53,9 +53,9 @@ def _ir(path: str, bindings: Bindings) -> Model:
 
 
 def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
-    """The model's bindings with everything donated that a pattern fits, in which `*` is any text.
+    """Return the model's bindings with everything donated that a pattern fits; `*` is any text.
 
-    Raises INVALID_BINDING for a pattern that fits nothing that the caller writes. O(tensors x patterns).
+    Raises INVALID_BINDING for a pattern that does not fit an input that the caller writes. O(tensors x patterns).
     """
     if not patterns:
         return model.bindings
@@ -67,7 +67,7 @@ def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
 
 
 def fitting(patterns: Iterable[str], callers: Collection[str], path: str) -> set[str]:
-    """The names of what the caller writes that patterns of --donate fit; INVALID_BINDING where one fits nothing."""
+    """Return the inputs that patterns of --donate fit. Raises INVALID_BINDING for a pattern that fits none."""
     found = set[str]()
     for pattern in patterns:
         names = expanded(pattern, callers)

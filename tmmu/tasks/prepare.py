@@ -47,7 +47,7 @@ def prepare_memory_v2(
 ) -> Prepared:
     """PlanMemory, then ApplyPlan: the documents' wrapper, with the results that they state.
 
-    The nodes of `model` stand in execution order. Parameters, errors and costs are those of `plan_memory` and
+    The nodes of `model` are in execution order. Parameters, errors and costs are those of `plan_memory` and
     `apply_plan`. Nothing measured is in the metrics.
     """
     begun = time.perf_counter_ns()

@@ -1,4 +1,4 @@
-"""In which mode a model is planned, and how much memory it may take. spec: M1.1"""
+"""The mode of planning, and how much memory a plan may take. spec: M1.1"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """In which mode a model is planned, by which preset, and how many bytes it may need."""
+    """The mode and the preset of planning, and how many bytes the plan may need."""
 
     mode: str | None = None
     preset: str | None = None
