@@ -24,7 +24,7 @@ from tmmu.simulator.machine import run
 from tmmu.simulator.memories import PrivateMemory, Store
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
-from tmmu.simulator.placed import ArenaMemory
+from tmmu.simulator.placed import PlacedMemory
 from tmmu.tasks.models import load
 
 CASES: dict[str, dict[str, Any]] = {
@@ -61,7 +61,7 @@ def measure(name: str, bindings: dict[str, Any]) -> None:
     with MappedMemory.map(program.plan) as memory:
         for _ in range(TURNS):
             plain.append(_seconds(program, PrivateMemory(program), kernels, given))
-            arena.append(_seconds(program, ArenaMemory(program, memory, careful=False), kernels, given))
+            arena.append(_seconds(program, PlacedMemory(program, memory, careful=False), kernels, given))
         used = sum(memory.high_water(a) for a in range(len(program.plan.allocation.arenas)))
     del given
     start = time.perf_counter()

@@ -103,7 +103,7 @@ def test_only_what_is_accepted_has_steps_and_only_what_is_invalid_is_wrong(tmp_p
 
 
 def test_the_tool_is_the_archive_with_the_java_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smtinterpol.java, "find", lambda: "/a/java")
+    monkeypatch.setattr(smtinterpol.java, "find_java", lambda: "/a/java")
     monkeypatch.setattr(maven, "fetch_archive", lambda artifact: Path(f"/kept/{artifact.version}.jar"))
     assert smtinterpol.find_smtinterpol() == SMTInterpol("/a/java", Path("/kept/2.5-1388-ga5a4ab0c.jar"))
 

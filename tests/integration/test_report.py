@@ -114,8 +114,7 @@ def test_an_arena_of_very_many_storages_is_drawn_in_part(pages: ModuleType, monk
     monkeypatch.setattr(pages, "GRID", (64, 64))
     plan = training_plan(300, seed=1)
     text = pages.page("p", [], [("p", arena_maps(plan), step_names(plan))])
-    assert "Of the 20 largest of " in text
-    assert " the 10 largest in sight are drawn" in text
+    assert "The 10 largest visible of the 20 largest of " in text
     (one, *_) = arena_maps(plan)
     picture, height = pages._compute_occupancy(one)
     # Where much is live much is grey: the picture's columns follow the live bytes.

@@ -158,7 +158,7 @@ def test_keys_of_random_numbers_have_their_words() -> None:
 @pytest.mark.parametrize(
     ("equation", "message"),
     [
-        (eqn("shard_map", [X], Var(4), jaxpr=closed([], [])), "primitive 'shard_map': it holds a jaxpr of its own"),
+        (eqn("shard_map", [X], Var(4), jaxpr=closed([], [])), "primitive 'shard_map': it contains a jaxpr"),
         (eqn("strange", [X], Var(4), inner=(closed([], []), 3)), "the number of its runs is not known"),
         (eqn("f", [X], Var(4, dtype="float8_e4m3b11fnuz")), "unknown dtype float8_e4m3b11fnuz"),
         (eqn("f", [X], Var("n")), "value 'f': its size is symbolic"),  # type: ignore[arg-type]  # a symbolic size

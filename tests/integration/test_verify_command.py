@@ -442,7 +442,7 @@ def test_all_that_a_command_prints_is_printed_before_it_ends(
         print("größe")
         return 3
 
-    for module, name in ((proofs.verify.entry, "run"), (entry, "code_of"), (tmmu.cli.entry, "run")):
+    for module, name in ((proofs.verify.entry, "run"), (entry, "run_command"), (tmmu.cli.entry, "run")):
         monkeypatch.setattr(module, name, run)
     monkeypatch.setattr(os, "_exit", end)
     written = io.BytesIO()

@@ -14,7 +14,7 @@ from itertools import count, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.readers.plans.hlo_in_place import InPlace, Read
+from proofs.readers.plans.hlo_in_place import InPlace, OperandRead
 from proofs.readers.plans.hlo_index import IndexVariable, Linear
 from tests.support import hlo, hlo_reading
 from tests.support.hlo_elements import Elements, Index, indices, number
@@ -64,7 +64,7 @@ def variables(*numbers: Linear) -> list[IndexVariable]:
     return list(dict.fromkeys(variable for each in numbers for variable in each.variables()))
 
 
-def stated(read: Read) -> Iterator[tuple[int, Element | None]]:
+def stated(read: OperandRead) -> Iterator[tuple[int, Element | None]]:
     """The elements of a result with what a read has for each; None for one that is not known."""
     over = variables(read.written, read.read, *read.inside)
     for values in product(*(range(each.size) for each in over)):
@@ -77,7 +77,7 @@ def stated(read: Read) -> Iterator[tuple[int, Element | None]]:
             yield read.written.at(at), (read.operand[0], read.read.at(at))
 
 
-def reads_of(text: str) -> list[Read]:
+def reads_of(text: str) -> list[OperandRead]:
     """What the reader says that the root reads."""
     module = hlo.parsed(text)
     main = module.computations["main"]

@@ -107,7 +107,7 @@ def test_any_bytes_are_a_plan_or_one_refusal(data: st.DataObject) -> None:
     refusal = None
     try:
         assigned = xla.read_assignment(Source("a", texts[1]))
-        formats.file.gated(*xla.flatten(Source("m", texts[0]), assigned))
+        formats.file.pass_gate(*xla.flatten(Source("m", texts[0]), assigned))
     except TmmuError as error:
         refusal = error
     assert refusal is None or (refusal.code_id, refusal.file in ("a", "m")) == ("INVALID_PLAN", True), refusal

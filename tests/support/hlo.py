@@ -80,7 +80,7 @@ def dump(folder: Path, text: str, assigned: str, name: str = "module_0000.m.cpu_
 def flat(text: str, assigned: str) -> StatedPlan:
     """The plan of a dump that is in no file, through the gate."""
     plan = xla.flatten(Source("m.txt", text.encode()), xla.read_assignment(Source("m-buffers", assigned.encode())))
-    found = formats.file.gated(*plan)
+    found = formats.file.pass_gate(*plan)
     assert isinstance(found, StatedPlan)
     return found
 

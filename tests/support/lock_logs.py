@@ -22,18 +22,18 @@ detector = RaceDetector(EventLog(folder / "run.events"))
 table, index = (detector.lock(name, folder / name) for name in ("table", "index"))
 def write():
     for at in range(3):
-        with detector.holding(index, table):
+        with detector.hold(index, table):
             detector.access("file", at, at + 2, is_write=True)
             time.sleep(0.001)
 def read():
     for at in range(3):
-        with detector.holding(table, as_reader=True):
+        with detector.hold(table, as_reader=True):
             detector.access("file", 0, 5, is_write=False)
 threads = [detector.thread(does) for does in (write, read, read)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 if end == "killed":
-    with detector.holding(table):
+    with detector.hold(table):
         detector.access("file", 0, 9, is_write=True)
         time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -45,7 +45,9 @@ def in_order(storages: Sequence[Storage]) -> list[Storage]:
 def assigned(code: ModuleType, storages: Sequence[Storage]) -> tuple[list[int], int, Record]:
     """The slot of each storage by the planner's module `code`, how many there are, and what was observed."""
     record: Record = []
-    found = code.assign(problem(*storages), [0] * len(storages), lambda event, **facts: record.append((event, facts)))
+    found = code.assign_slots(
+        problem(*storages), [0] * len(storages), lambda event, **facts: record.append((event, facts))
+    )
     return list(found.slot), len(found.arena), record
 
 

@@ -77,7 +77,7 @@ if end == "rotates":
         for record in range(log.records):
             new.append(record, b"-" * 333)
         new.end()
-        log.replaced_by(new)
+        log.log_replacement(new)
         os.replace(folder / "new", folder / "log")
         anchors.store(str(folder / "anchor"), new.statement())
 if end == "withdrawn":

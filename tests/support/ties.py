@@ -260,7 +260,7 @@ def takes_in_place(texts: Texts, code: ModuleType, example: Model) -> str | None
     """
     run = build_program(example)
     live = analyze(run, "inference")
-    found = code.form(run, live, DEFAULT, "inference")
+    found = code.form_storages(run, live, DEFAULT, "inference")
     own = [t for t, shares in enumerate(found.shares) if shares in (Shares.NONE, Shares.IN_PLACE)]
     given = {
         "born": lambda x: -1 if run.tensors[x].role in CALLERS else live.birth[x], "dies": live.death.__getitem__,
@@ -287,7 +287,7 @@ def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
     """Each storage is what the lemma's rule makes of its members, in whatever order they join; its strictest aligns."""
     run = build_program(example)
     live = analyze(run, "inference")
-    alias = code.form(run, live, DEFAULT, "inference")
+    alias = code.form_storages(run, live, DEFAULT, "inference")
     found = alias.storages
     for k in range(len(found)):
         first, *others = [t for t, of in enumerate(alias.storage) if of == k]
@@ -327,7 +327,7 @@ def divides(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str | N
     (both,) = (form[1] for form in parse(holds) if isinstance(form, list))
     mine = text_of(both[1])
     for rank in range(ranks):
-        shards = code.shards_of(local, spec, rank)
+        shards = code.build_shards(local, spec, rank)
         start, held, chunk = (int(column[0]) for column in (shards.start, shards.held, shards.chunk))
         if chunk != width:
             return f"rank {rank} has room for {chunk}, by the lemma {width}"
@@ -373,4 +373,4 @@ def bounds_sizes(texts: Texts, code: ModuleType, example: tuple[int, int, int, i
 
 
 def _composed(code: ModuleType, op: str, left: Value, right: Value) -> Value:
-    return code.made_of({((code.Composed(op, left, right), 1),): 1})
+    return code.sum_terms({((code.ComposedAtom(op, left, right), 1),): 1})

@@ -360,7 +360,7 @@ def test_tmmu_plan_refuses_by_name_what_the_solver_does_not_show(
     """spec: R6.2, C2.1"""
     model = written(tmp_path, model_of(TEXT))
     silent = obligations.Outcome("sizes_over_envelope", obligations.UNKNOWN, 2, 0.0, note="tail: no answer")
-    monkeypatch.setattr(checking.obligations, "over_envelope", lambda *_: silent)
+    monkeypatch.setattr(checking.obligations, "prove_over_envelope", lambda *_: silent)
     result = run("plan", model, "-o", str(tmp_path / "p.cbor"), "--dim", "batch=1..4", "--dim", "seq=8..64")
     assert isinstance(result.exception, TmmuError)
     assert "(tail: no answer)" in str(result.exception)

@@ -178,7 +178,7 @@ def test_equal_words_have_one_digest_and_others_another() -> None:
     looser = replace(first, permissions=replace(first.permissions, in_place={1: 0}))
     shown = replace(first, permissions=replace(first.permissions, views={1: (0, 0)}))
     seen = {first.digest, looser.digest, shown.digest}
-    seen |= {PlanWords.of(Subject(file.Stated(other, {}))).digest for other in others}
+    seen |= {PlanWords.of(Subject(file.StatedPlan(other, {}))).digest for other in others}
     assert len(seen) == 3 + len(others)
 
 
@@ -324,7 +324,7 @@ def test_versions_are_of_all_that_judges(part: str, tmp_path: Path, monkeypatch:
     program = tmp_path / "kernel"
     program.write_text("1")
     monkeypatch.setattr(results, "ROOT", tmp_path)
-    monkeypatch.setattr(results.installed, "program", lambda: program)
+    monkeypatch.setattr(results.installed, "find_program", lambda: program)
     before = results.versions.__wrapped__()
     assert before == results.versions.__wrapped__()
     if part == "sources":
@@ -475,8 +475,8 @@ def test_what_a_stage_runs_is_worked_out_once(folder: Path, monkeypatch: pytest.
     def counting(name: str, made: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given: calls.append(name) or made(*given)
 
-    monkeypatch.setattr(sources, "divided", counting("divided", stages.divide_model))
-    monkeypatch.setattr(sources, "run_by", counting("run_by", stages.rank_model_of))
+    monkeypatch.setattr(sources, "divide_model", counting("divided", stages.divide_model))
+    monkeypatch.setattr(sources, "rank_model_of", counting("run_by", stages.rank_model_of))
     reading = sources.KeptSources()
     whole = sources.ANEW.model(str(folder / "model.ir.cbor"), Bindings(), "inference")
     spec = plans()[0].origin.shard_spec

@@ -30,11 +30,11 @@ from tests.support.text_models import text_model
 from tests.support.written import Written
 from tmmu.core.vocabulary import Role
 from tmmu.examples.broken import exclusive
-from tmmu.examples.broken.editing import amended, changed
+from tmmu.examples.broken.editing import changed
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import text
 from tmmu.plans.columns import ROLES
-from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.plans.sections import BufferPlan, Plan, amend_plan
 
 DIGEST = bytes(range(32))
 OF_DIGEST = [int.from_bytes(DIGEST[at : at + 8], "big") for at in range(0, 32, 8)]
@@ -238,7 +238,7 @@ def without_slots() -> Plan:
 def sized(**claimed: Any) -> Plan:
     """Slots in ranges, with other claims of the one arena's size."""
     plan = training_plan(9, seed=3, in_place=0.3)
-    return amended(plan, usage=(plan.usage[0]._replace(**claimed),))
+    return amend_plan(plan, usage=(plan.usage[0]._replace(**claimed),))
 
 
 def arms_at_random(number: int) -> Plan:
@@ -287,7 +287,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "a footprint that is not the peak": lambda: sized(peak_live_bytes=1),
     "no footprint": lambda: sized(footprint=None),
     "a slot that holds nothing": lambda: changed(training_plan(9), "storages", 8, slot=0),
-    "pairs apart": lambda: amended(training_plan(9), must_not_alias=((0, 1), (2, 5))),
+    "pairs apart": lambda: amend_plan(training_plan(9), must_not_alias=((0, 1), (2, 5))),
     "nothing in the first storage": lambda: changed(chain("packed"), "storages", 0, bytes=0),
     "a loop": lambda: Written(LOOP, given={"a": "input"}, outputs="r").plan(),
     "a mutation": lambda: Written("!s = Update s\ny = Relu s", given={"s": "state"}, outputs="y").plan(),

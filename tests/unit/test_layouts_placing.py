@@ -113,8 +113,8 @@ def test_few_neighbours_are_listed_and_the_work_is_divided_among_the_orders(monk
     Counted.given = []
     given, first = boxes((0, 0, 8), (0, 1, 4), (1, 2, 4), (2, 2, 8)), Packing([0, 8, 12, 16], 24)
     monkeypatch.setattr(packed, "Neighbours", Counted)
-    monkeypatch.setattr(packed, "best_fit", lambda of: first)
-    monkeypatch.setattr(packed, "lowest_fit", lambda of, order: first)
+    monkeypatch.setattr(packed, "place_best_fit", lambda of: first)
+    monkeypatch.setattr(packed, "place_lowest_fit", lambda of, order: first)
     monkeypatch.setattr(packed, "FEW", 2 * 3 + 4 * FIXED)
     pack(given, first)
     assert Counted.given == [packed.WORK // 6] * 6
@@ -135,8 +135,8 @@ def test_as_many_orders_are_scanned_as_the_effort_allows_and_none_whose_sums_lea
         scanned.append(len(order))
         return first
 
-    monkeypatch.setattr(packed, "best_fit", lambda of: first)
-    monkeypatch.setattr(packed, "lowest_fit", scan)
+    monkeypatch.setattr(packed, "place_best_fit", lambda of: first)
+    monkeypatch.setattr(packed, "place_lowest_fit", scan)
     monkeypatch.setattr(packed, "FEW", 0)
     crowd = Boxes([0] * 2000, [0] * 2000, [1] * 2000, [1] * 1999 + [2], {})
     for scans, orders in ((3 * (2000 + 3998), 3), (3 * (2000 + 3998) - 1, 2), (2000 + 3998 - 1, 0)):

@@ -182,7 +182,7 @@ HOLDS = """
 import os, sys, time
 from tmmu.mnemosyne.locks import RaceDetector
 detector = RaceDetector()
-with detector.holding(detector.lock("a", sys.argv[1]), as_reader=sys.argv[2] == "reader"):
+with detector.hold(detector.lock("a", sys.argv[1]), as_reader=sys.argv[2] == "reader"):
     print("holds", flush=True)
     time.sleep(600)
 """

@@ -559,7 +559,7 @@ def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
     lied = replace(wrong, certificate=certificate(plan.allocation, plan.claims))
     with Z3(PRELUDE) as solver:
         for view, proved in ((context_of(plan, NOBODY), True), (wrong, False), (lied, False)):
-            [result] = discharge([obligations.no_live_overlap.tenancies(view)], [solver], 60)
+            [result] = discharge([obligations.no_live_overlap.tenancy_rows(view)], [solver], 60)
             assert result.proved == proved
 
 

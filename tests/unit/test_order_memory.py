@@ -138,7 +138,7 @@ def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way
         tried[-1][-1].append(len(graph))
         return list(range(len(graph)))
 
-    monkeypatch.setattr(portfolio, "bodies", bodies)
+    monkeypatch.setattr(portfolio, "build_graphs", bodies)
     monkeypatch.setattr(portfolio, "lower_peak", lowered)
     lines = (
         "node up Up x -> b", "begin loop1 Loop x -> l", "arm body f -> g loop", "  node relu Relu f -> g", "end loop1",

@@ -174,7 +174,7 @@ def test_compiled_and_interpreted_allocators_do_what_is_defined(width: int) -> N
 def test_only_where_boxes_are_many_the_compiled_allocator_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading it takes longer than a thousand boxes do."""
     asked: list[object] = []
-    monkeypatch.setattr(engines, "compiled", asked.append)
+    monkeypatch.setattr(engines, "compile_loop", asked.append)
     monkeypatch.setattr(engines, "MANY", 3)
     for count in (2, 3):
         of = Boxes([0] * count, [0] * count, [1] * count, [1] * count, {})

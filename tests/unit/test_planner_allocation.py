@@ -78,7 +78,7 @@ def test_packed_is_used_where_slots_do_not_fit_it_is_named_and_it_fits(
         lacking = [Shortfall("arena 'activations'", [0], 2, 1, is_memory=False)] if layout in short else []
         return Solution([0], SlotAssignment([], [], [], []), [0], [2], lacking, [])
 
-    monkeypatch.setattr(allocation, "assign", assign)
+    monkeypatch.setattr(allocation, "assign_arenas", assign)
     monkeypatch.setattr(
         allocation,
         "too_small_error",
@@ -192,13 +192,13 @@ def test_a_layout_that_has_a_fallback_is_told_of_it(layout: str, fix: str) -> No
 def test_where_packed_leaves_64_bits_too_nothing_tighter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: A8.4"""
     tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
-    whole = allocation.assign
+    whole = allocation.assign_arenas
 
     def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
         if layout == "packed":
             raise TmmuError("ALLOCATION_OVERFLOW", layout)
         return whole(problem, layout)
 
-    monkeypatch.setattr(allocation, "assign", assign)
+    monkeypatch.setattr(allocation, "assign_arenas", assign)
     said = refusal(CHAIN, tight)
     assert ("packed" in said, "; raise the capacity" in said) == (False, True)

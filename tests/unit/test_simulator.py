@@ -24,7 +24,7 @@ from tmmu.simulator import Corrupted, Corruption, HashKernels, PlanProgram, Simu
 from tmmu.simulator.bodies import DEEPEST
 from tmmu.simulator.memories import PATTERN, PrivateMemory, Raw
 from tmmu.simulator.owners import Owners
-from tmmu.simulator.placed import ArenaMemory
+from tmmu.simulator.placed import PlacedMemory
 
 
 def planned(model: Model, **options: str) -> Plan:
@@ -191,7 +191,7 @@ def test_arenas_beyond_all_memory_are_refused() -> None:
     """spec: SIM1.8"""
     plan = planned(CHAIN)
     plan = amend_plan(plan, usage=tuple(each._replace(footprint=1 << 62) for each in plan.usage))
-    with pytest.raises(TmmuError, match="bytes cannot be had"):
+    with pytest.raises(TmmuError, match="bytes cannot be allocated"):
         simulated(plan)
 
 
@@ -361,7 +361,7 @@ def test_results_in_place_can_be_computed_at_once() -> None:
     program = PlanProgram(planned(CHAIN))
     kernels = HashKernels(program)
     with MappedMemory.map(program.plan) as memory:
-        placed = ArenaMemory(program, memory, careful=False)
+        placed = PlacedMemory(program, memory, careful=False)
         for _ in run(program, placed, kernels):
             pass
         report = simulate(program, kernels)

@@ -60,7 +60,7 @@ def test_the_lemmas_that_are_named_have_files_and_no_others(tmp_path: Path) -> N
 
 def test_a_file_asks_each_query_in_a_scope_of_its_own_and_a_canary_at_the_end() -> None:
     ask = "(push 1)\n{}\n(set-info :status unsat)\n(check-sat)\n(pop 1)\n"
-    assert list(smtlib.script(Scope(""), ["(assert false)", "(assert (< 2 1))"])) == [
+    assert list(smtlib.write_queries(Scope(""), ["(assert false)", "(assert (< 2 1))"])) == [
         "(set-logic ALL)\n\n", ask.format("(assert false)"), ask.format("(assert (< 2 1))"),
         "(set-info :status sat)\n(check-sat)\n",
     ]  # fmt: skip
@@ -73,7 +73,7 @@ def test_a_file_has_the_definitions_of_all_of_its_queries() -> None:
     needed = scope.unfold(needing)[0].strip()
     assert "(define-fun-rec tenancy " in needed
     for queries in ([needing, plain], [plain, needing]):
-        first = next(smtlib.script(scope, queries))
+        first = next(smtlib.write_queries(scope, queries))
         assert first == f"(set-logic ALL)\n{needed}\n"
 
 

@@ -27,7 +27,7 @@ ONE_BY_ONE = 32
 """In-place results of at most this many elements are computed one by one, larger ones in five unequal pieces."""
 
 
-class ArenaMemory:
+class PlacedMemory:
     """The arenas of a plan. Reads and writes are views of mapped memory; no copy is kept.
 
     Parameters

@@ -17,7 +17,7 @@ from tmmu.runtime.execution import Execution
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator.machine import Kernels, Look, run
 from tmmu.simulator.memories import PrivateMemory, Raw
-from tmmu.simulator.placed import ArenaMemory
+from tmmu.simulator.placed import PlacedMemory
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
@@ -67,7 +67,7 @@ class Batches:
         begun = self.execution.step if self.execution else self.births.step
         self.private = PrivateMemory(program)
         self.private.carry(held)
-        self.placed = ArenaMemory(
+        self.placed = PlacedMemory(
             program, self.memory, sanitize=self.sanitize, births=self.births, begun=begun, held=held
         )  # fmt: skip
 
