@@ -30,7 +30,7 @@ from tmmu.runtime.execution import Execution
 from tmmu.runtime.recording import RunRecords
 
 WRITERS = {
-    ("canonical.py", "written_atomically"),
+    ("canonical.py", "open_atomically"),
     ("journal.py", "append"),
     ("journal.py", "open"),
     ("journal.py", "_read_or_create"),

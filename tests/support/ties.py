@@ -363,7 +363,7 @@ def bounds_sizes(texts: Texts, code: ModuleType, example: tuple[int, int, int, i
     for name, terms in OPERATIONS.items():
         ground, (_, goal) = Ground(texts[name], given), split(texts[name])
         for term in terms:
-            found = code.bounds(made[term], {})
+            found = code.bounds_in(made[term], {})
             stated = [form for form in walk(parse(goal)[0]) if isinstance(form, list) and form[0] == "<="]
             low = [text_of(form[1]) for form in stated if text_of(form[2]) == term]
             high = [text_of(form[2]) for form in stated if text_of(form[1]) == term]
