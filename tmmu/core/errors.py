@@ -96,6 +96,8 @@ class TmmuError(Exception):
         The error, as the middle of a sentence.
     file, place, fix
         The file, the place in it (a node, a tensor, a key, an offset) and a remedy for the user.
+    construct
+        The kind of construct that the reader of a file does not know; empty for every other error.
     operator
         The operator that failed, by its name in the documents.
     diagnostics
@@ -115,6 +117,7 @@ class TmmuError(Exception):
     ) -> None:
         self.code_id, self.what, self.file, self.place, self.fix = code_id, what, file, place, fix
         self.operator, self.diagnostics = operator, diagnostics
+        self.construct = ""
         super().__init__(code_id, what)
 
     def __str__(self) -> str:

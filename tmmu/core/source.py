@@ -67,9 +67,17 @@ class Source:
             return cls(name, canonical.read_bounded(path, MAX_BYTES), Path(path), capacity, dims)
         return cls(name, _read_pipe(), None, capacity, dims)
 
-    def refuse(self, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
-        """Return the error that a reader raises; `place` is `line N`, `byte N`, or the name of an object in it."""
-        return TmmuError("INVALID_PLAN", what, file=self.name, place=place, fix=fix)
+    def refuse(
+        self, what: str, place: str | None = None, fix: str | None = None, *, construct: str = ""
+    ) -> TmmuError:  # fmt: skip
+        """Return the error that a reader raises; `place` is `line N`, `byte N`, or the name of an object in it.
+
+        `construct` is the kind of construct that the reader does not know, such as `operation foo`; verdicts on several
+        files are counted by it. spec: FP1.18
+        """
+        error = TmmuError("INVALID_PLAN", what, file=self.name, place=place, fix=fix)
+        error.construct = construct
+        return error
 
     def truncated_error(self, what: str, place: str | None = None) -> TmmuError:
         """Return the error for a file that was cut off. spec: FP1.12"""

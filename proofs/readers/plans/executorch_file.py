@@ -141,7 +141,8 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
         return EValue(kind, name, is_constant=data != 0)
     sizes, scalar = found.numbers(2, "i32"), found.number(0, "i8")
     if scalar not in TYPES:
-        raise source.refuse(f"{scalar} is no element type", name, "use a type that ExecuTorch's schema has")
+        fix = "use a type that ExecuTorch's schema has"
+        raise source.refuse(f"{scalar} is no element type", name, fix, construct=f"element type {scalar}")
     if min(sizes, default=0) < 0 or found.number(1, "i32"):
         raise source.refuse(f"a size of {sizes} is negative, or it does not begin at its storage's first byte", name)
     memory, first = allocation.number(0, "u32"), allocation.number(1, "u32") | allocation.number(2, "u32") << 32
@@ -159,7 +160,8 @@ def _call(
 ) -> ProgramCall:  # fmt: skip
     kind, found, place = table.number(0, "u8"), table.table(1), f"instruction {k}"
     if found is None or kind not in ARGUMENTS:
-        raise source.refuse(f"{kind} is no kind of instruction", place)
+        construct = "" if found is None else f"instruction {kind}"
+        raise source.refuse(f"{kind} is no kind of instruction", place, construct=construct)
     if kind in (KERNEL, DELEGATE):
         names, index = (ops, delegates)[kind == DELEGATE], found.number(0, "i32")
         if not 0 <= index < len(names):

@@ -1,12 +1,13 @@
 """The formats of other producers that are read, in one table, and how a file is recognised as one of them.
 
 A module of this package reads a format: its `read` takes a `Source` and returns a `ForeignPlan`. It is loaded when a
-file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7, FP1.11, FP1.13
+file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7, FP1.11, FP1.13, FP1.17, FP1.18
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -22,6 +23,8 @@ from tmmu.plans.gate import StatedBuffers, StatedPlan
 
 HEAD = 1 << 16
 """As many bytes of a file are looked at to recognise it."""
+AOT_ID = re.compile(rb"^# AOT ID: ", re.MULTILINE)
+"""The line that marks a wrapper of Inductor; text may come before it."""
 CSV_ID = frozenset((b"id", b"buffer", b"buffer_id"))
 
 
@@ -64,7 +67,7 @@ def _is_relax(head: bytes) -> bool:
 
 
 def _is_inductor(head: bytes) -> bool:
-    return b"# AOT ID: " in head[:2048] and b"torch._inductor" in head
+    return AOT_ID.search(head) is not None and b"torch._inductor" in head
 
 
 def _is_iree(head: bytes) -> bool:
@@ -102,10 +105,12 @@ FORMATS = (
 )
 """Every format that is read but for our own; the first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}
+BY_TITLE = {form.title: form for form in FORMATS}
 
 
 def recognised(name: str, head: bytes) -> PlanFormat | None:
     """The format of a file of this name that begins so; None for a plan of ours, and for what is no plan at all."""
+    name = name.lower()
     if kind.kind_of_head(head[: kind.HEAD]) is not None or name.endswith(PLAN_SUFFIXES):
         return None
     named = (form for form in FORMATS if name.endswith(form.suffixes))
@@ -114,12 +119,16 @@ def recognised(name: str, head: bytes) -> PlanFormat | None:
 
 def is_plan(path: str) -> bool:
     """Whether a file that stands in a folder is taken as a plan: by its name, or, of a name that other files have as
-    well, by its content. What cannot be opened is none. spec: FP1.2
+    well, by its content. A file that begins as a plan of ours is one whatever its name, unless the name begins with a
+    dot: that of an unfinished file does. What cannot be opened is none. spec: FP1.2, FP1.17
     """
-    if path.endswith(PLAN_SUFFIXES) or any(path.endswith(form.suffixes) for form in FORMATS):
+    name = os.path.basename(path).lower()
+    if name.endswith(PLAN_SUFFIXES) or any(name.endswith(form.suffixes) for form in FORMATS):
         return True
-    forms = [form for form in FORMATS if path.endswith(form.shared)]
-    head = _head(path) if forms else b""
+    forms = [form for form in FORMATS if name.endswith(form.shared)]
+    head = _head(path, HEAD if forms else kind.HEAD)
+    if kind.kind_of_head(head[: kind.HEAD]) == kind.PLAN and not name.startswith("."):
+        return True
     return any(form.recognises(head) for form in forms)
 
 
@@ -163,13 +172,13 @@ def load_any(
     return gated(form, source)
 
 
-def _head(path: str) -> bytes:
+def _head(path: str, size: int = HEAD) -> bytes:
     """The first bytes of a regular file; none of anything else, and of what cannot be opened: the reader says so."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return b""
         with open(path, "rb") as stream:
-            return stream.read(HEAD)
+            return stream.read(size)
     except OSError:
         return b""
 
@@ -183,12 +192,13 @@ def gated(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
         return file.pass_gate(*form.read(source))
     except TmmuError as error:
         error.in_file(source.name)
+        error.construct = f"{form.kind} {error.construct}" if error.construct else ""
         raise
 
 
 def _check_known(name: str, head: bytes) -> None:
     """Refuse what is neither ours nor another producer's, by name and first bytes. spec: FP1.11"""
-    if head and kind.kind_of_head(head[: kind.HEAD]) is None and not name.endswith((*PLAN_SUFFIXES, ".cbor")):
+    if head and kind.kind_of_head(head[: kind.HEAD]) is None and not name.lower().endswith((*PLAN_SUFFIXES, ".cbor")):
         known = ", ".join(form.title for form in FORMATS)
         fix = "give a file of one of these (spec/foreign.md)"
         raise TmmuError("INVALID_PLAN", f"it begins neither as a plan of ours nor as {known}", file=name, fix=fix)

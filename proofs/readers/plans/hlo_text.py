@@ -103,13 +103,14 @@ class HloLine:
     number: int
     at: int = 0
 
-    def refuse(self, what: str, fix: str | None = None) -> Exception:
+    def refuse(self, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
         """The error that names this line."""
-        return self.source.refuse(what, f"line {self.number}", fix)
+        return self.source.refuse(what, f"line {self.number}", fix, construct=construct)
 
     def unknown(self, kind: str, name: str) -> Exception:
         """The error of a construct that no table of the reader has. spec: FP4.12"""
-        return self.refuse(f"unknown {kind} {name[:60]!r}", "spec/foreign.md lists what is read of XLA (FP4)")
+        fix = "spec/foreign.md lists what is read of XLA (FP4)"
+        return self.refuse(f"unknown {kind} {name[:60]!r}", fix, construct=f"{kind} {name[:60]}")
 
     def skip(self) -> None:
         """Pass over blanks and comments."""

@@ -273,9 +273,9 @@ class _Wrapper:
                     pass
                 case _:
                     fix = "of control flow in a wrapper, conds, loops and calls of subgraphs are read"
-                    raise self.refuse(
-                        node, f"an assignment, a call or a del was expected, got {type(node).__name__}", fix
-                    )
+                    word = type(node).__name__
+                    what = f"an assignment, a call or a del was expected, got {word}"
+                    raise self.refuse(node, what, fix, construct=f"statement {word}")
         return None
 
     def arms(self, node: ast.If, names: Names) -> None:
@@ -598,8 +598,8 @@ class _Wrapper:
     def step(self, what: str, touched: _Touched) -> None:
         self.memory.step(what, (DOMAIN, what), touched.reads, touched.writes, touched.keeps)
 
-    def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
-        return self.source.refuse(what, line_of(node), fix)
+    def refuse(self, node: ast.AST, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
+        return self.source.refuse(what, line_of(node), fix, construct=construct)
 
 
 def _one_of(cells: list[int]) -> list[int]:

@@ -209,7 +209,7 @@ class _Function(FunctionControl):
         elif op == "scf.yield" or op.startswith("scf.condition"):
             self.hand_on(body)
         elif body.endswith("{") or op.startswith(("cf.", "scf.")):
-            raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
+            raise self.unknown(op, "control flow of scf.for, scf.while and scf.if is")
         else:
             self.other(op, body, results, operands)
         return at + 1
@@ -218,7 +218,7 @@ class _Function(FunctionControl):
         """What runs no command: points in time, numbers, and names of what has one. spec: FP9.10"""
         names = [operand for operand in operands if self.references.get(operand)]
         if names and op not in PURE and "!stream.resource" in body:
-            raise self.refuse(f"{op} is not read")
+            raise self.unknown(op)
         ended = self.timed(operands)
         if op == "arith.select" and len(operands) > 2:  # one of them, and nothing says which
             ended = self.times.get(operands[1], NEVER) & self.times.get(operands[2], NEVER)

@@ -131,7 +131,7 @@ class FunctionCommands(FunctionMemory):
             self.dump.assumed["flush and invalidate move no bytes"] = None
             return
         else:
-            raise self.refuse(f"the command {op} is not read")
+            raise self.refuse(f"the command {op} is not read", construct=f"command {op[:60]}")
         self.enter("dispatch")
         self.label = op
         for (name, offset, _), (_, before, _), (reads, writes, length) in zip(

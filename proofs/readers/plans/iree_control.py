@@ -63,7 +63,7 @@ class FunctionControl(FunctionCommands, ABC):
     def control(self, op: str, at: int, body: str, old: str, results: list[str]) -> int:
         """A whole region of control flow; the line behind it. spec: FP9.6"""
         if op not in ("scf.for", "scf.while", "scf.if"):
-            raise self.refuse(f"{op} is not read", "control flow of scf.for, scf.while and scf.if is")
+            raise self.unknown(op, "control flow of scf.for, scf.while and scf.if is")
         first, last = self.ends[at], self.ends[at]
         second = (first, first)
         if self.pairs[first][0].text.endswith("{"):

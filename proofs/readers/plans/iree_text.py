@@ -168,6 +168,10 @@ class FunctionText:
             raise self.refuse(f"{name} is no constant from 0 on", "compile it for static shapes")
         return value
 
-    def refuse(self, what: str, fix: str | None = None) -> Exception:
+    def refuse(self, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
         """The error of this line."""
-        return self.source.refuse(what, f"line {self.line}", fix)
+        return self.source.refuse(what, f"line {self.line}", fix, construct=construct)
+
+    def unknown(self, op: str, fix: str | None = None) -> Exception:
+        """Return the error of an operation that no table of the reader has. spec: FP1.18"""
+        return self.refuse(f"{op} is not read", fix, construct=f"operation {op[:60]}")

@@ -114,7 +114,8 @@ class _Reading:
         for k, cell in enumerate(header):
             name = ALIASES.get(cell, cell)
             if name in found or name not in (*NEEDED, *OPTIONAL):
-                raise self.refuse(f"column {cell!r} is not one of MiniMalloc's, or stated twice")
+                construct = "" if name in found else f"column {cell[:60]}"
+                raise self.refuse(f"column {cell!r} is not one of MiniMalloc's, or stated twice", construct=construct)
             found[name] = k
         for name in NEEDED:
             if name not in found:
@@ -166,8 +167,8 @@ class _Reading:
             raise self.refuse(f"expected an integer from {low} to {UINT64_END - 1} as {column}, got {text!r}")
         return int(text)
 
-    def refuse(self, what: str, fix: str | None = None) -> Exception:
-        return self.source.refuse(what, f"line {self.line}", fix)
+    def refuse(self, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
+        return self.source.refuse(what, f"line {self.line}", fix, construct=construct)
 
 
 def _is_integer(text: str) -> bool:

@@ -238,7 +238,8 @@ class _Module:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
             case _:
-                raise self.refuse(node, f"a statement of Relax was expected, got {type(node).__name__}")
+                word = type(node).__name__
+                raise self.refuse(node, f"a statement of Relax was expected, got {word}", construct=f"statement {word}")
 
     def arms(self, node: ast.If, names: Names, depth: int) -> None:
         """An If: two exclusive arms; a name that both bind stands for what either made. spec: FP7.5, FP7.10"""
@@ -285,7 +286,8 @@ class _Module:
                 return self.call(node, names, name, annotation)
             case ast.Attribute() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
                 return ScriptValue()
-        raise self.refuse(node, f"an expression of Relax was expected, got {type(node).__name__}")
+        word = type(node).__name__
+        raise self.refuse(node, f"an expression of Relax was expected, got {word}", construct=f"expression {word}")
 
     def unbound(self, name: str) -> ScriptValue:
         """What an arm has bound that need not have run: a step reads what nothing has written. spec: FP7.9"""
@@ -415,8 +417,8 @@ class _Module:
         if reads or writes:
             self.memory.step(what, (DOMAIN, what), reads, writes)
 
-    def refuse(self, node: ast.AST, what: str, fix: str | None = None) -> Exception:
-        return self.source.refuse(what, line_of(node), fix)
+    def refuse(self, node: ast.AST, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
+        return self.source.refuse(what, line_of(node), fix, construct=construct)
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:

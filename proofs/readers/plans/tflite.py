@@ -242,7 +242,9 @@ class _Reading:
             return StoredTensor(name, "uint8", 0, None, False, "tensors that the runtime places")
         code, shape = table.number(1, "i8"), self._shape(table, place)
         if code not in TYPES or min(shape, default=0) < 0:
-            raise self.source.refuse(f"a tensor of type {code} and shape {shape[:8]} has no size", place)
+            construct = "" if code in TYPES else f"element type {code}"
+            what = f"a tensor of type {code} and shape {shape[:8]} has no size"
+            raise self.source.refuse(what, place, construct=construct)
         size = nbytes((elements_of(shape),), TYPES[code])
         if offset + size >= UINT64_END:
             raise self.source.refuse("it ends beyond 64 bits", place)
