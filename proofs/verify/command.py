@@ -1,35 +1,38 @@
 """verify-plan: prove memory plans, or show why they are wrong.
 
 One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
-spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C4.3, V4.10, V5.5, V5.7
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C1.12, C1.13, C1.15 to C1.18, C4.3, V4.10, V5.5, V5.7
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib import metadata
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import click
 
 from proofs.proving.kernel import installed
 from proofs.proving.solvers.option import solver_option, timeout_option
-from proofs.readers.plans.formats import is_plan
-from proofs.verify import formats, picture, ranks, text
+from proofs.verify import constructs, folders, formats, pairing, picture, ranks, text
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
-from proofs.verify.verdict import NO_PLAN, Verdict
+from proofs.verify.verdict import Verdict
 from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import (
+    MODEL_SUFFIXES,
     PLAN_SUFFIXES,
     Files,
     Folder,
+    Listing,
     MemorySize,
     OnceCommand,
     Output,
+    SkippedFile,
     binding_option,
     bindings_of,
     existing,
@@ -41,7 +44,7 @@ from tmmu.core.output import STANDARD, count_noun, escape_line, print_lines, pri
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES, FixedByte
-from tmmu.plans import configuration_file
+from tmmu.plans import configuration_file, failed_models
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -83,6 +86,46 @@ class FleetOptions:
 
 
 @dataclass(frozen=True)
+class PlanSet:
+    """The plans of a command line, the model of each if they are paired, and the files that are skipped in folders.
+
+    `errors` are the verdicts on models that could not be planned, and on plans and models without a partner.
+    """
+
+    plans: tuple[str, ...]
+    is_set: bool
+    """Whether a folder is given, or several files."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[Verdict, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
+
+    def of_plan(self, plan: str, options: Options) -> Options:
+        """Return the options for one plan: with its model, if plans are paired with models."""
+        return replace(options, model=self.models[plan]) if self.models else options
+
+
+def _plan_set(given: tuple[Listing, ...], models: tuple[Listing, ...], model: str | None) -> PlanSet:
+    """Return the plans that are given, each with its model. Raises UsageError for a file that cannot be read."""
+    files = [path for listing in given for path in listing.files]
+    records = {path: folders.verdict_of_record(path) for path in files if failed_models.is_record(path)}
+    plans = tuple(path for path in files if path not in records)
+    errors = list(records.values())
+    paired: Mapping[str, str] = {}
+    paths = [path for listing in models for path in listing.files]
+    if models:
+        try:
+            paired, unpaired = pairing.pair(plans, paths)
+        except OSError as error:
+            raise click.UsageError(escape_line(f"{error.filename}: {error.strerror}")) from error
+        errors += unpaired
+        plans = tuple(path for path in plans if path in paired)
+    paths += [] if model is None else [model]
+    skipped = folders.without_read([each for listing in given for each in listing.skipped], plans, paths)
+    is_set = len(files) > 1 or any(listing.is_folder for listing in given)
+    return PlanSet(plans, is_set, paired, tuple(errors), tuple(skipped))
+
+
+@dataclass(frozen=True)
 class Printing:
     """How verdicts are printed. UsageError for options that exclude each other."""
 
@@ -100,10 +143,12 @@ class Printing:
             lines = islice(text.lines(verdict, verbose), 1 if self.quiet else None)
             print_lines(*lines, err=verdict.verdict == "ERROR")
 
-    def print_end(self, verdicts: list[Verdict]) -> int:
-        """Print what is for programs, and return the exit code of all verdicts."""
+    def print_end(self, verdicts: list[Verdict], given: PlanSet) -> int:
+        """Print what is about all files, or what is for programs, and return the exit code of all verdicts."""
         if self.style != "text":
-            print_text(formats.WRITERS[self.style](verdicts))
+            print_text(formats.WRITERS[self.style](verdicts, given.skipped))
+        elif given.is_set and not self.quiet:
+            print_lines(*constructs.lines(constructs.count(verdicts), verbose=self.verbose))
         codes = {verdict.exit for verdict in verdicts}
         return next(code for code in WORST_FIRST if code in codes)
 
@@ -121,6 +166,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     epilog=flags.format_examples(
         "verify-plan unet.plan.cbor --model unet.onnx",
         "verify-plan plans --require slot-count --format junit",
+        "verify-plan plans --models models",
         "verify-plan plans --jobs 2 --resume verdicts",
         "tmmu plan mlp.onnx -o - | verify-plan - --model mlp.onnx --solver both -q",
     ),
@@ -129,10 +175,18 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     "given",
     nargs=-1,
     required=True,
-    type=Files(PLAN_SUFFIXES, is_plan, "plan of another compiler"),
+    type=Files(PLAN_SUFFIXES, folders.is_taken, "plan of another compiler"),
     metavar="PLAN|FOLDER...",
 )
 @click.option("--model", type=model_file, help="The model of the plan (ONNX, or IR as .ir.cbor or .ir.txt).")
+@click.option(
+    "--models",
+    multiple=True,
+    type=Files(MODEL_SUFFIXES),
+    metavar="MODEL|FOLDER",
+    help="Verify each plan against its model among these, by digest, else by name; no plan or model may be left over. "
+    "May be repeated.",
+)
 @binding_option("--dim", "A binding that the plan must have been made with.")
 @binding_option(
     "--shape", "The same for a whole input shape; of another tensor a shape to assume: y=1x10, y=float32:1x10."
@@ -239,61 +293,73 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 @gathered("fleet", FleetOptions)
 @gathered("printing", Printing)
 def command(
-    given: tuple[list[str], ...], options: Options, fleet: FleetOptions, printing: Printing, report: str | None
+    given: tuple[Listing, ...],
+    models: tuple[Listing, ...],
+    options: Options,
+    fleet: FleetOptions,
+    printing: Printing,
+    report: str | None,
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
     A PLAN is ours, binary or text, or one of another compiler (spec/foreign.md), - standard input. A FOLDER stands for
-    the plans in it, at any depth.
+    the plans in it, at any depth; what it has besides them is counted on the standard error. A failed.txt of tmmu plan
+    in it is an error.
 
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
     """
-    plans, folders = tuple(chain.from_iterable(given)), options.folders
-    if folders.coq is not None and len(plans) > 1:
+    if models and options.model is not None:
+        raise click.UsageError("--model and --models exclude each other")
+    if models and any(STANDARD in listing.files for listing in given):
+        raise click.UsageError("--models goes with files; of the standard input give the --model")
+    plan_set = _plan_set(given, models, options.model)
+    plans, into = plan_set.plans, options.folders
+    if into.coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
-    if folders.coq is not None and installed.find_theory() is None:
+    if into.coq is not None and installed.find_theory() is None:
         what = "the kernel of this version is not installed: run tmmu kernel install"
         raise click.BadParameter(what, param_hint="--coq")
-    for flag, folder in (("--smt2", folders.smt2), ("--optimum", folders.optimum)):
+    for flag, folder in (("--smt2", into.smt2), ("--optimum", into.optimum)):
         if folder is not None:
             _apart(flag, folder, plans)
-    read = (*plans, *filter(None, (options.model,)))
+    read = (*plans, *filter(None, (options.model,)), *plan_set.models.values())
     if report is not None and os.path.realpath(report) in map(os.path.realpath, read):
         raise click.BadParameter(escape_line(f"{report} is read too; choose another file"), param_hint="--report")
+    print_lines(*folders.lines(plan_set.skipped, verbose=printing.verbose), err=True)
     if not fleet.is_asked:
-        return _in_turn(plans, options, printing, report)
-    for flag, folder in (*_written_into(folders), ("--report", report)):
+        return _in_turn(plan_set, options, printing, report)
+    for flag, folder in (*_written_into(into), ("--report", report)):
         if folder is not None:
             raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
-    return _by_processes(plans, options, fleet, printing)
+    return _by_processes(plan_set, options, fleet, printing)
 
 
-def _written_into(folders: ProofFolders) -> tuple[tuple[str, str | None], ...]:
+def _written_into(into: ProofFolders) -> tuple[tuple[str, str | None], ...]:
     """Return the flag of each folder, and the folder."""
-    return ("--smt2", folders.smt2), ("--coq", folders.coq), ("--optimum", folders.optimum)
+    return ("--smt2", into.smt2), ("--coq", into.coq), ("--optimum", into.optimum)
 
 
-def _in_turn(plans: tuple[str, ...], options: Options, printing: Printing, report: str | None) -> int:
+def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str | None) -> int:
     """Judge one plan after the other, print each verdict at once, and write the report."""
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []
-    for number, path in enumerate(plans):
-        plan = None
+    for number, path in enumerate(given.plans):
+        plan, asked = None, given.of_plan(path, options)
         try:
-            with progress(path if len(plans) == 1 else f"{path} ({number + 1} of {len(plans)})") as doing:
+            with progress(path if len(given.plans) == 1 else f"{path} ({number + 1} of {len(given.plans)})") as doing:
                 doing("reading")
-                stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
+                stated = verify_plan.opened(path, asked)  # once: all ranks are judged by the bytes that each was
                 plan = stated.plan
-                verdict = verify_plan.judge(path, stated, options, doing)
+                verdict = verify_plan.judge(path, stated, asked, doing)
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
             flag = " or ".join(name for name, folder in _written_into(options.folders) if folder is not None)
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
                 raise click.BadParameter(str(error), param_hint=flag) from error
-            verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
+            verdict = Verdict.of_error(path, error)
         except Disagreement as error:
             raise click.UsageError(escape_line(f"{path}: {error}")) from error
         except OSError as error:
@@ -302,13 +368,22 @@ def _in_turn(plans: tuple[str, ...], options: Options, printing: Printing, repor
         if report is not None:
             drawn.append((verdict, list(text.lines(verdict)), plan))
         printing.print_verdict(verdict, verbose=printing.verbose)
+    _add_errors(verdicts, given, printing)
+    drawn += [(verdict, list(text.lines(verdict)), None) for verdict in given.errors]
     _together(verdicts, members, options, printing)
     if report is not None:
         try:
             canonical.write_atomically(report, picture.page(drawn).encode())
         except OSError as error:
             raise click.BadParameter(escape_line(f"{report}: {error.strerror}"), param_hint="--report") from error
-    return printing.print_end(verdicts)
+    return printing.print_end(verdicts, given)
+
+
+def _add_errors(verdicts: list[Verdict], given: PlanSet, printing: Printing) -> None:
+    """Add the errors about models and plans without a partner, and print them."""
+    for verdict in given.errors:
+        verdicts.append(verdict)
+        printing.print_verdict(verdict)
 
 
 def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Options, printing: Printing) -> None:
@@ -323,12 +398,13 @@ def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Opt
         printing.print_verdict(verdict)
 
 
-def _by_processes(plans: tuple[str, ...], options: Options, asked: FleetOptions, printing: Printing) -> int:
+def _by_processes(given: PlanSet, options: Options, asked: FleetOptions, printing: Printing) -> int:
     """Judge plans by many processes, print each in the order in which they are given, and count. spec: V7.1, V7.11"""
     from proofs.verify.fleet.pools import Cluster, Pool, Processes
     from proofs.verify.fleet.results import Results
     from proofs.verify.fleet.schedule import Done, Fleet
 
+    plans = given.plans
     if STANDARD in plans:
         raise click.UsageError("the standard input goes with none of --jobs, --cluster and --resume")
     if asked.jobs is not None and asked.cluster is not None:
@@ -337,7 +413,7 @@ def _by_processes(plans: tuple[str, ...], options: Options, asked: FleetOptions,
     came: dict[int, Done] = {}
     verdicts: list[Verdict] = []
     resume = asked.resume
-    fleet = Fleet(plans, options, pool, None if resume is None else Results(resume))
+    fleet = Fleet(plans, options, pool, None if resume is None else Results(resume), models=given.models)
     try:
         with progress(count_noun(len(plans), "plan")) as doing:
             fleet.doing = doing
@@ -357,13 +433,14 @@ def _by_processes(plans: tuple[str, ...], options: Options, asked: FleetOptions,
     finally:
         pool.close()
     single = tuple(verdicts)
+    _add_errors(verdicts, given, printing)
     members = [done.member for _, done in sorted(came.items()) if done.member is not None]
     with progress("all ranks") as doing:
         doing("comparing")
         _together(verdicts, members, options, printing)
     if printing.style == "text":
         print_lines(*fleet.counted(single))
-    return printing.print_end(verdicts)
+    return printing.print_end(verdicts, given)
 
 
 def _apart(flag: str, folder: str, plans: tuple[str, ...]) -> None:

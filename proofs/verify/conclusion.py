@@ -14,7 +14,7 @@ from proofs.definition.violations import Obligation
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
 from proofs.proving.obligations import MODULES, VIOLATED, Outcome
 from proofs.proving.optimum import veripb
-from proofs.verify import export
+from proofs.verify import constructs, export
 from proofs.verify.options import Options
 from proofs.verify.verdict import (
     EXITS,
@@ -62,6 +62,7 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
     result.notes += [f"required but missing: {name}{_how(name, options.folders.optimum)}" for name in missing]
     undecided = [] if result.reading is None else result.reading["undecided"]
     result.notes += [f"not decided: {each['text']}" for each in undecided]
+    result.constructs = constructs.of_reading(result.reading)
     if agrees and not (unproved or unasked or missing or undecided):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options)

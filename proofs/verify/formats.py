@@ -10,7 +10,9 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
+from proofs.verify import constructs
 from proofs.verify.verdict import Verdict
+from tmmu.core.flags import SkippedFile
 from tmmu.core.output import escape_line, format_json
 
 SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
@@ -21,19 +23,25 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
     return {
         "verdict": verdict.verdict, "scope": verdict.scope, "model": verdict.model, "taken_from": verdict.taken_from,
         "assumptions": verdict.assumptions, "reading": verdict.reading, "not_looked_at": verdict.not_looked_at,
-        "notes": verdict.notes, "witness": verdict.witness,
+        "notes": verdict.notes, "witness": verdict.witness, "constructs": verdict.constructs,
     }  # fmt: skip
 
 
-def as_json(verdicts: Sequence[Verdict]) -> str:
-    """`{"files": [...]}`, one object a verdict."""
-    return format_json({"files": [asdict(verdict) for verdict in verdicts]})
+def as_json(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -> str:
+    """`{"files": [...]}`, one object a verdict, with what is skipped of folders, and unknown constructs."""
+    return format_json({"files": [asdict(verdict) for verdict in verdicts], **_of_all(verdicts, skipped)})
 
 
-def as_junit(verdicts: Sequence[Verdict]) -> str:
+def _of_all(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile]) -> dict[str, Any]:
+    """Return what is stated of all files together. spec: C1.17, FP1.18"""
+    return {"skipped": [each._asdict() for each in skipped], "unknown_constructs": constructs.count(verdicts)}
+
+
+def as_junit(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -> str:
     """One test suite a file, one test case an obligation; a file that could not be read is an error.
 
-    The verdict, its scope and what it rests on are properties of the suite, written as JSON but for the first two.
+    The verdict, its scope and what it rests on are properties of the suite, written as JSON but for the first two. What
+    is skipped has no place in this format: the standard error has it.
     """
     suites = Xml.Element("testsuites", name="verify-plan")
     for verdict in verdicts:
@@ -57,7 +65,7 @@ def as_junit(verdicts: Sequence[Verdict]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
 
 
-def as_sarif(verdicts: Sequence[Verdict]) -> str:
+def as_sarif(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -> str:
     """One run; a result for each file that is not proved, with the tensors as logical locations.
 
     Each file is an artifact with what its verdict is about and rests on, the proved ones included.
@@ -86,8 +94,13 @@ def as_sarif(verdicts: Sequence[Verdict]) -> str:
         "tool": {"driver": {"name": "verify-plan", "rules": [{"id": rule} for rule in sorted(rules)]}},
         "artifacts": artifacts,
         "results": results,
+        "properties": _of_all(verdicts, skipped),
     }
     return format_json({"version": "2.1.0", "runs": [run]})
 
 
-WRITERS: dict[str, Callable[[Sequence[Verdict]], str]] = {"json": as_json, "junit": as_junit, "sarif": as_sarif}
+WRITERS: dict[str, Callable[[Sequence[Verdict], Sequence[SkippedFile]], str]] = {
+    "json": as_json,
+    "junit": as_junit,
+    "sarif": as_sarif,
+}

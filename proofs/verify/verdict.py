@@ -15,6 +15,7 @@ from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violat
 from proofs.proving.obligations import Outcome
 from proofs.verify.boxes import boxes
 from proofs.verify.options import Options
+from tmmu.core.errors import TmmuError
 from tmmu.plans.sections import BufferPlan, Plan
 
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
@@ -64,8 +65,16 @@ class Verdict:
     """Of a plan of another producer: format, extent, assumptions, what is outside, approximations (FP1.4)."""
     taken_from: str | None = None
     """The folder of `--resume` from which the verdict of an earlier run was taken."""
+    constructs: list[str] = field(default_factory=list)
+    """The kinds of constructs that the reader of the file does not know, or cannot decide (FP1.18)."""
     kernel: dict[str, Any] = field(default_factory=dict)
     """The result of the checker that Coq has proved, as `proofs.proving.kernel.answer` gives it."""
+
+    @classmethod
+    def of_error(cls, file: str, error: TmmuError) -> Verdict:
+        """Return the verdict on a file that is refused with an error."""
+        constructs = [error.construct] if error.construct else []
+        return cls(file, "ERROR", NO_PLAN, "", notes=[str(error)], constructs=constructs)
 
     @property
     def line(self) -> str:

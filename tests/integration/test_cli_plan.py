@@ -224,7 +224,7 @@ def test_no_flag_goes_around_the_check() -> None:
     assert "if " not in command[command.index("made = _plan_model(") : command.index("_written(made")]
     planned = source[source.index("def _plan_model(") : source.index("def _read(")]
     assert "        if request.jobs is None:\n            _check_plans(found, doing)\n" in planned
-    assert "_written(made, target)\n                    if request.jobs is None\n" in command
+    assert "_written(made, target)\n                        if request.jobs is None\n" in command
     checking = source[source.index("def _check_plans(") : source.index("def _targets(")]
     assert "if " not in checking[checking.index("for number, one in") : checking.index("found.task.check(one)")]
     assert (source.count("found.task.check(one)"), source.count("file.save("), source.count("_written(")) == (1, 0, 2)

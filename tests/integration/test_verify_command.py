@@ -529,7 +529,7 @@ def test_a_folder_stands_for_the_plans_in_it(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "a" / "y.plan.txt").write_text(text.format(128))
     (tmp_path / "a" / "notes.txt").write_text("no plan")
     code, out, err = ran(capsys, str(tmp_path / "a"))
-    assert (code, err) == (1, "")
+    assert (code, err) == (1, "skipped 1 file that is not a plan (1 .txt); -v names it\n")
     verdicts = [line for line in out.splitlines() if not line.startswith(" ")]
     assert [line.split(" for ")[0] for line in verdicts] == [
         f"PROVED {inner / 'z.plan.txt'}", f"REFUTED {tmp_path / 'a' / 'y.plan.txt'}",

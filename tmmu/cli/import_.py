@@ -8,7 +8,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Files, MemorySize, OnceCommand, format_examples
+from tmmu.core.flags import Files, Listing, MemorySize, OnceCommand, format_examples
 from tmmu.core.output import print_lines, suggest_names
 
 
@@ -31,7 +31,7 @@ from tmmu.core.output import print_lines, suggest_names
     help="The file to write: text if its name ends with .txt, else binary.",
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
-def import_(kind: str, source: list[str], output: str, capacity: int | None) -> int:
+def import_(kind: str, source: Listing, output: str, capacity: int | None) -> int:
     """Write the plan in SRC as a plan of ours.
 
     KIND is one of those of spec/foreign.md, and SRC a file of it, or a folder with one such file. The plan has what
@@ -47,7 +47,7 @@ def import_(kind: str, source: list[str], output: str, capacity: int | None) -> 
         hint = suggest_names(kind, BY_KIND, f"the kinds are {', '.join(BY_KIND)}")
         raise click.BadParameter(f"{kind!r} is not a kind of plan; {hint}", param_hint="KIND")
     form = BY_KIND[kind]
-    found = source if len(source) == 1 else of_format(form, source)
+    found = source.files if len(source.files) == 1 else of_format(form, source.files)
     if len(found) != 1:
         which = f"{len(found)} files of {form.title}, {list_names(found)}" if found else f"no file of {form.title}"
         raise click.UsageError(f"SRC has {which}: name one file")

@@ -1,4 +1,4 @@
-"""`tmmu plan`: models planned, their plans checked, and written. spec: C2.1, C2.7, C5.7, C5.8, C5.11, R7.22"""
+"""`tmmu plan`: models planned, their plans checked, and written. spec: C2.1, C2.7, C2.12, C5.7, C5.8, C5.11, R7.22"""
 
 from __future__ import annotations
 
@@ -10,18 +10,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tmmu.cli import options as shared
+from tmmu.cli.failures import note_failures
 from tmmu.cli.options import Arenas, ShardOptions
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import MODEL_SUFFIXES, Files, OnceCommand, Output, format_examples, gathered
-from tmmu.core.output import STANDARD, count_noun, format_json, format_size, print_lines, print_text
+from tmmu.core.flags import (
+    MODEL_SUFFIXES,
+    Files,
+    Listing,
+    OnceCommand,
+    Output,
+    format_examples,
+    gathered,
+    stem_of_model,
+)
+from tmmu.core.output import STANDARD, count_noun, escape_line, format_json, format_size, print_lines, print_text
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import Bindings, Model
@@ -140,13 +149,14 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 @gathered("request", PlanRequest)
 @gathered("printing", PlanPrinting)
 def plan(
-    given: tuple[list[str], ...], output: str | None, request: PlanRequest, events: str | None, printing: PlanPrinting
+    given: tuple[Listing, ...], output: str | None, request: PlanRequest, events: str | None, printing: PlanPrinting
 ) -> int:
     """Plan the memory of models.
 
     Reads each MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks its plan as verify-plan does, and writes it. A FOLDER
     means its files that end with .onnx, .ir.cbor or .ir.txt, at any depth. Of several models each is bound by
-    those names that it has.
+    those names that it has. If a model of several, or of a FOLDER, fails, failed.txt beside the plans names it, until
+    all are planned.
 
     \b
     Exit codes: 0 written, 4 a model that cannot be planned, 2 command line, 70 internal error; of several the worst.
@@ -156,7 +166,7 @@ def plan(
     sharding, options = request.sharding, request.options
     if request.jobs is not None:
         require_package("loky", "--jobs", "fleet")
-    models = list(dict.fromkeys(chain.from_iterable(given)))
+    models = list(dict.fromkeys(chain.from_iterable(listing.files for listing in given)))
     several = len(models) > 1
     if several and (output == STANDARD or events is not None):
         raise click.UsageError(f"{count_noun(len(models), 'model')}: -o - and --events go with one")
@@ -168,33 +178,38 @@ def plan(
     spec = ranks.load(sharding, request.training.budget, options.order)
     documents, codes = [], set[int]()
     absent = defaultdict[str, list[NotOfModel]](list) if several else None
-    for number, (model, target) in enumerate(zip(models, targets, strict=True)):
-        try:
-            with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
-                made = _plan_model(model, request, spec, events, doing, absent)
-                of_stages = [plans for _, _, plans in made.stages]
-                paths = (
-                    _written(made, target)
-                    if request.jobs is None
-                    else rank_files.checked(made.task, of_stages, target, request.jobs, doing)
-                )
-        except TmmuError as error:
-            if not several:
-                raise
-            codes.add(explain(error))
-            documents.append({"model": model, "error": str(error)})
-            continue
-        codes.add(0)
+    is_set = several or any(listing.is_folder for listing in given)
+    with note_failures(dict(zip(models, targets, strict=True)), is_set=is_set) as notes:
+        for number, (model, target) in enumerate(zip(models, targets, strict=True)):
+            try:
+                with progress(f"{model} ({number + 1} of {len(models)})" if several else model) as doing:
+                    made = _plan_model(model, request, spec, events, doing, absent)
+                    of_stages = [plans for _, _, plans in made.stages]
+                    paths = (
+                        _written(made, target)
+                        if request.jobs is None
+                        else rank_files.checked(made.task, of_stages, target, request.jobs, doing)
+                    )
+            except TmmuError as error:
+                notes.planned[model] = str(error).removeprefix(f"{escape_line(model)}: ")
+                if not several:
+                    raise
+                codes.add(explain(error))
+                documents.append({"model": model, "error": str(error)})
+                continue
+            codes.add(0)
+            notes.planned[model] = None
+            if printing.style == "json":
+                documents.append(_document(model, made, paths))
+            elif several and not printing.quiet:
+                print_lines(_line(model, made, paths))
+            elif not printing.quiet:
+                print_lines(*_text(made, paths, spec, why=printing.why or printing.verbose, phases=printing.verbose))
+        codes |= {explain(errors[-1]) for errors in (absent or {}).values() if len(errors) == len(models)}
+        notes.is_success = codes == {0}
         if printing.style == "json":
-            documents.append(_document(model, made, paths))
-        elif several and not printing.quiet:
-            print_lines(_line(model, made, paths))
-        elif not printing.quiet:
-            print_lines(*_text(made, paths, spec, why=printing.why or printing.verbose, phases=printing.verbose))
-    codes |= {explain(errors[-1]) for errors in (absent or {}).values() if len(errors) == len(models)}
-    if printing.style == "json":
-        print_text(format_json({"models": documents}))
-    return next(code for code in WORST_FIRST if code in codes)
+            print_text(format_json({"models": documents}))
+        return next(code for code in WORST_FIRST if code in codes)
 
 
 @dataclass
@@ -305,7 +320,7 @@ def _targets(models: list[str], output: str | None, events: str | None) -> list[
             raise click.UsageError(f"{output}: the folder cannot be made ({error.strerror})") from error
     targets: list[str] = []
     for model in models:
-        name = f"{_stem(model)}.plan.cbor"
+        name = f"{stem_of_model(model)}.plan.cbor"
         if output == STANDARD or (output is not None and not several and not os.path.isdir(output)):
             target = output
         elif output is not None:
@@ -320,11 +335,6 @@ def _targets(models: list[str], output: str | None, events: str | None) -> list[
         shared.check_apart(model, target, events)
         targets.append(target)
     return targets
-
-
-def _stem(model: str) -> str:
-    """The name of a model's file without what says its kind."""
-    return Path(model).name.removesuffix(".cbor").removesuffix(".txt").removesuffix(".ir").removesuffix(".onnx")
 
 
 def _written(made: PlannedModel, target: str) -> list[str]:

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from tmmu.core.output import STANDARD, is_taken, parse_size, take_standard_output
+from tmmu.core.output import STANDARD, is_taken, list_names, parse_size, take_standard_output
 from tmmu.core.vocabulary import UINT64_END, Bindings, FixedByte, SteppedDim
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -31,6 +31,30 @@ MODEL_SUFFIXES = (".onnx", ".ir.cbor", ".ir.txt")
 """The suffixes of models in a folder."""
 
 
+def stem_of_plan(path: str) -> str:
+    """Return the name of a plan's file without its suffix; upper case counts as lower.
+
+    >>> stem_of_plan("a/m.PLAN.cbor"), stem_of_plan("m.rank0.cbor"), stem_of_plan("m")
+    ('m', 'm.rank0', 'm')
+    """
+    name = os.path.basename(path)
+    suffix = next((known for known in PLAN_SUFFIXES if name.lower().endswith(known)), os.path.splitext(name)[1])
+    return name.removesuffix(name[len(name) - len(suffix) :])
+
+
+def stem_of_model(path: str) -> str:
+    """Return the name of a model's file without what says its kind; upper case counts as lower.
+
+    >>> stem_of_model("a/m.ir.cbor"), stem_of_model("m.ONNX"), stem_of_model("m.v2.ir.txt")
+    ('m', 'm', 'm.v2')
+    """
+    name = os.path.basename(path)
+    for suffix in (".cbor", ".txt", ".ir", ".onnx"):
+        if name.lower().endswith(suffix):
+            name = name[: -len(suffix)]
+    return name
+
+
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 """Settings of each command and its subcommands: the defaults of all options are shown."""
 
@@ -38,6 +62,49 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 def format_examples(*lines: str) -> str:
     """Return the end of a help text: command lines that a test runs. spec: C5.6"""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+LINKED, NOT_TAKEN, UNREADABLE = "linked folder", "another kind of file", "cannot be read"
+"""Why something in a folder is skipped."""
+
+
+class SkippedFile(NamedTuple):
+    """Something in a folder that is skipped, with the reason: `LINKED`, `NOT_TAKEN` or `UNREADABLE`."""
+
+    path: str
+    reason: str
+
+
+class Listing(NamedTuple):
+    """The files that an argument means, and what is skipped of a folder, each in the order of their names."""
+
+    files: list[str]
+    skipped: list[SkippedFile]
+    is_folder: bool = False
+
+
+def list_folder(folder: str, is_taken: Callable[[str], bool]) -> Listing:
+    """List the files of a folder at any depth; those for which `is_taken` returns True are meant.
+
+    Folders that are symbolic links are not entered, so that no file is met twice or from outside; they are listed as
+    skipped. Raises OSError for a folder that cannot be read. O(n log n) in the files. spec: C1.13, C1.17
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    taken: list[str] = []
+    skipped: list[SkippedFile] = []
+    for inside, folders, names in os.walk(folder, onerror=fail):
+        links = (path for name in folders if os.path.islink(path := os.path.join(inside, name)))
+        skipped += (SkippedFile(path, LINKED) for path in links)
+        for name in names:
+            path = os.path.join(inside, name)
+            if is_taken(path):
+                taken.append(path)
+            else:
+                skipped.append(SkippedFile(path, NOT_TAKEN if os.access(path, os.R_OK) else UNREADABLE))
+    return Listing(sorted(taken), sorted(skipped), is_folder=True)
 
 
 class File(click.Path):
@@ -63,8 +130,8 @@ class File(click.Path):
 class Files(File):
     """A file, or a folder: a list of files. The files of a folder are in the order of their names, at any depth.
 
-    Only files with one of the suffixes count in a folder, and those for which `belongs` returns True; messages call
-    these `other`. With `belongs`, `-` is the standard input.
+    Only files with one of the suffixes, in upper or lower case, count in a folder, and those for which `belongs`
+    returns True; messages call these `other`. With `belongs`, `-` is the standard input.
     """
 
     def __init__(
@@ -74,20 +141,24 @@ class Files(File):
         self.allow_dash, self.belongs, self.other = belongs is not None, belongs, other
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the files. Raises BadParameter for a folder without any."""
+        """Return a `Listing`. Raises BadParameter for a folder without any file that counts, or that cannot be read."""
         found = str(super().convert(value, param, ctx))
         if not os.path.isdir(found):
-            return [found]
-        files = sorted(
-            os.path.join(folder, name)
-            for folder, _, names in os.walk(found)
-            for name in names
-            if name.endswith(self.suffixes) or (self.belongs is not None and self.belongs(os.path.join(folder, name)))
-        )
-        if not files:
+            return Listing([found], [])
+        try:
+            listing = list_folder(found, self._counts)
+        except OSError as error:
+            self.fail(f"{error.filename!r} cannot be read ({error.strerror})", param, ctx)
+        if not listing.files:
             other = f", and no {self.other}" if self.other else ""
+            linked = [skipped.path for skipped in listing.skipped if skipped.reason == LINKED]
+            other += f"; not entered are the linked folders {list_names(linked)}" if linked else ""
             self.fail(f"{found!r} has no file that ends with {' or '.join(self.suffixes)}{other}", param, ctx)
-        return files
+        return listing
+
+    def _counts(self, path: str) -> bool:
+        """Decide whether a file in a folder counts."""
+        return path.lower().endswith(self.suffixes) or (self.belongs is not None and self.belongs(path))
 
 
 plan_file, model_file = File(PLAN_SUFFIXES), File(MODEL_SUFFIXES)

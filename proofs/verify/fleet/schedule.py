@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
@@ -53,6 +53,8 @@ class Fleet:
     options: Options
     pool: Pool
     results: Results | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    """The model of each plan by its path, in place of that of the options."""
     doing: Doing = report_nothing
     done: int = 0
     taken: int = 0
@@ -71,24 +73,23 @@ class Fleet:
     _tries: Counter[bytes] = field(default_factory=Counter)
     _taken: dict[int, tuple[str, Verdict]] = field(default_factory=dict)
     _met: dict[Communication, Communication] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
     _parts: dict[tuple[Dimension, ...], tuple[Dimension, ...]] = field(default_factory=dict)
 
     def judged(self) -> Iterator[Done]:
         """Each file once, as they come. Raises `Disagreement`, OSError, and what the pool raises."""
-        model = None if self.options.model is None else results.content_of(self.options.model)
         versions, run = results.versions(), secrets.token_hex(16)
-        at_workers = replace(
-            self.options, model=None if self.options.model is None else self.pool.located(self.options.model)
-        )
-        yield from self._resumed(model)
+        yield from self._resumed()
         while self._waiting or self._suspects or self._running:
             self.doing("judging", self.done, len(self.paths))
             while (number := self._next()) is not None:
-                path = self.paths[number]
+                path, options = self.paths[number], self._options(number)
+                model = None if options.model is None else self.pool.located(options.model)
                 known = dict(islice(reversed(self._known.items()), KNOWN)) | self._asked.pop(number, {})
                 self.pool.submit(
                     Task(
-                        number=number, name=path, path=self.pool.located(path), options=at_workers, model=model,
+                        number=number, name=path, path=self.pool.located(path), options=replace(options, model=model),
+                        model=self._digest(options.model),
                         versions=versions, run=run, known=known, proves=number in self._proves,
                         taken=None if number not in self._taken else self._taken[number][1],
                     )
@@ -112,14 +113,28 @@ class Fleet:
         )
         yield from (f"  {one.verdict} {one.file}" for one in verdicts if one.verdict != PROVED)
 
-    def _resumed(self, model: str | None) -> Iterator[Done]:
+    def _options(self, number: int) -> Options:
+        """Return the options of a file: with its own model, if it has one."""
+        model = self.models.get(self.paths[number])
+        return self.options if model is None else replace(self.options, model=model)
+
+    def _digest(self, model: str | None) -> str | None:
+        """Return the digest of a model's bytes, as they were when it was first asked for. Raises OSError."""
+        if model is None:
+            return None
+        if model not in self._digests:
+            self._digests[model] = results.content_of(model)
+        return self._digests[model]
+
+    def _resumed(self) -> Iterator[Done]:
         """Take what an earlier run has left; the rest waits."""
         for number, path in enumerate(self.paths):
             found, key = None, ""
             if self.results is not None:
                 self.doing("looking for what is kept", number, len(self.paths))
-                key = results.key(path, self.options, model)
-                found = self.results.taken(key, path, self.options.model)
+                options = self._options(number)
+                key = results.key(path, options, self._digest(options.model))
+                found = self.results.taken(key, path, options.model)
             if found is None:
                 self._waiting.append(number)
                 continue
@@ -166,7 +181,7 @@ class Fleet:
         if self.results is not None and number not in self._taken and came.key:
             self.results.keep(came.key, verdict)
         if verdict.model is not None:
-            verdict = replace(verdict, model=self.options.model)
+            verdict = replace(verdict, model=self._options(number).model)
         yield self._ended(number, verdict, came.member)
 
     def _want(self, number: int, digest: bytes) -> None:
@@ -201,7 +216,7 @@ class Fleet:
                 yield self._lost(other, self._failed[digest])
 
     def _lost(self, number: int, reason: str) -> Done:
-        return self._ended(number, unjudged(self.paths[number], self.options, reason), None)
+        return self._ended(number, unjudged(self.paths[number], self._options(number), reason), None)
 
     def _ended(self, number: int, verdict: Verdict, member: Member | None) -> Done:
         self.done += 1

@@ -20,7 +20,7 @@ from proofs.verify.fleet import results
 from proofs.verify.fleet.words import PlanWords
 from proofs.verify.options import Disagreement, Options, Solving
 from proofs.verify.sources import Answers, KeptSources, ask
-from proofs.verify.verdict import EXECUTION, EXITS, NO_PLAN, UNKNOWN, Verdict
+from proofs.verify.verdict import EXECUTION, EXITS, UNKNOWN, Verdict
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
 from tmmu.core.vocabulary import Bindings
@@ -137,7 +137,7 @@ def _judged(task: Task) -> Judged:
     except _Wanted as wanted:
         return Judged(wanted=wanted.args[0])
     except TmmuError as error:
-        return Judged(Verdict(name, "ERROR", NO_PLAN, "", notes=[str(error)]))
+        return Judged(Verdict.of_error(name, error))
     except Disagreement as error:
         return Judged(misuse=f"{name}: {error}")
     except OSError as error:

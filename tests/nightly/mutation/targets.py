@@ -170,6 +170,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/verify/{name}.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py")
        for name in ("formats", "text")},
     "tmmu/core/flags.py": (f"{UNIT}flags.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}cli_plan.py"),
+    **{f"proofs/verify/{name}.py": (f"{COMMANDS}folders.py",) for name in ("constructs", "folders", "pairing")},
+    **dict.fromkeys(("tmmu/plans/failed_models.py", "tmmu/cli/failures.py"), (f"{COMMANDS}folders.py",)),
     "proofs/verify/command.py": (*VERIFY, f"{COMMANDS}second_opinion.py", f"{COMMANDS}sharding_commands.py"),
     "tmmu/core/process.py": (f"{COMMANDS}verify_command.py", f"{COMMANDS}prove_lemmas.py"),
     **{f"proofs/proving/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child")},
