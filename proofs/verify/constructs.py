@@ -22,9 +22,7 @@ def of_reading(reading: dict[str, Any] | None) -> list[str]:
     """Return the kinds of constructs that a reading leaves undecided, each once, with the word for its format."""
     if reading is None:
         return []
-    form = BY_TITLE.get(reading["format"])
-    word = reading["format"] if form is None else form.kind
-    return list(dict.fromkeys(f"{word} {each['kind']}" for each in reading["undecided"]))
+    return list(dict.fromkeys(f"{BY_TITLE[reading['format']].kind} {each['kind']}" for each in reading["undecided"]))
 
 
 def count(verdicts: Sequence[Verdict]) -> dict[str, int]:

@@ -37,14 +37,17 @@ def verified(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
 def test_a_reader_that_cannot_decide_makes_the_verdict_unknown_with_the_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """spec: FP1.16, FP1.18"""
     path = hlo.dump(Path("d"), CHOSEN, hlo.assignment(CHOSEN, SLICES, KINDS))
     code, out = verified(capsys, "d")
     assert (code, out.splitlines()[0].startswith("UNKNOWN")) == (3, True)
     assert "note: not decided: b is in the bytes of a, and %b (line 7) reads a at elements" in out
+    assert out.splitlines()[-1] == "unknown constructs: 1 x xla gather"
     code, out = verified(capsys, "d", "--format", "json")
     (found,) = json.loads(out)["files"]
     assert (code, found["verdict"]) == (3, "UNKNOWN")
     assert [each["kind"] for each in found["reading"]["undecided"]] == ["gather"]
+    assert found["constructs"] == ["xla gather"]
     code, _, err = ran(capsys, "import", "xla", str(path), "-o", "p.plan.txt")
     assert (code, "not decided: b is in the bytes of a" in err, Path("p.plan.txt").exists()) == (4, True, False)
     apart = hlo.assignment(CHOSEN, SLICES | {"b": (3, 32, 32)}, KINDS)

@@ -34,6 +34,15 @@ def test_what_stored_plans_are_read_as_stays(kind: str) -> None:
     assert mine.items() <= kept.items()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reading_has_the_title_of_its_format(kind: str) -> None:
+    """So that a construct that is not decided is counted with the word for its format. spec: FP1.4, FP1.18"""
+    stated = (formats.load_any(path) for path in stored() if formats.of_format(formats.BY_KIND[kind], [str(path)]))
+    first = next(stated).reading
+    assert first is not None
+    assert formats.BY_TITLE[first.format].kind == kind
+
+
 def test_a_reading_is_kept_of_each_stored_plan() -> None:
     assert list(json.loads(KEPT.read_text())) == [str(path.relative_to(CORPUS)) for path in stored()]
 
