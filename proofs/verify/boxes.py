@@ -1,4 +1,4 @@
-"""Where the tensors of a witness lie in a plan. spec: C1.11"""
+"""The places in a plan of the tensors of a witness. spec: C1.11"""
 
 from __future__ import annotations
 

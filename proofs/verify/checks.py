@@ -27,9 +27,9 @@ from tmmu.plans.sections import Plan
 
 @dataclass(frozen=True)
 class Subject:
-    """A plan with steps that passed the gate, and what it is checked against.
+    """A plan with steps that passed the gate, with the model and the options that it is checked against.
 
-    `model` is what its rank must run, in `mode`; None where no model is given. `donated` are the names of the
+    `model` is the graph that its rank must run, in `mode`, or None without a model. `donated` are the names of the
     caller's tensors that the user gave up, whatever the plan states of it. `arenas` is the configuration that the user
     gives, if any, `asked` where tensors must begin.
     """
@@ -48,7 +48,7 @@ class Subject:
 
     @cached_property
     def permissions(self) -> Permissions:
-        """The sharing that counts. Of what a reader has denied, the reasons are kept for the witness (FP4.15)."""
+        """The sharing that counts. The reasons why a reader denied other sharing are kept for the witness (FP4.15)."""
         found = decide_permissions(self.plan, None if self.model is None else self.model.reference, self.donated)
         denied = {} if self.stated.reading is None else self.stated.reading.denied
         if denied:
@@ -58,7 +58,7 @@ class Subject:
 
     @cached_property
     def run(self) -> Program:
-        """What the naive checker runs."""
+        """Return the program that the naive checker runs."""
         return build_program(self.plan, self.permissions, self.donated)
 
     @cached_property

@@ -50,7 +50,7 @@ from tmmu.plans.sections import BufferPlan, Plan
 
 
 def _configuration(_context: object, _parameter: object, path: str | None) -> Configuration | None:
-    """What the file of --arenas states. Raises BadParameter where it is no configuration."""
+    """Read the file of --arenas. Raises BadParameter if it is not a configuration."""
     try:
         return None if path is None else configuration_file.load(path)
     except TmmuError as error:
@@ -73,7 +73,7 @@ def _fixed(fix: dict[str, str]) -> dict[str, FixedByte]:
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """By which processes plans are judged, and the folder that keeps the verdicts."""
+    """The processes that judge plans, and the folder that keeps the verdicts."""
 
     jobs: int | None
     cluster: str | None
@@ -191,7 +191,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 @binding_option(
     "--shape", "The same for a whole input shape; of another tensor a shape to assume: y=1x10, y=float32:1x10."
 )
-@binding_option("--bytes", "How many bytes to assume that a tensor has of which nothing gives the shape.")
+@binding_option("--bytes", "How many bytes to assume for a tensor whose shape is not stated.")
 @binding_option("--value", "The same for an input's value.")
 @click.option(
     "--donate",
@@ -266,7 +266,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     help="Keep each verdict in DIR, and take those that are there of the same bytes, options and versions.",
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
-@click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
+@click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, a proof of the plan that Coq checks.")
 @click.option(
     "--optimum",
     type=Folder(),
@@ -302,8 +302,8 @@ def command(
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
-    A PLAN is ours, binary or text, or one of another compiler (spec/foreign.md), - standard input. A FOLDER stands for
-    the plans in it, at any depth; what it has besides them is counted on the standard error. A failed.txt of tmmu plan
+    A PLAN is ours, binary or text, or one of another compiler (spec/foreign.md), - standard input. A FOLDER means
+    the plans in it, at any depth; its other files are counted on the standard error. A failed.txt of tmmu plan
     in it is an error.
 
     \b
@@ -399,7 +399,7 @@ def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Opt
 
 
 def _by_processes(given: PlanSet, options: Options, asked: FleetOptions, printing: Printing) -> int:
-    """Judge plans by many processes, print each in the order in which they are given, and count. spec: V7.1, V7.11"""
+    """Judge plans by many processes, print each in the given order, and count. spec: V7.1, V7.11"""
     from proofs.verify.fleet.pools import Cluster, Pool, Processes
     from proofs.verify.fleet.results import Results
     from proofs.verify.fleet.schedule import Done, Fleet

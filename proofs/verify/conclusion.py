@@ -1,4 +1,4 @@
-"""What is concluded of the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
+"""Conclusions from the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
 
 spec: FP1.16, P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6
 """
@@ -70,7 +70,7 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
 
 
 def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
-    """Which obligations were proved, which compared, and what was not looked at. spec: P2.5"""
+    """Sort the obligations into proved, compared and not checked. spec: P2.5"""
     holding = [entry for entry in result.obligations if entry["verdict"] == PROVED]
     compared = {name for name in Obligation if name.is_compared}
     result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
@@ -89,20 +89,20 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
 
 
 def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:
-    """What a reader of the verdict should know of the plan."""
+    """Yield the notes on a plan for the reader of its verdict."""
     if isinstance(plan, Plan) and plan.provenance is not None:
         origin = plan.provenance
         if origin.world_size > 1:
             yield "of one rank alone: verify all rank plans together to show that they fit"
         if origin.layout in SCATTERED:
-            yield f"layout {origin.layout}: addresses are no offsets, so the plan does not conform to 001 II.F"
+            yield f"layout {origin.layout}: addresses are not offsets, so the plan does not conform to 001 II.F"
     for name, usage in _usage(plan):
         if not usage.minimal:
             yield f"slot count == max live is not claimed for arena {name}"
 
 
 def _record_kernel_result(result: Verdict) -> bool:
-    """Whether the kernel, where it was asked, accepts the plan; its answer and reason go into the verdict."""
+    """Ask the kernel, if requested, whether it accepts the plan, and put its answer and reason into the verdict."""
     answer, reason = result.kernel["answer"], result.kernel.get("reason", "")
     if answer in (NOT_INSTALLED, NOT_ASKED):
         return True
@@ -171,7 +171,7 @@ def _minimal(plan: Plan | BufferPlan) -> bool:
 
 
 def claims_of(plan: Plan | BufferPlan) -> dict[str, Any]:
-    """What is claimed of each arena of which anything is claimed, but for those that claim to be empty."""
+    """Return the claims on each arena that has any, except for those that claim to be empty."""
     return {
         name: {
             **usage._asdict(),

@@ -1,4 +1,4 @@
-"""The entry of verify-plan: nothing that goes wrong escapes, loading its modules included. spec: C1.1"""
+"""The entry of verify-plan: every error is reported by an exit code, errors of loading modules included. spec: C1.1"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _queries(batches: Iterator[Batch], named: Callable[[Place], str]) -> Iterato
 
 
 def _with_statuses(query: str) -> str:
-    """A query in scopes of its own, whose second `check-sat`, of what is given alone, is its canary."""
+    """Format a query in separate scopes; its second `check-sat`, of the premises, is the vacuity check."""
     commands, between, end = query.split("(check-sat)")
     return f"{commands}\n{UNSAT}{between}\n{CANARY}{end}\n"
 

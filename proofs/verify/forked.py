@@ -1,6 +1,6 @@
-"""A computation in a process of its own, beside what this process does meanwhile.
+"""A computation in a separate process, beside the work of this one.
 
-The naive checker and the solvers' rows take about as long as each other, and share nothing but the plan. The process is
+The naive checker and the solvers' rows take about the same time, and share only the plan. The process is
 forked, so that it has the plan without reading it again; what it works out is sent through a pipe. Where it ends
 without an answer, killed or out of memory, this process does the work itself: no answer depends on it. spec: V4.4, V4.6
 """
@@ -27,7 +27,7 @@ CAN_FORK = sys.platform == "linux"
 class Forked(Generic[Value]):
     """What `work` returns, worked out in a forked process where `is_forked`, else at once, in this one.
 
-    `work` must not print, and what it returns must be what pickle can write. The process ends with the block.
+    `work` must not print, and must return an object that pickle can write. The process ends with the block.
     """
 
     def __init__(self, work: Callable[[], Value], *, is_forked: bool) -> None:
@@ -43,7 +43,7 @@ class Forked(Generic[Value]):
         return bool(self._found) or bool(select.select([self._pipe], [], [], 0)[0])
 
     def result(self) -> Value:
-        """What the work returns; raises what it raises. Waits until it is done."""
+        """Wait for the work, and return its result or raise its error."""
         if not self._found:
             with contextlib.suppress(Exception), os.fdopen(os.dup(self._pipe), "rb") as answer:
                 self._found.append(pickle.loads(answer.read()))  # written by the fork of this very process

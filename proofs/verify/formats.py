@@ -28,7 +28,7 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
 
 
 def as_json(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -> str:
-    """`{"files": [...]}`, one object a verdict, with what is skipped of folders, and unknown constructs."""
+    """`{"files": [...]}`, one object a verdict, with the skipped files of folders, and unknown constructs."""
     return format_json({"files": [asdict(verdict) for verdict in verdicts], **_of_all(verdicts, skipped)})
 
 
@@ -40,7 +40,7 @@ def _of_all(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile]) -> dict
 def as_junit(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -> str:
     """One test suite a file, one test case an obligation; a file that could not be read is an error.
 
-    The verdict, its scope and what it rests on are properties of the suite, written as JSON but for the first two. What
+    The verdict, its scope and its assumptions are properties of the suite, written as JSON but for the first two. What
     is skipped has no place in this format: the standard error has it.
     """
     suites = Xml.Element("testsuites", name="verify-plan")
@@ -68,7 +68,7 @@ def as_junit(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -
 def as_sarif(verdicts: Sequence[Verdict], skipped: Sequence[SkippedFile] = ()) -> str:
     """One run; a result for each file that is not proved, with the tensors as logical locations.
 
-    Each file is an artifact with what its verdict is about and rests on, the proved ones included.
+    Each file is an artifact with the scope and the assumptions of its verdict, the proved ones included.
     """
     results, rules, artifacts = [], set(), []
     for verdict in verdicts:

@@ -1,8 +1,8 @@
 """From a plan file to a verdict: gate, hashes, model, naive checker, solver, kernel; and what their answers mean.
 
 A confirmed witness is REFUTED whatever the solver answers. PROVED needs everything at once: every hash recomputes, the
-steps are the model's where one is given, the naive checker finds nothing, and every obligation is discharged by the
-solver with its canary, and, where the kernel is installed, its checker accepts the plan. Anything in between is
+steps are the model's if one is given, the naive checker finds nothing, and every obligation is discharged by the
+solver with its vacuity check, and, if the kernel is installed, its checker accepts the plan. Anything in between is
 UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 """
 
@@ -55,7 +55,7 @@ AT_MOST = 100
 def verify(path: str, options: Options = DEFAULTS, progress: Doing = report_nothing) -> Verdict:
     """The verdict on one plan file; the file is read once.
 
-    Raises TmmuError where the bytes are no plan or the model cannot be read (exit 4), `Disagreement` for a binding
+    Raises TmmuError if the bytes are not a plan or the model cannot be read (exit 4), `Disagreement` for a binding
     that is not the plan's (exit 2). The solver runs in a child process: its death is UNKNOWN.
     """
     progress("reading")
@@ -64,7 +64,7 @@ def verify(path: str, options: Options = DEFAULTS, progress: Doing = report_noth
 
 def opened(path: str, options: Options = DEFAULTS) -> StatedPlan | StatedBuffers:
     """Read a plan file, ours or another producer's, once. What an earlier run has written of a file of this name is
-    removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` where it is no plan or cannot be read,
+    removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` if it is not a plan or cannot be read,
     `Disagreement` for a capacity that the file states itself.
     """
     if options.folders.smt2 is not None:
@@ -97,7 +97,7 @@ def judge(
     scope = "against the model" if options.model is not None else "for the steps it states"
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, model=options.model, reading=_reading(stated))
     # From here on names, those that this plan has: a rank has what its stage touches.
-    # What the file itself states to be given up counts as well (spec: FP1.10), by name: it has no patterns.
+    # Tensors that the file states as donated count as well (spec: FP1.10), by name: it has no patterns.
     stated_donated = frozenset(() if stated.reading is None else stated.reading.donated)
     donated = donation.donated_names(plan, options.bindings.donated) | stated_donated
     asked = replace(options.bindings, donated=tuple(sorted(donated)))
@@ -124,13 +124,13 @@ def judge(
 def judge_against(name: str, stated: StatedPlan | StatedBuffers, model: Model, options: Options) -> Verdict:
     """Return what `verify-plan` answers of a plan against a model that is in memory, and in no file.
 
-    The model is read as that of an IR file is, and the verdict names it as the file of its own name. Raises as `judge`.
+    The model is read like that of an IR file, and the verdict names it by its name. Raises as `judge`.
     """
     return judge(name, stated, replace(options, model=f"{model.name}.ir.cbor"), sources=ModelInMemory(model))
 
 
 def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Doing, sources: Sources) -> Verdict:
-    """The verdict on lifetimes without accesses: storages alone are looked at. spec: P2.6"""
+    """Return the verdict on lifetimes without accesses: only storages are checked. spec: P2.6"""
     check_buffers(stated.plan, options)
     scope = "for the lifetimes it states"
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, reading=_reading(stated))
@@ -142,7 +142,7 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
 
 
 def _reading(stated: StatedPlan | StatedBuffers) -> dict[str, Any] | None:
-    """What the plan of another producer was read as, in the fields of the JSON output. spec: FP1.4"""
+    """Return how the plan of another producer was read, in the fields of the JSON output. spec: FP1.4"""
     return None if stated.reading is None else asdict(stated.reading)
 
 
@@ -201,7 +201,7 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
 
 
 def _of_text(result: Verdict, has_steps: bool) -> None:
-    """What a text does not state is not compared, and the verdict says what was worked out instead. spec: X1.6"""
+    """Mark values that a text does not state as not compared, with the values computed instead. spec: X1.6"""
     result.obligations = [entry for entry in result.obligations if entry["name"] != Obligation.HASHES]
     result.compared = [name for name in result.compared if name != Obligation.HASHES]
     result.not_looked_at[Obligation.HASHES] = "a text states none" if result.reading is None else "the file states none"
@@ -233,7 +233,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], into
 def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) -> RankModel:
     """Return what the plan's rank must run of the model; of a plan without a shard spec that is the model.
 
-    The model is bound as the plan is, but for what is the user's word alone.
+    The model is bound like the plan, except for the values that only the user states.
     """
     bound, origin = bound_by(plan, asked), plan.provenance
     trusted = replace(
@@ -251,9 +251,9 @@ def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) 
 
 
 def _not_of_model(plan: Plan, error: TmmuError) -> Violation:
-    """How a plan with provenance differs from a model to which its own bindings, or shard spec, cannot be applied.
+    """Return how a plan with provenance differs from a model that its bindings, or shard spec, do not fit.
 
-    Raises the error itself where it is about the model alone.
+    Raises the error itself if it concerns only the model.
     """
     origin = plan.provenance
     if origin is not None and error.code_id == "INVALID_SHARDING":
@@ -284,7 +284,7 @@ def _assumptions(
 
 
 def _configuration(plan: Plan | BufferPlan) -> dict[str, Any]:
-    """What a plan states of its arenas, devices and rules, and no configuration is given to compare with. spec: V5.3"""
+    """Return a plan's statements on arenas, devices and rules, without a configuration to compare. spec: V5.3"""
     arenas = [asdict(arena) for arena in plan.placement.arenas]
     claimed = claims_object(plan.claims).get("configuration") if plan.claims is not None else None
     if claimed is None:
@@ -294,7 +294,7 @@ def _configuration(plan: Plan | BufferPlan) -> dict[str, Any]:
 
 
 def _assumed_operators(subject: Subject) -> list[str]:
-    """What is assumed of operators that the checker's tables do not have. spec: V2.2"""
+    """Return the assumptions on operators that the checker's tables do not have. spec: V2.2"""
     model = subject.model
     repeated = sorted(f"{op} gives the same values again" for op in (() if model is None else model.reference.repeated))
     sharded = () if model is None else sorted(model.assumed)

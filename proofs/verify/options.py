@@ -1,4 +1,4 @@
-"""What the user asks of a verification, and how that and what a plan's provenance states go together.
+"""The options of a verification, and how they combine with a plan's provenance.
 
 spec: C1.6, V5.3, V5.5, P2.5
 """
@@ -35,7 +35,7 @@ REQUIRABLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Solving:
-    """How obligations are proved: by which solvers, in how much time, by how many processes."""
+    """The solvers that prove obligations, their time and the number of processes."""
 
     solvers: tuple[str, ...] = ("z3",)
     timeout: float = 600.0
@@ -47,30 +47,30 @@ class Solving:
 
 @dataclass(frozen=True, kw_only=True)
 class ProofFolders:
-    """The folders that proofs are written into; None for what is not asked for."""
+    """The folders that proofs are written into; None for proofs that are not requested."""
 
     smt2: str | None = None
     """Obligations and lemmas as SMT-LIB 2."""
     coq: str | None = None
-    """A file in which Coq itself proves the plan."""
+    """The folder of a proof of the plan that Coq checks."""
     optimum: str | None = None
     """Proofs that footprints are the least."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user asks of a verification."""
+    """The options of a verification."""
 
     model: str | None = None
     bindings: Bindings = field(default_factory=Bindings)
-    """What the model is read with. It must agree with the plan's bindings (C1.6).
+    """The bindings that the model is read with. They must agree with the plan's (C1.6).
 
-    `donated` are names and patterns of what the user gives up. `donated`, `stated` and `trust_shapes` are the user's
+    `donated` are names and patterns of donated inputs. `donated`, `stated` and `trust_shapes` are the user's
     word alone: what the plan states of them does not count.
     """
     require: tuple[str, ...] = ()
     mode: str | None = None
-    """What is run of the model, for a plan whose provenance does not say it."""
+    """The mode of the model, for a plan whose provenance does not state it."""
     arenas: Configuration | None = None
     """The arena configuration that plans must have."""
     fixed: Mapping[str, FixedByte] = field(default_factory=dict)

@@ -36,7 +36,7 @@ class ModelPairs(NamedTuple):
 def pair(plans: Sequence[str], models: Iterable[str]) -> ModelPairs:
     """Pair each plan with a model.
 
-    A plan for which two models are left is an error that names both. A file that is given under several names is one
+    A plan with two possible models is an error that names both. A file that is given under several names is one
     model. Raises OSError for a model that cannot be read. O(bytes of plans and models).
     """
     by_digest, by_stem = defaultdict[bytes, list[str]](list), defaultdict[str, dict[str, None]](dict)

@@ -20,7 +20,7 @@ from tmmu.plans.sections import BufferPlan, Plan
 WIDTH = 48
 """The characters of a ruler."""
 NAME = 24
-"""As many characters of a name stand beside one."""
+"""The number of characters of a name that are printed beside a rectangle."""
 BEHIND = 400
 """As many other storages are drawn behind the two."""
 

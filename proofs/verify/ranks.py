@@ -1,7 +1,7 @@
 """All plans of one sharded model together: one verdict on whether the ranks fit.
 
-Each plan has a verdict of its own; this one says that the plans are of one spec and of every rank, that ranks which
-must agree have one layout, that each element of each tensor lies in exactly one place, and that the ranks meet. A
+Each plan has a separate verdict; this one states that the plans are of one spec and of every rank, that ranks which
+must agree have one layout, that each element of each tensor is in exactly one place, and that the ranks meet. A
 contradiction is REFUTED with the ranks that show it; a rank that is missing, or whose plan is not proved, is UNKNOWN.
 spec: R7.24 to R7.29
 """
@@ -28,12 +28,12 @@ from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan
 
 OBLIGATIONS = obligations_discharged(Discharge.OF_ALL_RANKS)
-"""What the verdict on all ranks lists."""
+"""The obligations that the verdict on all ranks lists."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """What is kept of one plan: which rank it is of, what that holds and which ranks it meets, and its own verdict."""
+    """A plan of one rank: the rank, its parts, the ranks that it exchanges with, and the verdict."""
 
     path: str
     model: str
@@ -48,7 +48,7 @@ class Member:
 
 
 def member(verdict: Verdict, stated: StatedPlan | StatedBuffers) -> Member | None:
-    """What the other ranks must know of a plan that has this verdict; None for one without a shard spec."""
+    """Return the facts on a plan that the other ranks need, or None for one without a shard spec."""
     plan = stated.plan
     if isinstance(plan, BufferPlan) or plan.provenance is None or not plan.provenance.shard_spec:
         return None
@@ -62,12 +62,12 @@ def member(verdict: Verdict, stated: StatedPlan | StatedBuffers) -> Member | Non
 
 
 def misspelt(members: Sequence[Member], patterns: Iterable[str]) -> list[str]:
-    """What the user donates and none of these plans has; nothing where there are no plans. spec: C1.6"""
+    """Return donated names that are in none of these plans; without plans none is returned. spec: C1.6"""
     return unmatched_patterns(patterns, _donated(members)) if members else []
 
 
 def _donated(members: Iterable[Member]) -> set[str]:
-    """What the plans have of what the user donates."""
+    """Return the donated names that the plans have."""
     return {name for one in members for name in one.verdict.assumptions["donated"]}
 
 

@@ -1,4 +1,4 @@
-"""Where a verdict has from what other verdicts need as well: what is run of a model, and what is proved of a plan.
+"""The sources of facts that several verdicts need: the graph that runs of a model, and the proof of a plan.
 
 A verdict on one plan asks for each anew. In a fleet (`proofs.verify.fleet`) a worker keeps the reading of the model,
 and what solvers and kernel have answered about the same words is asked for once.
@@ -71,7 +71,7 @@ class Sources:
     """Each of them anew, for every plan."""
 
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
-        """What is run of the model in a mode. Raises `TmmuError` where it cannot be read or bound."""
+        """Return the graph that runs of the model in a mode. Raises `TmmuError` if it cannot be read or bound."""
         return reference_in_mode(read_model(path, bindings), mode)
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
@@ -79,7 +79,7 @@ class Sources:
         return derive_rank_model(whole, spec, rank)
 
     def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
-        """Ask what is proved of a plan of which nothing false was found."""
+        """Ask for the proof of a plan without a known fault."""
         return ask(subject.context, subject.stated.hashes["file_digest"], solving, progress)
 
 

@@ -1,4 +1,4 @@
-"""A verdict as text for people: one line each for what was proved, assumed and not checked, or the witness.
+"""A verdict as text for people: one line each for the proved, the assumed and the unchecked, or the witness.
 
 Obligations are printed as words, the one that a witness violates by its name, as in all other formats; `tmmu explain`
 explains each. `-v` prints everything that the JSON output has. spec: C1.3, C1.10, V5.2, V5.3, FP1.4
@@ -29,7 +29,7 @@ OF_PROVENANCE = "provenance."
 def lines(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
     """Yield the lines of a verdict, the first with verdict, file and scope.
 
-    With `verbose` each obligation, assumption and reason follows on a line of its own kind.
+    With `verbose` each obligation, assumption and reason follows on a separate line.
     """
     if verdict.verdict == "ERROR":
         yield from (f"error: {note}" for note in verdict.notes)
@@ -58,7 +58,7 @@ def words(name: str) -> str:
 
 
 def _proved(verdict: Verdict) -> str:
-    """Return what was proved, by which further means, and what was found by comparing values."""
+    """Return the proved and the compared obligations, and the further means of proof."""
     names = [name for name in verdict.proved if name != LEMMAS]
     parts = {
         "proved": [words(name) for name in names if name not in AGAIN],
@@ -149,7 +149,7 @@ def _not_checked(reasons: dict[str, str]) -> Iterator[str]:
 
 
 def _details(verdict: Verdict) -> Iterator[str]:
-    """Yield each obligation with its rows and solvers, the reading, the arenas, and what was not looked at."""
+    """Yield each obligation with its rows and solvers, the reading, the arenas, and everything that was not checked."""
     for entry in verdict.obligations:
         solvers = ", ".join(f"{name} {answer}" for name, answer in entry.get("solvers", {}).items())
         rows = f", {count_noun(entry['rows'], 'row')}" if "rows" in entry else ""

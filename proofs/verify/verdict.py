@@ -1,7 +1,7 @@
-"""The verdict on one plan, with its obligations and, where it is refuted, its witness.
+"""The verdict on one plan, with its obligations and, if it is refuted, its witness.
 
 The first violation that is found without a solver is the witness, in the user's own names. A verdict keeps apart what
-was proved (by solver and theorems), what was compared (value by value), and what was not looked at.
+was proved (by solver and theorems), what was compared (value by value), and what was not checked.
 spec: V4.4, C1.4, C1.5
 """
 
@@ -22,11 +22,11 @@ PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 NO_PLAN = 4
 TYPES = "types"
-"""The element types of tensors, of which without a model nothing but the width is used."""
+"""The element types of tensors; without a model only their widths are used."""
 UNUSED = ("model", "layout", "order", "replay_token", "ir_hash")
 """What every provenance states and its hashes cover, and is compared with nothing."""
 OF_MODELS = ("mode", "source_digest")
-"""What provenance states of a model, and is used where there is one."""
+"""The statements of provenance on a model, which are used if there is one."""
 EXECUTION = "steps run one after another"
 """How the steps of a plan are taken to run. spec: V5.9"""
 COMPUTED = "lifetimes and storages were computed from the steps and from what shares with what"
@@ -53,9 +53,9 @@ class Verdict:
     proved: list[str] = field(default_factory=list)
     """The obligations that solvers and theorems have proved, none without a row."""
     compared: list[str] = field(default_factory=list)
-    """The obligations for which values were compared and steps walked."""
+    """The obligations that were checked by comparing values and walking steps."""
     not_looked_at: dict[str, str] = field(default_factory=dict)
-    """What was not looked at, each with its reason."""
+    """Obligations and fields that were not checked, each with its reason."""
     claims: dict[str, Any] = field(default_factory=dict)
     assumptions: dict[str, Any] = field(default_factory=dict)
     witness: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ class Verdict:
     reading: dict[str, Any] | None = None
     """Of a plan of another producer: format, extent, assumptions, what is outside, approximations (FP1.4)."""
     taken_from: str | None = None
-    """The folder of `--resume` from which the verdict of an earlier run was taken."""
+    """The folder of `--resume` that the verdict of an earlier run was taken from."""
     constructs: list[str] = field(default_factory=list)
     """The kinds of constructs that the reader of the file does not know, or cannot decide (FP1.18)."""
     kernel: dict[str, Any] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
 
 
 def _unused(plan: Plan, against_model: bool) -> dict[str, str]:
-    """The fields of a plan from which nothing follows that is checked. spec: V3.12"""
+    """The fields of a plan that do not affect any check. spec: V3.12"""
     found: dict[str, str] = {}
     if plan.allocation.unproduced and not against_model:
         found["unproduced"] = "no model is given"
@@ -131,7 +131,7 @@ def _unused(plan: Plan, against_model: bool) -> dict[str, str]:
         names = (*UNUSED, *(name for name, stated in also.items() if stated))
         found |= dict.fromkeys((f"provenance.{name}" for name in names), "nothing to compare it with")
         if origin.shard_spec:
-            found["provenance.shard_spec"] = "a rank shows its own parts alone"
+            found["provenance.shard_spec"] = "a rank shows only its parts"
         if not against_model:
             found |= dict.fromkeys((f"provenance.{name}" for name in OF_MODELS), "no model is given")
     return found

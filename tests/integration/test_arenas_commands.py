@@ -122,7 +122,10 @@ def test_the_users_configuration_is_the_plans_or_named(folder: Path, capsys: pyt
     assert [len(alone["assumptions"][what]) for what in ("devices", "rules")] == [1, 2]
     assert verified(capsys, "--require", "arenas")[0] == 3
     assert entry.run(["p.cbor", "-v"]) == 0
-    assert "arenas as the plan states them: fast slow weights (capacity unlimited, alignment 128)" in capsys.readouterr().out
+    assert (
+        "arenas as the plan states them: fast slow weights (capacity unlimited, alignment 128)"
+        in capsys.readouterr().out
+    )
     text = (folder / "a.toml").read_text()
     for edit, field in EDITS.items():
         moved = text.replace(', "scratch"]', "]") if "roles" in edit else text

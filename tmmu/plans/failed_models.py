@@ -1,6 +1,6 @@
 """`failed.txt`: the models of a folder of plans that could not be planned, beside the plans of the others.
 
-`tmmu plan` writes it and `verify-plan` reads it, so that a folder in which a plan is missing is not taken for a whole
+`tmmu plan` writes it and `verify-plan` reads it, so that a folder that lacks a plan is not taken for a whole
 one. The first line marks the file as ours; each further line is the path of a model, a tab, and its error. A file of
 the same name without this line is a user's: it is neither read, nor replaced, nor removed. spec: C2.12, C1.18
 """

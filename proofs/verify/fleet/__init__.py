@@ -4,7 +4,7 @@
     results    verdicts that are kept in a folder, each under the digest of all that it rests on
     worker     what a worker does with one file
     pools      processes of this machine (loky), or of a Dask cluster
-    schedule   which file is given to which worker when, and what follows from a worker that dies
+    schedule   the order of files and their workers, and the consequences of a worker that dies
 
-A worker is a process; solvers run in processes of their own, and none in a thread. spec: V7.1 to V7.12
+A worker is a process; solvers run in separate processes, not in threads. spec: V7.1 to V7.12
 """

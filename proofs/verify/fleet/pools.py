@@ -24,7 +24,7 @@ LOOK_S = 1.0
 
 
 class Died:
-    """A worker died, in which a task may have run."""
+    """A worker died while a task may have run in it."""
 
 
 class Pool(Protocol):
@@ -60,7 +60,7 @@ class Processes:
         return path
 
     def submit(self, task: Task) -> None:
-        """Begin a task; the processes are started with the first. Where one has died and it is not known yet, this
+        """Begin a task; the processes are started with the first. If one has died and this is not known yet, it
         task has died with it.
         """
         from loky import ProcessPoolExecutor
@@ -76,7 +76,7 @@ class Processes:
         self._running[future] = task
 
     def ended(self) -> Iterator[tuple[Task, Judged | Died]]:
-        """What has ended. Where one process dies, all are replaced, and what ran in any of them has died."""
+        """Yield the tasks that have ended. If a process dies, all are replaced, and the tasks of all have died."""
         from loky.process_executor import BrokenProcessPool
 
         done, _ = wait(self._running, return_when=FIRST_COMPLETED)
@@ -131,7 +131,7 @@ class Cluster:
         self._running[self._client.submit(work, task, pure=False)] = task
 
     def ended(self) -> Iterator[tuple[Task, Judged | Died]]:
-        """What has ended. Dask itself gives a task to other workers where one dies, and then gives it up."""
+        """Yield the tasks that have ended. If workers die, Dask gives their tasks to others, and finally fails them."""
         from distributed import KilledWorker
         from distributed import wait as ended
 

@@ -1,9 +1,9 @@
 """Verdicts that are kept in a folder, each under the digest of all that it rests on: `verify-plan --resume DIR`.
 
-A record is one file, written whole or not at all. It is named by its key: the SHA-256 of the bytes and the name of
-the plan (and of what is read beside it) and of the model, of every option that a verdict depends on, and of what has
-judged it: the sources of this package, the kernel's program, and the versions of all that it uses. So a record counts
-for nothing else. One that is damaged or of another key is none.
+A record is one file, written whole or not at all. Its key is the SHA-256 of the bytes and the name of the plan (and of
+files read beside it) and of the model, of every option that a verdict depends on, and of everything that judged the
+plan: the sources of this package, the kernel's program, and the versions of all packages in use. A record counts only
+for its key. A damaged record, or one of another key, is ignored.
 
 DIR is trusted as the user's own files are: with the right to write there, a record can be forged, as can the plans.
 So nothing is read there unless the user says so, and a verdict that was taken from it has a note that says so.
@@ -75,7 +75,7 @@ def key(path: str, options: Options, model: str | None) -> str:
 
 
 def deciding(options: Options) -> Options:
-    """Return the options with defaults for what no verdict depends on, and without the model, of which the bytes count.
+    """Return the options without the model, whose bytes count, and with defaults where no verdict depends on them.
 
     >>> deciding(Options(model="m.onnx", folders=ProofFolders(smt2="out"))) == Options()
     True
@@ -99,12 +99,12 @@ def _plain(value: Any) -> Any:
 
 
 def as_read(verdict: Verdict) -> Verdict:
-    """A verdict as its record gives it again: of lists and texts alone, so that a taken one is as one just made."""
+    """Return a verdict as its record restores it, of lists and texts, so that a taken one equals a new one."""
     return Verdict(**json.loads(json.dumps(asdict(verdict))))
 
 
 class Results:
-    """The records in a folder, which is made where it is not there. Raises TmmuError where that cannot be written."""
+    """The records in a folder, which is created if it is missing. Raises TmmuError if it cannot be written."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Which file is given to which worker when, and what follows from a worker that dies.
+"""The order of files and their workers, and the consequences of a worker that dies.
 
 Words that are equal are proved once: the first file that has them is given back to be proved, the others are held until
 it is. Of a worker that dies nothing is lost but the work: what may have run in it is judged again, with nothing else
@@ -77,7 +77,7 @@ class Fleet:
     _parts: dict[tuple[Dimension, ...], tuple[Dimension, ...]] = field(default_factory=dict)
 
     def judged(self) -> Iterator[Done]:
-        """Each file once, as they come. Raises `Disagreement`, OSError, and what the pool raises."""
+        """Yield each file once, as they are judged. Raises `Disagreement`, OSError, and the errors of the pool."""
         versions, run = results.versions(), secrets.token_hex(16)
         yield from self._resumed()
         while self._waiting or self._suspects or self._running:
@@ -131,7 +131,7 @@ class Fleet:
         for number, path in enumerate(self.paths):
             found, key = None, ""
             if self.results is not None:
-                self.doing("looking for what is kept", number, len(self.paths))
+                self.doing("looking for kept verdicts", number, len(self.paths))
                 options = self._options(number)
                 key = results.key(path, options, self._digest(options.model))
                 found = self.results.taken(key, path, options.model)
@@ -146,7 +146,7 @@ class Fleet:
                 self._waiting.append(number)
 
     def _next(self) -> int | None:
-        """The number of the next file to begin with, if one can be begun: a suspect runs alone."""
+        """The number of the next file to begin with, if one can begin: a suspect runs without others."""
         if self._suspects:
             return None if self._running else self._suspects.popleft()
         if len(self._running) >= self.pool.size or not self._waiting:

@@ -1,6 +1,6 @@
 """What solvers and kernel judge of a plan, and its digest: of plans with equal digests it is proved once.
 
-What is proved is drawn from a plan that has nothing but what the digest covers. So nothing else, be it the rank, what
+The proof is of a plan that has only the contents that the digest covers. So nothing else, be it the rank, what
 the rank holds, or the model, can be part of it. spec: V7.3
 """
 
@@ -21,7 +21,7 @@ from tmmu.plans.sections import BufferPlan, Plan, Provenance
 @dataclass(frozen=True)
 class PlanWords:
     """Allocation, claims and envelope; the layout, as it says whether addresses are those of slots; the sharing that
-    counts; and what the caller gives up. Of a plan of lifetimes alone, its storages and claims.
+    counts; and the donated inputs. For a plan with lifetimes only, its storages and claims.
     """
 
     plan: Plan | BufferPlan

@@ -1,4 +1,4 @@
-"""What a worker does with one file: read it, compare it, and prove it, or give back the digest of its words.
+"""The work on one file: read it, compare it, and prove it, or return the digest of its words.
 
 The model is read once in a worker and kept with what each stage of a mesh runs of it; each plan is compared with that.
 Whatever follows from a plan that cannot be read comes back as data: an exception here is an error of ours.
@@ -67,7 +67,7 @@ class _Wanted(Exception):
 
 
 class _Worker(KeptSources):
-    """What a worker keeps: the model as it was last read, and what stages run of it."""
+    """The state of a worker: the model as it was last read, and the stages of it that run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,14 +111,14 @@ _OWN = _Worker()
 
 
 def begin() -> None:
-    """What a process does first: an interrupt from the terminal is for the command, which ends its workers."""
+    """Prepare a process: it ignores an interrupt from the terminal, since the command ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def work(task: Task) -> Judged:
     """Judge a file. Raises RuntimeError where this worker runs another version of the verifier."""
     if task.versions != results.versions():
-        raise RuntimeError("a worker has another version of tmmu, or of what it uses: install the same on all machines")
+        raise RuntimeError("a worker has another version of tmmu or of its packages: install the same on all machines")
     with _OWN.one_at_a_time:
         _OWN.begin(task)
         return _judged(task)
