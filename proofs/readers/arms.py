@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from proofs.readers.operators import is_branch, iterates, qualified
+from proofs.readers.operators import is_branch, iterates, qualify_name
 from tmmu.core.columns import NONE, U32
 from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plans.allocation import Allocation
@@ -53,7 +53,7 @@ def declared_exclusive(allocation: Allocation) -> frozenset[int]:
 def exclusivity_assumptions(allocation: Allocation) -> list[str]:
     """Return what is assumed of unknown operators because the plan declares their branches exclusive. spec: X4.2"""
     ops = {allocation.ops[int(allocation.steps.op[node.enter])] for node in find_branching_nodes(allocation)}
-    return sorted(f"{qualified(*op)} runs exactly one of its bodies" for op in ops if not is_branch(*op))
+    return sorted(f"{qualify_name(*op)} runs exactly one of its bodies" for op in ops if not is_branch(*op))
 
 
 def find_branching_nodes(allocation: Allocation) -> list[BranchingNode]:

@@ -20,10 +20,10 @@ from proofs.readers.operators import (
     DROPOUT_ASSUMED,
     DROPOUTS_ASSUMED,
     ViewTime,
+    is_covered,
     is_view,
-    known,
     overwritable,
-    qualified,
+    qualify_name,
     row_of,
     shows_in_every_result,
 )
@@ -193,9 +193,9 @@ class _Judge:
             return stated if stated is not None and (self._assume_declared(domain, op) or by_table) else None
         if by_table:
             return 0 if row_of(domain, op).view is not ViewTime.AT_INFERENCE or self._at_inference(reads) else None
-        offset = None if known(domain) else self._window_offset(claim)
+        offset = None if is_covered(domain) else self._window_offset(claim)
         if offset is not None:
-            self._assume(qualified(domain, op))
+            self._assume(qualify_name(domain, op))
         return offset
 
     def _view_by_caller(self, claim: SharingClaim) -> int | None:
@@ -221,7 +221,7 @@ class _Judge:
         if by_table:
             # If elements are narrower than a byte, equal bytes do not imply equal shapes; a sole operand does.
             return BITS[self.dtype[claim.row]] >= 8 or len(self._operands(claim.step)) == 1
-        return not known(domain) and self._assume(qualified(domain, op))
+        return not is_covered(domain) and self._assume(qualify_name(domain, op))
 
     def _operands(self, step: int) -> list[int]:
         """Return the reads of a step without its scratch, which it makes itself."""
@@ -266,7 +266,7 @@ class _Judge:
     def _assume_declared(self, domain: str, op: str) -> bool:
         """Whether the model declares sharing of an operator beyond the tables. If so, it is listed."""
         assert self.reference is not None  # both callers have a model
-        return qualified(domain, op) in self.reference.assumed and self._assume(qualified(domain, op))
+        return qualify_name(domain, op) in self.reference.assumed and self._assume(qualify_name(domain, op))
 
     def _assume(self, what: str) -> bool:
         if what not in self.permissions.assumed:

@@ -36,7 +36,7 @@ from tmmu.core.flags import (
     binding_option,
     bindings_of,
     existing,
-    gathered,
+    gather_options,
     model_file,
     parse_offsets,
 )
@@ -285,13 +285,13 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
     callback=_version,
     help="Show the version of the package, and which kernel it has, and exit.",
 )
-@gathered("bindings", bindings_of)
-@gathered("fixed", _fixed)
-@gathered("solving", Solving)
-@gathered("folders", ProofFolders)
-@gathered("options", Options)
-@gathered("fleet", FleetOptions)
-@gathered("printing", Printing)
+@gather_options("bindings", bindings_of)
+@gather_options("fixed", _fixed)
+@gather_options("solving", Solving)
+@gather_options("folders", ProofFolders)
+@gather_options("options", Options)
+@gather_options("fleet", FleetOptions)
+@gather_options("printing", Printing)
 def command(
     given: tuple[Listing, ...],
     models: tuple[Listing, ...],
@@ -350,7 +350,7 @@ def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str |
         try:
             with progress(path if len(given.plans) == 1 else f"{path} ({number + 1} of {len(given.plans)})") as doing:
                 doing("reading")
-                stated = verify_plan.opened(path, asked)  # once: all ranks are judged by the bytes that each was
+                stated = verify_plan.open_plan(path, asked)  # once: all ranks are judged by the bytes that each was
                 plan = stated.plan
                 verdict = verify_plan.judge(path, stated, asked, doing)
             if (one := ranks.member(verdict, stated)) is not None:

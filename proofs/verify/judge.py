@@ -31,7 +31,7 @@ from proofs.verify.options import (
     DEFAULTS,
     Disagreement,
     Options,
-    bound_by,
+    bindings_for,
     check_agreement,
     check_buffers,
     mode_of,
@@ -59,10 +59,10 @@ def verify(path: str, options: Options = DEFAULTS, progress: Doing = report_noth
     that is not the plan's (exit 2). The solver runs in a child process: its death is UNKNOWN.
     """
     progress("reading")
-    return judge(path, opened(path, options), options, progress)
+    return judge(path, open_plan(path, options), options, progress)
 
 
-def opened(path: str, options: Options = DEFAULTS) -> StatedPlan | StatedBuffers:
+def open_plan(path: str, options: Options = DEFAULTS) -> StatedPlan | StatedBuffers:
     """Read a plan file, ours or another producer's, once. What an earlier run has written of a file of this name is
     removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` if it is not a plan or cannot be read,
     `Disagreement` for a capacity that the file states itself.
@@ -102,7 +102,7 @@ def judge(
     donated = donation.donated_names(plan, options.bindings.donated) | stated_donated
     asked = replace(options.bindings, donated=tuple(sorted(donated)))
     mode, origin = mode_of(plan, options.mode), plan.provenance
-    result.assumptions = _assumptions(plan, bound_by(plan, asked), asked, options.arenas)
+    result.assumptions = _assumptions(plan, bindings_for(plan, asked), asked, options.arenas)
     result.claims = claims_of(plan)
     if options.model is not None:
         result.assumptions["mode"] = mode
@@ -235,7 +235,7 @@ def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) 
 
     The model is bound like the plan, except for the values that only the user states.
     """
-    bound, origin = bound_by(plan, asked), plan.provenance
+    bound, origin = bindings_for(plan, asked), plan.provenance
     trusted = replace(
         bound, shapes={**bound.shapes, **asked.shapes}, defaults={}, donated=(), trust_shapes=asked.trust_shapes,
         stated=asked.stated,

@@ -122,7 +122,7 @@ def check_agreement(plan: Plan, options: Options) -> None:
         ),
         *(
             ("--shape", f" {name}", size, bindings.stated.get(name, size))
-            for name, size in stated_by(asked).items()
+            for name, size in stated_sizes(asked).items()
             if name in others
         ),
         *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in asked.values.items()),
@@ -169,12 +169,12 @@ def mode_of(plan: Plan, asked: str | None) -> str:
     return plan.provenance.mode if plan.provenance is not None else asked or "inference"
 
 
-def stated_by(given: Bindings) -> dict[str, str]:
+def stated_sizes(given: Bindings) -> dict[str, str]:
     """Return the sizes that the user states of tensors, as texts."""
     return {**{name: "x".join(map(str, shape)) or "scalar" for name, shape in given.shapes.items()}, **given.stated}
 
 
-def bound_by(plan: Plan, given: Bindings) -> Bindings:
+def bindings_for(plan: Plan, given: Bindings) -> Bindings:
     """Return what shapes are bound with: the bindings of the plan's provenance, else those that the user gives."""
     if plan.provenance is not None:
         return plan.bindings

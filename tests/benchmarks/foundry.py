@@ -16,7 +16,7 @@ from typing import Any
 from tmmu import examples
 from tmmu.foundry.forward import document_buffers
 from tmmu.foundry.graph import arena_sizes
-from tmmu.tasks.language_session import SessionOptions, open_session, planned
+from tmmu.tasks.language_session import SessionOptions, open_session, plan_forward
 
 MODELS = (("llama-15m", ("f32", "f16", "q8_0", "q4_0")), ("llama-110m", ("f32", "q8_0")))
 PROMPT = [1, *range(300, 421)]
@@ -35,7 +35,7 @@ def ours(path: Path) -> tuple[float, float, int, int, int]:
     unshared = sum(t.bytes for t in session.forward.tensors) + sum(
         s.bytes for n in session.forward.nodes for s in n.scratch
     )
-    arena = arena_sizes(planned(session.forward), session.forward)
+    arena = arena_sizes(plan_forward(session.forward), session.forward)
     document = 2 * sum(document_buffers(session.model.shape, 32, session.context.allocated).values())
     session.close()
     return len(PROMPT) / (prompt - begun), count / (ended - prompt), unshared, sum(arena.values()), document

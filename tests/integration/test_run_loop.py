@@ -177,7 +177,7 @@ def test_a_new_plan_that_is_not_proved_is_not_run(
     folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: R6.13"""
-    real = run_loop.replanned
+    real = run_loop.replan_for
 
     def wrong(*arguments: Any, **more: Any) -> Any:
         """The new plan with two tensors at one place that are needed at once."""
@@ -186,7 +186,7 @@ def test_a_new_plan_that_is_not_proved_is_not_run(
         a, c = (int(storage[names.index(name)]) for name in ("a", "c"))
         return changed(made, "storages", c, offset=int(made.allocation.storages.offset[a])), change
 
-    monkeypatch.setattr(run_loop, "replanned", wrong)
+    monkeypatch.setattr(run_loop, "replan_for", wrong)
     code, out, err = ran(capsys, *RUN, "--dim", "n=4,9", "--trace", "t", "--checkpoint", "c")
     assert (code, out) == (4, "")
     assert "the new plan is REFUTED, the old one stands" in err

@@ -229,7 +229,7 @@ def test_where_nothing_can_be_written_no_plan_is_judged(
 ) -> None:
     """Nor what an earlier run wrote removed. spec: C4.3, C4.4"""
     monkeypatch.setattr(installed, "find_theory", lambda: folder)
-    monkeypatch.setattr(verify_plan, "opened", lambda *_: pytest.fail("it was opened"))
+    monkeypatch.setattr(verify_plan, "open_plan", lambda *_: pytest.fail("it was opened"))
     before = sorted(folder.rglob("*"))
     code, out, err = ran(capsys, "right.cbor", option, name, "--format", "json")
     assert (code, out, err.count("\n"), said in err, option in err) == (2, "", 1, True, True)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from proofs.sharding.loops import loops
 from proofs.sharding.mesh import Mesh as CheckersMesh
 from proofs.verify import ranks
-from proofs.verify.judge import judge, opened
+from proofs.verify.judge import judge, open_plan
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.both_ranks import agreed
@@ -130,7 +130,7 @@ def prove_all(model: Model, spec: dict[str, Any], mode: str) -> None:
         )
         members = []
         for path in paths:
-            stated = opened(path, options)
+            stated = open_plan(path, options)
             verdict = judge(path, stated, options)
             assert verdict.verdict == PROVED, (verdict.witness, verdict.notes)
             members.append(ranks.member(verdict, stated))

@@ -17,7 +17,7 @@ from tmmu.foundry.cpu_kernels import CpuKernels
 from tmmu.foundry.device import Device
 from tmmu.foundry.session import ModelSession, initialize_session
 from tmmu.plans.sections import Plan
-from tmmu.tasks.language_session import SessionOptions, planned, prepare_session
+from tmmu.tasks.language_session import SessionOptions, plan_forward, prepare_session
 
 SMALL = SeededLlama("small", 64, 2, 4, 2, 96, vocab=300, context_length=1024, tied=False)
 """Two layers, four heads that share two."""
@@ -55,4 +55,4 @@ def session_of(
 ) -> ModelSession:
     """A session that is ready."""
     session = prepare_session(model or model_of(), options, environment=environment or {}, **given)
-    return initialize_session(session, planned(session.forward), prove)
+    return initialize_session(session, plan_forward(session.forward), prove)

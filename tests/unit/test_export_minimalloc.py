@@ -28,7 +28,7 @@ HEAD = "id,lower,upper,size,gaps,alignment,offset"
 
 
 def placed(text: str, effort: int | None = None, capacity: int | None = None) -> PlacedBuffers:
-    return minimalloc.placed(Source("b.csv", text.encode()), effort=effort, capacity=capacity)
+    return minimalloc.place_buffers(Source("b.csv", text.encode()), effort=effort, capacity=capacity)
 
 
 def offsets(found: PlacedBuffers) -> dict[str, int]:

@@ -32,12 +32,12 @@ RELU, ADD, CONV, RESHAPE, IF, WHILE, ONCE, SVDF, NPU = range(9)
 
 def written(graphs: list[Any], offsets: list[int] | None = None, **options: int) -> tflite.OfflinePlan:
     """The model with its plan, which the verifier's reader reads and finds right, twice over."""
-    found = tflite.planned(Source("m.tflite", model(graphs, offsets, CODES)), **options)
+    found = tflite.plan_offline(Source("m.tflite", model(graphs, offsets, CODES)), **options)
     read = reader.read(Source("m.tflite", found.data, capacity=found.footprint))
     file.pass_gate(read.plan, read.reading)
     assert isinstance(read.plan, Plan)
     assert list(objections(read.plan, None, read.reading.donated)) == []
-    assert tflite.planned(Source("m.tflite", found.data), **options)[1:] == found[1:]
+    assert tflite.plan_offline(Source("m.tflite", found.data), **options)[1:] == found[1:]
     return found
 
 
@@ -70,7 +70,7 @@ def test_bytes_are_used_again() -> None:
 def test_a_plan_that_is_there_is_replaced_and_all_else_is_kept() -> None:
     """spec: FP11.5"""
     before = model(chain(*LINE), [0, 0, 0, 0], CODES)
-    found = tflite.planned(Source("m.tflite", before))
+    found = tflite.plan_offline(Source("m.tflite", before))
     assert found.data.endswith(before)
     assert (len(found.data) - len(before)) % 64 == 0
     root = Flatbuffer(Source("m.tflite", found.data)).root()
@@ -88,13 +88,13 @@ def test_every_field_of_the_model_stands_where_it_did() -> None:
         0: ("u32", 3), 1: [{3: ("i32", 0)}], 2: [graph], 3: "described", 4: [{}], 5: ("i32", [7, 9]),
         6: [{0: "other", 1: ("u32", 0)}], 7: [{2: "main"}],
     }  # fmt: skip
-    found = tflite.planned(Source("m.tflite", write(fields, b"TFL3")))
+    found = tflite.plan_offline(Source("m.tflite", write(fields, b"TFL3")))
     root = Flatbuffer(Source("m.tflite", found.data)).root()
     assert (root.number(0, "u32"), root.text(3), root.numbers(5, "i32")) == (3, "described", [7, 9])
     assert [each.text(0) for each in root.tables(6)] == ["other", reader.METADATA]
     assert root.tables(7)[0].text(2) == "main"
     with pytest.raises(TmmuError, match="not in the supported schema"):
-        tflite.planned(Source("m.tflite", write({**fields, 8: ("u32", 1)}, b"TFL3")))
+        tflite.plan_offline(Source("m.tflite", write({**fields, 8: ("u32", 1)}, b"TFL3")))
 
 
 def test_what_the_runtime_has_of_its_own_is_left_to_it() -> None:
@@ -177,7 +177,7 @@ REFUSED: dict[str, Any] = {
 def test_what_cannot_be_planned_is_refused_with_its_place(what: str) -> None:
     """spec: FP11.6, FP2.3"""
     with pytest.raises(TmmuError, match=what) as refused:
-        tflite.planned(Source("m.tflite", REFUSED[what]))
+        tflite.plan_offline(Source("m.tflite", REFUSED[what]))
     assert refused.value.code_id == "INVALID_PLAN"
 
 

@@ -11,7 +11,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tmmu.core.flags import Folder, bindings_of, existing, gathered, parse_dims, parse_pairs, parse_shapes, parse_sizes
+from tmmu.core.flags import (
+    Folder,
+    bindings_of,
+    existing,
+    gather_options,
+    parse_dims,
+    parse_pairs,
+    parse_shapes,
+    parse_sizes,
+)
 from tmmu.core.vocabulary import Bindings
 
 LARGEST = (1 << 64) - 1
@@ -129,9 +138,9 @@ def test_options_that_belong_together_come_as_one_object_in_the_order_of_the_hel
 
     @click.command()
     @click.option("--other")
-    @gathered("part", Part, click.option("--size", type=int), click.option("--name", default="n"))
+    @gather_options("part", Part, click.option("--size", type=int), click.option("--name", default="n"))
     @click.option("--loud", is_flag=True)
-    @gathered("whole", Whole)
+    @gather_options("whole", Whole)
     def command(other: str | None, whole: Whole) -> None:
         taken.append((other, whole))
 
@@ -151,7 +160,7 @@ def test_an_option_of_no_group_is_not_dropped() -> None:
     """One that is misspelt in a group, which has a default for it, reaches the command, and that does not know it."""
 
     @click.command()
-    @gathered("part", Part, click.option("--size", type=int), click.option("--nam"))
+    @gather_options("part", Part, click.option("--size", type=int), click.option("--nam"))
     def command(part: Part) -> None:
         raise AssertionError(part)
 

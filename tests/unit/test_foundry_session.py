@@ -27,7 +27,7 @@ from tmmu.foundry.scoring import compute_log_probabilities
 from tmmu.foundry.session import initialize_session
 from tmmu.foundry.storage import StorageMode
 from tmmu.foundry.weights import LlamaShape, open_llama
-from tmmu.tasks.language_session import SessionOptions, open_session, planned, prepare_session, prove, verdict_on
+from tmmu.tasks.language_session import SessionOptions, open_session, plan_forward, prepare_session, prove, verdict_on
 
 PROMPT = [1, 5, 7, 5, 7, 11, 260, 261, 299]
 
@@ -186,14 +186,14 @@ def test_nothing_is_allocated_before_the_plan_is_proved() -> None:
         raise TmmuError("CONTRACT_VIOLATION", "it is not proved")
 
     with pytest.raises(TmmuError, match="it is not proved"):
-        initialize_session(session, planned(session.forward), refuse)
+        initialize_session(session, plan_forward(session.forward), refuse)
     assert (model.device.buffers_made, session.is_initialized) == (0, False)
 
 
 def test_the_plan_is_proved_by_the_verifier_and_a_wrong_one_is_refused_with_its_witness() -> None:
     """spec: FD6.1, FD6.2"""
     session = prepare_session(model_of(), environment={})
-    plan = planned(session.forward)
+    plan = plan_forward(session.forward)
     assert verdict_on(plan, session.forward).verdict == "PROVED"
     storages = plan.allocation.storages
     moved = replace(storages, offset=np.zeros_like(storages.offset))
@@ -209,7 +209,7 @@ def test_a_plan_of_another_pass_is_refused() -> None:
     session = prepare_session(model_of(), environment={})
     other = prepare_session(model_of(), environment={"METALLIC_PREFILL_CHUNK_SIZE": "100"})
     with pytest.raises(TmmuError, match="ids") as caught:
-        initialize_session(session, planned(other.forward), unproved)
+        initialize_session(session, plan_forward(other.forward), unproved)
     assert caught.value.code_id == "INVALID_PLAN"
 
 
@@ -221,7 +221,7 @@ def test_initializing_again_changes_nothing() -> None:
     def never(_plan: object, _forward: object) -> None:
         raise AssertionError("it is proved already")
 
-    assert initialize_session(session, planned(session.forward), never) is session
+    assert initialize_session(session, plan_forward(session.forward), never) is session
     assert (session.model.device.buffers_made, session.buffers) == (made, before)
 
 
@@ -248,9 +248,9 @@ def test_all_buffers_are_made_or_none() -> None:
         model = model_of(device=Refusing(number))
         session = prepare_session(model, environment={})
         with pytest.raises(OutOfMemory):
-            initialize_session(session, planned(session.forward), unproved)
+            initialize_session(session, plan_forward(session.forward), unproved)
         assert (model.device.live_bytes, session.is_initialized, session.budget.held) == (0, False, 0)
-        initialize_session(session, planned(session.forward), unproved)  # what could not be had is there now
+        initialize_session(session, plan_forward(session.forward), unproved)  # what could not be had is there now
         assert list(session.generate(PROMPT, 3)) == expected
 
 
@@ -375,7 +375,7 @@ def test_a_closed_session_has_no_memory_and_refuses() -> None:
         with pytest.raises(UseAfterFree):
             use()
     with pytest.raises(UseAfterFree):
-        initialize_session(session, planned(session.forward), unproved)
+        initialize_session(session, plan_forward(session.forward), unproved)
 
 
 def test_logits_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def test_the_stated_peak_is_the_devices() -> None:
     for layout, context in (("compact", 1024), ("expanded", 512)):
         options = SessionOptions(initial=128, layout=layout, context=context)
         session = prepare_session(model_of(), options, environment={})
-        plan = planned(session.forward)
+        plan = plan_forward(session.forward)
         found = facts(session, plan)
         initialize_session(session, plan, unproved)
         for taken in range(100, context, 100):

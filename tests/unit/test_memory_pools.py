@@ -81,7 +81,7 @@ def test_members_that_live_at_once_are_named() -> None:
     clashes = list(printed.MemoryStatistics.of(wrong).overlaps())
     assert (0, "x", "layer1") in clashes
     assert (0, "x", "relu1") not in clashes
-    assert any("WARNING" in line for line in printed.statistics(printed.MemoryStatistics.of(wrong)))
+    assert any("WARNING" in line for line in printed.format_statistics(printed.MemoryStatistics.of(wrong)))
 
 
 def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

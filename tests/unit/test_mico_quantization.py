@@ -13,7 +13,7 @@ from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
 from tmmu.examples.graph import OnnxGraph
-from tmmu.mico.quantization import Ranges, bits_of, layers_of, observed, quantized
+from tmmu.mico.quantization import Ranges, bits_of, layers_of, observe_ranges, quantize_model
 
 
 def opset19(graph: OnnxGraph) -> onnx.ModelProto:
@@ -54,7 +54,7 @@ def run(made: onnx.ModelProto, x: NDArray[np.float32] = X) -> NDArray[np.float32
 def ranges_of(made: onnx.ModelProto, *inputs: NDArray[np.float32]) -> Ranges:
     found: Ranges = {}
     for x in inputs or (X,):
-        observed(made, layers_of(made.graph), {"x": x}, found)
+        observe_ranges(made, layers_of(made.graph), {"x": x}, found)
     return found
 
 
@@ -86,15 +86,15 @@ def test_a_scheme_that_no_kernel_has_is_refused(scheme: list[list[int]], place: 
 
 def test_a_layer_of_32_bits_stays_as_it_is() -> None:
     made = opset19(network())
-    assert quantized(made, [32] * 5, {}) == made
+    assert quantize_model(made, [32] * 5, {}) == made
 
 
 def test_operators_without_integers_are_refused() -> None:
     made = opset19(network())
     made.opset_import[0].version = 9
-    assert quantized(made, [32] * 5, {}) == made
+    assert quantize_model(made, [32] * 5, {}) == made
     with pytest.raises(TmmuError, match="version 9"):
-        quantized(made, [8] * 5, {})
+        quantize_model(made, [8] * 5, {})
 
 
 def test_what_is_not_float32_is_no_layer() -> None:
@@ -106,7 +106,7 @@ def test_what_is_not_float32_is_no_layer() -> None:
 def test_layers_of_8_bits_are_integer_products() -> None:
     """spec: MC8.7"""
     made = opset19(network())
-    result = quantized(made, [8] * 5, ranges_of(made))
+    result = quantize_model(made, [8] * 5, ranges_of(made))
     onnx.checker.check_model(result, full_check=True)
     operators = [node.op_type for node in result.graph.node]
     assert operators.count("QLinearConv") == 2
@@ -135,7 +135,7 @@ def test_each_integer_is_the_nearest_of_its_scale() -> None:
     for tensor, value in zip(made.graph.initializer, (w, b), strict=True):
         tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
     x = np.array([[127, 2]], np.float32)
-    result = quantized(made, [8], ranges_of(made, x))
+    result = quantize_model(made, [8], ranges_of(made, x))
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in result.graph.initializer}
     assert stored["w.q8"].tolist() == [[127, 2], [-64, 1]]
     assert float(stored["w.scale"]) == float(stored["x.scale"]) == 1.0
@@ -163,7 +163,7 @@ def test_a_layer_of_zeros_has_a_scale() -> None:
         if tensor.name == "second.weight":
             tensor.CopyFrom(numpy_helper.from_array(np.zeros((3, 2, 3, 3), np.float32), tensor.name))
     zeros = np.zeros_like(X)
-    result = quantized(made, [32, 8, 32, 32, 32], ranges_of(made, zeros))
+    result = quantize_model(made, [32, 8, 32, 32, 32], ranges_of(made, zeros))
     np.testing.assert_array_equal(run(made, zeros), run(result, zeros))
 
 
@@ -174,6 +174,6 @@ def test_names_that_are_taken_are_left_alone() -> None:
     graph.output("x.q8", (1, 2))
     made = opset19(graph)
     x = np.array([[1, 2]], np.float32)
-    result = quantized(made, [8], ranges_of(made, x))
+    result = quantize_model(made, [8], ranges_of(made, x))
     onnx.checker.check_model(result, full_check=True)
     np.testing.assert_allclose(run(result, x), run(made, x), rtol=0.05, atol=0.02)

@@ -133,7 +133,7 @@ def test_a_gradient_shares_what_its_own_row_states(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("collect", "row"),
     [
-        (lambda rows: verifiers_row.merged([rows]), KnownOperator(MADE_UP)),
+        (lambda rows: verifiers_row.merge_rows([rows]), KnownOperator(MADE_UP)),
         (lambda rows: planners_row.collect([rows]), PlannedOperator(MADE_UP)),
         (simulator.by_name, SimulatedOperator(MADE_UP)),
         (reading.by_operator, ReadOperator(MADE_UP)),

@@ -19,12 +19,12 @@ from proofs.readers.operators import (
     GRADIENTS,
     KNOWN_DOMAINS,
     OPERATORS,
+    is_covered,
     is_floating,
     is_view,
     iterates,
-    known,
     overwritable,
-    qualified,
+    qualify_name,
     shows_in_every_result,
 )
 from tmmu.core.dtypes import BITS
@@ -184,8 +184,8 @@ def test_what_is_folded_takes_no_operand_that_comes_again(op: str) -> None:
 
 def test_the_tables_speak_for_gradients_and_collectives_too() -> None:
     """By their own domains and names. spec: V2.1"""
-    assert [known(domain) for domain in ("", "ai.onnx", GRADIENTS, "tmmu.mesh/tp")] == [True] * 4
-    assert [known(domain) for domain in ("tmmu", "tmmu.mesh", "tmmu.gradients", "com.microsoft")] == [False] * 4
+    assert [is_covered(domain) for domain in ("", "ai.onnx", GRADIENTS, "tmmu.mesh/tp")] == [True] * 4
+    assert [is_covered(domain) for domain in ("tmmu", "tmmu.mesh", "tmmu.gradients", "com.microsoft")] == [False] * 4
     assert [overwritable(GRADIENTS, op, "a") for op in ("ReluGrad", "MulGrad", "MatMulGrad", "CastGrad", "Relu")] == [
         ("a",), ("a",), (), (), (),
     ]  # fmt: skip
@@ -210,5 +210,5 @@ def test_every_node_with_bodies_but_if_may_run_them_again() -> None:
 
 
 def test_an_operator_is_named_by_domain_and_type() -> None:
-    assert qualified("my.domain", "Fuse") == "my.domain::Fuse"
-    assert [qualified("", op) for op in ("Relu", "a::b")] == ["Relu", "::a::b"]
+    assert qualify_name("my.domain", "Fuse") == "my.domain::Fuse"
+    assert [qualify_name("", op) for op in ("Relu", "a::b")] == ["Relu", "::a::b"]

@@ -195,7 +195,7 @@ def test_other_bytes_or_another_state_than_were_sealed_are_refused(tmp_path: Pat
             checkpoint.decode(sealed(value | changes))
     # Every hash computed again: the file is whole, and the journal shows that it was not sealed so.
     rest = commit | {"arenas": arenas}
-    made = rest | {"state_hash": journals.sealed(rest)}
+    made = rest | {"state_hash": journals.seal_commit(rest)}
     (tmp_path / "c").write_bytes(sealed(value | {"memory": memory, "commit": made, "state_hash": made["state_hash"]}))
     assert checkpoint.load(tmp_path / "c").is_covered
     with refused("REPLAY_DIVERGENCE", "not the one to continue from"):

@@ -552,10 +552,10 @@ def test_a_plan_without_provenance_is_meant_as_the_user_has_it() -> None:
     asked = replace(given, donated=("x",))
     assert settings.mode_of(plan, "forward") == "forward"
     assert settings.mode_of(plan, None) == "inference"
-    assert settings.bound_by(plan, asked) == given
+    assert settings.bindings_for(plan, asked) == given
     opened = text_model("dim n 1 4", "tensor x f32 nx4", "tensor y f32 nx4", "node r Relu x -> y")
     ranged = replace(plan_memory(opened).plan, provenance=None, claims=None)
-    assert settings.bound_by(ranged, asked).ranges == {"n": (1, 4)}
+    assert settings.bindings_for(ranged, asked).ranges == {"n": (1, 4)}
 
 
 @pytest.mark.parametrize("mode", ["inference", "forward"])

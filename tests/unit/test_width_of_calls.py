@@ -1,7 +1,7 @@
 """No function has more than eight parameters, and none passes keyword arguments on that it does not read.
 
 ruff keeps the first rule too (PLR0913). It does not know click's commands, which are called with one argument for each
-option: here they are left out by their decorators, although today each gathers its options into groups (`gathered`).
+option. Here their decorators exempt them, although each gathers its options into groups today (`gather_options`).
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ def apply(
     from tmmu.runtime.apply import apply_plan
 
     options.check_apart(plan, *files.paths)
-    with execution.recorded(files.errors) as failure:
+    with execution.record_failures(files.errors) as failure:
         failure.plan = loaded = execution.load(plan)
-        with execution.applied(
+        with execution.open_execution(
             plan, files, execution.event_log(files.events),
             lambda records: apply_plan(
                 loaded, execution_mode=files.mode, memory_bytes_budget=budget, huge_pages=huge_pages,

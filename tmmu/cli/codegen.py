@@ -69,7 +69,7 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--name") from error
     asked = Options(model=model, bindings=bindings)
-    stated = judge.opened(plan, asked)
+    stated = judge.open_plan(plan, asked)
     if not isinstance(stated, StatedPlan):
         what = "it states lifetimes and no steps, and C is made of steps"
         raise TmmuError("INVALID_PLAN", what, file=plan, place="the plan", fix="make one with tmmu plan")

@@ -76,7 +76,7 @@ def compare(
         if style == "json":
             print_text(format_json(list(map(memory_pools.record, measured))))
         else:
-            print_lines(*chain.from_iterable(map(memory_pools.statistics, measured)))
+            print_lines(*chain.from_iterable(map(memory_pools.format_statistics, measured)))
             print_lines(*memory_pools.summary(measured))
         return 0
     if style == "json":

@@ -56,7 +56,7 @@ class Failure:
 
 
 @contextmanager
-def recorded(path: str | None) -> Iterator[Failure]:
+def record_failures(path: str | None) -> Iterator[Failure]:
     """Write the error record of whatever is refused inside."""
     known = Failure()
     try:
@@ -69,7 +69,7 @@ def recorded(path: str | None) -> Iterator[Failure]:
 
 
 @contextmanager
-def applied(
+def open_execution(
     name: str, files: RecordOptions, log: EventLog | None, make: Callable[[RunRecords], Execution]
 ) -> Iterator[Execution]:
     """Yield an execution that is made with records, and closed at the end.

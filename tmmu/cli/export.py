@@ -80,7 +80,7 @@ def export(
         return _buffers(opened, output, alignment or 1, effort, capacity)
     if capacity is not None:
         raise click.UsageError("--capacity goes with the kind minimalloc")
-    found = tflite.planned(opened, alignment or 16, effort or 0)
+    found = tflite.plan_offline(opened, alignment or 16, effort or 0)
     stated = gated(BY_KIND[kind], Source(output, found.data, capacity=found.footprint, dims=opened.dims))
     assert isinstance(stated, StatedPlan)  # the reader works accesses out
     assert stated.reading is not None
@@ -106,7 +106,7 @@ def _buffers(opened: Source, output: str, alignment: int, effort: int | None, ca
 
     try:
         with until_interrupted(effort is not None) as stopped:
-            found = minimalloc.placed(opened, alignment, effort, capacity, stopped)
+            found = minimalloc.place_buffers(opened, alignment, effort, capacity, stopped)
     except TmmuError as error:
         error.in_file(opened.name)
         raise

@@ -17,7 +17,7 @@ from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import OnceGroup, existing, format_examples, gathered
+from tmmu.core.flags import OnceGroup, existing, format_examples, gather_options
 from tmmu.core.output import count_noun, format_json, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StoreOptions:
         return VectorStore(self.path, MasterKey.load(self.key), self.anchor, events)
 
 
-store_options = gathered(
+store_options = gather_options(
     "given",
     StoreOptions,
     click.argument("path", metavar="STORE", type=shared.record),
@@ -73,7 +73,7 @@ def _put_options(mode: str | None, compress: bool, block: int | None) -> PutOpti
     return PutOptions(mode=mode, compress=compress, block=block)
 
 
-put_options = gathered(
+put_options = gather_options(
     "options",
     _put_options,
     click.option("--mode", type=click.Choice(["lossless", "float", "int8"]),

@@ -116,7 +116,7 @@ def delta(file: Path, is_full: bool, block: int, style: str) -> int:
     from tmmu.mnemosyne import delta_report
 
     try:
-        found = delta_report.report(loaded(file), block)
+        found = delta_report.report(load_vectors(file), block)
     except TmmuError as refusal:
         raise refusal.in_file(str(file)) from None
     if style == "json":
@@ -135,7 +135,7 @@ SHORT = ("vectors", "elements", "dtype", "block", "modes")
 MODES = ("mode", "bytes", "saved of FP16", "with zstd", "saved of FP16", "error", "bound", "elements changed")
 
 
-def loaded(file: Path) -> NDArray[Any]:
+def load_vectors(file: Path) -> NDArray[Any]:
     """The array of a .npy file, mapped. `InvalidVectors` for another file, and for objects."""
     import numpy as np
 

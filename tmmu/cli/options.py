@@ -19,7 +19,7 @@ from tmmu.core.flags import (
     binding_option,
     bindings_of,
     existing,
-    gathered,
+    gather_options,
     parse_offsets,
     parse_sizes,
 )
@@ -100,10 +100,10 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
     if donates:
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
         given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
-    return gathered("bindings", without_dim if batches else bindings_of if ranges else of_sizes, *given)
+    return gather_options("bindings", without_dim if batches else bindings_of if ranges else of_sizes, *given)
 
 
-training = gathered(
+training = gather_options(
     "training",
     TrainingOptions,
     click.option(
@@ -201,7 +201,7 @@ def _token(seed: int | None, replay_token: str | None) -> bytes:
     return token
 
 
-planning = gathered(
+planning = gather_options(
     "options",
     _plan_options,
     click.option(
@@ -219,7 +219,7 @@ planning = gathered(
         help="The layout to use where the layout slots does not fit and this one does.",
     ),
     order,
-    gathered(
+    gather_options(
         "token",
         _token,
         click.option("--seed", type=uint64, help="The seed of the replay token [0]."),
@@ -252,7 +252,7 @@ class ShardOptions:
     rank: int | None
 
 
-sharding = gathered(
+sharding = gather_options(
     "sharding",
     ShardOptions,
     click.option("--shard", type=existing, metavar="FILE", help="A shard spec (TOML): one plan for each rank."),
@@ -288,7 +288,7 @@ def records(*, checkpoint: bool) -> Decorator:
     """The options of every command that applies a plan, with or without --checkpoint."""
     text = "Where to write a checkpoint with all arenas' bytes, after each replan and at the end."
     own = [click.option("--checkpoint", type=record, metavar="FILE", help=text)] if checkpoint else []
-    return gathered(
+    return gather_options(
         "files",
         RecordOptions,
         click.option(

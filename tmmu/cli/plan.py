@@ -27,7 +27,7 @@ from tmmu.core.flags import (
     OnceCommand,
     Output,
     format_examples,
-    gathered,
+    gather_options,
     stem_of_model,
 )
 from tmmu.core.output import STANDARD, count_noun, escape_line, format_json, format_size, print_lines, print_text
@@ -145,9 +145,9 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 @shared.style
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print how long each phase took, and what --why lists.")
-@gathered("arenas", _with_capacities)
-@gathered("request", PlanRequest)
-@gathered("printing", PlanPrinting)
+@gather_options("arenas", _with_capacities)
+@gather_options("request", PlanRequest)
+@gather_options("printing", PlanPrinting)
 def plan(
     given: tuple[Listing, ...], output: str | None, request: PlanRequest, events: str | None, printing: PlanPrinting
 ) -> int:
@@ -188,7 +188,7 @@ def plan(
                     paths = (
                         _written(made, target)
                         if request.jobs is None
-                        else rank_files.checked(made.task, of_stages, target, request.jobs, doing)
+                        else rank_files.check_and_write(made.task, of_stages, target, request.jobs, doing)
                     )
             except TmmuError as error:
                 notes.planned[model] = str(error).removeprefix(f"{escape_line(model)}: ")

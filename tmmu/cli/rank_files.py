@@ -27,7 +27,7 @@ _given: tuple[PlanningTask, list[RankPlans], str] | None = None
 """The task of a process."""
 
 
-def checked(task: PlanningTask, plans: Iterable[object], target: str, jobs: int, doing: Doing) -> list[str]:
+def check_and_write(task: PlanningTask, plans: Iterable[object], target: str, jobs: int, doing: Doing) -> list[str]:
     """Check and write the plans of a task, stage by stage; the paths. Raises TmmuError, also where a process dies."""
     with require_import("loky", "--jobs", "fleet"):
         from loky import ProcessPoolExecutor

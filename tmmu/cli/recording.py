@@ -106,7 +106,7 @@ def recording(plan: Plan, files: RecordOptions, *, replans: bool = False) -> Ite
             _write(plan, files, trace, ledger, error, execution.state.batches)
             raise
         execution = _running(found)
-        failure = None if found.corruption is None else corrupted(found.corruption)
+        failure = None if found.corruption is None else corruption_error(found.corruption)
         found.allocation_time_ns = trace.allocation_time_ns
         if failure is not None:
             trace.failed(failure, plan.origin.replay_token, execution.state.batches, plan.origin.rank)
@@ -129,7 +129,7 @@ def _running(found: Recording) -> Execution:
     return found.where
 
 
-def corrupted(corruption: Corruption) -> TmmuError:
+def corruption_error(corruption: Corruption) -> TmmuError:
     """A corruption as a failure, for records."""
     fields: dict[str, Any] = {
         "step": corruption.step, "arena": corruption.arena, "first_byte": corruption.first_byte,

@@ -13,7 +13,15 @@ from tmmu.cli import options
 from tmmu.cli.units import memory
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import OnceCommand, binding_option, format_examples, gathered, model_file, parse_sizes, plan_file
+from tmmu.core.flags import (
+    OnceCommand,
+    binding_option,
+    format_examples,
+    gather_options,
+    model_file,
+    parse_sizes,
+    plan_file,
+)
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
@@ -54,7 +62,7 @@ class ReplanOptions:
 @options.address_token
 @click.option("--record", type=options.record, help="Write a trace: PLAN, the replan, and the plan in its place.")
 @click.option("-o", "--output", type=options.output, required=True, help="Where to write a new plan.")
-@gathered("asked", ReplanOptions)
+@gather_options("asked", ReplanOptions)
 def replan(
     plan: str, model: str, dim: dict[str, str], asked: ReplanOptions, record: str | None, output: str
 ) -> int:  # fmt: skip
@@ -75,7 +83,7 @@ def replan(
     shape = convert_to_units(old, parse_sizes("--dim", dim))
     if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
-    made, change = replanned(plan, old, model, shape, asked)
+    made, change = replan_for(plan, old, model, shape, asked)
     if change is None:
         print_lines(f"{plan} holds for this shape: nothing to do")
         return 0
@@ -93,7 +101,7 @@ def replan(
     return 0
 
 
-def replanned(
+def replan_for(
     name: str,
     old: Plan,
     model: str,

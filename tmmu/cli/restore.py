@@ -45,11 +45,11 @@ def restore(
     from tmmu.runtime import checkpoint as checkpoints
 
     options.check_apart(file, target, *files.paths)
-    with execution.recorded(files.errors) as failure:
+    with execution.record_failures(files.errors) as failure:
         log = execution.event_log(files.events)
         found = checkpoints.load(file, None if against is None else execution.load(against), log)
         failure.plan = found.plan
-        with execution.applied(
+        with execution.open_execution(
             file, files, log,
             lambda records: checkpoints.resume(
                 found, execution_mode=files.mode, memory_bytes_budget=budget, records=records

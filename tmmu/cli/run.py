@@ -24,7 +24,7 @@ from tmmu.core.flags import (
     OnceCommand,
     binding_option,
     format_examples,
-    gathered,
+    gather_options,
     parse_successive,
     plan_file,
 )
@@ -80,7 +80,7 @@ def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
 @click.option("-o", "--output", type=options.output, help="Where to write the outputs of the last batch (.npz).")
 @options.records(checkpoint=True)
 @options.style
-@gathered("batches", _of_batches)
+@gather_options("batches", _of_batches)
 def run(
     target: str,
     path: str | None,

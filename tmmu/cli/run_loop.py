@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.recording import Recording, recording
-from tmmu.cli.replan import ReplanOptions, replanned
+from tmmu.cli.replan import ReplanOptions, replan_for
 from tmmu.cli.run_envelope import at_shape, shape_of
 from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
@@ -126,7 +126,7 @@ class BatchLoop:
         if not self.beyond(number):
             return None
         asked = ReplanOptions(iteration=number, address_token=self.address_token)
-        made, change = replanned(self.name, self.plan, self.target, self.asked(number), asked)
+        made, change = replan_for(self.name, self.plan, self.target, self.asked(number), asked)
         prove(made, self.target)
         assert change is not None  # the shape is outside
         record.exchange(made, change)

@@ -11,7 +11,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.extras import require_import
-from tmmu.core.flags import existing, gathered
+from tmmu.core.flags import existing, gather_options
 
 if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
@@ -55,7 +55,7 @@ class RunOptions:
         return partial(SessionKernel, sessions={})
 
 
-compute_options = gathered(
+compute_options = gather_options(
     "computing",
     RunOptions,
     click.option(

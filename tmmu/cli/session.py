@@ -16,7 +16,7 @@ from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
-from tmmu.core.flags import OnceGroup, existing, format_examples, gathered
+from tmmu.core.flags import OnceGroup, existing, format_examples, gather_options
 from tmmu.core.output import align_rows, count_noun, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -43,7 +43,7 @@ def _options(
     )
 
 
-session_options = gathered(
+session_options = gather_options(
     "options",
     _options,
     click.option("--context", type=int, metavar="TOKENS", help="The longest sequence; the model's if not given."),
@@ -106,14 +106,14 @@ def plan(model: str, options: SessionOptions, style: str, output: str | None) ->
     from tmmu.cli.session_report import facts, lines
     from tmmu.ir import files
     from tmmu.plans import file
-    from tmmu.tasks.language_session import compiled, planned, prepare_session, verdict_on
+    from tmmu.tasks.language_session import compile_model, plan_forward, prepare_session, verdict_on
 
     if output is not None:
         shared.check_apart(model, output, f"{output}.ir.cbor")
     with progress(model) as doing:
         doing("planning")
-        prepared = prepare_session(compiled(model), options)
-        made = planned(prepared.forward)
+        prepared = prepare_session(compile_model(model), options)
+        made = plan_forward(prepared.forward)
         doing("proving")
         verdict = verdict_on(made, prepared.forward)
     found = facts(prepared, made)
@@ -257,7 +257,7 @@ def _ready(
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.runtime.events import EventLog
-    from tmmu.tasks.language_session import compiled, planned, prepare_session, prove
+    from tmmu.tasks.language_session import compile_model, plan_forward, prepare_session, prove
 
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
@@ -267,11 +267,11 @@ def _ready(
         require_package("tokenizers", "tokenising a prompt", "foundry")
     with progress(path) as doing:
         doing("planning and proving")
-        opened = compiled(path)
+        opened = compile_model(path)
         tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
         events = None if follow_log is None else EventLog(follow_log)
         session = prepare_session(opened, options, events=events)
-        initialize_session(session, planned(session.forward), prove)
+        initialize_session(session, plan_forward(session.forward), prove)
     return session, tokens
 
 

@@ -24,7 +24,7 @@ def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
         found = memory_pools.MemoryStatistics.of(plan)
         if style == "json":
             return iter(format_json(memory_pools.record(found)).split("\n"))
-        return memory_pools.statistics(found)
+        return memory_pools.format_statistics(found)
     if style == "json":
         return iter(format_json(document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
     if what is None:

@@ -83,7 +83,7 @@ def survey(networks: tuple[str, ...], style: str) -> int:
     asked = networks or tuple(NETWORKS)
     with progress("survey") as doing:
         for number, name in enumerate(asked):
-            for row in measured(name, partial(doing, done=number, total=len(asked))):
+            for row in measure_network(name, partial(doing, done=number, total=len(asked))):
                 rows.append(row)
                 if style == "text":
                     print_lines(line(row))
@@ -92,7 +92,7 @@ def survey(networks: tuple[str, ...], style: str) -> int:
     return 0 if all(row.verdict == "PROVED" for row in rows) else 3
 
 
-def measured(name: str, doing: Doing = report_nothing) -> Iterator[SurveyRow]:
+def measure_network(name: str, doing: Doing = report_nothing) -> Iterator[SurveyRow]:
     """The rows of a network, one for each arena that holds anything."""
     from proofs.verify.judge import verify
     from proofs.verify.options import Options

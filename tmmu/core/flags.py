@@ -1,6 +1,6 @@
 """Options of the commands: bindings (--dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT), files and folders.
 
-A command whose options belong together takes each group of them as one object (`gathered`).
+A command whose options belong together takes each group of them as one object (`gather_options`).
 spec: C1.6, C1.14, C4.3, C4.5, T10.7
 """
 
@@ -248,11 +248,12 @@ class OnceGroup(click.Group):
     command_class = OnceCommand
 
 
-def gathered(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
+def gather_options(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
     """Make a decorator that gives a command `make` of some options as its argument `name`.
 
     The options are named as the parameters of `make`. Those that are listed here are added to the command, and are in
-    its help text in this order; others may be declared above the decorator. One of `options` may itself be `gathered`.
+    its help text in this order; others may be declared above the decorator. One of `options` may itself be the result
+    of `gather_options`.
     """
     names = tuple(signature(make).parameters)
 

@@ -37,7 +37,7 @@ def check_seed(seed: int) -> None:
         raise ValueError(f"the seed {seed} is not in [0, 2**64)")
 
 
-def drawn(count: int, seed: int, k: int, grid: Grid) -> Iterator[NDArray[np.float32]]:
+def draw_weights(count: int, seed: int, k: int, grid: Grid) -> Iterator[NDArray[np.float32]]:
     """Yield the elements of the k-th weight, in pieces of at most `BLOCK`. spec: MC7.1, MC7.2"""
     r, e, middle = grid
     stream = np.random.Philox(key=seed, counter=k << 192)

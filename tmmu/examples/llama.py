@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.extras import require_import
-from tmmu.examples.draws import Grid, check_seed, drawn, grid
+from tmmu.examples.draws import Grid, check_seed, draw_weights, grid
 
 TYPES: dict[str, tuple[int, int, int, int]] = {
     "f32": (0, 0, 1, 4), "f16": (1, 1, 1, 2), "q8_0": (8, 7, 32, 34), "q4_0": (2, 2, 32, 18),
@@ -131,7 +131,7 @@ def _iterate_entries(shape: SeededLlama, file_type: str) -> Iterator[Entry]:
 
 def _encode_data(entries: list[Entry], seed: int, store: dict[str, Store]) -> Iterator[bytes]:
     for k, entry in enumerate(entries):
-        for elements in drawn(entry.elements, seed, k, entry.grid):
+        for elements in draw_weights(entry.elements, seed, k, entry.grid):
             yield store[entry.file_type](elements).tobytes()
         yield bytes(-entry.size % ALIGNMENT)
 

@@ -21,7 +21,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from tmmu.examples.draws import check_seed, drawn, grid
+from tmmu.examples.draws import check_seed, draw_weights, grid
 
 INSIDE_LIMIT = 1 << 20
 """Weights of at most this many bytes in total are stored in the file of the model."""
@@ -89,7 +89,7 @@ def values(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None, seed:
         yield np.tril(np.ones(tuple(tensor.dims), np.bool_)).tobytes()
         return
     square, is_factor = width(tensor, reader)
-    for elements in drawn(count, seed, k, grid(square, BITS[tensor.data_type], is_factor)):
+    for elements in draw_weights(count, seed, k, grid(square, BITS[tensor.data_type], is_factor)):
         yield _encode(elements, tensor.data_type)
 
 

@@ -65,7 +65,7 @@ class _Buffers:
     windows: int = 0
 
 
-def placed(
+def place_buffers(
     source: Source,
     alignment: int = 1,
     effort: int | None = None,

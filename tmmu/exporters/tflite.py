@@ -55,7 +55,7 @@ class OfflinePlan(NamedTuple):
     tensors: int
 
 
-def planned(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> OfflinePlan:
+def plan_offline(source: Source, alignment: int = ALIGNMENT, effort: int = 0) -> OfflinePlan:
     """Return the model with an offline plan of this project, which replaces any that it has.
 
     `alignment` is that of each tensor, in bytes; `effort` bounds the boxes that a search may inspect. Raises

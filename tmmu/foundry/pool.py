@@ -30,7 +30,7 @@ from tmmu.foundry.failures import InUse, OutOfMemory, PrivateAccess, UseAfterFre
 from tmmu.foundry.pooled import PooledTensor, parse_shape
 from tmmu.foundry.storage import StorageMode
 from tmmu.runtime.events import EventLog
-from tmmu.runtime.leases import leased
+from tmmu.runtime.leases import lease_array
 
 INITIAL = 256 << 20
 LIMIT = 5 << 30
@@ -280,7 +280,7 @@ class MemoryPool:
                 raise PrivateAccess(tensor.label, self.forced_by)
             buffer = self._chunks[tensor.chunk].buffer
             array = self.device.view(buffer, tensor.offset, tensor.dtype, tensor.shape)
-            array = leased(array, partial(self._end_lease, tensor.number), is_read_only)
+            array = lease_array(array, partial(self._end_lease, tensor.number), is_read_only)
             self._leases[tensor.number] = self._leases.get(tensor.number, 0) + 1
             self._log("pool lease", tensor=tensor.number, leases=self._leases[tensor.number])
             return array

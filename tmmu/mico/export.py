@@ -38,7 +38,7 @@ def run(module: Any, inputs: Sequence[Any]) -> Any:
         return module(*inputs)
 
 
-def exported(module: Any, inputs: Sequence[Any]) -> onnx.ModelProto:
+def export_module(module: Any, inputs: Sequence[Any]) -> onnx.ModelProto:
     """Export the module at inference as an ONNX model for inputs of these shapes, with `forward`'s names.
 
     Raises INVALID_IR with torch's reason if it does not export the module. O(nodes + weights), and a run of it.

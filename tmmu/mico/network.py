@@ -21,7 +21,7 @@ from tmmu.importers.constants import constant_nodes
 from tmmu.mico.kernels.node import Array
 from tmmu.onnx import resolve
 from tmmu.onnx.folding import compute, dimensions, fits, is_folded
-from tmmu.onnx.functions import inlined
+from tmmu.onnx.functions import inline_functions
 from tmmu.onnx.naming import domain_of
 from tmmu.onnx.structure import structure
 from tmmu.onnx.table import row_of
@@ -51,7 +51,7 @@ class OnnxNetwork:
             name: (close_shape(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()
         }
         model = onnx.ModelProto.FromString(data)
-        self.model = inlined(model) if model.functions else model
+        self.model = inline_functions(model) if model.functions else model
         found_scopes = structure(self.model.graph)
         self.main = found_scopes.main
         self.constant = constant_nodes(found_scopes, resolved.sizes, resolved.ruled_out)

@@ -89,7 +89,9 @@ def _make_refusal(what: str, fix: str) -> TmmuError:
     return TmmuError("INVALID_BINDING", what, place="quantization scheme", fix=fix, binding="qscheme")
 
 
-def observed(model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[str, Any], ranges: Ranges) -> list[Any]:
+def observe_ranges(
+    model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[str, Any], ranges: Ranges
+) -> list[Any]:
     """Run the model on `inputs`, widen `ranges` by the operands and results of the layers, and return its outputs.
 
     The results of a Gemm count without its bias. Raises INVALID_IR for weights whose values are missing.
@@ -121,7 +123,7 @@ def _name_product(layer: Layer) -> str:
     return f"{layer.node.output[0]}.product"
 
 
-def quantized(model: onnx.ModelProto, bits: Sequence[int], ranges: Ranges) -> onnx.ModelProto:
+def quantize_model(model: onnx.ModelProto, bits: Sequence[int], ranges: Ranges) -> onnx.ModelProto:
     """Return a copy of the model in which the layers with 8 bits compute in integers. O(nodes + weights).
 
     Raises INVALID_IR for a model whose operators are older than the integer ones.

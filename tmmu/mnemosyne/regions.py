@@ -41,7 +41,7 @@ from tmmu.mnemosyne.faults import WatchedRange, unwatch, watch
 from tmmu.mnemosyne.locks import RaceDetector
 from tmmu.mnemosyne.replacement import ONE, SemanticReplacement
 from tmmu.runtime.events import EventLog
-from tmmu.runtime.leases import leased
+from tmmu.runtime.leases import lease_array
 from tmmu.runtime.ram import total_ram
 
 MAX_REGION_SIZE = 1 << 30
@@ -128,7 +128,7 @@ class MappedRegion:
         self._record_access(start, stop, is_write)
         self.store._pin(self, start, stop)
         tiles = _tiles(start, stop)
-        array = leased(
+        array = lease_array(
             _Bytes(self.base + start, stop - start),
             partial(self.store._ended.append, (self, tiles)),
             not is_write,

@@ -18,7 +18,7 @@ from tmmu.core.dims.expressions import Dim, format_dim, symbol
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import SteppedDim
-from tmmu.onnx.sizes import Array, Size, checked, from_proto, refuse, stored_type
+from tmmu.onnx.sizes import Array, Size, check_extent, from_proto, refuse, stored_type
 from tmmu.onnx.stated import StatedSize
 from tmmu.onnx.structure import GraphScope
 
@@ -107,14 +107,14 @@ def bind(
         what, fix = f"its shape {shown} is not fixed", f"bind it with {' '.join(flags)}"
         raise refuse("INVALID_IR_SHAPES", f"input {unknown[0]!r}", what, fix)
     sizes = {
-        name: checked((tuple(dim for dim in found or () if dim is not None), dtypes[name]), f"input {name!r}")
+        name: check_extent((tuple(dim for dim in found or () if dim is not None), dtypes[name]), f"input {name!r}")
         for name, found in closed.items()
     }
     for name, size in (
         (value.name, stated[value.name].type.size()) for value in main.graph.input if value.name in stated
     ):
         if size is not None:
-            sizes[name] = checked(size, f"input {name!r}")
+            sizes[name] = check_extent(size, f"input {name!r}")
     return Bound(sizes, arrays, known)
 
 

@@ -52,7 +52,7 @@ def _count_inputs(node: onnx.NodeProto, found: int) -> tuple[int, int]:
         return 0, 0
     if node.op_type == "Loop":
         return max(2, len(node.input)), max(0, len(node.input) - 2)
-    return len(node.input), len(node.input) - scanned(node)
+    return len(node.input), len(node.input) - count_scanned(node)
 
 
 def loop_inputs(body: GraphScope, states: Sizes) -> list[Size]:
@@ -93,7 +93,7 @@ class Scan(NamedTuple):
     output_axes: list[int]
 
 
-def scanned(node: onnx.NodeProto) -> int:
+def count_scanned(node: onnx.NodeProto) -> int:
     """Return the number of inputs of a Scan that are sliced, one slice for each iteration."""
     return next((attribute.i for attribute in node.attribute if attribute.name == "num_scan_inputs"), 0)
 
@@ -101,7 +101,7 @@ def scanned(node: onnx.NodeProto) -> int:
 def scan_attributes(node: onnx.NodeProto) -> Scan:
     """Return the attributes of a Scan."""
     lists = {attribute.name: list(attribute.ints) for attribute in node.attribute}
-    return Scan(scanned(node), lists.get("scan_input_axes", []), lists.get("scan_output_axes", []))
+    return Scan(count_scanned(node), lists.get("scan_input_axes", []), lists.get("scan_output_axes", []))
 
 
 def scan_inputs(place: str, scan: Scan, operands: Sequence[Size]) -> tuple[list[Size], Dim]:
@@ -149,7 +149,7 @@ def _check_states(place: str, states: Sizes, given: Sizes) -> list[Type]:
     return [Type(*size) for size in states]
 
 
-def joined(place: str, branches: Sequence[Sizes], count: int) -> list[Type]:
+def join_types(place: str, branches: Sequence[Sizes], count: int) -> list[Type]:
     """Return the types of an If's outputs from those of its branches, unknown if these differ in shape."""
     found = []
     for k in range(count):

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from tmmu.core.dims.expressions import Dim, Unwieldy, bounds_of
-from tmmu.onnx.folding import compute, settled
+from tmmu.onnx.folding import compute, settle_array
 from tmmu.onnx.sizes import Array
 from tmmu.onnx.symbolic import Undecided, attributes
 from tmmu.onnx.table import row_of
@@ -41,7 +41,7 @@ def calculate(
             return None
         if results is None or not all(_fits_type(cells, dtype) for cells, dtype in zip(results, types, strict=True)):
             return None
-        return [settled(cells, dtype) for cells, dtype in zip(results, types, strict=True)]
+        return [settle_array(cells, dtype) for cells, dtype in zip(results, types, strict=True)]
     except (Undecided, Unwieldy, ValueError, IndexError, TypeError, OverflowError):
         return None
 

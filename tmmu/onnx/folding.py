@@ -46,9 +46,9 @@ def fits(size: Size) -> bool:
 def dimensions(node: onnx.NodeProto, shape: tuple[Dim, ...]) -> Array:
     """Return the result of a Shape or Size of an operand of `shape`."""
     if node.op_type == "Size":
-        return settled(np.array(math.prod(shape), object), "int64")
+        return settle_array(np.array(math.prod(shape), object), "int64")
     settings = {attribute.name: attribute.i for attribute in node.attribute}
-    return settled(np.array(shape[settings.get("start", 0) : settings.get("end")], object), "int64")
+    return settle_array(np.array(shape[settings.get("start", 0) : settings.get("end")], object), "int64")
 
 
 def has_open(array: Array | None) -> bool:
@@ -56,7 +56,7 @@ def has_open(array: Array | None) -> bool:
     return array is not None and array.dtype == object
 
 
-def settled(cells: Array, dtype: str) -> Array:
+def settle_array(cells: Array, dtype: str) -> Array:
     """Return numbers and expressions as an array of `dtype`, or unchanged if there is an expression among them."""
     return cells if any(isinstance(cell, Expression) for cell in cells.flat) else cells.astype(dtype)
 

@@ -30,7 +30,7 @@ class _Cost(NamedTuple):
     bytes: int
 
 
-def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with its local functions inlined; `model` itself may be changed.
 
     An output that is an input of its function, or that occurs twice, gets a separate value by an Identity: otherwise

@@ -16,7 +16,7 @@ import onnx
 
 from tmmu.core.errors import TmmuError
 from tmmu.onnx import encodings
-from tmmu.onnx.functions import inlined
+from tmmu.onnx.functions import inline_functions
 from tmmu.onnx.naming import bodies_of, domain_of
 from tmmu.onnx.sizes import refuse
 
@@ -54,7 +54,7 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
     encodings.check(graphs, nodes)
     _drop_data(graphs, nodes)
     if model.functions:
-        model = inlined(model)
+        model = inline_functions(model)
     if model.functions:
         name = model.functions[0].name
         what = "it is written for another version of the operators than the model"

@@ -21,7 +21,7 @@ from tmmu.onnx.binding import bind
 from tmmu.onnx.operators import Operators
 from tmmu.onnx.reading import read
 from tmmu.onnx.sizes import Array, Size, at, refuse
-from tmmu.onnx.stated import StatedShapes, StatedSize, divided
+from tmmu.onnx.stated import StatedShapes, StatedSize, separate_sizes
 from tmmu.onnx.structure import Structure, structure
 from tmmu.onnx.walk import Walk
 
@@ -80,7 +80,7 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
     try:
         model, digest = read(path)
         found = structure(model.graph)
-        of_inputs, of_others = divided(found, bindings.shapes, bindings.stated)
+        of_inputs, of_others = separate_sizes(found, bindings.shapes, bindings.stated)
         given = GivenBindings(bindings.dims, of_inputs, bindings.values, of_others, bindings.steps)
         walk = _walk(model, found, given, bindings.ranges, bindings.trust_shapes)
         for corner in corners(bindings.ranges):

@@ -138,7 +138,7 @@ def is_open(size: Size) -> bool:
     return any(isinstance(dim, Expression) for dim in size[0])
 
 
-def checked(size: Size, place: str) -> Size:
+def check_extent(size: Size, place: str) -> Size:
     """Return `size` if its bytes and its elements (without zero dimensions) fit 64 bits.
 
     Inside an envelope, this must be shown for every shape, and also that no dimension is negative. Raises

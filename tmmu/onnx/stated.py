@@ -43,7 +43,7 @@ class StatedSize(NamedTuple):
         return size.size()
 
 
-def divided(
+def separate_sizes(
     found: Structure, shapes: Mapping[str, tuple[int, ...]], stated: Mapping[str, str]
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, StatedSize]]:
     """Separate the shapes of graph inputs from the sizes stated for other tensors (and the bytes of inputs).

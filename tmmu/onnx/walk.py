@@ -28,7 +28,7 @@ from tmmu.onnx.sizes import (
     Array,
     Size,
     Type,
-    checked,
+    check_extent,
     is_open,
     numbers,
     refuse,
@@ -94,7 +94,7 @@ class Walk:
             stored = stored_type(tensor, place).size()
             if stored is None:
                 raise refuse("INVALID_IR_SHAPES", place, "it has no element type", "export the model again")
-            self.sizes[scope.scoped(name)] = checked(stored, place)
+            self.sizes[scope.scoped(name)] = check_extent(stored, place)
 
     def _enter(self, scope: GraphScope, position: int, bodies: list[GraphScope]) -> list[GraphScope]:
         """Decide which bodies run, and record their inputs."""
@@ -141,7 +141,7 @@ class Walk:
         if not row_of(domain_of(node), node.op_type).bodies:
             return [UNKNOWN] * len(node.output)
         if node.op_type == "If":
-            return rules.joined(place, given, len(node.output))
+            return rules.join_types(place, given, len(node.output))
         operands = self._list_operands(scope, position)
         if node.op_type == "Loop":
             (shape, dtype), *results = given[0]
@@ -260,7 +260,7 @@ class Walk:
             if size is None and self.stated is not None:
                 size = self.stated.fill(scope, name, type_, tensor)
             if size is not None:
-                self.sizes[scope.scoped(name)] = checked(size, tensor)
+                self.sizes[scope.scoped(name)] = check_extent(size, tensor)
             elif self._is_needless(scope, node, k):
                 self.unproduced.add(scope.scoped(name))
             else:
@@ -354,7 +354,7 @@ class Walk:
         if size is None:
             what = "its shape is not known, because the operator of the body is not known"
             raise refuse("INVALID_IR_SHAPES", place, what, self._suggest_stating(body.scoped(value.name)))
-        return checked(size, place)
+        return check_extent(size, place)
 
 
 def _place(scope: GraphScope, position: int) -> str:

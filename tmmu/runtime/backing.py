@@ -30,7 +30,7 @@ def _make_allocation_failure(where: Mapping, size: int, why: str) -> TmmuError:
     )
 
 
-def mapped(where: Mapping, huge_pages: bool) -> Bytes:
+def map_bytes(where: Mapping, huge_pages: bool) -> Bytes:
     """Map fresh bytes, all zero, in whole pages and aligned. The last view of them unmaps them.
 
     Raises TMMU_ALLOCATION_FAILURE if the system does not provide them.
@@ -52,7 +52,7 @@ def mapped(where: Mapping, huge_pages: bool) -> Bytes:
     return content[first : first + size]
 
 
-def given(where: Mapping, buffer: Any) -> Bytes:
+def view_buffer(where: Mapping, buffer: Any) -> Bytes:
     """Return the buffer of a caller as bytes.
 
     Raises INVALID_ADDRESS unless it is writable, contiguous and large enough.

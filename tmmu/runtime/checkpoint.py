@@ -27,7 +27,7 @@ from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution, violation
 from tmmu.runtime.filling import UNFILLED
 from tmmu.runtime.handles import generations
-from tmmu.runtime.journal import JournalState, genesis, sealed
+from tmmu.runtime.journal import JournalState, genesis, seal_commit
 from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.recording import UNRECORDED, Continuation, RunRecords
 from tmmu.runtime.records import metrics
@@ -220,7 +220,7 @@ def _check_sealed(found: Checkpoint) -> None:
     if of != ("commit", state.batches - 1, found.plan_hash) or [a["arena"] for a in commit["arenas"]] != names:
         raise record_error("commit", "it is not the commit of the last batch of this plan")
     for hash_of_state in (commit["state_hash"], state.state_hash):
-        if hash_of_state != (expected := sealed(commit)):
+        if hash_of_state != (expected := seal_commit(commit)):
             raise _make_divergence("state_hash", expected, hash_of_state)
     for arena, content in zip(commit["arenas"], found.memory or (), strict=False):
         if arena["content"] is not None and arena["content"] != (digest := hashlib.sha256(content).digest()):

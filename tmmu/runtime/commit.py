@@ -11,7 +11,7 @@ from typing import Any
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.runtime.execution import COMMIT, Execution
-from tmmu.runtime.journal import JournalState, sealed
+from tmmu.runtime.journal import JournalState, seal_commit
 
 
 def commit_execution(execution: Execution) -> JournalState:
@@ -87,4 +87,4 @@ def _make_record(execution: Execution) -> dict[str, Any]:
         "resource_ledger_hash": execution.ledger.digest(),
         "previous_state_hash": execution.state.state_hash,
     }
-    return record | {"state_hash": sealed(record)}
+    return record | {"state_hash": seal_commit(record)}

@@ -48,7 +48,7 @@ def genesis(plan_hash: bytes) -> JournalState:
     return JournalState(0, canonical.commitment("tmmu_state_v1", [plan_hash]))
 
 
-def sealed(record: dict[str, Any]) -> bytes:
+def seal_commit(record: dict[str, Any]) -> bytes:
     """Return the state hash of a commit: the commitment of all its other fields."""
     rest = {key: value for key, value in record.items() if key != "state_hash"}
     return canonical.commitment("tmmu_state_v1", rest)
@@ -229,7 +229,7 @@ def _check_commit(record: Any, state: JournalState, plan_hash: bytes) -> None:
         raise sequence.record_error(place, "it is not a commit")
     if record["tmmu_plan_hash"] != plan_hash or record["t"] != state.batches:
         raise sequence.record_error(place, "it belongs to another plan or iteration")
-    if record["previous_state_hash"] != state.state_hash or record["state_hash"] != sealed(record):
+    if record["previous_state_hash"] != state.state_hash or record["state_hash"] != seal_commit(record):
         raise sequence.record_error(place, "its state does not follow from the state before it")
 
 

@@ -23,7 +23,7 @@ class _Base:
         self._array = array  # keeps the memory mapped
 
 
-def leased(array: Any, ended: Callable[[], object], is_read_only: bool = False) -> Any:
+def lease_array(array: Any, ended: Callable[[], object], is_read_only: bool = False) -> Any:
     """Return an array of the same bytes; call `ended` once, when the last array that derives from it is collected.
 
     That may be in any thread, at any moment: `ended` must neither wait nor raise.

@@ -16,7 +16,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.plans.allocation import Arena
 from tmmu.plans.sections import Plan
 from tmmu.runtime import extents
-from tmmu.runtime.backing import Bytes, given, mapped
+from tmmu.runtime.backing import Bytes, map_bytes, view_buffer
 from tmmu.runtime.divided import Mapping, buffers, mappings
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.extents import OPERATOR, Extents
@@ -149,7 +149,7 @@ class MappedMemory:
             try:
                 for number, each in enumerate(made):
                     own = None if base is None or number not in names else base[names[number]]
-                    content = mapped(each, huge_pages) if own is None else given(each, own)
+                    content = map_bytes(each, huge_pages) if own is None else view_buffer(each, own)
                     for a, at in zip(each.arenas, each.at, strict=True):
                         part = content[at : at + found[a].size]
                         arenas[a] = ArenaMemory(plan.allocation.arenas[a], found[a], part, is_given=own is not None)

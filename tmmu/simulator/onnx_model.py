@@ -19,7 +19,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart
 from tmmu.importers.constants import constant_nodes
 from tmmu.onnx import Resolved
-from tmmu.onnx.functions import inlined
+from tmmu.onnx.functions import inline_functions
 from tmmu.onnx.structure import GraphScope, structure
 from tmmu.simulator.bodies import BodySteps, Holder
 from tmmu.simulator.elements import Size
@@ -56,7 +56,7 @@ class OnnxModel:
         self.folder = os.path.dirname(os.path.abspath(resolved.path))
         with open(resolved.path, "rb") as file:
             graph = onnx.ModelProto.FromString(file.read())
-        self.proto = inlined(graph) if graph.functions else graph
+        self.proto = inline_functions(graph) if graph.functions else graph
         found = structure(self.proto.graph)
         self.main = found.main
         self.constant = constant_nodes(found, resolved.sizes, resolved.ruled_out)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from proofs.definition.violations import Obligation, Violation
 from proofs.proving import obligations
 from proofs.readers.models.ir import read_ir
-from proofs.readers.operators import iterates, qualified
+from proofs.readers.operators import iterates, qualify_name
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
 from proofs.verify.sources import KeptSources
@@ -109,7 +109,7 @@ def _check_loops(model: Model) -> None:
                 raise TmmuError(
                     "INVALID_IR",
                     f"its body {body.attribute!r} is not marked as iterating, "
-                    f"but {qualified(node.domain, node.op)} can run it again",
+                    f"but {qualify_name(node.domain, node.op)} can run it again",
                     place=f"node {node.name!r}",
                     fix="mark the body as iterating",
                     failure_operator="UML_OS.TMMU.PlanMemory_v2",

@@ -31,7 +31,7 @@ PLAN_NAME = "forward.plan.cbor"
 """The name of a session's plan that is not in a file."""
 
 
-def planned(forward: Model) -> Plan:
+def plan_forward(forward: Model) -> Plan:
     """The plan of a session's forward pass, packed. O(n log n) for n tensors."""
     return plan_memory(forward, ARENAS, PlanOptions(layout="packed"), policy=POLICY).plan
 
@@ -123,7 +123,7 @@ def prepare_session(
     )  # fmt: skip
 
 
-def compiled(path: str | os.PathLike[str]) -> CompiledModel:
+def compile_model(path: str | os.PathLike[str]) -> CompiledModel:
     """A model on the CPU. INVALID_WEIGHTS for a file that cannot be run."""
     device = CpuDevice()
     return CompiledModel(path, device, CpuKernels(device))
@@ -144,5 +144,5 @@ def open_session(
         INVALID_WEIGHTS for the file, INVALID_SETTING for options and variables, OUT_OF_MEMORY; CONTRACT_VIOLATION
         where the plan is not proved.
     """
-    session = prepare_session(compiled(path), options, environment=environment, events=events)
-    return initialize_session(session, planned(session.forward), prove)
+    session = prepare_session(compile_model(path), options, environment=environment, events=events)
+    return initialize_session(session, plan_forward(session.forward), prove)

@@ -93,7 +93,7 @@ def record(found: MemoryStatistics) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def statistics(found: MemoryStatistics) -> Iterator[str]:
+def format_statistics(found: MemoryStatistics) -> Iterator[str]:
     """What MiCo's scripts print of one model."""
     yield f"{found.model}"
     yield "  Memory Statistics:"

@@ -25,16 +25,16 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
 from tmmu.core.vocabulary import Bindings
 from tmmu.mico import generate
-from tmmu.mico.export import exported, is_module, run
+from tmmu.mico.export import export_module, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
-from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observed, quantized
+from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observe_ranges, quantize_model
 from tmmu.mico.stored import load_with_weights
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.pools import Lifetime, find_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plans.sections import Plan
 from tmmu.tasks.checking import check
-from tmmu.tasks.memory_pools import MemoryStatistics, statistics
+from tmmu.tasks.memory_pools import MemoryStatistics, format_statistics
 from tmmu.tasks.models import load
 
 NOT_TRACED = "call forward with example inputs first"
@@ -117,7 +117,7 @@ class MiCoCodeGen:
         """
         if is_module(self.model):
             result = run(self.model, inputs)
-            self._graph, self._path = exported(self.model, inputs), None
+            self._graph, self._path = export_module(self.model, inputs), None
             self._scheme = getattr(self.model, "qscheme", self._scheme)
         graph = self._read().graph
         stored = {tensor.name for tensor in graph.initializer}
@@ -134,7 +134,7 @@ class MiCoCodeGen:
         self._plan = None
         if is_module(self.model) and not self._low_bits():
             return result
-        results = observed(self._read(), layers_of(self._read().graph), arrays, self._ranges)
+        results = observe_ranges(self._read(), layers_of(self._read().graph), arrays, self._ranges)
         return result if is_module(self.model) else results[0] if len(results) == 1 else results
 
     __call__ = forward
@@ -190,7 +190,7 @@ class MiCoCodeGen:
         file.save(plan, target / f"{model_name}.plan.cbor")
         written.append(str(target / f"{model_name}.plan.cbor"))
         if verbose:
-            print_lines(*statistics(MemoryStatistics.of(plan)), *(f"wrote {name}" for name in written))
+            print_lines(*format_statistics(MemoryStatistics.of(plan)), *(f"wrote {name}" for name in written))
         return written
 
     def _read(self) -> onnx.ModelProto:
@@ -217,7 +217,7 @@ class MiCoCodeGen:
             assert self._scheme is not None
             if not self._ranges:
                 raise _unfit("layers of 8 bits have no scales yet", NOT_TRACED)
-            graph = quantized(graph, bits_of(self._scheme, self.n_layers), self._ranges)
+            graph = quantize_model(graph, bits_of(self._scheme, self.n_layers), self._ranges)
         with tempfile.TemporaryDirectory(prefix="tmmu-mico-") as folder:
             path = os.path.join(folder, name)
             Path(path).write_bytes(graph.SerializeToString(deterministic=True))

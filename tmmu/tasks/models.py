@@ -26,14 +26,14 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
     """The same, and what shape inference gives for an ONNX file."""
     if kind.is_ir(path):
         model = _ir(path, bindings)
-        return replace(model, bindings=donated(model, bindings.donated, path)), None
+        return replace(model, bindings=donate_matching(model, bindings.donated, path)), None
     from tmmu.importers.onnx import import_resolved
     from tmmu.onnx import resolve
 
     try:
         resolved = resolve(path, bindings)
         model = import_resolved(resolved)
-        model = replace(model, bindings=donated(model, bindings.donated, path))
+        model = replace(model, bindings=donate_matching(model, bindings.donated, path))
         return order.sort_topologically(model), resolved
     except TmmuError as error:
         error.in_file(path)
@@ -52,7 +52,7 @@ def _ir(path: str, bindings: Bindings) -> Model:
     return model
 
 
-def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
+def donate_matching(model: Model, patterns: Sequence[str], path: str) -> Bindings:
     """Return the model's bindings with everything donated that a pattern fits; `*` is any text.
 
     Raises INVALID_BINDING for a pattern that does not fit an input that the caller writes. O(tensors x patterns).
@@ -70,7 +70,7 @@ def fitting(patterns: Iterable[str], callers: Collection[str], path: str) -> set
     """Return the inputs that patterns of --donate fit. Raises INVALID_BINDING for a pattern that fits none."""
     found = set[str]()
     for pattern in patterns:
-        names = expanded(pattern, callers)
+        names = expand_pattern(pattern, callers)
         if not names:
             raise TmmuError(
                 "INVALID_BINDING",
@@ -83,7 +83,7 @@ def fitting(patterns: Iterable[str], callers: Collection[str], path: str) -> set
     return found
 
 
-def expanded(pattern: str, names: Collection[str]) -> set[str]:
+def expand_pattern(pattern: str, names: Collection[str]) -> set[str]:
     """The names that a pattern fits; one without a star is a name."""
     if "*" not in pattern:
         return {pattern} if pattern in names else set()

@@ -21,7 +21,7 @@ from proofs.definition.checker.layouts import by_slots
 from proofs.definition.checker.program import CALLER, Column, PlacedStorages, Program, exact
 from proofs.definition.violations import Obligation, Violation
 from proofs.readers.arms import declared_exclusive
-from proofs.readers.operators import iterates, qualified
+from proofs.readers.operators import iterates, qualify_name
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, Slots
@@ -148,11 +148,13 @@ def check_nesting(plan: Plan, run: Program) -> Iterator[Violation]:
             return
         domain, op = plan.allocation.ops[steps.op[e]]
         if bool(bodies.exclusive[b]) and (e not in exclusive or iterates(domain, op, exclusive=True)):
-            but = f"{qualified(domain, op)} iterates" if e in exclusive else "another body of its node is not"
+            but = f"{qualify_name(domain, op)} iterates" if e in exclusive else "another body of its node is not"
             yield _misnested(run, e, f"body {bodies.name[b]!r} is declared exclusive, but {but}")
         if bool(bodies.iterates[b]) != (again := iterates(domain, op, e in exclusive)):
             can, word = ("can", "once") if again else ("cannot", "again")
-            text = f"body {bodies.name[b]!r} is declared to run {word}, but {qualified(domain, op)} {can} run it again"
+            text = (
+                f"body {bodies.name[b]!r} is declared to run {word}, but {qualify_name(domain, op)} {can} run it again"
+            )
             yield _misnested(run, e, text)
         if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
             yield _misnested(run, e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")

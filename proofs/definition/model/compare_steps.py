@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from proofs.definition.model.difference import Key, Pairing, difference
 from proofs.definition.violations import Violation
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
-from proofs.readers.operators import plain, qualified
+from proofs.readers.operators import plain, qualify_name
 from tmmu.core.vocabulary import NodePart
 from tmmu.plans.sections import Plan
 
@@ -49,7 +49,9 @@ def _contents(plan: Plan, pairs: Pairing) -> Iterator[Violation]:
             yield difference("repeated-step", node, (), at, f"steps {pairs.positions[key]} and {at}", "one step")
             continue
         if (plain(domain), operator) != (step.domain, step.op):
-            yield difference("operator", node, (), at, qualified(domain, operator), qualified(step.domain, step.op))
+            yield difference(
+                "operator", node, (), at, qualify_name(domain, operator), qualify_name(step.domain, step.op)
+            )
         if bodies[body] != step.body:
             yield difference("body", node, (), at, bodies[body], step.body)
         for which, rows, recomputed in zip(

@@ -18,7 +18,7 @@ from proofs.tools import maven
 from tmmu.core import flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import MissingPackage
-from tmmu.core.flags import Folder, OnceCommand, gathered
+from tmmu.core.flags import Folder, OnceCommand, gather_options
 from tmmu.core.output import count_noun, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
@@ -64,7 +64,7 @@ class LemmaSolving:
     help="Write into DIR the proofs by SMTInterpol that its checker accepts.",
 )
 @click.version_option(package_name="tmmu")
-@gathered("solving", LemmaSolving)
+@gather_options("solving", LemmaSolving)
 def command(
     names: tuple[str, ...],
     listed: bool,

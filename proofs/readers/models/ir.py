@@ -22,7 +22,7 @@ from proofs.readers.operators import (
     is_view,
     overwritable,
     plain,
-    qualified,
+    qualify_name,
     row_of,
     shows_in_every_result,
 )
@@ -304,7 +304,7 @@ class _Reading:
                 continue
             reference.in_place.add((self.name[result], self.name[operand]))
             assumed |= not (result == node.writes[0] and operand in listed)
-        self._assume(qualified(_domain(node), node.op) if assumed else None)
+        self._assume(qualify_name(_domain(node), node.op) if assumed else None)
 
     def _assume(self, what: str | None) -> None:
         if what is not None and what not in self.reference.assumed:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.models.training import saved_for_backward
-from proofs.readers.operators import ViewTime, draws, known, qualified, row_of
+from proofs.readers.operators import ViewTime, draws, is_covered, qualify_name, row_of
 from tmmu.core.vocabulary import NodePart, Phase, Role
 from tmmu.plans.columns import PARTS
 from tmmu.plans.sections import Plan
@@ -93,8 +93,8 @@ class _Again:
             if name not in scratch:
                 self.origin[new] = name
         f.phases[clone] = Phase.BACKWARD
-        if not known(step.domain):
-            f.repeated.add(qualified(step.domain, step.op))
+        if not is_covered(step.domain):
+            f.repeated.add(qualify_name(step.domain, step.op))
         self.clones.setdefault(step.node, []).append(step._replace(node=clone, reads=given, writes=written))
         self._note_sharing(step, given, written)
 

@@ -15,15 +15,34 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from proofs.readers.operators.domains import COLLECTIVES, GRADIENTS, KNOWN_DOMAINS, known, plain, qualified
+from proofs.readers.operators.domains import COLLECTIVES, GRADIENTS, KNOWN_DOMAINS, is_covered, plain, qualify_name
 from proofs.readers.operators.gradients import EVERYTHING, Gradient, Uses
 from proofs.readers.operators.row import KnownOperator, ViewTime
 from proofs.readers.operators.table import OPERATORS
 
 __all__ = [
-    "COLLECTIVES", "DROPOUTS_ASSUMED", "DROPOUT_ASSUMED", "GRADIENTS", "KNOWN_DOMAINS", "OLD_DROPOUT_ASSUMED",
-    "OPERATORS", "KnownOperator", "ViewTime", "derivative", "draws", "has_known_bodies", "is_branch", "is_floating",
-    "is_view", "iterates", "known", "overwritable", "plain", "qualified", "row_of", "shows_in_every_result",
+    "COLLECTIVES",
+    "DROPOUTS_ASSUMED",
+    "DROPOUT_ASSUMED",
+    "GRADIENTS",
+    "KNOWN_DOMAINS",
+    "OLD_DROPOUT_ASSUMED",
+    "OPERATORS",
+    "KnownOperator",
+    "ViewTime",
+    "derivative",
+    "draws",
+    "has_known_bodies",
+    "is_branch",
+    "is_covered",
+    "is_floating",
+    "is_view",
+    "iterates",
+    "overwritable",
+    "plain",
+    "qualify_name",
+    "row_of",
+    "shows_in_every_result",
 ]  # fmt: skip
 
 DROPOUT_ASSUMED = "Dropout with training_mode false"
@@ -138,4 +157,4 @@ def is_branch(domain: str, op: str) -> bool:
 
 def has_known_bodies(domain: str, op: str) -> bool:
     """Whether the tables state how often the operator runs its bodies."""
-    return known(domain) or row_of(domain, op).bodies is not None
+    return is_covered(domain) or row_of(domain, op).bodies is not None

@@ -12,7 +12,7 @@ COLLECTIVES = "tmmu.mesh/"
 """The prefix of the domains of collectives, one domain for each axis. An all-reduce sums element by element."""
 
 
-def known(domain: str) -> bool:
+def is_covered(domain: str) -> bool:
     """Whether the tables cover the operators of `domain` (spec: V2.1)."""
     return domain in KNOWN_DOMAINS or domain == GRADIENTS or domain.startswith(COLLECTIVES)
 
@@ -26,6 +26,6 @@ def plain(domain: str) -> str:
     return "" if domain in KNOWN_DOMAINS else domain
 
 
-def qualified(domain: str, op: str) -> str:
+def qualify_name(domain: str, op: str) -> str:
     """The operator as assumptions name it: `domain::op`, or `op` of no domain. spec: X1.5"""
     return f"{domain}::{op}" if domain or "::" in op else op

@@ -111,7 +111,7 @@ class KnownOperator:
 Rows = tuple[KnownOperator, ...]
 
 
-def merged(families: Iterable[Rows]) -> Mapping[tuple[str, str], KnownOperator]:
+def merge_rows(families: Iterable[Rows]) -> Mapping[tuple[str, str], KnownOperator]:
     """Return all rows by domain and operator.
 
     Raises ValueError if an operator has two rows.

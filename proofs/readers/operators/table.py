@@ -20,12 +20,12 @@ from proofs.readers.operators import (
     sequences,
     windows,
 )
-from proofs.readers.operators.row import KnownOperator, merged
+from proofs.readers.operators.row import KnownOperator, merge_rows
 
 FAMILIES = (
     elementwise, movement, reductions, products, windows, normalization, generators, sequences, images, control_flow,
     classic, runtimes, previews, collectives,
 )  # fmt: skip
 
-OPERATORS: Mapping[tuple[str, str], KnownOperator] = merged(family.ROWS for family in FAMILIES)
+OPERATORS: Mapping[tuple[str, str], KnownOperator] = merge_rows(family.ROWS for family in FAMILIES)
 """Every row by domain and operator."""

@@ -128,7 +128,7 @@ def _judged(task: Task) -> Judged:
     name, options = task.name, task.options
     try:
         key = results.key(task.path, options, task.model)
-        stated = judge.opened(task.path, options)
+        stated = judge.open_plan(task.path, options)
         if task.taken is not None:
             return Judged(task.taken, key, ranks.member(task.taken, stated))
         verdict = judge.judge(name, stated, options, sources=_OWN)

@@ -173,7 +173,7 @@ class Judge:
             bindings=Bindings(donated=tuple(donated)),
             solving=Solving(workers=1),
         )
-        stated = verify_plan.opened(str(path), options)
+        stated = verify_plan.open_plan(str(path), options)
         verdict = verify_plan.judge(str(path), stated, options)
         if verdict.verdict == PROVED and model is None:
             self._known[data, donated] = verdict, stated

@@ -37,19 +37,19 @@ def first_difference(first: Sequence[Record], second: Sequence[Record]) -> Trace
     """
     for number, (a, b) in enumerate(zip(first, second, strict=False)):
         if a["kind"] != b["kind"]:
-            return TraceDifference(number, named(a), "kind", a["kind"], b["kind"])
+            return TraceDifference(number, describe_record(a), "kind", a["kind"], b["kind"])
         for key in sorted(a):
             if key != "allocation_time_ns" and a[key] != b[key]:
-                return TraceDifference(number, named(a), key, a[key], b[key])
+                return TraceDifference(number, describe_record(a), key, a[key], b[key])
     if len(first) == len(second):
         return None
     number = min(len(first), len(second))
     longer = (first if len(first) > len(second) else second)[number]
     has = (longer["kind"], None) if len(first) > len(second) else (None, longer["kind"])
-    return TraceDifference(number, named(longer), "kind", *has)
+    return TraceDifference(number, describe_record(longer), "kind", *has)
 
 
-def named(record: Record) -> str:
+def describe_record(record: Record) -> str:
     """Describe a record in a word or two: its kind, with its tensor or iteration."""
     name = record.get("tensor_id", record.get("t"))
     return record["kind"] if name is None else f"{record['kind']} {name!r}"

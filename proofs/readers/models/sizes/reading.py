@@ -19,7 +19,7 @@ from proofs.readers.models.reference import SizeDifference
 from proofs.readers.models.sizes.inputs import dimensions, input_size, input_value
 from proofs.readers.models.sizes.table import RULES, version_of
 from proofs.readers.models.sizes.values import Producer, TensorValues
-from proofs.readers.operators import plain, qualified, row_of
+from proofs.readers.operators import plain, qualify_name, row_of
 from proofs.readers.operators.sizes.bodies import BodySizes, truth
 from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
 from proofs.readers.operators.sizes.stored import size_of, sparse_size, value_of
@@ -200,7 +200,7 @@ def _body_sizes(made: Producer) -> BodySizes | None:
 
 def _named(node: NodeProto) -> str:
     """Return an operator's name in the list of assumed sizes."""
-    return qualified(plain(node.domain) or "ai.onnx", node.op_type)
+    return qualify_name(plain(node.domain) or "ai.onnx", node.op_type)
 
 
 def _differing(one: TensorSize, other: TensorSize, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, str] | None:

@@ -31,7 +31,7 @@ class TensorSize(NamedTuple):
     dtype: str
 
     def __str__(self) -> str:
-        return f"{self.dtype} {shown(self.shape)}"
+        return f"{self.dtype} {format_shape(self.shape)}"
 
 
 class Value(NamedTuple):
@@ -105,7 +105,7 @@ class Call:
         """Return the shape of an operand that must be there, of this rank if one is given."""
         found = self.size(k).shape
         if rank is not None and len(found) != rank:
-            raise Misfit(f"operand {k} is {shown(found)} and must have {rank} dimensions")
+            raise Misfit(f"operand {k} is {format_shape(found)} and must have {rank} dimensions")
         return found
 
     def dtype(self, k: int) -> str:
@@ -122,7 +122,7 @@ class Call:
             return [int(each) for each in self.attribute(attribute)]
         size, found = self.size(k), self.value(k)
         if len(size.shape) > 1:
-            raise Misfit(f"operand {k} is {shown(size.shape)} and must be a number or a list of numbers")
+            raise Misfit(f"operand {k} is {format_shape(size.shape)} and must be a number or a list of numbers")
         if found is None or found.dtype not in ("int64", "int32"):
             raise NotKnown(f"the value of operand {k} is not known")
         return list(found.cells.reshape(-1))
@@ -174,7 +174,7 @@ def element_type(number: int) -> str:
     return NUMBERS[number]
 
 
-def shown(shape: Shape) -> str:
+def format_shape(shape: Shape) -> str:
     """Return a shape for messages."""
     return f"[{', '.join(map(format_dim, shape))}]"
 
@@ -241,7 +241,7 @@ def same(one: Dim, other: Dim, what: str) -> Dim:
 def same_shape(one: Shape, other: Shape, what: str) -> Shape:
     """Return the one shape that two must be."""
     if len(one) != len(other):
-        raise Misfit(f"{what}: {shown(one)} and {shown(other)} have different ranks")
+        raise Misfit(f"{what}: {format_shape(one)} and {format_shape(other)} have different ranks")
     return tuple(same(a, b, what) for a, b in zip(one, other, strict=True))
 
 
@@ -263,14 +263,14 @@ def stretched(dims: Sequence[Dim], shapes: Sequence[Shape] = ()) -> Dim:
         if found == 1:
             found = dim
         elif dim not in (1, found):  # the text is made only for a misfit: there may be thousands of operands
-            found = same(found, dim, f"{' and '.join(map(shown, shapes[:4]))} do not broadcast")
+            found = same(found, dim, f"{' and '.join(map(format_shape, shapes[:4]))} do not broadcast")
     return found
 
 
 def broadcast_to(one: Shape, whole_shape: Shape) -> Shape:
     """Check unidirectional broadcasting: `one` must become `whole_shape` without changing it."""
     if len(one) > len(whole_shape) or broadcast(one, whole_shape) != whole_shape:
-        raise Misfit(f"{shown(one)} does not broadcast to {shown(whole_shape)}")
+        raise Misfit(f"{format_shape(one)} does not broadcast to {format_shape(whole_shape)}")
     return whole_shape
 
 

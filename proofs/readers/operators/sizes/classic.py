@@ -6,7 +6,7 @@ one or both of two classes, and regressions of support vectors.
 
 from __future__ import annotations
 
-from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, TensorSize, product, shown
+from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, TensorSize, format_shape, product
 from proofs.readers.operators.sizes.stored import size_of
 from tmmu.core.dims.expressions import Dim
 
@@ -19,7 +19,7 @@ def like(call: Call) -> list[TensorSize]:
 def as_floats(call: Call) -> list[TensorSize]:
     """Return the size of Normalizer and Scaler: the operand's shape, as floats."""
     if call.node.op_type == "Normalizer" and len(call.shape(0)) not in (1, 2):
-        raise Misfit(f"{shown(call.shape(0))} is neither [N, C] nor [C]")
+        raise Misfit(f"{format_shape(call.shape(0))} is neither [N, C] nor [C]")
     return [TensorSize(call.shape(0), "float32")]
 
 
@@ -69,7 +69,7 @@ def vectorized(call: Call) -> list[TensorSize]:
     """Return the size of FeatureVectorizer: matrices side by side. A list is a matrix of one row."""
     shapes = [size.shape if len(size.shape) == 2 else (1, *size.shape) for size in call.present()]
     if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
-        raise Misfit(f"operands {', '.join(map(shown, shapes))}")
+        raise Misfit(f"operands {', '.join(map(format_shape, shapes))}")
     width: Dim = 0
     for shape in shapes:
         width = width + shape[1]

@@ -18,9 +18,9 @@ from proofs.readers.operators.sizes.call import (
     array,
     axis_of,
     element_type,
+    format_shape,
     never_below,
     product,
-    shown,
 )
 from proofs.readers.operators.sizes.stored import constant, of_numpy, size_of, value_of
 from tmmu.core.dims.expressions import Dim, bounds_of, close_shape
@@ -35,7 +35,7 @@ def constant_rule(call: Call) -> list[TensorSize]:
 def filled(call: Call) -> list[TensorSize]:
     """Return the size of ConstantOfShape: the listed shape, and the type of the one element, by default float32."""
     value, shape = call.attribute("value"), tuple(call.numbers(0))
-    never_below(0, shape, f"a shape of {shown(shape)}")
+    never_below(0, shape, f"a shape of {format_shape(shape)}")
     if value is None:
         return [TensorSize(shape, "float32")]
     one = size_of(value)
@@ -173,7 +173,7 @@ def dft(call: Call) -> list[TensorSize]:
     """Return the size of DFT: along an axis other than the last, of the stated length; half of it for a real signal."""
     shape = list(call.shape(0))
     if len(shape) < 2 or shape[-1] not in (1, 2):
-        raise Misfit(f"{shown(tuple(shape))} is neither real nor complex")
+        raise Misfit(f"{format_shape(tuple(shape))} is neither real nor complex")
     stated: Dim = call.attribute("axis", 1) if call.since < 20 else call.number(2) if call.has(2) else -2
     if not isinstance(stated, int):
         raise NotKnown("the axis is not one number")
@@ -198,7 +198,7 @@ def stft(call: Call) -> list[TensorSize]:
     if call.has(2) and call.shape(2, 1)[0] != frame:
         raise Misfit(f"a window of {call.shape(2)[0]} for frames of {frame}")
     if parts not in (1, 2) or bounds_of(length - frame).high < 0 or bounds_of(step).high < 1:
-        raise Misfit(f"frames of {frame} by {step} of {shown(call.shape(0))}")
+        raise Misfit(f"frames of {frame} by {step} of {format_shape(call.shape(0))}")
     if call.attribute("onesided", 1) and parts == 2:
         raise Misfit("the transform of a complex signal has two sides")
     bins = quotient(frame, 2) + 1 if call.attribute("onesided", 1) else frame

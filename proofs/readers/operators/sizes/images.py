@@ -15,9 +15,9 @@ from proofs.readers.operators.sizes.call import (
     Shape,
     TensorSize,
     axes_of,
+    format_shape,
     same,
     same_shape,
-    shown,
     whole,
 )
 from tmmu.core.dims.expressions import Dim, Expression, bounds_of
@@ -123,7 +123,7 @@ def grid_sample(call: Call) -> list[TensorSize]:
     shape, grid = call.shape(0), call.shape(1)
     rank = len(shape) - 2
     if rank < 1 or len(grid) != len(shape):
-        raise Misfit(f"a grid of {shown(grid)} for {shown(shape)}")
+        raise Misfit(f"a grid of {format_shape(grid)} for {format_shape(shape)}")
     same(grid[0], shape[0], "batches of picture and grid")
     same(grid[-1], rank, "coordinates of a place")
     return [TensorSize((*shape[:2], *grid[1:-1]), call.dtype(0))]
@@ -134,7 +134,7 @@ def affine_grid(call: Call) -> list[TensorSize]:
     theta, size = call.shape(0, 3), call.numbers(1)
     rank = len(size) - 2
     if rank not in (2, 3):
-        raise Misfit(f"a picture of {shown(tuple(size))}")
+        raise Misfit(f"a picture of {format_shape(tuple(size))}")
     same_shape(theta, (size[0], rank, rank + 1), "matrices and picture")
     return [TensorSize((size[0], *size[2:], rank), call.dtype(0))]
 
@@ -143,7 +143,7 @@ def determinant(call: Call) -> list[TensorSize]:
     """Return the size of Det: one number for each square matrix."""
     shape = call.shape(0)
     if len(shape) < 2:
-        raise Misfit(f"{shown(shape)} is not a matrix")
+        raise Misfit(f"{format_shape(shape)} is not a matrix")
     same(shape[-1], shape[-2], "rows and columns")
     return [TensorSize(shape[:-2], call.dtype(0))]
 
@@ -152,7 +152,7 @@ def n_grams(call: Call) -> list[TensorSize]:
     """Return the size of TfIdfVectorizer: a column for each n-gram."""
     shape, indices = call.shape(0), call.attribute("ngram_indexes")
     if len(shape) not in (1, 2) or not indices:
-        raise Misfit(f"{shown(shape)} with n-grams {indices}")
+        raise Misfit(f"{format_shape(shape)} with n-grams {indices}")
     found: Shape = (*shape[:-1], max(indices) + 1)
     return [TensorSize(found, "float32")]
 

@@ -14,11 +14,11 @@ from proofs.readers.operators.sizes.call import (
     axis_of,
     broadcast,
     equal_part,
+    format_shape,
     never_below,
     product,
     same,
     same_shape,
-    shown,
     whole,
 )
 from tmmu.core.dims.expressions import Dim, Expression, bounds_of
@@ -39,7 +39,7 @@ def reshape(call: Call) -> list[TensorSize]:
             raise NotKnown("a number of the target may be 0 or less for some shapes, which has another meaning")
         if dim == 0 and not zeros:
             if k >= len(given):
-                raise Misfit(f"dimension {k} of {shown(given)} cannot be kept")
+                raise Misfit(f"dimension {k} of {format_shape(given)} cannot be kept")
             dim = given[k]
         elif dim == -1:
             if left is not None:
@@ -52,7 +52,7 @@ def reshape(call: Call) -> list[TensorSize]:
     if left is not None:
         dims[left] = _share(total, found, given)
         found = product(dims)
-    same(total, found, f"{shown(given)} has another number of elements than {shown(tuple(dims))}")
+    same(total, found, f"{format_shape(given)} has another number of elements than {format_shape(tuple(dims))}")
     return [TensorSize(tuple(dims), call.dtype(0))]
 
 
@@ -62,11 +62,13 @@ def _share(total: Dim, known: Dim, given: Shape) -> Dim:
         raise Misfit("-1 is not determined if another dimension is 0")
     if isinstance(total, int) and isinstance(known, int):
         if total % known:
-            raise Misfit(f"{total} elements of {shown(given)} are not a multiple of {known}")
+            raise Misfit(f"{total} elements of {format_shape(given)} are not a multiple of {known}")
         return total // known
     found = divide_exactly(total, known)
     if found is None:
-        raise NotKnown(f"the elements of {shown(given)} are not shown to be a multiple of {known} for every shape")
+        raise NotKnown(
+            f"the elements of {format_shape(given)} are not shown to be a multiple of {known} for every shape"
+        )
     return found
 
 
@@ -76,7 +78,7 @@ def flatten(call: Call) -> list[TensorSize]:
     axis = call.attribute("axis", 1)
     least = 0 if call.since < 11 else -len(shape)
     if not least <= axis <= len(shape):
-        raise Misfit(f"axis {axis} of {shown(shape)}")
+        raise Misfit(f"axis {axis} of {format_shape(shape)}")
     axis = axis + len(shape) if axis < 0 else axis
     return [TensorSize((product(shape[:axis]), product(shape[axis:])), call.dtype(0))]
 
@@ -87,7 +89,7 @@ def squeeze(call: Call) -> list[TensorSize]:
     has_list = call.has(1) or call.attribute("axes") is not None
     axes = axes_of(call.numbers(1, "axes"), len(shape)) if has_list else []
     for axis in axes:
-        same(shape[axis], 1, f"dimension {axis} of {shown(shape)}")
+        same(shape[axis], 1, f"dimension {axis} of {format_shape(shape)}")
     if not axes:
         axes = [k for k, dim in enumerate(shape) if dim == 1]
         if has_list and axes:
@@ -113,7 +115,7 @@ def transpose(call: Call) -> list[TensorSize]:
         raise NotKnown("the text does not say whether an empty permutation is one")
     order = list(range(len(shape)))[::-1] if order is None else order
     if sorted(order) != list(range(len(shape))):
-        raise Misfit(f"{order} is not a permutation of the axes of {shown(shape)}")
+        raise Misfit(f"{order} is not a permutation of the axes of {format_shape(shape)}")
     return [TensorSize(tuple(shape[axis] for axis in order), call.dtype(0))]
 
 
@@ -126,7 +128,7 @@ def concat(call: Call) -> list[TensorSize]:
     along: Dim = 0
     around = _without(shapes[0], axis)
     for shape in shapes:
-        same_shape(_without(shape, axis), around, f"{shown(shapes[0])} and {shown(shape)}")
+        same_shape(_without(shape, axis), around, f"{format_shape(shapes[0])} and {format_shape(shape)}")
         along = along + shape[axis]
     return [TensorSize((*around[:axis], along, *around[axis:]), call.one_type())]
 
@@ -140,10 +142,10 @@ def split(call: Call) -> list[TensorSize]:
         if call.attribute("num_outputs") is not None:
             raise Misfit("both sizes and 'num_outputs' are stated")
         parts = call.numbers(1, "split")
-        never_below(0, parts, f"a part of {shown(tuple(parts))} is negative")
+        never_below(0, parts, f"a part of {format_shape(tuple(parts))} is negative")
         if len(parts) != call.results:
             raise Misfit(f"{len(parts)} sizes for {call.results} results")
-        same(list(accumulate(parts))[-1] if parts else 0, dim, f"{shown(tuple(parts))} of {dim}")
+        same(list(accumulate(parts))[-1] if parts else 0, dim, f"{format_shape(tuple(parts))} of {dim}")
     else:
         count = call.attribute("num_outputs", call.results) if call.since >= 18 else call.results
         if count != call.results:
@@ -231,7 +233,7 @@ def expand(call: Call) -> list[TensorSize]:
 def tile(call: Call) -> list[TensorSize]:
     """Return the size of Tile: each dimension times its number of repeats."""
     shape, repeats = call.shape(0), call.numbers(1)
-    misfit = f"repeats {shown(tuple(repeats))} for {shown(shape)}"
+    misfit = f"repeats {format_shape(tuple(repeats))} for {format_shape(shape)}"
     if len(repeats) != len(shape):
         raise Misfit(misfit)
     never_below(0, repeats, misfit)
@@ -252,7 +254,7 @@ def gather_elements(call: Call) -> list[TensorSize]:
     _indices(call, 1)
     axis_of(call.attribute("axis", 0), len(shape))
     if len(shape) != len(indices):
-        raise Misfit(f"indices {shown(indices)} for {shown(shape)}")
+        raise Misfit(f"indices {format_shape(indices)} for {format_shape(shape)}")
     return [TensorSize(indices, call.dtype(0))]
 
 
@@ -264,11 +266,11 @@ def gather_nd(call: Call) -> list[TensorSize]:
     shape, indices = call.shape(0), call.shape(1)
     batch = call.attribute("batch_dims", 0)
     if not indices or not 0 <= batch < min(len(shape), len(indices)):
-        raise Misfit(f"indices {shown(indices)} with {batch} batch dimensions for {shown(shape)}")
+        raise Misfit(f"indices {format_shape(indices)} with {batch} batch dimensions for {format_shape(shape)}")
     same_shape(shape[:batch], indices[:batch], "batch dimensions")
     depth = whole(indices[-1])
     if not 1 <= depth <= len(shape) - batch:
-        raise Misfit(f"indices of {depth} numbers for {shown(shape)}")
+        raise Misfit(f"indices of {depth} numbers for {format_shape(shape)}")
     return [TensorSize((*indices[:-1], *shape[batch + depth :]), call.dtype(0))]
 
 
@@ -277,7 +279,7 @@ def scatter(call: Call) -> list[TensorSize]:
     same_shape(call.shape(1), call.shape(2), "indices and updates")
     axis_of(call.attribute("axis", 0), len(call.shape(0)))
     if len(call.shape(1)) != len(call.shape(0)):
-        raise Misfit(f"indices {shown(call.shape(1))} for {shown(call.shape(0))}")
+        raise Misfit(f"indices {format_shape(call.shape(1))} for {format_shape(call.shape(0))}")
     _indices(call, 1)
     return [TensorSize(call.shape(0), call.one_type(0, 2))]
 
@@ -286,7 +288,7 @@ def scatter_nd(call: Call) -> list[TensorSize]:
     """Return the size of ScatterND: updates have the shape that GatherND would give."""
     shape, indices = call.shape(0), call.shape(1)
     if not indices or not 1 <= (depth := whole(indices[-1])) <= len(shape):
-        raise Misfit(f"indices {shown(indices)} for {shown(shape)}")
+        raise Misfit(f"indices {format_shape(indices)} for {format_shape(shape)}")
     same_shape(call.shape(2), (*indices[:-1], *shape[depth:]), "updates")
     return [TensorSize(shape, call.one_type(0, 2))]
 
@@ -296,10 +298,10 @@ def tensor_scatter(call: Call) -> list[TensorSize]:
     cache, update = call.shape(0), call.shape(1)
     axis = axis_of(call.attribute("axis", -2), len(cache))
     if axis == 0 or len(update) != len(cache):
-        raise Misfit(f"axis {axis} of {shown(cache)} with updates {shown(update)}")
+        raise Misfit(f"axis {axis} of {format_shape(cache)} with updates {format_shape(update)}")
     same_shape(_without(cache, axis), _without(update, axis), "cache and updates")
     if bounds_of(cache[axis] - update[axis]).high < 0:
-        raise Misfit(f"updates {shown(update)} are longer than {shown(cache)}")
+        raise Misfit(f"updates {format_shape(update)} are longer than {format_shape(cache)}")
     return [TensorSize(cache, call.one_type(0, 1))]
 
 
@@ -329,7 +331,7 @@ def reverse_sequence(call: Call) -> list[TensorSize]:
     shape = call.shape(0)
     axes = sorted((call.attribute("batch_axis", 1), call.attribute("time_axis", 0)))
     if len(shape) < 2 or axes != [0, 1]:
-        raise Misfit(f"batch and time are axes {axes} of {shown(shape)}")
+        raise Misfit(f"batch and time are axes {axes} of {format_shape(shape)}")
     same(call.shape(1, 1)[0], shape[call.attribute("batch_axis", 1)], "lengths and batch")
     return [call.size(0)]
 
@@ -348,7 +350,7 @@ def center_crop_pad(call: Call) -> list[TensorSize]:
 def trilu(call: Call) -> list[TensorSize]:
     """Return the size of Trilu: matrices, at least one."""
     if len(call.shape(0)) < 2:
-        raise Misfit(f"{shown(call.shape(0))} is not a matrix")
+        raise Misfit(f"{format_shape(call.shape(0))} is not a matrix")
     return [call.size(0)]
 
 
@@ -371,7 +373,7 @@ def col2im(call: Call) -> list[TensorSize]:
 
 def _without(shape: Shape, axis: int) -> Shape:
     if axis >= len(shape):
-        raise Misfit(f"{shown(shape)} has no axis {axis}")
+        raise Misfit(f"{format_shape(shape)} has no axis {axis}")
     return (*shape[:axis], *shape[axis + 1 :])
 
 

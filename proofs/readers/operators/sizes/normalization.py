@@ -10,9 +10,9 @@ from proofs.readers.operators.sizes.call import (
     axis_of,
     broadcast_to,
     element_type,
+    format_shape,
     same,
     same_shape,
-    shown,
 )
 from tmmu.core.dims.expressions import Dim
 
@@ -41,7 +41,7 @@ def per_channel(call: Call) -> list[TensorSize]:
     """Return the size of InstanceNormalization: scale and bias have a number for each channel."""
     shape = call.shape(0)
     if len(shape) < 3:
-        raise Misfit(f"{shown(shape)} has no spatial dimension")
+        raise Misfit(f"{format_shape(shape)} has no spatial dimension")
     for k in (1, 2):
         same_shape(call.shape(k), shape[1:2], f"operand {k} and the channels")
     return [call.size(0)]
@@ -51,7 +51,7 @@ def group(call: Call) -> list[TensorSize]:
     """Return the size of GroupNormalization: scale and bias for each group in version 18, for each channel since 21."""
     shape, groups = call.shape(0), call.attribute("num_groups", 0)
     if len(shape) < 3 or groups < 1 or (isinstance(shape[1], int) and shape[1] % groups):
-        raise Misfit(f"{groups} groups for {shown(shape)}")
+        raise Misfit(f"{groups} groups for {format_shape(shape)}")
     for k in (1, 2):
         same(call.shape(k, 1)[0], groups if call.since < 21 else shape[1], f"operand {k}")
     return [call.size(0)]
@@ -83,7 +83,7 @@ def rms(call: Call) -> list[TensorSize]:
 def like(call: Call) -> list[TensorSize]:
     """Return the size of LRN and MeanVarianceNormalization: like the operand."""
     if call.node.op_type == "LRN" and len(call.shape(0)) < 2:
-        raise Misfit(f"{shown(call.shape(0))} has no channels")
+        raise Misfit(f"{format_shape(call.shape(0))} has no channels")
     return [call.size(0)]
 
 
@@ -119,11 +119,11 @@ def _granularity(call: Call) -> None:
         return
     axis = axis_of(call.attribute("axis", 1), len(shape)) if call.since >= 13 else None
     if axis is None:
-        raise Misfit(f"a scale of {shown(scale)}")
+        raise Misfit(f"a scale of {format_shape(scale)}")
     if len(scale) == 1:
         same(scale[0], shape[axis], "scales and slices")
     elif len(scale) != len(shape) or not call.attribute("block_size", 0):
-        raise Misfit(f"scales {shown(scale)} for {shown(shape)}")
+        raise Misfit(f"scales {format_shape(scale)} for {format_shape(shape)}")
     else:
         same_shape((*scale[:axis], *scale[axis + 1 :]), (*shape[:axis], *shape[axis + 1 :]), "scales and operand")
 

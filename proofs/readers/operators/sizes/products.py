@@ -12,8 +12,8 @@ from proofs.readers.operators.sizes.call import (
     TensorSize,
     broadcast,
     broadcast_to,
+    format_shape,
     same,
-    shown,
     stretched,
 )
 from tmmu.core.dims.expressions import Dim
@@ -28,7 +28,7 @@ def matmul_shape(a: Shape, b: Shape) -> Shape:
         raise Misfit("a scalar has no matrix product")
     left: Shape = (1, *a) if len(a) == 1 else a
     right: Shape = (*b, 1) if len(b) == 1 else b
-    same(left[-1], right[-2], f"inner dimensions of {shown(a)} and {shown(b)}")
+    same(left[-1], right[-2], f"inner dimensions of {format_shape(a)} and {format_shape(b)}")
     rows: Shape = left[-2:-1] if len(a) > 1 else ()
     columns: Shape = right[-1:] if len(b) > 1 else ()
     return (*broadcast(left[:-2], right[:-2]), *rows, *columns)
@@ -54,7 +54,7 @@ def gemm(call: Call) -> list[TensorSize]:
     a, b = call.shape(0, 2), call.shape(1, 2)
     m, k = (a[1], a[0]) if call.attribute("transA", 0) else a
     inner, n = (b[1], b[0]) if call.attribute("transB", 0) else b
-    same(k, inner, f"inner dimensions of {shown(a)} and {shown(b)}")
+    same(k, inner, f"inner dimensions of {format_shape(a)} and {format_shape(b)}")
     if call.has(2):
         broadcast_to(call.shape(2), (m, n))
     elif call.since < 11:
@@ -75,7 +75,7 @@ def einsum(call: Call) -> list[TensorSize]:
         shape, (before, ellipsis, after) = call.shape(k), term.partition("...")
         count = len(before) + len(after)
         if len(shape) < count or (not ellipsis and len(shape) > count):
-            raise Misfit(f"term {term!r} for {shown(shape)}")
+            raise Misfit(f"term {term!r} for {format_shape(shape)}")
         end = len(shape) - len(after)
         if ellipsis:
             dots.append(shape[len(before) : end])

@@ -12,11 +12,11 @@ from proofs.readers.operators.sizes.call import (
     TensorSize,
     axes_of,
     axis_of,
+    format_shape,
     never_below,
     product,
     same,
     same_shape,
-    shown,
     whole,
 )
 from tmmu.core.dims.expressions import Dim
@@ -77,7 +77,7 @@ def top_k(call: Call) -> list[TensorSize]:
     shape = call.shape(0)
     axis = axis_of(call.attribute("axis", -1), len(shape))
     k: Dim = call.attribute("k", 0) if call.since < 10 else call.number(1)
-    never_below(0, [k, shape[axis] - k], f"{k} elements of axis {axis} of {shown(shape)}")
+    never_below(0, [k, shape[axis] - k], f"{k} elements of axis {axis} of {format_shape(shape)}")
     found = (*shape[:axis], k, *shape[axis + 1 :])
     return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
 
@@ -88,7 +88,7 @@ def one_hot(call: Call) -> list[TensorSize]:
     axis = axis_of(call.attribute("axis", -1), len(shape) + 1)
     same_shape(call.shape(2), (2,), "the values")
     if call.shape(1) not in ((), (1,)):
-        raise Misfit(f"a depth of {shown(call.shape(1))}")
+        raise Misfit(f"a depth of {format_shape(call.shape(1))}")
     depth = call.value(1)
     if depth is None or depth.dtype == "bool":
         raise NotKnown("the value of the depth is not known")
@@ -143,7 +143,7 @@ def loss(call: Call) -> list[TensorSize]:
     """Return the sizes of NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one number, or one for each label."""
     scores, labels = call.shape(0), call.shape(1)
     if len(scores) < 2 or call.attribute("reduction", "mean") not in ("none", "sum", "mean"):
-        raise Misfit(f"scores {shown(scores)}")
+        raise Misfit(f"scores {format_shape(scores)}")
     same_shape(labels, (scores[0], *scores[2:]), "labels and scores")
     if call.has(2):
         same(call.shape(2, 1)[0], scores[1], "weights and classes")

@@ -10,7 +10,7 @@ from proofs.readers.operators.sizes.call import (
     TensorSize,
     broadcast,
     equal_part,
-    shown,
+    format_shape,
 )
 from proofs.readers.operators.sizes.products import matmul_shape
 
@@ -56,7 +56,7 @@ def quantized(call: Call) -> list[TensorSize]:
 
 def _product(a: Shape, b: Shape) -> Shape:
     if len(a) < 2 or len(b) < 2:
-        raise Misfit(f"{shown(a)} and {shown(b)} are not matrices")
+        raise Misfit(f"{format_shape(a)} and {format_shape(b)} are not matrices")
     return matmul_shape(a, b)
 
 

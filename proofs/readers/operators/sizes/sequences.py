@@ -8,9 +8,9 @@ from proofs.readers.operators.sizes.call import (
     Shape,
     TensorSize,
     equal_part,
+    format_shape,
     same,
     same_shape,
-    shown,
 )
 from tmmu.core.dims.expressions import Dim
 
@@ -116,6 +116,6 @@ def linear_attention(call: Call) -> list[TensorSize]:
 def rotary(call: Call) -> list[TensorSize]:
     """Return the size of RotaryEmbedding: like the operand, of three or four dimensions."""
     if len(call.shape(0)) not in (3, 4) or (len(call.shape(0)) == 3 and not call.attribute("num_heads", 0)):
-        raise Misfit(f"{shown(call.shape(0))} without a number of heads")
+        raise Misfit(f"{format_shape(call.shape(0))} without a number of heads")
     same_shape(call.shape(1), call.shape(2), "cosines and sines")
     return [call.size(0)]

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proofs.readers.operators.sizes.call import Call, Misfit, NotKnown, Shape, TensorSize, same, same_shape, shown
+from proofs.readers.operators.sizes.call import (
+    Call,
+    Misfit,
+    NotKnown,
+    Shape,
+    TensorSize,
+    format_shape,
+    same,
+    same_shape,
+)
 from tmmu.core.dims.expressions import Dim, bounds_of
 from tmmu.core.dims.operations import divide_up, quotient
 
@@ -97,8 +106,10 @@ def convolved(call: Call, data: Shape, weight: Shape) -> Shape:
     """Return the shape of a convolution."""
     group, kernel = call.attribute("group", 1), weight[2:]
     if len(data) != len(weight) or len(data) < 3 or group < 1:
-        raise Misfit(f"weights {shown(weight)} in {group} groups for {shown(data)}")
-    same(data[1], weight[1] * group, f"channels of {shown(data)} and of {group} groups of {shown(weight)}")
+        raise Misfit(f"weights {format_shape(weight)} in {group} groups for {format_shape(data)}")
+    same(
+        data[1], weight[1] * group, f"channels of {format_shape(data)} and of {group} groups of {format_shape(weight)}"
+    )
     if isinstance(weight[0], int) and weight[0] % group:
         raise Misfit(f"{weight[0]} channels are not a multiple of {group} groups")
     same_shape(tuple(call.attribute("kernel_shape", kernel)), kernel, "kernel_shape and weights")
@@ -117,8 +128,8 @@ def conv_transpose(call: Call) -> list[TensorSize]:
     data, weight = call.shape(0), call.shape(1)
     group, kernel = call.attribute("group", 1), weight[2:]
     if len(data) != len(weight) or len(data) < 3 or group < 1:
-        raise Misfit(f"weights {shown(weight)} in {group} groups for {shown(data)}")
-    same(data[1], weight[0], f"channels of {shown(data)} and {shown(weight)}")
+        raise Misfit(f"weights {format_shape(weight)} in {group} groups for {format_shape(data)}")
+    same(data[1], weight[0], f"channels of {format_shape(data)} and {format_shape(weight)}")
     same_shape(tuple(call.attribute("kernel_shape", kernel)), kernel, "kernel_shape and weights")
     channels, count = weight[1] * group, len(kernel)
     over, more = window(call, kernel, count), call.attribute("output_padding", [0] * count)
@@ -142,7 +153,7 @@ def conv_transpose(call: Call) -> list[TensorSize]:
             raise NotKnown("the text asks for a negative padding where the window is smaller than the stride")
     found = stated or found
     if any(bounds_of(dim).high < 1 for dim in found):
-        raise Misfit(f"{shown(data)} becomes {shown(tuple(found))}")
+        raise Misfit(f"{format_shape(data)} becomes {format_shape(tuple(found))}")
     return [TensorSize((data[0], channels, *found), call.one_type())]
 
 
@@ -150,7 +161,7 @@ def pool(call: Call) -> list[TensorSize]:
     """Return the sizes of AveragePool, LpPool and MaxPool. The second result of MaxPool are indices."""
     shape, kernel = call.shape(0), call.attribute("kernel_shape")
     if len(shape) < 3 or kernel is None:
-        raise Misfit(f"'kernel_shape' is {kernel} for {shown(shape)}")
+        raise Misfit(f"'kernel_shape' is {kernel} for {format_shape(shape)}")
     over = window(call, kernel, len(shape) - 2)
     ceil = call.attribute("ceil_mode", 0) and over.auto == "NOTSET"  # the result of auto_pad is the same either way
     inner = _rounded_up(call, shape[2:], over) if ceil else slid(shape[2:], over)
@@ -180,12 +191,12 @@ def max_unpool(call: Call) -> list[TensorSize]:
     shape, kernel = call.shape(0), call.attribute("kernel_shape")
     same_shape(shape, call.shape(1), "values and indices")
     if len(shape) < 3 or kernel is None:
-        raise Misfit(f"'kernel_shape' is {kernel} for {shown(shape)}")
+        raise Misfit(f"'kernel_shape' is {kernel} for {format_shape(shape)}")
     over = window(call, kernel, len(shape) - 2)
     if call.has(2):
         stated = tuple(call.numbers(2))
         if len(stated) != len(shape):
-            raise Misfit(f"output_shape {shown(stated)} for {shown(shape)}")
+            raise Misfit(f"output_shape {format_shape(stated)} for {format_shape(shape)}")
         return [TensorSize(stated, call.dtype(0))]
     inner = ((dim - 1) * over.strides[k] + over.extent(k) - over.padded(k) for k, dim in enumerate(shape[2:]))
     return [TensorSize((*shape[:2], *inner), call.dtype(0))]
@@ -195,7 +206,7 @@ def global_pool(call: Call) -> list[TensorSize]:
     """Return the size of GlobalAveragePool, GlobalLpPool and GlobalMaxPool: every spatial dimension becomes 1."""
     shape = call.shape(0)
     if len(shape) < 3:
-        raise Misfit(f"{shown(shape)} has no spatial dimension")
+        raise Misfit(f"{format_shape(shape)} has no spatial dimension")
     return [TensorSize((*shape[:2], *[1] * (len(shape) - 2)), call.dtype(0))]
 
 
