@@ -2,7 +2,7 @@
 
 A buffer with gaps is, by its gaps, several storages at its offset: all of its bytes outside of them, the stated window
 inside. MiniMalloc's own `--validate` accepts overlaps where a gap has no step; here such a gap is none.
-spec: FP3.1 to FP3.6
+spec: FP1.15, FP3.1 to FP3.6, FP3.12
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ ARENA = "memory"
 ALIASES = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
 NEEDED = ("id", "lower", "upper", "size", "offset")
 OPTIONAL = ("alignment", "hint", "gaps")
+BLANKS = " \t"
+"""What may be around a cell."""
 
 
 class _Gap(NamedTuple):
@@ -64,7 +66,7 @@ class _Reading:
     def plan(self) -> ForeignPlan:
         lines = self.source.text().replace("\r\n", "\n").rstrip("\n").split("\n")
         self.source.bound(len(lines))
-        header = [cell.strip() for cell in lines[0].split(",")]
+        header = [cell.strip(BLANKS) for cell in lines[0].split(",")]
         columns = self.columns(header)
         is_inclusive = "end" in header
         names: dict[str, None] = {}
@@ -73,13 +75,15 @@ class _Reading:
             self.source.count_work(ROW_VISITS + len(text) // 32, f"line {self.line}")
             if not text.strip():
                 raise self.refuse("a blank line before further rows, where MiniMalloc stops reading", "remove it")
-            cells = [cell.strip() for cell in text.split(",")]
+            cells = [cell.strip(BLANKS) for cell in text.split(",")]
             if len(cells) != len(header):
                 raise self.refuse(f"expected {len(header)} cells, got {len(cells)}")
             row = {name: cells[k] for name, k in columns.items()}
             name = row["id"]
-            if not name or "\0" in name:
+            if not name or '"' in name or not name.isprintable():
                 raise self.refuse(f"the id {name!r} is empty, or no name", "give each buffer an id of its own")
+            if row.get("hint") and not _is_integer(row["hint"].removeprefix("-")):
+                raise self.refuse(f"expected an integer as hint, got {row['hint']!r}")
             size, offset = self.integer(row, "size"), self.integer(row, "offset")
             alignment = self.integer(row, "alignment", 1) if row.get("alignment") else 1
             if alignment & (alignment - 1):

@@ -2,7 +2,7 @@
 
 Tensors that Vela gives one live range are rows with the same times and addresses, and one buffer here. Both times are
 included: so Vela counts the bytes that are in use. Behind a table Vela prints the bytes that it takes, and behind the
-last one a summary of the network; a file without them was cut off. spec: FP6.10 to FP6.12, FP6.15
+last one a summary of the network; a file without them was cut off. spec: FP1.15, FP6.10 to FP6.12, FP6.15, FP6.19
 """
 
 from __future__ import annotations
@@ -20,25 +20,39 @@ from tmmu.plans.reading import LIFETIMES_STATED, Reading
 from tmmu.plans.sections import BufferPlan
 
 HEADER = ("Start Time -", "Start Addr -", "Tensor Size", "Memory Usage")
-"""How the columns begin that come first; the last one is the name, those between are not read."""
-TITLES = ("Allocation, memory ", "Tensor Allocation for mem_area ", "Tensor Allocation for ")
-PEAK = re.compile(r"Allocation Peak (?:Memory Usage|Tensor Size): +(\d{1,20}) (?:bytes|\(.*\) Bytes) ", re.ASCII)
-"""What stands behind a table. Where both lines do, as the older compilation core prints them, the first is the most
+"""How the columns begin that come first."""
+LATER = (("Format", "Name"), ("Purpose", "Format", "Name"))
+"""The columns behind these. What they say is not read, but for the name."""
+TITLE = re.compile(
+    r"(?:Allocation, memory (?P<memory>[^,:]+), usage mask: [\w|]+"
+    r"|Tensor Allocation for (?:mem_area (?P<area>[^,:]+), .*|(?P<purpose>[^,:]+)):)", re.ASCII,
+)  # fmt: skip
+PEAK = re.compile(
+    r"Allocation Peak (Memory Usage|Tensor Size): +(\d{1,20}) "
+    r"(?:bytes == [\d.]+ KiB|\( *0x[0-9a-fA-F]+\) Bytes +[\d.]+ KiB)", re.ASCII,
+)  # fmt: skip
+"""What is behind a table. If both lines are, as the older compilation core prints them, the first has the most
 bytes that live at once, and the second the memory; the other core calls the memory `Peak Tensor Size`.
 """
-SUMMARY = "Network summary for "
-"""What stands behind the last table."""
+OVERHEAD = re.compile(r"Allocation Overhead: +\d+ Bytes \([\d.]+ %\)", re.ASCII)
+"""What the older core prints behind both."""
+IGNORED = re.compile(r"#*|(?:Warning|Info): .*")
+"""The lines outside of tables that say nothing of memory."""
+SUMMARY = re.compile(r"Network summary for .+")
+"""What is behind the last table."""
+STATISTIC = re.compile(r"|[A-Z][\w\-/. ]*(?: {2,}| = )[\w.]+(?: .*)?", re.ASCII)
+"""What is behind the summary."""
 LINE_VISITS = 10
 """What a line counts."""
 SHOWN = 8
+UNKNOWN_LINE = "run vela with --verbose-allocation and no other option that prints"
 
 
 def is_header(line: str) -> bool:
     """Whether a line is the header of a table."""
-    cells = line.split(":")
-    return len(cells) > len(HEADER) and all(
-        cell.strip().startswith(title) for cell, title in zip(cells, HEADER, strict=False)
-    )
+    cells = [cell.strip() for cell in line.split(":")]
+    first, later = cells[: len(HEADER)], tuple(cells[len(HEADER) :])
+    return later in LATER and all(cell.startswith(title) for cell, title in zip(first, HEADER, strict=True))
 
 
 class _Row(NamedTuple):
@@ -52,41 +66,50 @@ class _Row(NamedTuple):
 def read(source: Source) -> ForeignPlan:
     """The buffers of all tables. Raises INVALID_PLAN with the line. O(bytes)."""
     arenas, memories, ends = list[str](), FreshNames(), list[tuple[str, int]]()
-    taken: dict[int, int] = {}
+    peaks: list[dict[str, int]] = []
     is_whole = False
     rows: dict[_Row, list[str]] = {}
     title, columns = "memory", 0
     lines = source.text().splitlines()
     source.bound(len(lines))
     for number, line in enumerate(lines, 1):
-        source.count_work(LINE_VISITS + len(line) // 32, f"line {number}")
-        start = next((each for each in TITLES if line.startswith(each)), None)
-        if start is not None:
-            title, columns = line[len(start) :].partition(",")[0].strip(" :"), 0
+        place = f"line {number}"
+        source.count_work(LINE_VISITS + len(line) // 32, place)
+        if is_whole:
+            if not STATISTIC.fullmatch(line):
+                raise source.refuse("expected a line of the summary", place, UNKNOWN_LINE)
+        elif start := TITLE.fullmatch(line):
+            title, columns = next(filter(None, start.groups())).strip(), 0
         elif is_header(line):
             arenas.append(memories(title))
-            ends.append((f"line {number}", 0))
+            ends.append((place, 0))
+            peaks.append({})
             columns = line.count(":")
-        elif columns and line[:1] in " 0123456789" and line.strip():
-            row, name = _row(source, line, columns, len(arenas) - 1, f"line {number}")
-            rows.setdefault(row, []).append(name)
-            ends[-1] = f"line {number}", max(ends[-1][1], row.end)
-        else:
-            if arenas and (found := PEAK.match(line)):
-                taken[len(arenas) - 1] = int(found[1])
-            is_whole |= line.startswith(SUMMARY)
+        elif peaks and (found := PEAK.fullmatch(line)) and found[1] not in peaks[-1]:
+            peaks[-1][found[1]] = int(found[2])
             columns = 0
-    for k, (place, end) in enumerate(ends):
-        if k not in taken:
+        elif columns and not SUMMARY.fullmatch(line) and not IGNORED.fullmatch(line):
+            row, name = _row(source, line, columns, len(arenas) - 1, place)
+            rows.setdefault(row, []).append(name)
+            ends[-1] = place, max(ends[-1][1], row.end)
+        elif SUMMARY.fullmatch(line):
+            is_whole, columns = True, 0
+        elif IGNORED.fullmatch(line):
+            columns = 0
+        elif not (peaks and peaks[-1] and OVERHEAD.fullmatch(line)):
+            raise source.refuse("expected a table of Vela's, or its summary", place, UNKNOWN_LINE)
+    for (place, end), taken in zip(ends, peaks, strict=True):
+        if not taken:
             raise source.truncated_error("this table ends without its line Allocation Peak", place)
-        if taken[k] != end:
-            raise source.truncated_error(
-                f"the rows of this table end at byte {end}, and it takes {taken[k]} bytes", place
-            )
+        size = taken.get("Memory Usage", taken.get("Tensor Size"))
+        if size != end:
+            raise source.truncated_error(f"the rows of this table end at byte {end}, and it takes {size} bytes", place)
     if not rows:
         raise source.refuse("no table has a row", None, "run vela with --verbose-allocation")
     if not is_whole:
-        raise source.truncated_error(f"no line {SUMMARY}… is behind the tables, so that a further one may be missing")
+        raise source.truncated_error(
+            "no line Network summary for … is behind the tables, so that a further one may be missing"
+        )
     return _plan(source, arenas, rows)
 
 
@@ -97,7 +120,7 @@ def _row(source: Source, line: str, columns: int, arena: int, place: str) -> tup
     times, addresses = ([part.strip() for part in cell.split("-")] for cell in cells[:2])
     texts = [*((text, 10) for text in times), *((text, 16) for text in addresses), (cells[2], 10)]
     numbers = [number for text, base in texts if (number := _number(text, base)) is not None]
-    if (len(times), len(addresses), len(numbers)) != (2, 2, 5):
+    if (len(times), len(addresses), len(numbers)) != (2, 2, 5) or _number(cells[3], 10) is None:
         raise source.refuse("expected two times, two addresses and a size, such as `0 - 3: 0x10 - 0x20: 16`", place)
     birth, death, first, end, size = numbers
     if not birth <= death < NONE or not first <= end < UINT64_END or end - first != size:
