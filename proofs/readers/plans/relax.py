@@ -2,17 +2,19 @@
 
 A storage is an arena, a tensor in it a cell; what a call writes is found in the kernel's own body, which the script
 has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are exclusive: what the name
-that it binds stands for in either arm is kept. spec: FP7.1 to FP7.12
+that it binds stands for in either arm is kept. Statements, expressions and calls are those of a closed list.
+spec: FP1.15, FP1.16, FP7.1 to FP7.14
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
 from proofs.readers.plans.foreign_plan import ForeignPlan, kept_of_arms
+from proofs.readers.plans.relax_kernels import Kernel, check_signature, read_kernel
 from proofs.readers.plans.script import (
     Names,
     ScriptValue,
@@ -30,7 +32,7 @@ from proofs.readers.plans.script import (
 )
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Role
-from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
+from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading, UndecidedConstruct
 
 TITLE = "TVM Relax script"
 DOMAIN = "tvm"
@@ -38,24 +40,41 @@ SAME = frozenset(("R.match_cast", "R.reshape", "R.memory.view", "R.memory.ensure
 """Calls whose result is their first operand's bytes."""
 SAME_PACKED = frozenset(("vm.builtin.reshape", "vm.builtin.ensure_zero_offset", "runtime.TVMTensorCreateView"))
 KILLS = frozenset(("R.memory.kill_tensor", "R.memory.kill_storage", "R.vm.kill_object"))
-IGNORED = frozenset(("R.func_attr", "R.output", "R.assert_op", "R.print", "R.vm.check_tensor_info"))
+SHOWN = frozenset(("R.assert_op", "R.print"))
+"""Calls that read their operands and do nothing else."""
 UNPLANNED = frozenset(("R.call_tir", "R.call_dps_packed"))
 """Calls that make a tensor of their own, which no plan places."""
+OTHER_CODE = frozenset((
+    "R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx", "R.make_closure", "R.invoke_closure",
+    "R.invoke_pure_closure", "R.vm.call_tir_dyn", "R.shape_of", "R.tensor_to_shape", "R.shape_to_tensor",
+    "R.to_vdevice", "R.hint_on_device",
+))  # fmt: skip
+"""Calls of code that is not in the module."""
+PACKED = frozenset(("R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx", "R.call_dps_packed"))
+"""Those whose first operand is the name of what they call."""
 OF_TYPES = frozenset(("ty_args", "sinfo_args", "out_sinfo", "out_ty", "dtype", "ndim", "vdevice"))
 """Keywords of calls that state types: no operand is given by one."""
-SCOPES = frozenset(("R.dataflow", "R.prim_func", "I.vdevice"))
-"""The calls that open a block."""
-NO_ACCESS = frozenset(("T.match_buffer", "T.reads", "T.writes"))
-"""Calls in a kernel that name buffers and hand none to other code."""
-
-
-@dataclass
-class _Kernel:
-    """What a PrimFunc does with its parameters: those it stores into, those it hands to other code, and their bytes."""
-
-    writes: set[int] = field(default_factory=set)
-    passes: set[int] = field(default_factory=set)
-    bytes: dict[int, int] = field(default_factory=dict)
+TYPES = frozenset((
+    "R.shape", "R.prim_value", "R.dtype", "R.str", "R.Tensor", "R.Tuple", "R.Shape", "R.Prim", "R.Object", "R.Any",
+    "R.Callable", "R.null_value",
+))  # fmt: skip
+"""Calls that state types, shapes and numbers."""
+SCALAR = re.compile(
+    r"T\.(?:u?int\d+|b?float\d+\w*|bool|max|min|abs|ceildiv|floordiv|floormod|truncdiv|truncmod|[Cc]ast|Select"
+    r"|if_then_else|Not|And|Or|shift_left|shift_right|bitwise_\w+)", re.ASCII,
+)  # fmt: skip
+"""Calls that compute a number."""
+SCALARS = (
+    ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple,
+    ast.List, ast.Dict, ast.Call, ast.keyword, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
+)  # fmt: skip
+"""What an expression without memory may consist of."""
+OF_MODULES = frozenset(("I.module_attrs", "I.module_global_infos"))
+OF_FILES = frozenset(("TypeVar", "T.Var", "tvm.ir.load_json"))
+"""What names of a file are assigned."""
+FLAGS = frozenset(("private", "pure", "s_tir", "check_well_formed"))
+"""The keywords of decorators."""
+IMPORTED = ("tvm", "typing", "__future__")
 
 
 def read(source: Source) -> ForeignPlan:
@@ -67,7 +86,7 @@ class _Module:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.memory = CellMemory(source)
-        self.kernels: dict[str, _Kernel] = {}
+        self.kernels: dict[str, Kernel] = {}
         self.functions: dict[str, ast.FunctionDef] = {}
         self.prefix = ""
         self.approximations: dict[str, None] = {}
@@ -78,18 +97,25 @@ class _Module:
         self.last: dict[str, int] = {}
         self.in_arms: dict[str, tuple[int, ScriptValue]] = {}
         self.constants: dict[str, ScriptValue] = {}
+        self.undecided: dict[UndecidedConstruct, None] = {}
+        self.title = "cls"
+        self.symbols: set[str] = set()
 
     def plan(self) -> ForeignPlan:
         for top in parsed(self.source).body:
-            for node in top.body if isinstance(top, ast.ClassDef) else (top,):
-                if isinstance(node, ast.FunctionDef):
-                    kinds = {dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list}
-                    if node.name in self.kernels or node.name in self.functions:
-                        raise self.refuse(node, f"a second function {node.name}")
-                    if "R.function" in kinds:
-                        self.functions[node.name] = node
-                    elif "T.prim_func" in kinds:
-                        self.kernels[node.name] = self.kernel(node)
+            if isinstance(top, ast.ClassDef):
+                if (
+                    self.title != "cls"
+                    or [*map(_decorator, top.decorator_list)] != ["I.ir_module"]
+                    or top.bases
+                    or top.keywords
+                ):
+                    raise self.refuse(top, "expected one class, decorated with I.ir_module")
+                self.title = top.name
+                for node in top.body:
+                    self.member(node)
+            else:
+                self.member(top)
         if not self.functions:
             raise self.source.refuse("no Relax function is in it", None, "print the whole module: mod.script()")
         for name, function in self.functions.items():
@@ -104,83 +130,98 @@ class _Module:
             self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
             TITLE, ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations),
-            self.memory.donated(),
+            self.memory.donated(), undecided=tuple(self.undecided),
         )  # fmt: skip
         return ForeignPlan(self.memory.plan(), reading)
 
-    def kernel(self, node: ast.FunctionDef) -> _Kernel:
-        """What a PrimFunc stores into. Its buffers are parameters, or matched to, or declared over, them."""
-        found = _Kernel()
-        of = {arg.arg: k for k, arg in enumerate(node.args.args)}
-        for k, arg in enumerate(node.args.args):
-            self.buffer(found, k, arg.annotation)
-        for part in ast.walk(node):
-            self.source.count_work(1)
-            if isinstance(part, ast.Assign) and isinstance(part.value, ast.Call):
-                self.aliased(found, of, part.targets[0], part.value)
-        for part in ast.walk(node):
-            self.source.count_work(1)
-            for target in _targets(part):
-                if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-                    found.writes |= {of[target.value.id]} if target.value.id in of else set()
-            if isinstance(part, ast.Call):
-                callee = dotted(part.func)
-                if callee == "T.writes":
-                    for item in part.args:
-                        base = item.value if isinstance(item, ast.Subscript) else item
-                        found.writes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
-                elif callee.endswith(".vstore") and isinstance(part.func, ast.Attribute):
-                    base = part.func.value
-                    found.writes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
-                elif callee not in NO_ACCESS:
-                    handed = [*part.args, *(keyword.value for keyword in part.keywords)]
-                    found.passes |= {of[each.id] for each in handed if isinstance(each, ast.Name) and each.id in of}
-                if callee == "T.address_of":
-                    for item in part.args:
-                        base = item.value if isinstance(item, ast.Subscript) else item
-                        found.passes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
-            elif isinstance(part, ast.Attribute) and part.attr in ("data", "access_ptr"):
-                base = part.value
-                found.passes |= {of[base.id]} if isinstance(base, ast.Name) and base.id in of else set()
-        return found
-
-    def aliased(self, kernel: _Kernel, of: dict[str, int], target: ast.expr, call: ast.Call) -> None:
-        """`A = T.match_buffer(var_A, …)` and `B = T.Buffer(…, data=A.data)`: other names of a parameter's buffer."""
-        if not isinstance(target, ast.Name):
-            return
-        name = dotted(call.func)
-        first = call.args[0] if call.args else None
-        if name == "T.match_buffer":
-            base = first.value if isinstance(first, ast.Subscript) else first
-            if isinstance(base, ast.Name) and base.id in of:
-                of[target.id] = of[base.id]
-                if base is first:
-                    self.buffer(kernel, of[base.id], ast.Call(call.func, call.args[1:], call.keywords))
-        elif name in ("T.Buffer", "T.decl_buffer"):
-            data = {keyword.arg: keyword.value for keyword in call.keywords}.get("data")
-            base = data.value if isinstance(data, ast.Attribute) else None
-            of |= {target.id: of[base.id]} if isinstance(base, ast.Name) and base.id in of else {}
-
-    def buffer(self, kernel: _Kernel, k: int, declared: ast.expr | None) -> None:
-        """The bytes that a parameter's declaration states, where they are known."""
-        if not isinstance(declared, ast.Call) or not declared.args:
-            return
-        options = {keyword.arg: keyword.value for keyword in declared.keywords}
-        if not {"strides", "elem_offset"}.isdisjoint(options):
-            return
-        dtype = declared.args[1] if len(declared.args) > 1 else options.get("dtype", ast.Constant("float32"))
-        shape, width = integers(declared.args[0]), bits(string(dtype) or "")
-        if shape is not None and width is not None:
-            kernel.bytes[k] = max(kernel.bytes.get(k, 0), extent(shape, None, width))
+    def member(self, node: ast.stmt) -> None:
+        """A statement of the file or of the module's class: a function, or what says nothing of memory."""
+        match node:
+            case ast.FunctionDef():
+                kinds = [*map(_decorator, node.decorator_list)]
+                if node.name in self.kernels or node.name in self.functions:
+                    raise self.refuse(node, f"a second function {node.name}")
+                if kinds == ["R.function"]:
+                    check_signature(self.source, node)
+                    self.functions[node.name] = node
+                elif kinds == ["T.prim_func"]:
+                    self.kernels[node.name] = read_kernel(self.source, node, frozenset(self.symbols))
+                else:
+                    raise self.refuse(node, f"{node.name} is neither an R.function nor a T.prim_func")
+            case ast.Import(names=names) if all(name.name.split(".")[0] in IMPORTED for name in names):
+                pass
+            case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] in IMPORTED:
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(keywords=[]) as call) if (
+                dotted(call.func) in OF_FILES
+            ):
+                self.check_scalar(call, {}, OF_FILES)
+                self.symbols.add(name)
+            case ast.Expr(value=ast.Call(keywords=[]) as call) if dotted(call.func) in OF_MODULES:
+                self.check_scalar(call, {}, OF_MODULES | frozenset(("I.vdevice", "I.dummy_global_info")))
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                raise self.refuse(node, f"a function of a module was expected, got {type(node).__name__}")
 
     def function(self, node: ast.FunctionDef) -> None:
         names: Names = {}
         self.killed, self.in_arms, self.last = {}, {}, last_uses(self.source, node)
         for arg in node.args.args:
+            if arg.annotation is None:
+                raise self.refuse(arg, f"{arg.arg} has no type")
+            self.check_type(arg.annotation)
             names[arg.arg] = self.parameter(arg.arg, arg.annotation)
-        self.block(node.body, names, 0)
-        if not isinstance(node.body[-1], ast.Return):
-            raise self.source.truncated_error(f"{node.name} ends without a return", line_of(node.body[-1]))
+        self.check_type(node.returns)
+        last = node.body[-1]
+        self.block(node.body[:-1], names, 0)
+        if not isinstance(last, ast.Return) or last.value is None:
+            self.statement(last, names, 0)
+            raise self.source.truncated_error(f"{node.name} ends without a return", line_of(last))
+        found = self.value(last.value, names, "the result", None)
+        self.memory.returns(p.cell for p in found.every(self.source))
+
+    def check_type(self, node: ast.expr | None) -> None:
+        """Check that an annotation is a type."""
+        if node is not None:
+            self.check_scalar(node, {})
+
+    def check_scalar(self, node: ast.AST, names: Names, calls: frozenset[str] = TYPES) -> None:
+        """Check that an expression states numbers, strings, types and shapes, and nothing of memory. spec: FP7.14"""
+        for part in ast.walk(node):
+            self.source.count_work(1)
+            if isinstance(part, ast.Name) and part.id in names and names[part.id].every(self.source):
+                raise self.refuse(node, f"{part.id} is used in an expression that is not read")
+            callee = dotted(part.func) if isinstance(part, ast.Call) else ""
+            is_known = not isinstance(part, ast.Call) or callee in calls or callee in TYPES or SCALAR.fullmatch(callee)
+            if not isinstance(part, SCALARS) or not is_known or (isinstance(part, ast.keyword) and part.arg is None):
+                what = f"a call of {callee or 'an expression'}" if isinstance(part, ast.Call) else type(part).__name__
+                raise self.refuse(node, f"an expression of Relax was expected, got {what}")
+            named = dotted(part) if isinstance(part, ast.Attribute) else ""
+            if named.startswith(("cls.", f"{self.title}.")):
+                self.local(part)
+            elif (
+                named and not SCALAR.fullmatch(named) and not any(f"{each}.".startswith(f"{named}.") for each in calls)
+            ):
+                raise self.refuse(node, f"{named} is no type and no size")
+            if callee in ("R.Tensor", "R.dtype"):
+                self.check_dtype(part)
+
+    def check_dtype(self, call: ast.AST) -> None:
+        """Check that the type of an element is one whose width is known."""
+        assert isinstance(call, ast.Call)
+        given = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+        for dtype in (*given, *(call.args if dotted(call.func) == "R.dtype" else ())):
+            if bits(string(dtype) or "") is None:
+                raise self.refuse(call, f"{ast.unparse(dtype)[:40]} is no type of an element")
+
+    def local(self, node: ast.AST) -> str:
+        """The function of the module that an expression such as `cls.name` stands for."""
+        root, _, name = dotted(node).partition(".")
+        if root not in ("cls", self.title) or (name not in self.kernels and name not in self.functions):
+            what = f"{ast.unparse(node)[:40]} is no function of this module"
+            raise self.refuse(node, what, "print the whole module: mod.script()")
+        return name
 
     def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
         """What the caller gives and finds as it was: tensors in memory of their own, also of a tuple. spec: FP7.11"""
@@ -193,7 +234,7 @@ class _Module:
             self.outside["sizes of parameters"] = "they have symbols, or are no tensors"
         cell = self.memory.own(self.prefix + name, size or 0, role=Role.INPUT)
         self.memory.keeps([cell])
-        return ScriptValue((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),), is_tensor=_is_tensor(annotation))
 
     def constant(self, node: ast.expr) -> ScriptValue:
         """A constant of the module: in memory of its own, in which later calls find it as it was. spec: FP7.12"""
@@ -213,27 +254,30 @@ class _Module:
 
     def statement(self, node: ast.stmt, names: Names, depth: int) -> None:
         match node:
-            case ast.AnnAssign(target=ast.Name(), value=None):
-                pass  # a name that is bound further in, which the printer declares outside
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                names[name] = self.value(value, names, name, node.annotation)
+            case ast.AnnAssign(target=ast.Name(), value=None, annotation=annotation):
+                self.check_type(annotation)  # a name that is bound further in, which the printer declares outside
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value, annotation=annotation):
+                self.check_type(annotation)
+                if isinstance(value, ast.Tuple | ast.List) and _is_tensor(annotation):
+                    raise self.refuse(node, f"{name} is said to be a tensor, and bound to a tuple")
+                names[name] = self.value(value, names, name, annotation)
                 self.killed.pop(name, None)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if name != "cls":
-                    names[name] = self.value(value, names, name, None)
-                    self.killed.pop(name, None)
+            case ast.Assign(targets=[ast.Name(id="cls")], value=ast.Name(id=title)) if title == self.title:
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name != "cls":
+                names[name] = self.value(value, names, name, None)
+                self.killed.pop(name, None)
             case ast.Expr(value=ast.Call() as call):
                 self.value(call, names, "", None)
-            case ast.Return(value=ast.expr() as value):
-                found = self.value(value, names, "the result", None)
-                self.memory.returns(p.cell for p in found.every(self.source))
             case ast.If():
                 self.arms(node, names, depth)
             case ast.With(items=items):
                 for item in items:
-                    opened = dotted(item.context_expr.func) if isinstance(item.context_expr, ast.Call) else ""
-                    if opened not in SCOPES or item.optional_vars is not None:
-                        raise self.refuse(node, f"expected a block of {', '.join(sorted(SCOPES))}")
+                    opened = item.context_expr
+                    if not isinstance(opened, ast.Call) or dotted(opened.func) != "R.dataflow" or (
+                        opened.args or opened.keywords or item.optional_vars
+                    ):  # fmt: skip
+                        raise self.refuse(node, "expected a block of R.dataflow()")
                 self.block(node.body, names, depth + 1)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
@@ -275,16 +319,21 @@ class _Module:
                 return ScriptValue(
                     items={k: self.value(item, names, f"{name}[{k}]", None) for k, item in enumerate(items)}
                 )
-            case ast.Subscript(value=ast.Subscript(value=ast.Name(id="metadata"))):
+            case ast.Subscript(
+                value=ast.Subscript(value=ast.Name(id="metadata"), slice=ast.Constant()), slice=ast.Constant()
+            ) if "metadata" not in names:
                 return self.constant(node)
             case ast.Constant():
                 return ScriptValue()
             case ast.Subscript(value=base, slice=at):
                 found, k = self.value(base, names, name, None), integer(at)
+                if k is None or found.is_tensor or (found.items and k not in found.items):
+                    raise self.refuse(node, "expected the number of an item of a tuple")
                 return found.items[k] if k in found.items else ScriptValue(found.every(self.source))
             case ast.Call():
                 return self.call(node, names, name, annotation)
-            case ast.Attribute() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
+            case ast.Attribute() | ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.BoolOp() | ast.IfExp():
+                self.check_scalar(node, names)
                 return ScriptValue()
         word = type(node).__name__
         raise self.refuse(node, f"an expression of Relax was expected, got {word}", construct=f"expression {word}")
@@ -298,13 +347,25 @@ class _Module:
 
     def call(self, node: ast.Call, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
         callee = dotted(node.func)
-        if callee in IGNORED:
+        if callee == "R.func_attr" or callee in TYPES or SCALAR.fullmatch(callee):
+            self.check_scalar(node, names, TYPES | {"R.func_attr"})
             return ScriptValue()
+        if callee in SHOWN:
+            operands = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("format", None))]
+            self.touch(callee, [self.value(operand, names, "", None) for operand in operands])
+            node = ast.copy_location(ast.Call(node.func, [], [k for k in node.keywords if k.arg != "format"]), node)
         for keyword in node.keywords:
             given = (part.id for part in ast.walk(keyword.value) if isinstance(part, ast.Name))
             if keyword.arg not in OF_TYPES or any(names[each].every(self.source) for each in given if each in names):
                 what = "operands by **" if keyword.arg is None else f"the keyword {keyword.arg}"
                 raise self.refuse(node, f"{callee or 'a call'} has {what}, which is not read", "give operands in order")
+            self.check_scalar(keyword.value, names)
+        if callee in SHOWN:
+            return ScriptValue()
+        if callee in ("R.output", "R.vm.check_tensor_info"):
+            for arg in node.args:
+                self.value(arg, names, "", None)
+            return ScriptValue()
         if callee in KILLS:
             for arg in node.args:
                 if not isinstance(arg, ast.Name) or arg.id not in names or arg.id in self.killed:
@@ -315,33 +376,38 @@ class _Module:
             return self.storage(node, name)
         if callee in ("R.memory.alloc_tensor", "R.vm.alloc_tensor"):
             return self.tensor(node, names, name)
-        if callee in ("R.tuple", "R.TupleGetItem"):
+        if callee == "R.tuple":
             return ScriptValue(items={k: self.value(item, names, name, None) for k, item in enumerate(node.args)})
         if callee == "R.const":
+            for arg in node.args:
+                self.check_scalar(arg, names)
             return self.constant(node)
-        if callee in ("R.shape", "R.prim_value", "R.dtype", "R.str", "R.Tensor", "R.null_value"):
-            return ScriptValue()
         if callee == "R.builtin.alloc_tensor":
+            self.check_stated(node, names, 0, 4)
             size = _shaped(node.args)
             if size is None:
                 self.outside["sizes of tensors in memory of their own"] = "they have symbols"
-            return ScriptValue((Pointer(self.memory.own(self.prefix + name, size or 0), 0),))
-        packed = string(node.args[0]) if node.args else None
+            return ScriptValue((Pointer(self.memory.own(self.prefix + name, size or 0), 0),), is_tensor=True)
+        packed = string(node.args[0]) if node.args and callee in PACKED else None
+        root = callee.partition(".")[0]
+        if (packed is None and callee in PACKED) or root not in ("R", "cls", self.title):
+            raise self.refuse(node, f"{callee or 'a call of an expression'} is no call that Relax has")
         operands = [self.value(arg, names, "", None) for arg in (node.args[1:] if packed is not None else node.args)]
         if callee in SAME or packed in SAME_PACKED:
             return self.same(node, operands, callee, packed, annotation)
-        local = callee.partition(".")[2] if callee.startswith(("cls.", "Module.")) else ""
+        local = self.local(node.func) if root != "R" else ""
         if local in self.kernels:
             self.kernel_call(node, local, operands)
             return ScriptValue()
-        if local and local not in self.functions:
-            raise self.refuse(node, f"{callee} is no function of this module", "print the whole module: mod.script()")
         if callee in UNPLANNED:
             cell = self.memory.own(self.prefix + (name or callee), _tensor_bytes(annotation) or 0)
             self.touch(callee, operands, [cell])
             return ScriptValue((Pointer(cell, 0),))
-        # Anything else may hand on its operands, and writes what nothing has written yet.
-        what = packed or callee or "a call"
+        what = packed or callee
+        if not local and callee not in OTHER_CODE:
+            text = f"{callee} is no call of a kernel, and may change what it is given (line {node.lineno})"
+            self.undecided[UndecidedConstruct("operation of Relax", text)] = None
+        # Other code may hand on its operands, and writes what nothing has written yet.
         fresh = [p.cell for v in operands for p in v.every(self.source) if self.memory.held(p.cell) is None]
         found = tuple(dict.fromkeys(p for v in operands for p in v.every(self.source)))
         if found:
@@ -353,6 +419,7 @@ class _Module:
 
     def storage(self, node: ast.Call, name: str) -> ScriptValue:
         """`R.memory.alloc_storage(R.shape([bytes]), …)`: an arena, which a name points to as a cell of no bytes."""
+        self.check_stated(node, {}, 0, 4)
         size = _listed(node.args[0]) if node.args else None
         if size is None or len(size) != 1 or size[0] < 0:
             fix = "bound the symbols: tir_var_upper_bound"
@@ -360,10 +427,11 @@ class _Module:
         arena = self.memory.arena(self.prefix + name, size[0])
         cell = self.memory.cell(self.prefix + name, arena, 0, 0)
         self.storages[cell] = arena
-        return ScriptValue((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),), is_tensor=True)
 
     def tensor(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
         """`R.memory.alloc_tensor(storage, offset, R.shape([…]), R.dtype("…"), …)`: a cell."""
+        self.check_stated(node, names, 1, 5)
         base = self.value(node.args[0], names, name, None) if node.args else ScriptValue()
         storage = [self.storages[p.cell] for p in base.pointers if p.cell in self.storages]
         offset = integer(node.args[1]) if len(node.args) > 2 else None
@@ -378,7 +446,14 @@ class _Module:
                 raise self.refuse(node, "expected a shape and an element type of known width")
             size = found
         cell = self.memory.cell(self.prefix + name, storage[0], offset, size, place=line_of(node))
-        return ScriptValue((Pointer(cell, 0),))
+        return ScriptValue((Pointer(cell, 0),), is_tensor=True)
+
+    def check_stated(self, node: ast.Call, names: Names, first: int, most: int) -> None:
+        """Check that an allocation has so many operands at most, those from `first` on without memory."""
+        if len(node.args) > most:
+            raise self.refuse(node, f"{dotted(node.func)} has more than {most} operands")
+        for arg in node.args[first:]:
+            self.check_scalar(arg, names)
 
     def same(
         self, node: ast.Call, operands: list[ScriptValue], callee: str, packed: str | None, annotation: ast.expr | None
@@ -386,6 +461,8 @@ class _Module:
         """A result in its operand's bytes; a cast states how many of them are used."""
         if not operands:
             raise self.refuse(node, f"{callee} without an operand")
+        if any(operand.every(self.source) for operand in operands[1:]):
+            raise self.refuse(node, f"{callee} has a further operand, which is not read")
         declared = node.args[1] if callee == "R.match_cast" and len(node.args) > 1 else annotation
         size = _tensor_bytes(declared)
         self.assumed[f"{packed or callee} shows its operand's bytes"] = None
@@ -396,6 +473,8 @@ class _Module:
     def kernel_call(self, node: ast.Call, name: str, operands: list[ScriptValue]) -> None:
         """`cls.kernel(x, alloc)`: a step. What the kernel declares of a buffer counts as used. spec: FP7.3, FP7.4"""
         kernel = self.kernels[name]
+        if len(operands) != kernel.parameters:
+            raise self.refuse(node, f"{name} has {kernel.parameters} parameters, and is given {len(operands)}")
         reads: list[int] = []
         writes: list[int] = []
         for k, operand in enumerate(operands):
@@ -421,16 +500,23 @@ class _Module:
         return self.source.refuse(what, line_of(node), fix, construct=construct)
 
 
-def _targets(node: ast.AST) -> list[ast.expr]:
-    """What a statement assigns to."""
-    if isinstance(node, ast.Assign):
-        return node.targets
-    return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
+def _decorator(node: ast.expr) -> str:
+    """The name of a decorator, with flags only; of any other its text."""
+    if isinstance(node, ast.Call) and not node.args and all(
+        keyword.arg in FLAGS and isinstance(keyword.value, ast.Constant) for keyword in node.keywords
+    ):  # fmt: skip
+        return dotted(node.func)
+    return dotted(node) or ast.unparse(node)[:40]
+
+
+def _is_tensor(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func) == "R.Tensor"
 
 
 def _listed(node: ast.expr | None) -> tuple[int, ...] | None:
     """The integers of `R.shape([…])`, None where it has symbols."""
-    return integers(node.args[0]) if isinstance(node, ast.Call) and node.args else None
+    is_shape = isinstance(node, ast.Call) and dotted(node.func) == "R.shape" and len(node.args) == 1
+    return integers(node.args[0]) if isinstance(node, ast.Call) and is_shape else None
 
 
 def _shaped(args: list[ast.expr]) -> int | None:

@@ -24,16 +24,21 @@ MAX_SCRIPT = 1 << 22
 MAX_TOKENS = 1 << 20
 """The most words and signs of such a text; a syntax tree takes about a kilobyte for each."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_INTEGER = re.compile(r"T\.u?int\d+|R\.prim_value", re.ASCII)
 _BITS = re.compile(r"(?:u?int|float|bfloat|complex)(\d{1,3})(?:_?e\d+m\d+\w*)?(?:x(\d{1,3}))?", re.ASCII)
 
 
 @dataclass(eq=False)
 class ScriptValue:
-    """What a name stands for: pointers (several where arms of an If differ), the items of a tuple, or an integer."""
+    """What a name stands for: pointers (several where arms of an If differ), the items of a tuple, or an integer.
+
+    `is_tensor` where it is known to have no items.
+    """
 
     pointers: tuple[Pointer, ...] = ()
     items: dict[int, ScriptValue] = field(default_factory=dict)
     number: int | None = None
+    is_tensor: bool = False
 
     def every(self, source: Source) -> tuple[Pointer, ...]:
         """The pointers of a value and of all its items."""
@@ -74,6 +79,7 @@ def leave_arms(
         if key not in merged:
             memory.source.count_work(1)
             merged[key] = found = ScriptValue(number=one.number if one.number == other.number else None)
+            found.is_tensor = one.is_tensor and other.is_tensor
             if one.items and one.items.keys() == other.items.keys():
                 found.items |= {k: either(one.items[k], other.items[k]) for k in one.items}
             else:
@@ -116,7 +122,7 @@ def line_of(node: ast.AST) -> str:
     return f"line {getattr(node, 'lineno', 1)}"
 
 
-def dotted(node: ast.expr) -> str:
+def dotted(node: ast.AST) -> str:
     """`a.b.c` of such an expression, "" of any other."""
     parts = []
     while isinstance(node, ast.Attribute):
@@ -142,7 +148,12 @@ def is_used_behind(node: ast.stmt, name: str, last: dict[str, int]) -> bool:
 
 def integer(node: ast.AST | None) -> int | None:
     """A decimal integer, also as `T.int64(3)` or `-3`; None of any other expression."""
-    if isinstance(node, ast.Call) and len(node.args) == 1 and dotted(node.func).startswith(("T.", "R.")):
+    if (
+        isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and not node.keywords
+        and _INTEGER.fullmatch(dotted(node.func))
+    ):
         node = node.args[0]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         found = integer(node.operand)

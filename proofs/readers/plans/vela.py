@@ -19,10 +19,12 @@ from tmmu.plans.building import build_storages
 from tmmu.plans.reading import LIFETIMES_STATED, Reading
 from tmmu.plans.sections import BufferPlan
 
-HEADER = ("Start Time -", "Start Addr -", "Tensor Size", "Memory Usage")
-"""How the columns begin that come first."""
-LATER = (("Format", "Name"), ("Purpose", "Format", "Name"))
+HEADER = ["Start Time - End Time", "Start Addr - End Addr", "Tensor Size", "Memory Usage"]
+"""The columns that come first."""
+LATER = (["Format", "Name"], ["Purpose", "Name"], ["Purpose", "Format", "Name"])
 """The columns behind these. What they say is not read, but for the name."""
+WORD = re.compile(r"[\w+\-]+", re.ASCII)
+"""A cell of those that are not read."""
 TITLE = re.compile(
     r"(?:Allocation, memory (?P<memory>[^,:]+), usage mask: [\w|]+"
     r"|Tensor Allocation for (?:mem_area (?P<area>[^,:]+), .*|(?P<purpose>[^,:]+)):)", re.ASCII,
@@ -50,9 +52,8 @@ UNKNOWN_LINE = "run vela with --verbose-allocation and no other option that prin
 
 def is_header(line: str) -> bool:
     """Whether a line is the header of a table."""
-    cells = [cell.strip() for cell in line.split(":")]
-    first, later = cells[: len(HEADER)], tuple(cells[len(HEADER) :])
-    return later in LATER and all(cell.startswith(title) for cell, title in zip(first, HEADER, strict=True))
+    cells = [" ".join(cell.split()) for cell in line.split(":")]
+    return cells[: len(HEADER)] == HEADER and cells[len(HEADER) :] in LATER
 
 
 class _Row(NamedTuple):
@@ -120,7 +121,11 @@ def _row(source: Source, line: str, columns: int, arena: int, place: str) -> tup
     times, addresses = ([part.strip() for part in cell.split("-")] for cell in cells[:2])
     texts = [*((text, 10) for text in times), *((text, 16) for text in addresses), (cells[2], 10)]
     numbers = [number for text, base in texts if (number := _number(text, base)) is not None]
-    if (len(times), len(addresses), len(numbers)) != (2, 2, 5) or _number(cells[3], 10) is None:
+    if (
+        (len(times), len(addresses), len(numbers)) != (2, 2, 5)
+        or _number(cells[3], 10) is None
+        or (not all(WORD.fullmatch(cell) for cell in cells[4:-1]))
+    ):
         raise source.refuse("expected two times, two addresses and a size, such as `0 - 3: 0x10 - 0x20: 16`", place)
     birth, death, first, end, size = numbers
     if not birth <= death < NONE or not first <= end < UINT64_END or end - first != size:

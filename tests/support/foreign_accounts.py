@@ -1,0 +1,318 @@
+"""What is put into plans of other producers at random, and two readings of the result that share no code.
+
+A format has a row in `FORMATS`: its stored plans, ways of putting something into one, what its reader sees, and what
+another reading says. spec: FP1.15
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from proofs.definition.violations import Violation
+from proofs.readers.plans import formats
+from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
+from tests.support import relax_run
+from tmmu.core.errors import TmmuError
+from tmmu.core.source import Source
+from tmmu.plans.gate import StatedBuffers, StatedPlan
+from tmmu.plans.sections import BufferPlan, Plan
+
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign" / "proved"
+
+Texts = dict[str, str]
+"""The files of one plan, by what they are; bytes are text in Latin-1."""
+Insertion = Callable[[random.Random, Texts], None]
+MAIN = "m"
+"""The file of a format that has one."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of plans: `read` is the reader, `seen` the program that it takes a plan for, and `said` the one that an
+    executor takes it for; both are compared where a plan is proved. `insertions` put something into a plan, those that
+    `ignored` names something that says nothing. What those in `free` put in may be right.
+    """
+
+    plans: Callable[[], Mapping[str, Texts]]
+    read: Callable[[Texts], StatedPlan | StatedBuffers]
+    seen: Callable[[Texts], object]
+    said: Callable[[Texts], object]
+    insertions: Mapping[str, Insertion]
+    ignored: frozenset[str]
+    free: frozenset[str] = frozenset(("anywhere", "trailing"))
+
+
+def verdict(form: Format, texts: Texts) -> str:
+    """What is said of a plan; of one that is proved, the reader must have seen what an executor sees."""
+    try:
+        stated = form.read(texts)
+    except TmmuError as error:
+        return "refused" if error.code_id == "INVALID_PLAN" and error.place else f"refused by {error}"
+    found: Iterator[Violation]
+    if isinstance(stated, StatedBuffers):
+        found = buffer_violations(BufferSubject(stated))
+    else:
+        donated = frozenset(stated.reading.donated) if stated.reading is not None else frozenset[str]()
+        found = violations(Subject(stated, None, donated))
+    if next(found, None) is not None:
+        return "REFUTED"
+    if stated.reading is not None and stated.reading.undecided:
+        return "UNKNOWN"
+    assert form.seen(texts) == form.said(texts)
+    return "PROVED"
+
+
+def stored(suffix: str, encoding: str = "utf-8") -> dict[str, Texts]:
+    """The proved plans of the corpus with a suffix."""
+    return {path.name: {MAIN: path.read_bytes().decode(encoding)} for path in sorted(CORPUS.glob(f"*{suffix}"))}
+
+
+def read_as(kind: str, texts: Texts, encoding: str = "utf-8") -> StatedPlan | StatedBuffers:
+    """Read a plan of one file through the gate, as the commands do."""
+    return formats.gated(formats.BY_KIND[kind], Source("m", texts[MAIN].encode(encoding)))
+
+
+def lines_of(texts: Texts) -> list[str]:
+    return texts[MAIN].split("\n")
+
+
+# Insertions into lines
+
+SIGNS = "%{}()[],=:@<>-|\"'\\/*;#$"
+
+
+def anywhere(words: tuple[str, ...], rng: random.Random, texts: Texts) -> None:
+    """A word or a character at any place."""
+    at = rng.randrange(len(texts[MAIN]))
+    texts[MAIN] = texts[MAIN][:at] + rng.choice((*words, *SIGNS)) + texts[MAIN][at:]
+
+
+def trailing(words: tuple[str, ...], rng: random.Random, texts: Texts) -> None:
+    """Text at the end of a line, or of the file."""
+    lines = lines_of(texts)
+    k = rng.randrange(len(lines)) if rng.random() < 0.8 else len(lines) - 1
+    lines[k] += rng.choice(("", " ")) + rng.choice(words)
+    texts[MAIN] = "\n".join(lines)
+
+
+def statement(choices: tuple[str, ...], rng: random.Random, texts: Texts) -> None:
+    """A line of its own, as far in as the one behind it; `NAME` is a word of the line before it."""
+    lines = lines_of(texts)
+    k = rng.randrange(1, len(lines))
+    indent = re.match(r" *", lines[k] or lines[k - 1])
+    assert indent is not None
+    words = re.findall(r"%?[A-Za-z_][\w#]*", lines[k - 1]) or ["x"]
+    lines.insert(k, indent[0] + rng.choice(choices).replace("NAME", rng.choice(words)))
+    texts[MAIN] = "\n".join(lines)
+
+
+def replaced(pattern: str, choices: tuple[str, ...], rng: random.Random, texts: Texts) -> None:
+    """Something at one of the places of a pattern: a choice has the groups of the pattern as `\\1`."""
+    found = rng.choice(list(re.finditer(pattern, texts[MAIN], re.MULTILINE)))
+    texts[MAIN] = texts[MAIN][: found.start()] + found.expand(rng.choice(choices)) + texts[MAIN][found.end() :]
+
+
+def of_lines(
+    words: tuple[str, ...], statements: tuple[str, ...], **more: tuple[str, tuple[str, ...]]
+) -> dict[str, Insertion]:
+    """The insertions of a format of lines: everywhere, behind a line, between lines, and at places of patterns."""
+    found: dict[str, Insertion] = {
+        "anywhere": partial(anywhere, words), "trailing": partial(trailing, words),
+        "statement": partial(statement, statements),
+    }  # fmt: skip
+    return found | {name: partial(replaced, pattern, choices) for name, (pattern, choices) in more.items()}
+
+
+# MiniMalloc
+
+
+def buffers(stated: Any) -> list[tuple[Any, ...]]:
+    """Arena, name, both times, offset and bytes of each buffer."""
+    assert isinstance(stated.plan, BufferPlan)
+    found, s = stated.plan.buffers, stated.plan.buffers.storages
+    columns = (s.birth, s.death, s.offset, s.bytes)
+    arenas = [found.arenas[k].name for k in s.arena.tolist()]
+    return sorted(zip(arenas, found.name, *(c.tolist() for c in columns), strict=True))
+
+
+def csv_rows(texts: Texts) -> object:
+    """The rows as the csv module has them, each part of a buffer by itself."""
+    text = texts[MAIN].rstrip("\n")
+    assert "\n\n" not in text
+    rows = list(csv.reader(text.split("\n"), strict=True))
+    names = {"begin": "lower", "start": "lower", "buffer": "id", "buffer_id": "id"}
+    head = [names.get(cell.strip(" \t\r"), cell.strip(" \t\r")) for cell in rows[0]]
+    assert set(head) <= {"id", "lower", "upper", "end", "size", "offset", "alignment", "hint", "gaps"}
+    assert len(set(head)) == len(head)
+    found = []
+    for cells in rows[1:]:
+        row = dict(zip(head, (cell.strip(" \t\r") for cell in cells), strict=True))
+        first, more = int(row["lower"]), int("end" in row)
+        last = int(row["end"] if more else row["upper"]) - 1 + more
+        cuts = [re.fullmatch(r"(\d+)-(\d+)(?:@(\d+):(\d+))?", cell) for cell in row.get("gaps", "").split()]
+        gaps = sorted(tuple(int(x or 0) for x in cut.groups()) for cut in cuts if cut)
+        assert None not in cuts
+        offset, size, parts = int(row["offset"]), int(row["size"]), []
+        for a, b, low, high in gaps:
+            end = b - 1 + more
+            if a <= end:
+                parts += [(first, a - 1, offset, size), (a, end, offset + low, high - low)]
+                first = end + 1
+        parts.append((first, last, offset, size))
+        kept = [part for k, part in enumerate(parts) if part[0] <= part[1] and (k % 2 == 0 or part[3])]
+        found += [("memory", row["id"] + (f" part {k}" if k else ""), *part) for k, part in enumerate(kept)]
+    return sorted(found)
+
+
+NUMBERS = ("0", "1", "-1", "+1", "1_0", "٣", "0x1", "1.0", "1e3", "\0", "novel", " ")
+MINIMALLOC = Format(
+    partial(stored, ".csv"), partial(read_as, "minimalloc"),
+    lambda texts: buffers(read_as("minimalloc", texts)), csv_rows,
+    of_lines(
+        (*NUMBERS, ",", ",0", '"', "\r", "\t", "# novel"),
+        ("", "novel", "#novel", "1,2", "0,0,0,0,0,0,0,0,0", '"a","b"', ","),
+        column=(r"^([^,\n]+)((?:,[^,\n]*){2,})$", (r"\1\2,novel", r"\1\2,0", r"\1,novel\2", r'"\1"\2', r"\1,\2")),
+        number=(r"(?<=,)(\d+)", ("+\\1", "-\\1", "\\1_0", "\\1.0", "\\1٣", "0x\\1", "\\1 0", '"\\1"', "\\1\0")),
+    ),
+    frozenset(),
+)  # fmt: skip
+
+# Vela
+
+
+def vela_rows(texts: Texts) -> object:
+    """Each row by its columns, and rows of one place and time together, as a table of numbers."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    arena, table, names, lines = "", 0, list[str](), iter(texts[MAIN].split("\n"))
+    for line in lines:
+        if line.startswith(("Allocation, memory ", "Tensor Allocation for ")):
+            assert re.search(r"^(Allocation, memory \w+, usage mask: [\w|]+|Tensor Allocation for [\w \-]+:)$", line)
+            arena = re.sub(r"^(Allocation, memory|Tensor Allocation for) |,.*|:$", "", line)
+        elif line.startswith("Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: "):
+            assert line.split(": ", 4)[-1].split() == ["Format", ":", "Name"]
+            table += 1
+            names.append(arena)
+            while (row := next(lines)) and not row.startswith("Allocation Peak"):
+                cells = re.fullmatch(
+                    r" *(\d+) - +(\d+): +0x([0-9a-f]+) - +0x([0-9a-f]+): +(\d+): +\d+: (\w+) *: (.+?) *", row, re.ASCII
+                )
+                assert cells is not None
+                place = table, int(cells[1]), int(cells[2]), int(cells[3], 16), int(cells[5])
+                assert place[3] + place[4] == int(cells[4], 16)
+                found.setdefault(place, []).append(cells[7])
+            assert re.fullmatch(r"Allocation Peak Tensor Size: \d+ bytes == [\d.]+ KiB", row, re.ASCII)
+            assert max((at + n for k, _, _, at, n in found if k == table), default=0) == int(row.split()[4])
+        elif line.startswith("Network summary for "):
+            rest = [*lines]
+            assert all(not line or re.match(r"[A-Z][^:]*?(  | = )[\w.]", line) for line in rest)
+        else:
+            assert not line.strip("#") or line.startswith(("Warning: ", "Info: "))
+    unique: dict[str, int] = {}
+    rows = []
+    for (table, birth, death, at, n), of in found.items():
+        name = ", ".join(dict.fromkeys(of))
+        unique[name] = unique.get(name, 0) + 1
+        assert unique[name] == 1
+        rows.append((names[table - 1], name, birth, death, at, n))
+    assert len(set(names)) == len(names)
+    return sorted(rows)
+
+
+VELA = Format(
+    partial(stored, "vela-cnn.txt"), partial(read_as, "vela"), lambda texts: buffers(read_as("vela", texts)), vela_rows,
+    of_lines(
+        ("novel", ": novel", "0", ",", "bytes"),
+        ("novel", "novel: 1", " 0 -  1: 0x0 - 0x10: 16", "Allocation Peak Memory Usage: 16 bytes == 0 KiB", "0", "}"),
+        row=(r"^( +\d+ - .*?: )(.*)$", (r"\1novel: \2", r"\1\1\2", r"\1 novel \2", r"novel \1\2", r"\1")),
+        title=(r"^((?:Tensor )?Allocation.*)$", (r"\1, novel", r"\1 novel", r"novel \1", r"\1\n\n", r"\1\nnovel")),
+        comment=(r"^(#+)$", (r"\1\nWarning: novel", r"\1\n", r"\1\nInfo: novel")),
+    ),
+    frozenset(("comment",)),
+)  # fmt: skip
+
+# Relax
+
+
+def places(stated: Any, arenas: list[int]) -> list[tuple[str, list[Any], list[Any]]]:
+    """Each step with the places that it writes and touches in some arenas, each by its number among them."""
+    assert isinstance(stated.plan, Plan)
+    allocation = stated.plan.allocation
+    t, s, rank = allocation.tensors, allocation.storages, {arena: k for k, arena in enumerate(arenas)}
+    lists = [allocation.steps.listed(which) for which in ("writes", "reads")]
+    of, arena, first = t.storage.tolist(), s.arena.tolist(), s.offset.tolist()
+    at = [(rank.get(arena[k]), first[k] + window) for k, window in zip(of, t.window.tolist(), strict=True)]
+    found = []
+    for name, writes, reads in zip(allocation.steps.node, *lists, strict=True):
+        stores, touches = ({at[row] for row in rows if at[row][0] is not None} for rows in (writes, (*writes, *reads)))
+        found.append((name, sorted(stores), sorted(touches)))
+    return found
+
+
+def relax_seen(texts: Texts) -> object:
+    """The storages, and the calls of kernels with what they touch of them; what the functions return is behind them."""
+    stated: Any = read_as("relax", texts)
+    allocation = stated.plan.allocation
+    arenas = [k for k, arena in enumerate(allocation.arenas) if not arena.name.startswith(("memory of ", "no bytes"))]
+    steps = [
+        (re.sub(r" #\d+$", "", name), *rest)
+        for name, *rest in places(stated, arenas)
+        if rest[1] and not re.search(r"^if\b", name)
+    ]
+    return [allocation.arenas[k].capacity for k in arenas], steps
+
+
+def relax_said(texts: Texts) -> object:
+    storages, steps = relax_run.program(texts[MAIN])
+    return storages, [step for step in steps if step[0] != "return"]
+
+
+RELAX_WORDS = (
+    "novel",
+    "novel=1",
+    "; novel()",
+    "(x)",
+    ",",
+    "0",
+    "@novel",
+    " = novel",
+    ".novel",
+    "**x",
+    "# novel",
+    "[0]",
+)
+STATEMENTS = (
+    "novel(NAME)", "NAME.novel()",
+    "NAME.copy_(x)", "NAME[0] = x", "NAME = novel", "NAME += 1", "assert NAME", "del NAME",
+    "return NAME", "pass; novel(NAME)", "@novel", "def novel(NAME): pass", "class Novel: pass", "import novel",
+    "lambda: NAME", "with novel(NAME): pass", "while NAME: pass", "for novel in NAME: pass", "R.novel(NAME)",
+    "cls.novel(NAME)", 'R.call_packed("novel", NAME, out=NAME)', "global NAME", "NAME, x = x", "novel: R.Any = NAME.x",
+    "try: novel()\nfinally: pass", "R.call_tir(novel, NAME, tir_vars=NAME)", "NAME = R.call_inplace_packed('f', NAME)",
+)  # fmt: skip
+RELAX = Format(
+    partial(stored, ".relax"), partial(read_as, "relax"), relax_seen, relax_said,
+    of_lines(
+        RELAX_WORDS, STATEMENTS,
+        operand=(r"(cls\.\w+\(|R\.memory\.\w+\(|R\.\w+\()(\w+)", (
+            r"\1\2, \2", r"\1\2, novel=\2", r"\1novel, \2", r"\1*\2", r"\1**\2", r"\1\2[0]", r"\1\2.novel",
+            r"\1\2.novel()", r"\1(novel := \2)", r"\1\2, out_sinfo=novel(\2)", r"\1\2 + x", r"\1novel(\2)")),
+        declaration=(r"(T\.Buffer\(\([^\"]*\), \"\w+\")", (r"\1, novel=1", r"\1, 0", r"\1, data=x")),
+        stored=(r"^( +)(\w+)(\[.*?\]) = ", (
+            r"\1\2\3[0] = ", r"\1novel.\2\3 = ", r"\1\2.novel\3 = ", r"\1novel[0], \2\3 = ", r"\1novel(\2)\3 = ",
+            r"\1\2\3 = x[0] = novel = ", r"\1x = \2\n\1x\3 = ", r"\1novel = \2.novel\n\1\2\3 = ",
+            r"\1novel(\2)\n\1\2\3 = ")),
+        decorator=(r"^( +)@(\w+\.\w+)", (
+            r"\1@novel\n\1@\2", r"\1@\2(novel=1)\n\1@\2", r"\1@\2.novel", r"\1@novel.\2")),
+        signature=(r"^( +def \w+\()", (r"\1novel, ", r"\1*novel, ", r"\1novel=1, ", r"\1novel: novel(), ", r"\1x, /, ")),
+        comment=(r"$", ("  # novel = (x)", "  # }{")),
+    ),
+    frozenset(("comment",)), frozenset(("anywhere", "trailing", "operand")),
+)  # fmt: skip
+
+FORMATS: dict[str, Format] = {"minimalloc": MINIMALLOC, "vela": VELA, "relax": RELAX}
