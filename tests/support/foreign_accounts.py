@@ -18,7 +18,7 @@ from typing import Any
 from proofs.definition.violations import Violation
 from proofs.readers.plans import formats
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
-from tests.support import relax_run
+from tests.support import iree_reading, relax_run
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
 from tmmu.plans.gate import StatedBuffers, StatedPlan
@@ -128,6 +128,16 @@ def of_lines(
         "statement": partial(statement, statements),
     }  # fmt: skip
     return found | {name: partial(replaced, pattern, choices) for name, (pattern, choices) in more.items()}
+
+
+def in_parts(start: str, needs: str, insertion: Insertion, rng: random.Random, texts: Texts) -> None:
+    """Put something into one of the parts of a text that begin so, and in which something is."""
+    at = [found.start() for found in re.finditer(start, texts[MAIN], re.MULTILINE)]
+    parts = [part for part in zip(at, [*at[1:], len(texts[MAIN])], strict=True) if needs in texts[MAIN][slice(*part)]]
+    first, end = rng.choice(parts)
+    inner = {MAIN: texts[MAIN][first:end]}
+    insertion(rng, inner)
+    texts[MAIN] = texts[MAIN][:first] + inner[MAIN] + texts[MAIN][end:]
 
 
 # MiniMalloc
@@ -309,10 +319,51 @@ RELAX = Format(
             r"\1novel(\2)\n\1\2\3 = ")),
         decorator=(r"^( +)@(\w+\.\w+)", (
             r"\1@novel\n\1@\2", r"\1@\2(novel=1)\n\1@\2", r"\1@\2.novel", r"\1@novel.\2")),
-        signature=(r"^( +def \w+\()", (r"\1novel, ", r"\1*novel, ", r"\1novel=1, ", r"\1novel: novel(), ", r"\1x, /, ")),
+        signature=(r"^( +def \w+\()", (
+            r"\1novel, ", r"\1*novel, ", r"\1novel=1, ", r"\1novel: novel(), ", r"\1x, /, ")),
         comment=(r"$", ("  # novel = (x)", "  # }{")),
     ),
     frozenset(("comment",)), frozenset(("anywhere", "trailing", "operand")),
 )  # fmt: skip
 
-FORMATS: dict[str, Format] = {"minimalloc": MINIMALLOC, "vela": VELA, "relax": RELAX}
+# IREE
+
+
+def iree_seen(texts: Texts) -> object:
+    """Each command, with the sizes of the allocations that it touches."""
+    stated: Any = read_as("iree", texts)
+    allocation = stated.plan.allocation
+    arenas = [k for k, arena in enumerate(allocation.arenas) if not arena.name.startswith(("memory of ", "no bytes"))]
+    size = [allocation.arenas[k].capacity for k in arenas]
+    found: dict[str, set[int]] = {}
+    for name, _, touches in places(stated, arenas):
+        label = re.sub(r" #\d+$", "", name)
+        if touches and label not in ("await", "dealloca", "yield", "return") and not label.startswith("scf."):
+            found.setdefault(label, set()).update(size[k] for k, _ in touches)
+    return found
+
+
+IREE_LINES = (
+    "novel", "novel.op %x", "stream.novel NAME", "%novel = stream.cmd.novel NAME", "stream.cmd.novel {", "}", "{",
+    "stream.resource.novel NAME : !stream.resource<transient>", "util.novel NAME : !hal.buffer_view", "^bb1:",
+    "%novel = util.call @novel(NAME) novel", "cf.br ^bb1", "hal.novel<NAME : !hal.buffer_view>", "memref.store NAME",
+    "stream.cmd.fill NAME, NAME[NAME for NAME] : i32 -> !stream.resource<transient>{NAME}", "util.return NAME novel",
+)  # fmt: skip
+IREE = Format(
+    partial(stored, ".iree"), partial(read_as, "iree"), iree_seen, lambda texts: iree_reading.program(texts[MAIN]),
+    {name: partial(in_parts, "^// -----//", "cmd.execute", each) for name, each in of_lines(
+        ("novel", "%novel", "{novel}", "{novel = 1}", ", %x", "}", "{", "// novel {", "loc(novel)", " : novel", "0",
+         "stream.cmd.discard %x[%y for %z] : !stream.resource<transient>{%z}", "%n = arith.constant 5 : i32"),
+        IREE_LINES,
+        operand=(r"^( +(?:%[^=\n]* = )?(?:stream\.cmd|stream\.timepoint|stream\.resource|scf|ro|wo|rw)\b[^%\n]*)(%\w+)", (
+            r"\1\2, \2", r"\1%novel, \2", r"\1\2 novel", r"\1novel \2", r"\1\2 {novel}", r"\1novel(\2) \2")),
+        operation=(r"\b(stream\.(?:cmd|timepoint|resource|tensor)\.[a-z_]+|util\.[a-z]+)\b", (
+            r"\1.novel", r"\1_novel", "novel.op", r"novel \1", r"novel.\1", r"\1<novel>", r"\1 novel")),
+        second=(r"^( +)(.*[^{\n])$", (
+            r"\1\2 \2", r"\1\2; \2", r"\1\2 %novel = arith.constant 1 : index", r"\1%novel = novel.op \2")),
+        comment=(r"^(  .*)$", (r"// novel {\n\1", r"\1\n  // } stream.cmd.fill %x, \"", r"\1\n")),
+    ).items()},
+    frozenset(("comment",)),
+)  # fmt: skip
+
+FORMATS: dict[str, Format] = {"minimalloc": MINIMALLOC, "vela": VELA, "relax": RELAX, "iree": IREE}

@@ -95,8 +95,8 @@ def rows(n: int) -> bytes:
 def table(n: int) -> bytes:
     """A table of Vela's with n rows."""
     head, row = (
-        "Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: Name\n",
-        "{0} - {0}: 0x0 - 0x10: 16: 16: t{0}\n",
+        "Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: Format: Name\n",
+        "{0} - {0}: 0x0 - 0x10: 16: 16: NHWC: t{0}\n",
     )
     end = "Allocation Peak Tensor Size: 16 bytes == 0.01 KiB\nNetwork summary for m\n"
     return (head + "".join(row.format(k) for k in range(n)) + end).encode()

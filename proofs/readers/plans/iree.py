@@ -2,7 +2,7 @@
 
 The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
 Each function is run line by line, both dumps at once: here statements of the host, in `iree_control` loops and
-alternatives, in `iree_commands` what an execute runs, in `iree_slices` the memory. spec: FP9.1 to FP9.12
+alternatives, in `iree_commands` what an execute runs, in `iree_slices` the memory. spec: FP9.1 to FP9.13
 """
 
 from __future__ import annotations
@@ -17,13 +17,21 @@ from proofs.readers.plans.iree_control import FunctionControl
 from proofs.readers.plans.iree_slices import DumpState
 from proofs.readers.plans.iree_text import RESULTS, SSA
 from proofs.readers.plans.iree_values import NEVER, NamedValue, SliceReference, in_order
+from tmmu.core.output import list_names
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
-SECTION = re.compile(r"^// -----// IR Dump (Before|After) LayoutSlices[^\n]*\n", re.MULTILINE)
+SECTION = re.compile(r"^// -----// IR Dump (Before|After) (\w+)([^\n]*)\n", re.MULTILINE)
+PASS = re.compile(
+    r"(?:: iree-stream-layout-slices| \(iree-stream-layout-slices\))?(?: \('[\w.]+' operation(?:: @[\w$.]+)?\))? "
+    r"//----- //", re.ASCII,
+)  # fmt: skip
+"""What is behind the name of the pass. Dumps of other passes are not read."""
+AROUND = re.compile(r"\s*+(?://.*|#[\w$.]+ = .*)?", re.ASCII)
+"""A line around a function that says nothing of memory: a comment, or the name of an attribute."""
 FUNCTION = re.compile(r"^[ \t]*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
-END = re.compile(r"^\}", re.MULTILINE)
+END = re.compile(r"^\}(?!\))", re.MULTILINE)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)
 SYMBOL = re.compile(r"@[\w$.]++", re.ASCII)
 CONSUME = re.compile(r"\bconsume %", re.ASCII)
@@ -31,15 +39,14 @@ EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
 """The functions that IREE runs itself, for constants."""
 MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
-MAX_LINE = 1 << 16
-"""The longest line with a resource. Constants are longer, and none is in it."""
 PURE = frozenset({"arith.select", "stream.resource.size", "stream.timepoint.barrier", "util.optimization_barrier"})
 """What uses a resource or a buffer view and no byte of it; a result stands for any of its operands. spec: FP9.10"""
 
 
 def read(source: Source) -> ForeignPlan:
     """The plan in a dump: the functions that execute commands. Raises INVALID_PLAN with FILE and line. O(bytes)."""
-    functions = _functions(source)
+    others: list[str] = []
+    functions = _functions(source, others)
     dump, unique = DumpState(source), FreshNames()
     for name, after, before in functions:
         dump.prefix = f"{unique(name)}." if len(functions) > 1 else ""
@@ -50,6 +57,8 @@ def read(source: Source) -> ForeignPlan:
         else:
             function.keep_arguments()
     outside = {"alignment of slices": "the dump does not state it"}
+    if others:
+        outside["functions without commands"] = f"they place no memory: {list_names(sorted(set(others)))}"
     if dump.memory.joined:
         dump.approximations[kept_of_arms(dump.memory.joined)] = None
     reading = Reading(
@@ -67,25 +76,51 @@ class _Dumped(NamedTuple):
     before: tuple[int, str] | None
 
 
-def _functions(source: Source) -> list[_Dumped]:
-    """The functions in a dump that execute commands."""
+def _check_around(source: Source, text: str, line: int) -> None:
+    """Refuse what is outside of functions and is no comment. spec: FP9.13"""
+    for number, each in enumerate(text.split("\n"), line):
+        source.count_work(1)
+        if not AROUND.fullmatch(each):
+            raise source.refuse(f"a dump of a function was expected, got {each[:60]!r}", f"line {number}")
+
+
+def _functions(source: Source, others: list[str]) -> list[_Dumped]:
+    """The functions in a dump that execute commands; `others` gets the names of those that do not."""
     if len(source.data) > MAX_DUMP:
         raise source.refuse(f"more than {MAX_DUMP} bytes", None, "dump fewer functions")
     text = source.text()
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    idle: dict[str, list[str]] = {}
     marks = list(SECTION.finditer(text))
     source.count_work(len(text) // 8)
     line, reached = 1, 0
     for k, mark in enumerate(marks):
         until = marks[k + 1].start() if k + 1 < len(marks) else len(text)
-        body = text[mark.end() : until]
+        if k == 0:
+            _check_around(source, text[: mark.start()], line)
         line, reached = line + text.count("\n", reached, mark.end()), mark.end()
+        if mark[2] not in ("LayoutSlices", "LayoutSlicesPass"):
+            continue
+        body = text[mark.end() : until]
+        if not PASS.fullmatch(mark[3]):
+            raise source.refuse(f"a dump of the pass was expected, got {mark[3][:60]!r}", f"line {line - 1}")
         named = FUNCTION.search(body)
-        if named is not None and END.search(body) is None:
+        end = END.search(body, named.start()) if named is not None else None
+        if named is not None and end is None:
             raise source.truncated_error("this function does not end", f"line {line}")
+        _check_around(source, body[: named.start()] if named is not None else body, line)
+        if end is not None:
+            stop = body.find("\n", end.end())
+            _check_around(source, body[stop:] if stop >= 0 else "", line + body.count("\n", 0, end.end()))
+        if named is not None and "stream.cmd.execute" not in body:
+            idle.setdefault(named[1] or "initializer", []).append(mark[1])
         if named is not None and "stream.cmd.execute" in body:
             dumps = found.setdefault(named[1] or "initializer", {"Before": [], "After": []})
             dumps[mark[1]].append((line + body.count("\n", 0, named.start()), body[named.start() :]))
+    for name, sides in idle.items():
+        if "Before" in sides and sides.count("Before") != sides.count("After"):
+            raise source.refuse(f"{name} executes commands in one of its dumps before and after LayoutSlices, not both")
+    others += idle
     if not any(dumps["After"] for dumps in found.values()):
         fix = "print it with --mlir-print-ir-before and -after=iree-stream-layout-slices, --compile-to=stream"
         raise source.refuse("no function that executes commands, dumped after LayoutSlices", None, fix)
@@ -129,8 +164,6 @@ class _Function(FunctionControl):
             line, old = self.pairs[at]
             self.line = line.number
             self.source.count_work(1 + len(line.text) // 64)
-            if len(line.text) > MAX_LINE and "!stream." in line.text:
-                raise self.refuse(f"a line of more than {MAX_LINE} characters")
             self.define(line, self.constants, nothing)
             for noted in line.noted:  # a region beside this one may have used the name
                 self.bind(noted.name, NamedValue())
@@ -180,7 +213,10 @@ class _Function(FunctionControl):
             self.free(body, results)
         elif op == "stream.timepoint.await":
             self.now.host |= self.timed(operands)
-            for result, given in zip(results, SSA.findall(body.partition("=>")[2].partition(":")[0]), strict=False):
+            awaited = SSA.findall(body.partition("=>")[2].partition(" : ")[0])
+            if len(results) != len(awaited):
+                raise self.refuse(f"{len(results)} results of {len(awaited)} operands")
+            for result, given in zip(results, awaited, strict=True):
                 self.references[result] = self.references.get(given, frozenset())
                 for ref in in_order(self.references[result]):
                     for cell in self.within(ref):

@@ -106,6 +106,8 @@ class FunctionCommands(FunctionMemory):
             how, name, offset, length = access.groups()
             self.access(name, offset, earlier[3], self.number(length), how[0] == "r", how[1] == "w" or how == "wo")
             return
+        if region.kind == "dispatch":
+            raise self.refuse("an operand of a dispatch was expected")
         words = text.split(None, 2)
         op = words[0] if words else ""
         if op in ("stream.cmd.concurrent", "stream.cmd.serial") and text.endswith("{"):

@@ -135,9 +135,9 @@ class FunctionMemory(FunctionText):
 
         spec: FP9.7, FP9.8
         """
-        head, _, what = body.rpartition("=>")[0].rpartition("=>") if body.count("=>") > 1 else body.partition("=>")
+        head, _, what = body.rpartition(" => ")[0].rpartition(" => ")
         ended = self.now.host | self.timed(SSA.findall(head))
-        for name in SSA.findall(what.partition(":")[0]):
+        for name in SSA.findall(what.partition(" : ")[0]):
             for ref in in_order(self.known(name)):
                 arena = self.arenas[ref.resource]
                 self.label = "dealloca"

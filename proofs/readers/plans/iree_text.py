@@ -10,9 +10,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from proofs.readers.plans.iree_lines import PACK as PACK_FORM
+from proofs.readers.plans.iree_lines import check_line
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
+MAX_LINE = 1 << 16
+"""The longest line with a resource. Constants are longer, and none is in it."""
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
 CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : \w++\s*+", re.ASCII)
 SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index\s*+", re.ASCII)
@@ -22,7 +26,7 @@ OPERATION = re.compile(
     r"(?!\s*+=[^=]|\s*+:)", re.ASCII,
 )  # fmt: skip
 """The name of an operation, which is neither a type, nor an attribute, nor the key of one."""
-PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = stream\.resource\.pack\b", re.ASCII)
+PACK = re.compile(r"\s*+(%[\w$.-]++)(?::\d++)? = (?=stream\.resource\.pack\b)", re.ASCII)
 SLICE = re.compile(r"\s*+\[(\d++), (\d++)\] = (%[\w$.-]++(?:#\d++)?),?", re.ASCII)
 RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = (.*+)", re.ASCII | re.DOTALL)
 
@@ -78,9 +82,13 @@ class FunctionText:
 
     def lines(self, text: str) -> list[DumpLine]:
         """The lines of a function without sums, constants and packs, which are noted with the line behind them."""
-        found, noted, packing, at = list[DumpLine](), list[Noted](), "", 0
+        found, noted, packing, at, is_constant = list[DumpLine](), list[Noted](), "", 0, False
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.count_work(1 + len(line) // 64)
+            if not line.strip() or line.lstrip().startswith("//"):
+                continue
+            if len(line) > MAX_LINE and "!stream." in line:
+                raise self.source.refuse(f"a line of more than {MAX_LINE} characters", f"line {number}")
             if len(operations := OPERATION.findall(STRING.sub("", line))) > 1:
                 what = f"{operations[0]} and {operations[1]} are on one line"
                 raise self.source.refuse(what, f"line {number}", "print the dump again: it has one operation a line")
@@ -90,16 +98,19 @@ class FunctionText:
                 noted.append(Noted(constant[1], "", int(constant[2]) if len(constant[2]) <= 20 else UINT64_END))
             elif total is not None:
                 noted.append(Noted(total[1], total[2], total[3]))
-            elif pack is not None:
+            elif pack is not None and PACK_FORM.fullmatch(line, pack.end()):
                 packing, at = pack[1], 0
             elif packing:
-                part = SLICE.match(line)
+                part = SLICE.fullmatch(line)
                 if part is not None:
                     at += 1
                     noted.append(Noted(f"{packing}#{at}", part[3], None))
-                elif "})" in line or line.strip().startswith("}"):
+                elif line.strip() == "}) : index":
                     packing = ""
+                else:
+                    raise self.source.refuse(f"a slice was expected, got {line.strip()[:60]!r}", f"line {number}")
             else:
+                is_constant = check_line(self.source, line.strip(), number, not found, is_constant)
                 found.append(DumpLine(number, line.strip(), noted))
                 noted = []
                 if line == "}":

@@ -8,6 +8,7 @@ spec: FP1.15, FP7.3, FP7.4, FP7.13
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.script import bits, dotted, extent, integers, line_of, string
@@ -35,8 +36,7 @@ OF_BUFFERS = OF_PARAMETERS | {"data", "shape", "allocated_addr"}
 """Keywords of the declaration of a buffer."""
 OF_CALLS = OF_BUFFERS | {"annotations", "thread", "predicate", "body", "buffer"}
 _VALUES = """
-int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 bool boolean void handle Ptr
-ptr Var var
+bool boolean void handle Ptr ptr Var var broadcast ramp fabs fma isfinite
 abs acos acosh asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor cast Cast ceil ceildiv clz
 comm_reducer copysign cos cosh div erf exp exp10 exp2 floor floordiv floormod fmod hypot if_then_else infinity isfinite
 isinf isnan isnullptr ldexp let Let likely log log10 log1p log2 max max_value min min_value nearbyint nextafter popcount
@@ -55,7 +55,8 @@ tvm_access_ptr tvm_call_packed tvm_stack_alloca tvm_stack_make_array tvm_stack_m
 tvm_struct_get tvm_struct_set tvm_storage_sync tvm_tuple call_spirv_pure_glsl450 store ret
 """
 INTRINSICS = frozenset(f"T.{name}" for name in (_VALUES + _STRUCTURE + _CODE).split())
-"""What a kernel may call. A buffer that is handed to any of them but those in `STATED` is handed to other code."""
+TYPES = re.compile(r"T\.(?:u?int|b?float)\d+\w*", re.ASCII)
+"""What a kernel may call, types among them. A buffer that is handed to any of them but those in `STATED` is handed to other code."""
 FACTS = frozenset(("shape", "strides", "dtype", "elem_offset", "ndim"))
 """Attributes of a buffer that are none of its bytes."""
 METHODS = frozenset(("vload", "vstore", "access_ptr"))
@@ -227,7 +228,8 @@ class _KernelReading:
         """Refuse a call of anything but an intrinsic, and keywords that none has."""
         callee = dotted(call.func)
         root, _, method = callee.rpartition(".")
-        if callee not in INTRINSICS and callee != "range" and (root in ("", "T") or method not in METHODS):
+        is_known = callee in INTRINSICS or callee == "range" or TYPES.fullmatch(callee)
+        if not is_known and (root in ("", "T") or method not in METHODS):
             raise self.refuse(call, f"{callee or 'an expression'} is no intrinsic of a kernel")
         keywords = {keyword.arg for keyword in call.keywords}
         if not keywords <= (OF_BUFFERS if callee in BUFFERS else OF_CALLS):
