@@ -11,56 +11,23 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from proofs.readers.plans import hlo, xla
-from proofs.verify.checks import Subject, violations
+from tests.support import foreign_accounts, hlo_reading
 from tests.support import hlo as dumps
-from tests.support import hlo_reading
-from tmmu.core.errors import TmmuError
+from tests.support.foreign_accounts import Format, Texts, verdict
 from tmmu.core.source import Source
 from tmmu.plans.gate import StatedPlan
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "foreign" / "proved"
+SOAK = 20
+"""So many times as many edits are tried by the profile `soak`."""
 LARGE = 100_000
 """Characters of a plan of which fewer edits are tried."""
-
-Texts = dict[str, str]
-"""The files of one plan, by what they are."""
-Insertion = Callable[[random.Random, Texts], None]
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format of plans: `read` is the reader, `seen` the program that it takes a plan for, and `said` the one that an
-    executor takes it for; both are compared where a plan is proved. `insertions` put something into a plan, those that
-    `ignored` names something that says nothing.
-    """
-
-    plans: Callable[[], Mapping[str, Texts]]
-    read: Callable[[Texts], StatedPlan]
-    seen: Callable[[Texts], object]
-    said: Callable[[Texts], object]
-    insertions: Mapping[str, Insertion]
-    ignored: frozenset[str]
-
-
-def verdict(form: Format, texts: Texts) -> str:
-    """What is said of a plan; of one that is proved, the reader must have seen what an executor sees."""
-    try:
-        stated = form.read(texts)
-    except TmmuError as error:
-        return "refused" if error.code_id == "INVALID_PLAN" and error.place else f"refused by {error}"
-    assert stated.reading is not None
-    if next(iter(violations(Subject(stated, None, frozenset(stated.reading.donated)))), None) is not None:
-        return "REFUTED"
-    if stated.reading.undecided:
-        return "UNKNOWN"
-    assert form.seen(texts) == form.said(texts)
-    return "PROVED"
 
 
 # XLA
@@ -232,7 +199,7 @@ XLA = Format(
     frozenset({"comment", "ignored_attribute"}),
 )  # fmt: skip
 
-FORMATS: Mapping[str, Format] = {"xla": XLA}
+FORMATS: Mapping[str, Format] = {"xla": XLA} | foreign_accounts.FORMATS
 
 
 CASES = [
@@ -245,10 +212,12 @@ CASES = [
 
 @pytest.mark.parametrize(("form", "plan", "insertion"), CASES)
 def test_what_is_put_into_a_plan_is_accounted_for(form: str, plan: str, insertion: str) -> None:
-    """spec: FP4.12"""
+    """spec: FP1.15, FP4.12, FP7.13, FP7.14, FP9.13"""
     of = FORMATS[form]
     whole = of.plans()[plan]
-    times = 1 if sum(map(len, whole.values())) > LARGE else 12
+    times = 1 if sum(map(len, whole.values())) > LARGE else of.times
+    if settings.get_current_profile_name() == "soak":
+        times *= SOAK
     found: Counter[str] = Counter()
     for seed in range(times):
         texts = dict(whole)
@@ -257,7 +226,7 @@ def test_what_is_put_into_a_plan_is_accounted_for(form: str, plan: str, insertio
     assert set(found) <= {"refused", "REFUTED", "UNKNOWN", "PROVED"}, found
     if insertion in of.ignored:
         assert set(found) == {"PROVED"}, found
-    elif times > 1 and insertion not in ("anywhere", "trailing"):
+    elif times > 1 and insertion not in of.free:
         assert found["refused"] + found["REFUTED"] + found["UNKNOWN"] >= times // 2, found
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from proofs.definition.violations import Violation
-from proofs.readers.plans import formats
+from proofs.readers.plans import executorch_file, formats, tflite
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
-from tests.support import iree_reading, relax_run
+from tests.support import flatbuffer_files, flatbuffer_walk, iree_reading, relax_run
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
 from tmmu.plans.gate import StatedBuffers, StatedPlan
@@ -47,6 +47,8 @@ class Format:
     insertions: Mapping[str, Insertion]
     ignored: frozenset[str]
     free: frozenset[str] = frozenset(("anywhere", "trailing"))
+    times: int = 12
+    """How often each insertion is tried with a plan."""
 
 
 def verdict(form: Format, texts: Texts) -> str:
@@ -54,7 +56,8 @@ def verdict(form: Format, texts: Texts) -> str:
     try:
         stated = form.read(texts)
     except TmmuError as error:
-        return "refused" if error.code_id == "INVALID_PLAN" and error.place else f"refused by {error}"
+        is_placed = error.place or re.search("not whole|no metadata|no table has a row|no instruction uses", str(error))
+        return "refused" if error.code_id == "INVALID_PLAN" and is_placed else f"refused by {error}"
     found: Iterator[Violation]
     if isinstance(stated, StatedBuffers):
         found = buffer_violations(BufferSubject(stated))
@@ -191,7 +194,7 @@ MINIMALLOC = Format(
         column=(r"^([^,\n]+)((?:,[^,\n]*){2,})$", (r"\1\2,novel", r"\1\2,0", r"\1,novel\2", r'"\1"\2', r"\1,\2")),
         number=(r"(?<=,)(\d+)", ("+\\1", "-\\1", "\\1_0", "\\1.0", "\\1٣", "0x\\1", "\\1 0", '"\\1"', "\\1\0")),
     ),
-    frozenset(),
+    frozenset(), times=4,
 )  # fmt: skip
 
 # Vela
@@ -323,7 +326,7 @@ RELAX = Format(
             r"\1novel, ", r"\1*novel, ", r"\1novel=1, ", r"\1novel: novel(), ", r"\1x, /, ")),
         comment=(r"$", ("  # novel = (x)", "  # }{")),
     ),
-    frozenset(("comment",)), frozenset(("anywhere", "trailing", "operand")),
+    frozenset(("comment",)), frozenset(("anywhere", "trailing", "operand")), times=2,
 )  # fmt: skip
 
 # IREE
@@ -355,7 +358,7 @@ IREE = Format(
         ("novel", "%novel", "{novel}", "{novel = 1}", ", %x", "}", "{", "// novel {", "loc(novel)", " : novel", "0",
          "stream.cmd.discard %x[%y for %z] : !stream.resource<transient>{%z}", "%n = arith.constant 5 : i32"),
         IREE_LINES,
-        operand=(r"^( +(?:%[^=\n]* = )?(?:stream\.cmd|stream\.timepoint|stream\.resource|scf|ro|wo|rw)\b[^%\n]*)(%\w+)", (
+        operand=(r"^( +(?:%[^=\n]* = )?(?:stream\.(?:cmd|timepoint|resource)|scf|ro|wo|rw)\b[^%\n]*)(%\w+)", (
             r"\1\2, \2", r"\1%novel, \2", r"\1\2 novel", r"\1novel \2", r"\1\2 {novel}", r"\1novel(\2) \2")),
         operation=(r"\b(stream\.(?:cmd|timepoint|resource|tensor)\.[a-z_]+|util\.[a-z]+)\b", (
             r"\1.novel", r"\1_novel", "novel.op", r"novel \1", r"novel.\1", r"\1<novel>", r"\1 novel")),
@@ -363,7 +366,123 @@ IREE = Format(
             r"\1\2 \2", r"\1\2; \2", r"\1\2 %novel = arith.constant 1 : index", r"\1%novel = novel.op \2")),
         comment=(r"^(  .*)$", (r"// novel {\n\1", r"\1\n  // } stream.cmd.fill %x, \"", r"\1\n")),
     ).items()},
-    frozenset(("comment",)),
+    frozenset(("comment",)), times=3,
 )  # fmt: skip
 
-FORMATS: dict[str, Format] = {"minimalloc": MINIMALLOC, "vela": VELA, "relax": RELAX, "iree": IREE}
+# Flatbuffers
+
+
+def edited(
+    schema: flatbuffer_walk.Schema, edit: Callable[[random.Random, Any], None], rng: random.Random, texts: Texts
+) -> None:
+    """Change the fields of a file, and write it anew."""
+    data = texts[MAIN].encode("latin-1")
+    fields = flatbuffer_walk.walk(data, schema)
+    edit(rng, fields)
+    texts[MAIN] = flatbuffer_files.write(fields, data[4:8]).decode("latin-1")
+
+
+def parts(value: Any, kind: type) -> list[Any]:
+    """The tables, lists of tables or lists of numbers in a file, nested."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found = [value] if isinstance(value, kind) and (kind is dict or not value or isinstance(value[0], dict)) else []
+    if kind is tuple:
+        found = [value] if isinstance(value, tuple) and isinstance(value[1], list) else []
+    return found + [part for each in inner for part in parts(each, kind)]
+
+
+def unknown_field(rng: random.Random, fields: Any) -> None:
+    """A field that the schema of a table does not have."""
+    rng.choice(parts(fields, dict))[rng.randrange(16, 20)] = rng.choice((("u32", 1), ("u8", [1]), {}, [{}], "novel"))
+
+
+def more_numbers(rng: random.Random, fields: Any) -> None:
+    """A further number in a list: an operand, an input, a dimension."""
+    _, found = rng.choice(parts(fields, tuple))
+    found.insert(rng.randrange(len(found) + 1), rng.choice((0, 1, 2, 7, 100)))
+
+
+def more_tables(rng: random.Random, fields: Any) -> None:
+    """A further row of a list of tables, as another row is, or empty: a tensor, an operator, metadata."""
+    found = rng.choice(parts(fields, list))
+    found.insert(rng.randrange(len(found) + 1), rng.choice((*found, {})))
+
+
+def other_kind(rng: random.Random, fields: Any) -> None:
+    """A small number of a table is another one: an opcode, a kind of instruction or value, a type, a flag."""
+    tables = [table for table in parts(fields, dict) if table]
+    while True:
+        table = rng.choice(tables)
+        field = rng.choice(list(table))
+        if isinstance(table[field], tuple) and isinstance(table[field][1], int):
+            most = 127 if table[field][0] in ("i8", "u8") else 1 << 20
+            table[field] = table[field][0], rng.choice((0, 1, 2, 12, 31, 99, most))
+            return
+
+
+def raw(rng: random.Random, texts: Texts) -> None:
+    """Another byte at any place of the file."""
+    at = rng.randrange(8, len(texts[MAIN]))
+    texts[MAIN] = texts[MAIN][:at] + chr(rng.randrange(256)) + texts[MAIN][at + 1 :]
+
+
+def behind(rng: random.Random, texts: Texts) -> None:
+    """Bytes behind all tables, which none refers to."""
+    texts[MAIN] += "novel" * rng.randrange(1, 5)
+
+
+def of_tables(schema: flatbuffer_walk.Schema) -> dict[str, Insertion]:
+    edits = (unknown_field, more_numbers, more_tables, other_kind)
+    named = {edit.__name__: partial(edited, schema, edit) for edit in edits}
+    return {**named, "raw": raw, "behind": behind}
+
+
+def tflite_seen(texts: Texts) -> object:
+    found = tflite.graphs_of(Source("m", texts[MAIN].encode("latin-1")))
+    graphs = []
+    for graph in found:
+        placed = [(t.offset, t.bytes, t.is_variable) if t.offset is not None else None for t in graph.tensors]
+        nodes = []
+        for node in graph.nodes:
+            called = node.options if node.code in tflite.OPTIONS else None
+            options = [called.number(k, "i32") if called is not None else 0 for k in (0, 1)]
+            custom = node.op if node.code == tflite.CUSTOM else ""
+            nodes.append((node.code, custom, node.reads, node.writes, node.intermediates, *options))
+        graphs.append((placed, nodes, graph.inputs, graph.outputs))
+    return graphs
+
+
+def executorch_seen(texts: Texts) -> object:
+    return [
+        (
+            method.name, method.memories,
+            [(v.kind, tuple(v.at) if v.at is not None else None, list(v.items)) for v in method.values],
+            [(c.kind, c.op if c.kind in (1, 2) else "", list(c.args), c.to) for chain in method.chains for c in chain],
+            method.inputs, method.outputs,
+        )
+        for method in executorch_file.methods(Source("m", texts[MAIN].encode("latin-1")))
+    ]  # fmt: skip
+
+
+def of_bytes(kind: str, suffix: str, schema: flatbuffer_walk.Schema, seen: Any, said: Any) -> Format:
+    """The row of a format of flatbuffers."""
+    return Format(
+        partial(stored, suffix, "latin-1"), partial(read_as, kind, encoding="latin-1"), seen,
+        lambda texts: said(texts[MAIN].encode("latin-1")), of_tables(schema), frozenset(("behind",)),
+        frozenset(("raw", "more_numbers", "more_tables", "other_kind")), times=4,
+    )  # fmt: skip
+
+
+TFLITE = of_bytes("tflite", ".tflite", flatbuffer_walk.TFLITE, tflite_seen, flatbuffer_walk.tflite_graphs)
+EXECUTORCH = of_bytes(
+    "executorch", ".pte", flatbuffer_walk.EXECUTORCH, executorch_seen, flatbuffer_walk.executorch_methods
+)
+
+FORMATS: dict[str, Format] = {
+    "minimalloc": MINIMALLOC,
+    "vela": VELA,
+    "relax": RELAX,
+    "iree": IREE,
+    "tflite": TFLITE,
+    "executorch": EXECUTORCH,
+}

@@ -1,7 +1,8 @@
-"""A second reading of IREE's dumps after LayoutSlices, which shares nothing with the reader: commands and what they touch.
+"""A second reading of IREE's dumps after LayoutSlices, which shares nothing with the reader.
 
-A line is cut into words, and its operation says which words it may have; anything else raises. What a name may stand
-for is a set of places, so that branches and loops are read once, in the order of the text.
+It has the commands, and what they touch. A line is cut into words, and its operation says which words it may have;
+anything else raises. What a name may stand for is a set of places, so that branches and loops are read once, in the
+order of the text.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ KINDS = {
     "arith": "", "hal": "message shape type encoding", "util.return": "", "util.global.load": "immutable",
     "util.global.store": "", "util.buffer.constant": "", "scf.yield": "", "scf.if": "", "scf.for": "to step iter_args",
     "stream.tensor.import": "on consume in", "stream.tensor.export": "on in", "stream.timepoint.join": "max",
-    "stream.timepoint.immediate": "", "stream.timepoint.await": "sync", "stream.resource.alloca": "uninitialized on await",
+    "stream.timepoint.immediate": "", "stream.timepoint.await": "sync",
+    "stream.resource.alloca": "uninitialized on await",
     "stream.resource.alloc": "uninitialized on", "stream.resource.dealloca": "on await", "stream.resource.subview": "",
     "stream.resource.try_map": "on", "stream.file.constant": "on for", "stream.file.read": "on await",
     "stream.cmd.execute": "once on await with as", "stream.cmd.dispatch": "", "stream.cmd.concurrent": "",

@@ -546,7 +546,7 @@ def test_an_operand_with_another_behind_it_is_refused() -> None:
     """spec: FP1.15"""
     text = function(*CHAIN)
     line = next(line for line in text.split("\n") if line.strip().startswith("ro "))
-    with pytest.raises(TmmuError, match="line 48: ro %x.* is not read"):
+    with pytest.raises(TmmuError, match=r"line 48: ro %x.* is not read"):
         read(text.replace(line, f"{line} wo %a[%o1 for %c64]"))
 
 

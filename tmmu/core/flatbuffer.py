@@ -90,6 +90,14 @@ class TableAt:
         distance = self.of.number("u16", self.vtable + _VTABLE_HEAD + 2 * field)
         return self.at + distance if distance else None
 
+    def check_known(self, count: int, place: str) -> None:
+        """Refuse a field beyond the first `count`, which are those that the schema has. spec: FP1.15"""
+        self.of.source.count_work(self.fields // 8)
+        for field in range(count, self.fields):
+            if self.place(field) is not None:
+                what = f"a table has the field {field}, and the schema that is read has {count}"
+                raise self.of.source.refuse(what, place, "write the file by a version that is read")
+
     def number(self, field: int, kind: str, default: int = 0) -> int:
         """Return an integer, or its default if absent."""
         at = self.place(field)

@@ -9,7 +9,7 @@ Where the arms of a cond move different tensors to one value, any of them may be
 with a step that reads what it moves and made, and a step after the cond writes the bytes of all of these anew, as one
 tensor for each range of bytes; a step that reads the value reads each of them that it may be, so that the bytes of
 none are used again before. What an arm moves that was made outside of the cond is read as itself.
-spec: FP5.1 to FP5.12
+spec: FP1.15, FP1.16, FP5.1 to FP5.15
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import AllocationBuilder, StatedTensor
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
-from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
+from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading, UndecidedConstruct
 from tmmu.plans.sections import Plan
 
 DOMAIN = "executorch"
@@ -49,6 +49,8 @@ APPENDS = "executorch_prim::et_copy_index.tensor"
 """It writes a part of its first argument in each iteration, and has no result."""
 CHANGES = {"llama::update_cache": 1, "llama::update_cache_with_indices": 1}
 """The argument that a kernel writes beside its result, by its name without overload."""
+OUT = ("aten::", "dim_order_ops::")
+"""Namespaces whose kernels name a result as an argument and once more behind all arguments."""
 INSTRUCTION_VISITS = 16
 """What an instruction counts beyond its values."""
 NOTHING = -1
@@ -93,6 +95,7 @@ class Findings:
     reserved: list[str] = field(default_factory=list)
     donated: dict[str, None] = field(default_factory=dict)
     delegates: bool = False
+    undecided: dict[UndecidedConstruct, None] = field(default_factory=dict)
 
     def reading(self, methods: int) -> Reading:
         """As the verdict prints it."""
@@ -110,7 +113,7 @@ class Findings:
             approximations.append(f"what a loop fills or leaves is kept from before it: {list_names(self.reserved)}")
         return Reading(
             "ExecuTorch program", ACCESSES_WORKED_OUT, tuple(assumptions), self.outside, tuple(approximations),
-            tuple(self.donated),
+            tuple(self.donated), undecided=tuple(self.undecided),
         )  # fmt: skip
 
 
@@ -333,10 +336,27 @@ class MethodWalk:
             for row in writes:
                 if row not in self.written:
                     self.reserve(self.loops[-1], row)
+        if call.kind == KERNEL and not self.names_results(call):
+            text = f"the last argument of {call.op} is none of its results (instruction {k})"
+            self.findings.undecided[UndecidedConstruct("kernel of ExecuTorch", text)] = None
         if call.kind == DELEGATE:
             self.findings.delegates = True
             self.findings.outside[f"delegate {call.op}"] = "its memory is its own"
         self.step(k, call.op, dict.fromkeys((*reads, *again)), writes, again)
+
+    def names_results(self, call: ProgramCall) -> bool:
+        """Whether what a kernel writes is an argument and stands behind all of them as well, as it is exported.
+
+        spec: FP5.15
+        """
+        if not call.op.startswith(OUT) or not call.op.endswith("out"):
+            return True
+        *args, last = call.args
+        items = self.values[last].items
+        given = args[-1:] if args and self.values[args[-1]].kind in LISTS else args[len(args) - len(items) :]
+        if args[-1:] == [last] or (items and tuple(given) == items):
+            return True
+        return bool(items) and len(given) == 1 and self.values[given[0]].items == items
 
     def step(
         self, k: int, op: str, reads: Iterable[int], writes: Sequence[int], changes: Sequence[int] = ()

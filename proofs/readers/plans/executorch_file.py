@@ -1,6 +1,6 @@
 """The tables of a `.pte` (`schema/program.fbs`) as plain data: methods with values, memories and instructions.
 
-spec: FP2.4, FP5.1, FP5.2, FP5.13
+A table with a field that the schema does not have is refused. spec: FP1.15, FP2.4, FP5.1, FP5.2, FP5.13, FP5.14
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ IDENTIFIER = b"ET12"
 HEADER = 8
 """Where the extended header stands: `eh00`, its own size, the bytes of the program, and where segments begin."""
 TENSOR, LISTS, BOOL = 5, (10, 11), 3
+KINDS = range(1, 12)
+"""The kinds of values that the schema has."""
+UNBOUND = 2
+"""The dynamism of a tensor whose size nothing bounds."""
+PROGRAM, PLAN, CHAIN, INSTRUCTION, VALUE, DETAILS, EXTRA, CODE = 8, 9, 4, 2, 2, 3, 3, 2
+FIELDS = 10
+"""The fields of a tensor, and above of the other tables of the schema."""
 KERNEL, DELEGATE, MOVE, JUMP, FREE = 1, 2, 3, 4, 5
 ARGUMENTS = {KERNEL: 1, DELEGATE: 1, MOVE: 0, JUMP: 0, FREE: 0}
 """The number of the field in which each instruction has its arguments, or the first of two."""
@@ -82,6 +89,7 @@ def methods(source: Source) -> list[Method]:
     if has_header:
         _holds(source, file.number("u64", HEADER + 8))
     program = file.root()
+    program.check_known(PROGRAM, "the program")
     if has_header:
         base = file.number("u64", HEADER + 16)
         ends = [part.number(0, "u64") + part.number(1, "u64") for part in program.tables(4)]
@@ -97,22 +105,32 @@ def _holds(source: Source, size: int) -> None:
 
 def _method(source: Source, table: TableAt) -> Method:
     name = table.text(0)
+    table.check_known(PLAN, name)
     memories = table.numbers(8, "i64")
     for k, size in enumerate(memories):
         if size < 0:
             raise source.refuse(f"memory {k} has {size} bytes", name)
     values = [_value(source, k, each, len(memories)) for k, each in enumerate(table.tables(2))]
     source.bound(len(values))
+    for code in (*table.tables(6), *table.tables(7)):
+        code.check_known(CODE + 1, name)
     for k, value in enumerate(values):
         for item in value.items:
             _known(source, item, values, f"value {k}")
     ops = [".".join(filter(None, (each.text(0), each.text(1)))) for each in table.tables(6)]
     delegates = [each.text(0) for each in table.tables(7)]
-    chains = [
-        [_call(source, k, each, values, ops, delegates) for k, each in enumerate(chain.tables(2))]
-        for chain in table.tables(5)
-    ]
-    source.bound(sum(map(len, chains)))
+    chains, first = list[list[ProgramCall]](), 0
+    for chain in table.tables(5):
+        chain.check_known(CHAIN, name)
+        found = chain.tables(2)
+        calls = [_call(source, k, each, values, ops, delegates) for k, each in enumerate(found, first)]
+        for k, call in enumerate(calls, first):
+            if call.kind == JUMP and not 0 <= call.to <= len(calls):
+                raise source.refuse("it leads out of its chain", f"instruction {k}", "export it again")
+        # A jump leads to an instruction of its own chain.
+        chains.append([call._replace(to=call.to + first) if call.kind == JUMP else call for call in calls])
+        first += len(calls)
+    source.bound(first)
     inputs, outputs = table.numbers(3, "i32"), table.numbers(4, "i32")
     for index in (*inputs, *outputs):
         _known(source, index, values, name)
@@ -127,19 +145,33 @@ def _known(source: Source, index: int, values: list[EValue], place: str) -> int:
 
 def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     kind, found, name = table.number(0, "u8"), table.table(1), f"value {k}"
+    table.check_known(VALUE, name)
+    if found is not None and kind not in KINDS:
+        raise source.refuse(f"{kind} is no kind of value", name, "write the file by a version that is read")
+    if found is not None and kind != TENSOR:
+        found.check_known(1, name)
     if found is None or kind not in (TENSOR, *LISTS, BOOL):
         return EValue(kind, name)
     if kind == BOOL:
         return EValue(kind, name, is_false=found.number(0, "u8") == 0)
     if kind in LISTS:
         return EValue(kind, name, items=tuple(item for item in found.numbers(0, "i32") if item != -1))
+    found.check_known(FIELDS, name)
     extra, allocation = found.table(9), found.table(6)
+    if extra is not None:
+        extra.check_known(EXTRA, name)
     title = extra.text(1) if extra is not None else ""
     name = f"{name} ({title})" if title else name
     data = found.number(5, "u32")
     if allocation is None:
         return EValue(kind, name, is_constant=data != 0)
     sizes, scalar = found.numbers(2, "i32"), found.number(0, "i8")
+    allocation.check_known(DETAILS, name)
+    order = found.numbers(3, "u8")
+    if order and sorted(order) != list(range(len(sizes))):
+        raise source.refuse(f"the order {order[:8]} is none of {len(sizes)} dimensions", name)
+    if found.number(7, "i8") or found.number(8, "i8") == UNBOUND:
+        raise source.refuse("it is sparse, or nothing bounds its size", name, "plan tensors that have a size")
     if scalar not in TYPES:
         fix = "use a type that ExecuTorch's schema has"
         raise source.refuse(f"{scalar} is no element type", name, fix, construct=f"element type {scalar}")
@@ -162,6 +194,8 @@ def _call(
     if found is None or kind not in ARGUMENTS:
         construct = "" if found is None else f"instruction {kind}"
         raise source.refuse(f"{kind} is no kind of instruction", place, construct=construct)
+    table.check_known(INSTRUCTION, place)
+    found.check_known(1 if kind == FREE else 2, place)
     if kind in (KERNEL, DELEGATE):
         names, index = (ops, delegates)[kind == DELEGATE], found.number(0, "i32")
         if not 0 <= index < len(names):
@@ -172,4 +206,4 @@ def _call(
     second = found.number(1, "i32")
     if kind == MOVE:
         return ProgramCall(kind, "MoveCall", (first, _known(source, second, values, place)))
-    return ProgramCall(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second)
+    return ProgramCall(kind, "JumpFalseCall" if kind == JUMP else "FreeCall", (first,), second if kind == JUMP else 0)

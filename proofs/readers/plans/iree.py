@@ -90,7 +90,7 @@ def _functions(source: Source, others: list[str]) -> list[_Dumped]:
         raise source.refuse(f"more than {MAX_DUMP} bytes", None, "dump fewer functions")
     text = source.text()
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
-    idle: dict[str, list[str]] = {}
+    idle: dict[str, list[tuple[str, int]]] = {}
     marks = list(SECTION.finditer(text))
     source.count_work(len(text) // 8)
     line, reached = 1, 0
@@ -113,13 +113,15 @@ def _functions(source: Source, others: list[str]) -> list[_Dumped]:
             stop = body.find("\n", end.end())
             _check_around(source, body[stop:] if stop >= 0 else "", line + body.count("\n", 0, end.end()))
         if named is not None and "stream.cmd.execute" not in body:
-            idle.setdefault(named[1] or "initializer", []).append(mark[1])
+            idle.setdefault(named[1] or "initializer", []).append((mark[1], line))
         if named is not None and "stream.cmd.execute" in body:
             dumps = found.setdefault(named[1] or "initializer", {"Before": [], "After": []})
             dumps[mark[1]].append((line + body.count("\n", 0, named.start()), body[named.start() :]))
-    for name, sides in idle.items():
+    for name, dumped in idle.items():
+        sides = [side for side, _ in dumped]
         if "Before" in sides and sides.count("Before") != sides.count("After"):
-            raise source.refuse(f"{name} executes commands in one of its dumps before and after LayoutSlices, not both")
+            what = f"{name} executes commands in one of its dumps before and after LayoutSlices, not in both"
+            raise source.refuse(what, f"line {dumped[-1][1]}", "dump both of one run")
     others += idle
     if not any(dumps["After"] for dumps in found.values()):
         fix = "print it with --mlir-print-ir-before and -after=iree-stream-layout-slices, --compile-to=stream"

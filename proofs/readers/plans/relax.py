@@ -60,7 +60,7 @@ TYPES = frozenset((
 ))  # fmt: skip
 """Calls that state types, shapes and numbers."""
 SCALAR = re.compile(
-    r"T\.(?:u?int\d+|b?float\d+\w*|bool|max|min|abs|ceildiv|floordiv|floormod|truncdiv|truncmod|[Cc]ast|Select"
+    r"T\.(?:u?int\d+|b?float\d+(?:_?e\d+m\d+\w*)?|bool|max|min|abs|ceildiv|floordiv|floormod|truncdiv|truncmod|[Cc]ast|Select"
     r"|if_then_else|Not|And|Or|shift_left|shift_right|bitwise_\w+)", re.ASCII,
 )  # fmt: skip
 """Calls that compute a number."""

@@ -55,8 +55,10 @@ tvm_access_ptr tvm_call_packed tvm_stack_alloca tvm_stack_make_array tvm_stack_m
 tvm_struct_get tvm_struct_set tvm_storage_sync tvm_tuple call_spirv_pure_glsl450 store ret
 """
 INTRINSICS = frozenset(f"T.{name}" for name in (_VALUES + _STRUCTURE + _CODE).split())
-TYPES = re.compile(r"T\.(?:u?int|b?float)\d+\w*", re.ASCII)
-"""What a kernel may call, types among them. A buffer that is handed to any of them but those in `STATED` is handed to other code."""
+TYPES = re.compile(r"T\.(?:u?int|b?float)\d+(?:_?e\d+m\d+\w*)?(?:x\d+)?", re.ASCII)
+"""What a kernel may call, types among them. A buffer that is handed to any of them but those in `STATED` is handed to
+other code.
+"""
 FACTS = frozenset(("shape", "strides", "dtype", "elem_offset", "ndim"))
 """Attributes of a buffer that are none of its bytes."""
 METHODS = frozenset(("vload", "vstore", "access_ptr"))

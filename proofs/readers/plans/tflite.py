@@ -3,7 +3,8 @@ all subgraphs, -1 where the runtime is to choose; accesses follow from the opera
 
 The runtime is TensorFlow Lite Micro's. An If copies its operands to the inputs of one of its subgraphs and what that
 returns to its results; a While copies between its results and the inputs of its body and its condition. A subgraph
-that is called twice is stated twice, in the same bytes. Variables are state. spec: FP6.1 to FP6.9, FP6.13, FP6.14
+that is called twice is stated twice, in the same bytes. Variables are state.
+spec: FP1.15, FP1.16, FP6.1 to FP6.9, FP6.13, FP6.14, FP6.17, FP6.18
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import AllocationBuilder, StatedTensor
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
-from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
+from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading, UndecidedConstruct
 from tmmu.plans.sections import Plan
 
 IDENTIFIER = b"TFL3"
 METADATA = "OfflineMemoryAllocation"
 STALE = "plan the model again after it is changed (Vela keeps a list that it reads: give it a model without a plan)"
+VERSIONS = (0, 1)
 HEADER = 3
 """Words before the offsets: a version, the number of subgraphs, and the number of offsets, which alone is read."""
 RUNTIME = OPEN = -1
@@ -65,6 +67,15 @@ DILATE STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_S
 OPERATORS = tuple(_OPERATORS.split())
 """The operators of the schema by their codes."""
 IF, WHILE, CALL_ONCE, CUSTOM = (OPERATORS.index(name) for name in ("IF", "WHILE", "CALL_ONCE", "CUSTOM"))
+OPTIONS = {IF: 92, WHILE: 93, CALL_ONCE: 103}
+"""The kind of options that an operator has which names subgraphs; 0 where a writer leaves it out."""
+UNKNOWN = frozenset((
+    "CALL", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_REDUCE",
+    "STABLEHLO_SCATTER", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SORT", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE",
+))  # fmt: skip
+"""Operators that run code which the reader does not follow."""
+MODEL, CODE, SUBGRAPH, TENSOR, OPERATOR, BUFFER, ENTRY = 8, 4, 6, 10, 14, 3, 2
+"""The fields that the tables of the schema have."""
 VIEWS = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
 """Their result shows operand 0 where it lies in its bytes: nothing is copied then."""
 _IN_PLACE = """
@@ -117,6 +128,11 @@ def read(source: Source) -> ForeignPlan:
     return _Reading(source).plan()
 
 
+def graphs_of(source: Source) -> list[StoredSubgraph]:
+    """The subgraphs of a model, as the plan is made from them. Raises as `read`."""
+    return _Reading(source).graphs
+
+
 class _Reading:
     def __init__(self, source: Source) -> None:
         self.source, self.building = source, AllocationBuilder()
@@ -125,8 +141,12 @@ class _Reading:
                 f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4", "make the model again"
             )
         model = Flatbuffer(source).root()
+        model.check_known(MODEL, "the model")
         self.buffers = model.tables(4)
+        for k, buffer in enumerate(self.buffers):
+            buffer.check_known(BUFFER, f"buffer {k}")
         self.outside: dict[str, str] = {}
+        self.undecided: dict[UndecidedConstruct, None] = {}
         codes = [self._code(table) for table in model.tables(1)]
         tables = model.tables(2)
         counts = [len(table.tables(0)) for table in tables]
@@ -173,7 +193,7 @@ class _Reading:
             self.outside["capacity of the arena"] = "the file states none, and --capacity is not given"
         reading = Reading(
             "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (),
-            tuple(self.donated),
+            tuple(self.donated), undecided=tuple(self.undecided),
         )  # fmt: skip
         return ForeignPlan(Plan(self.building.allocation()), reading)
 
@@ -183,6 +203,7 @@ class _Reading:
         """The offsets of all tensors: of several lists the last, as the runtime has it; all must fit. spec: FP6.1"""
         found: list[int] | None = None
         for entry in model.tables(6):
+            entry.check_known(ENTRY, "metadata")
             if entry.text(0) == METADATA:
                 number = entry.number(1, "u32")
                 if number >= len(self.buffers):
@@ -193,6 +214,8 @@ class _Reading:
                 if size % 4 or words < HEADER or words != HEADER + read[HEADER - 1]:
                     stated = read[HEADER - 1] if words >= HEADER else "no number of"
                     raise self.source.refuse(f"{words} words state {stated} offsets after {HEADER} words", METADATA)
+                if read[0] not in VERSIONS:
+                    raise self.source.refuse(f"version {read[0]} of a plan, expected one of {VERSIONS}", METADATA)
                 found = read[HEADER:]
                 if min(found, default=0) < RUNTIME:
                     raise self.source.refuse(f"an offset below {RUNTIME}", METADATA)
@@ -204,25 +227,46 @@ class _Reading:
         return found
 
     def _code(self, table: TableAt) -> tuple[int, str]:
+        table.check_known(CODE, "operator codes")
         code = max(table.number(0, "i8"), table.number(3, "i32"))
         name = OPERATORS[code] if 0 <= code < len(OPERATORS) else f"operator {code}"
         return code, (table.text(1) or name) if code == CUSTOM else name
 
     def _subgraph(self, table: TableAt, offsets: list[int], codes: list[tuple[int, str]], g: int) -> StoredSubgraph:
+        table.check_known(SUBGRAPH, f"subgraph {g}")
         stored = zip(table.tables(0), offsets, strict=True)
         tensors = [self._stored(each, offset, f"tensor {t} of subgraph {g}") for t, (each, offset) in enumerate(stored)]
         self.source.bound(len(tensors))
         nodes = []
         for n, node in enumerate(table.tables(3)):
             place, index = f"operator {n} of subgraph {g}", node.number(0, "u32")
+            node.check_known(OPERATOR, place)
             if index >= len(codes):
                 raise self.source.refuse(f"operator code {index} is none of {len(codes)}", place)
             lists = [self._known(node.numbers(field, "i32"), tensors, place) for field in (1, 2, 8)]
             code, name = codes[index]
             reads, writes, intermediates = lists
+            self._check_options(node, code, name, place)
+            mutated = {t for t, is_mutated in zip(reads, node.numbers(7, "u8"), strict=False) if is_mutated}
+            if any(not tensors[t].is_variable for t in mutated if t >= 0):
+                raise self.source.refuse(f"{name} changes an operand that is no variable", place)
             nodes.append(StoredOperator(name, code, reads, writes, intermediates, node.table(4)))
         inputs, outputs = (self._known(table.numbers(field, "i32"), tensors, f"subgraph {g}") for field in (1, 2))
         return StoredSubgraph(tensors, inputs, outputs, nodes)
+
+    def _check_options(self, node: TableAt, code: int, name: str, place: str) -> None:
+        """Refuse options of another kind where they name subgraphs, and list operators that are not known.
+
+        spec: FP6.17
+        """
+        if code in OPTIONS and node.number(3, "u8") not in (0, OPTIONS[code]):
+            raise self.source.refuse(f"{name} has options of another kind", place)
+        options = node.table(4)
+        if code in OPTIONS and options is not None:
+            options.check_known(2 if code != CALL_ONCE else 1, place)
+        if code >= len(OPERATORS) or code < 0 or name in UNKNOWN:
+            text = f"{name} may use other memory than its operands and results ({place})"
+            self.undecided[UndecidedConstruct("operator of TensorFlow Lite", text)] = None
 
     def _known(self, rows: list[int], tensors: list[StoredTensor], place: str) -> list[int]:
         for t in rows:
@@ -233,6 +277,7 @@ class _Reading:
     def _stored(self, table: TableAt, offset: int, place: str) -> StoredTensor:
         name, number = table.text(3) or place, table.number(2, "u32")
         is_variable = bool(table.number(5, "u8"))
+        table.check_known(TENSOR, place)
         if number >= len(self.buffers):
             raise self.source.refuse(f"buffer {number} is none of {len(self.buffers)}", place)
         held = self.buffers[number]
@@ -241,6 +286,8 @@ class _Reading:
         if offset == RUNTIME:
             return StoredTensor(name, "uint8", 0, None, False, "tensors that the runtime places")
         code, shape = table.number(1, "i8"), self._shape(table, place)
+        if table.table(6) is not None or table.tables(9):
+            raise self.source.refuse("it is sparse, or holds other tensors", place, "only constants may be sparse")
         if code not in TYPES or min(shape, default=0) < 0:
             construct = "" if code in TYPES else f"element type {code}"
             what = f"a tensor of type {code} and shape {shape[:8]} has no size"
