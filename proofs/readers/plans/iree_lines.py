@@ -114,6 +114,8 @@ HEAD = re.compile(
     rf"(?: -> (?:{RESULT}|\((?:{RESULT}(?:, {RESULT})*+)?\)))?)(?: attributes {ATTRIBUTES})? \{{", re.ASCII,
 )  # fmt: skip
 """The first line of a function."""
+MADE = re.compile(rf"{V}(?::\d+)?(?:, {V}(?::\d+)?)*+ = ", re.ASCII)
+"""The results of an operation."""
 MARKS = re.compile(
     rf"|\}}(?:{TIME}| else \{{| do \{{)?|\^bb\d+(?:\({V}: {TYPE}(?:, {V}: {TYPE})*+\))?:"
     rf"|(?:ro|wo|rw) {WINDOW}(?: : {RESOURCE})?,?", re.ASCII,
@@ -137,9 +139,8 @@ def check_line(source: Source, text: str, number: int, is_head: bool, is_constan
             what = "a function" if is_head else "a constant"
             raise source.refuse(f"a line of {what} was expected, got {text[:60]!r}", f"line {number}")
         return is_constant and text != "]>"
-    results, equals, body = text.partition(" = ")
-    if not equals or not results.startswith("%"):
-        body = text
+    made = MADE.match(text)
+    body = text[made.end() :] if made is not None else text
     name = NAME.match(body)
     form = FORMS.get(name[0]) if name is not None else None
     known = name is not None and form is not None and form.fullmatch(body, name.end())

@@ -351,8 +351,8 @@ class _Module:
             self.check_scalar(node, names, TYPES | {"R.func_attr"})
             return ScriptValue()
         if callee in SHOWN:
-            operands = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("format", None))]
-            self.touch(callee, [self.value(operand, names, "", None) for operand in operands])
+            shown = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("format", None))]
+            self.touch(callee, [self.value(each, names, "", None) for each in shown])
             node = ast.copy_location(ast.Call(node.func, [], [k for k in node.keywords if k.arg != "format"]), node)
         for keyword in node.keywords:
             given = (part.id for part in ast.walk(keyword.value) if isinstance(part, ast.Name))

@@ -172,8 +172,9 @@ class _KernelReading:
                 declared = ast.Call(value.func, value.args[1:], value.keywords)
                 self.declare(k, ast.copy_location(declared, value))
 
-    def is_callee(self, part: ast.AST) -> bool:
+    def is_callee(self, name: ast.Name) -> bool:
         """Whether a name begins what is called, or a type."""
+        part: ast.AST = name
         while isinstance(above := self.parents.get(id(part)), ast.Attribute):
             part = above
         return (isinstance(above, ast.Call) and above.func is part) or (
@@ -248,8 +249,8 @@ class _KernelReading:
             self.kernel.writes |= {k} if callee == "T.writes" else set()
             self.kernel.passes |= {k} if callee == "T.address_of" else set()
         elif isinstance(above, ast.Attribute):
-            call = self.parents.get(id(above))
-            is_called = isinstance(call, ast.Call) and call.func is above
+            outer = self.parents.get(id(above))
+            is_called = isinstance(outer, ast.Call) and outer.func is above
             if above.attr == "vstore" and is_called:
                 self.kernel.writes.add(k)
             elif above.attr in ADDRESSES:
