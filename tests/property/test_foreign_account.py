@@ -73,7 +73,7 @@ def xla_seen(texts: Texts) -> object:
     return (sorted(module.aliased.items()), sorted(module.donated), module.entry, rows), slices
 
 
-def xla_said(texts: Texts) -> object:
+def xla_stated(texts: Texts) -> object:
     return hlo_reading.program(texts[SCHEDULE]).statements(), hlo_reading.buffers(texts[BUFFERS]).values
 
 
@@ -188,7 +188,7 @@ def ignored_attribute(rng: random.Random, texts: Texts) -> None:
 
 
 XLA = Format(
-    xla_plans, xla_read, xla_seen, xla_said,
+    xla_plans, xla_read, xla_seen, xla_stated,
     {
         each.__name__: each
         for each in (

@@ -13,7 +13,7 @@ from typing import Any
 FORMATS = {"u8": "<B", "i8": "<b", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q"}
 Schema = Mapping[int, Any]
 """The kind of each field: a number "i32", a vector of them ["i32"], "text", a table, a vector of tables [table], and
-None for one that says nothing of memory and is left out."""
+None for one that states no memory and is left out."""
 
 OPTIONS: dict[int, Schema] = {92: {0: "i32", 1: "i32"}, 93: {0: "i32", 1: "i32"}, 103: {0: "i32"}}
 """The options of operators that name subgraphs, by their kind."""

@@ -35,15 +35,15 @@ MAIN = "m"
 
 @dataclass(frozen=True)
 class Format:
-    """A format of plans: `read` is the reader, `seen` the program that it takes a plan for, and `said` the one that an
-    executor takes it for; both are compared where a plan is proved. `insertions` put something into a plan, those that
-    `ignored` names something that says nothing. What those in `free` put in may be right.
+    """A format of plans: `read` is the reader, `seen` the program that it takes a plan for, and `stated` the one that
+    an executor takes it for; both are compared where a plan is proved. `insertions` put something into a plan, those
+    that `ignored` names something that states nothing. What those in `free` put in may be right.
     """
 
     plans: Callable[[], Mapping[str, Texts]]
     read: Callable[[Texts], StatedPlan | StatedBuffers]
     seen: Callable[[Texts], object]
-    said: Callable[[Texts], object]
+    stated: Callable[[Texts], object]
     insertions: Mapping[str, Insertion]
     ignored: frozenset[str]
     free: frozenset[str] = frozenset(("anywhere", "trailing"))
@@ -52,7 +52,7 @@ class Format:
 
 
 def verdict(form: Format, texts: Texts) -> str:
-    """What is said of a plan; of one that is proved, the reader must have seen what an executor sees."""
+    """The verdict on a plan; of one that is proved, the reader must have seen what an executor sees."""
     try:
         stated = form.read(texts)
     except TmmuError as error:
@@ -68,7 +68,7 @@ def verdict(form: Format, texts: Texts) -> str:
         return "REFUTED"
     if stated.reading is not None and stated.reading.undecided:
         return "UNKNOWN"
-    assert form.seen(texts) == form.said(texts)
+    assert form.seen(texts) == form.stated(texts)
     return "PROVED"
 
 
@@ -281,7 +281,7 @@ def relax_seen(texts: Texts) -> object:
     return [allocation.arenas[k].capacity for k in arenas], steps
 
 
-def relax_said(texts: Texts) -> object:
+def relax_stated(texts: Texts) -> object:
     storages, steps = relax_run.program(texts[MAIN])
     return storages, [step for step in steps if step[0] != "return"]
 
@@ -309,7 +309,7 @@ STATEMENTS = (
     "try: novel()\nfinally: pass", "R.call_tir(novel, NAME, tir_vars=NAME)", "NAME = R.call_inplace_packed('f', NAME)",
 )  # fmt: skip
 RELAX = Format(
-    partial(stored, ".relax"), partial(read_as, "relax"), relax_seen, relax_said,
+    partial(stored, ".relax"), partial(read_as, "relax"), relax_seen, relax_stated,
     of_lines(
         RELAX_WORDS, STATEMENTS,
         operand=(r"(cls\.\w+\(|R\.memory\.\w+\(|R\.\w+\()(\w+)", (
@@ -464,11 +464,11 @@ def executorch_seen(texts: Texts) -> object:
     ]  # fmt: skip
 
 
-def of_bytes(kind: str, suffix: str, schema: flatbuffer_walk.Schema, seen: Any, said: Any) -> Format:
+def of_bytes(kind: str, suffix: str, schema: flatbuffer_walk.Schema, seen: Any, of: Any) -> Format:
     """The row of a format of flatbuffers."""
     return Format(
         partial(stored, suffix, "latin-1"), partial(read_as, kind, encoding="latin-1"), seen,
-        lambda texts: said(texts[MAIN].encode("latin-1")), of_tables(schema), frozenset(("behind",)),
+        lambda texts: of(texts[MAIN].encode("latin-1")), of_tables(schema), frozenset(("behind",)),
         frozenset(("raw", "more_numbers", "more_tables", "other_kind")), times=4,
     )  # fmt: skip
 

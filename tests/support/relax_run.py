@@ -1,6 +1,6 @@
 """An executor of Relax scripts that shares nothing with their reader: Python runs the text, on stand-ins for TVM.
 
-Each tensor knows its storage and offset. A kernel's own body runs once over its index space, so that what it loads and
+Each tensor has its storage and offset. A kernel's own body runs once over its index space, so that what it loads and
 stores is seen. Anything that the stand-ins do not have raises. Both branches of an If run, each in a run of its own.
 """
 
@@ -196,7 +196,7 @@ class _Run:
 
 
 class Text(str):
-    """A string that is said to be a type or a scope."""
+    """The name of a type or a scope."""
 
 
 class _Decorator:

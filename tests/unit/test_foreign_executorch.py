@@ -285,3 +285,52 @@ def test_other_bytes_are_refused() -> None:
     assert refused(good[:40]) is not None
     assert refused(b"\xff\xff\xff\xff" + good[4:]) is not None
     assert refused(program(method(at(0), [], [0], [], memories=(0, -1)))) == "forward"
+
+
+def changed(value: Any = None, call: Any = None, table: Any = None) -> bytes:
+    """A program of one call, with further fields of its tables."""
+    made = dict(method([planned(0), planned(16)], [("aten::k.out", 0, 1, 1)], [0], [1]))
+    made[2] = [made[2][0], {**made[2][1], **(value or {}), 1: {**made[2][1][1], **(table or {})}}]
+    made[5] = [{2: [{**made[5][0][2][0], **(call or {})}]}]
+    return program(made)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        changed(value={2: ("u32", 1)}), changed(table={10: ("u32", 1)}), changed(table={7: ("i8", 1)}),
+        changed(table={8: ("i8", 2)}), changed(table={3: ("u8", [0, 1])}), changed(table={9: {3: ("u8", 1)}}),
+        changed(call={2: ("u32", 1)}), changed(call={0: ("u8", 6)}), changed(value={0: ("u8", 12)}),
+    ],
+)  # fmt: skip
+def test_a_program_with_more_than_its_schema_is_refused(data: bytes) -> None:
+    """spec: FP5.14"""
+    executorch.read(Source("m", changed(table={3: ("u8", [0])})))
+    with pytest.raises(TmmuError) as error:
+        executorch.read(Source("m", data))
+    assert error.value.place
+
+
+def test_a_jump_leads_to_an_instruction_of_its_own_chain() -> None:
+    """spec: FP5.14"""
+    condition = {0: ("u8", 3), 1: {0: ("u8", 1)}}
+    made = dict(method([planned(0), condition, planned(16)], [("my::k.out", 0, 2), ("jump", 1, 2)], [0], [2]))
+    first, jump = made[5][0][2]
+    made[5] = [{2: [first]}, {2: [jump, first]}]
+    found = executorch.read(Source("m", program(made)))
+    assert isinstance(found.plan, Plan)
+    assert any("JumpFalseCall" in name for name in found.plan.allocation.steps.node)
+    made[5] = [{2: [first, first]}, {2: [{**jump, 1: {0: ("i32", 1), 1: ("i32", 3)}}, first]}]
+    with pytest.raises(TmmuError, match="out of its chain"):
+        executorch.read(Source("m", program(made)))
+
+
+@pytest.mark.parametrize(
+    ("args", "count"),
+    [((0, 1, 1), 0), ((0, 1, 1, 2), 1), ((0, 1), 1), ((0, 1, 3), 0), ((0, 3, 3), 0), ((0, 1, 1, 3), 0)],
+)
+def test_a_kernel_whose_last_argument_is_none_of_its_results_is_undecided(args: tuple[int, ...], count: int) -> None:
+    """spec: FP5.15"""
+    values = [planned(0), planned(16), planned(32), listed(1)]
+    found = executorch.read(Source("m", program(method(values, [("aten::k.out", *args)], [0], [1]))))
+    assert len(found.reading.undecided) == count

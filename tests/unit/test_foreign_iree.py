@@ -714,3 +714,60 @@ def test_what_is_no_dump_is_refused(text: str) -> None:
     with pytest.raises(TmmuError) as error:
         read(text)
     assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.iree")
+
+
+def refused_at(text: str) -> str:
+    """The place at which a dump is refused."""
+    with pytest.raises(TmmuError) as error:
+        read(text)
+    assert error.value.place
+    return error.value.place
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "novel", "%n = novel.op", "util.novel %0 : !hal.buffer_view", "hal.buffer_view.novel<%0 : !hal.buffer_view>",
+        "%n = arith.addi %c0, %c64 : index novel", "%n = arith.constant 1 : index {novel}", "^bb1 novel:", "} novel",
+        "%n = stream.timepoint.immediate => !stream.timepoint // novel", "loc(novel)", "\"novel\"", "stream.cmd.novel",
+        "%n = stream.timepoint.join max(%e, %t) novel => !stream.timepoint", "%n, = arith.addi %c0, %c64 : index",
+        "%n = util.global.load @w {novel} : index", "util.global.store.novel %c0, @w : index",
+        "%n = stream.timepoint.await %e => %r, %0 : !stream.resource<transient>{%s}",
+    ],
+)  # fmt: skip
+def test_a_line_of_iree_that_is_not_known_is_refused(line: str) -> None:
+    """spec: FP9.13"""
+    assert refused_at(function(*CHAIN, close=line)).startswith("line ")
+
+
+def test_what_is_around_functions_is_accounted_for() -> None:
+    """Comments and dumps of other passes are ignored; functions without commands are listed. spec: FP9.13"""
+    text = function(*CHAIN)
+    plain = plan_names(read(text))
+    other = text.replace(AFTER, AFTER.replace("LayoutSlicesPass: iree-stream-layout-slices", "CSEPass: cse"))
+    comment = text.replace("  %c0 =", "// novel {\n\n  // } stream.cmd.fill\n  %c0 =")
+    for right in (
+        comment,
+        f"// novel\n#map = 1\n{text}\n// }}\n",
+        text + other[other.index("// -----// IR Dump After") :],
+    ):
+        assert plan_names(read(right)) == plain
+    idle = AFTER + "util.func public @idle(%0: index) {\n  novel\n}\n"
+    outside = read(text + idle).reading.outside
+    assert outside["functions without commands"].endswith("idle")
+    half = text.replace("stream.cmd.execute", "stream.cmd.other", 1)
+    for wrong in (
+        f"novel\n{text}", f"{text}novel\n", text.replace(AFTER, f"novel\n{AFTER}"), half,
+        text.replace("slices //----- //", "slices novel //----- //"), text.replace("@main(", "@main novel("),
+        text.replace("[0, 1] = %c64,", "[0, 1] = %c64, novel"), text.replace("}) : index", "}) : index novel"),
+        text.replace(BEFORE, BEFORE + "novel\n", 1),
+    ):  # fmt: skip
+        refused_at(wrong)
+
+
+def test_a_dealloca_that_awaits_nothing_gives_its_memory_back() -> None:
+    """spec: FP9.7"""
+    found = read(function(*CHAIN, close=DEALLOCA.replace(" await(%e) =>", "")))
+    assert isinstance(found.plan, Plan)
+    assert any("dealloca" in name for name in found.plan.allocation.tensors.name)
+    assert by_the_checker(found.plan, None, frozenset(found.reading.donated))

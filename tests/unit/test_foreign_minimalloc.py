@@ -114,3 +114,13 @@ def test_what_is_written_reads_as_the_same_buffers() -> None:
         writer.write(plan.placement, "another")
     with pytest.raises(TmmuError, match="INVALID_PLAN"):
         writer.write(buffers("id,lower,upper,size,offset\na b,0,3,4,8\na_b,3,5,2,0\n").placement)
+
+
+@pytest.mark.parametrize("cells", ['"a",0,1,4,,0', "a\v,0,1,4,,0", "a,0,1,4,novel,0", "a,0,\u00a01,4,,0"])
+def test_cells_of_other_characters_are_refused(cells: str) -> None:
+    """spec: FP3.12"""
+    head = "id,lower,upper,size,hint,offset\n"
+    buffers(f"{head}a,0, 1,4\t,-1,0\r\n")
+    with pytest.raises(TmmuError) as error:
+        buffers(f"{head}{cells}\nb,0,1,4,,4\n")
+    assert error.value.place == "line 2"

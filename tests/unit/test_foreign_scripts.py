@@ -748,3 +748,118 @@ def test_what_is_no_wrapper_is_refused_with_its_line(text: str, line: str | None
         wrapped(text)
     assert (error.value.code_id, error.value.file) == ("INVALID_PLAN", "m.inductor")
     assert line is None or error.value.place == line
+
+
+def refused(text: str) -> None:
+    """Check that a script is refused with its line."""
+    with pytest.raises(TmmuError) as error:
+        read(text)
+    assert str(error.value.place).startswith("line ")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("a.copy_(x)", "a.copy_ is no call that Relax has"),
+        ("novel(a)", "novel is no call that Relax has"),
+        ("x[0].novel(a)", "a call of an expression is no call"),
+        ("t[0](a)", "a call of an expression is no call"),
+        ("cls.copy(x, a, b)", "copy has 2 parameters, and is given 3"),
+        ("cls.copy(x)", "copy has 2 parameters, and is given 1"),
+        ("cls = cls.copy(x, b)", "a statement of Relax was expected"),
+        ("y = a + x", "a is used in an expression that is not read"),
+        ("y = a.novel", "a.novel is no type and no size"),
+        ("y = t[cls.copy(x, b)]", "expected the number of an item"),
+        ("y = a[0]", "expected the number of an item"),
+        ("y: R.Tensor((4,), dtype='float32') = (a,)", "has the type of a tensor, and is bound to a tuple"),
+        ("y: novel() = a", "an expression of Relax was expected, got a call of novel"),
+        ("y: R.Tensor((4,), dtype='novel') = a", "'novel' is no type of an element"),
+        ("R.func_attr({'k': cls.copy(x, b)})", "got a call of cls.copy"),
+        ("y = R.shape([cls.copy(x, b)])", "got a call of cls.copy"),
+        ("y = R.reshape(a, b)", "R.reshape has a further operand"),
+        ("y = R.call_packed(a, b)", "R.call_packed is no call that Relax has"),
+        ("y = R.memory.alloc_storage(R.shape([16], a), 0)", "expected the bytes of a storage"),
+        ("y = R.memory.alloc_storage(R.novel([16]), 0)", "got a call of R.novel"),
+        ("y = R.memory.alloc_tensor(other, 0, R.shape([4]), R.dtype('float32'), 0, b)", "more than 5 operands"),
+        ("y = R.memory.alloc_tensor(other, T.novel(3), R.shape([4]), R.dtype('float32'))", "got a call of T.novel"),
+        ("y = R.call_tir(cls.nowhere, (x,))", "cls.nowhere is no function of this module"),
+        ("y = R.memory.novel", "R.memory.novel is no type and no size"),
+        ("with R.dataflow(a):\n    pass", r"expected a block of R.dataflow\(\)"),
+        ("return a", "a statement of Relax was expected, got Return"),
+        ("assert x", "a statement of Relax was expected, got Assert"),
+        ("def inner(y): pass", "a statement of Relax was expected, got FunctionDef"),
+    ],
+)
+def test_a_line_of_relax_that_is_not_known_is_refused(line: str, what: str) -> None:
+    """spec: FP7.14"""
+    with pytest.raises(TmmuError, match=what) as error:
+        read(module(f"cls.copy(x, a)\n{line}\nreturn a"))
+    assert str(error.value.place).startswith("line ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    @R.function", "    @novel\n    def other(x): pass\n    @R.function"),
+        ("    @R.function", "    @R.function(novel=True)"),
+        ("    @R.function", "    @novel\n    @R.function"),
+        ("    @R.function", "    class Inner: pass\n    @R.function"),
+        ("@I.ir_module", "import os\n@I.ir_module"),
+        ("@I.ir_module", "novel()\n@I.ir_module"),
+        ("class Module", "class Module(novel())"),
+        ("def main(x: R.Tensor", "def main(*x: R.Tensor"),
+        ("def main(x: R.Tensor((4,), dtype=\"float32\")", "def main(x"),
+        ("R.Object)):", "R.Object) = 1):"),
+        ("R.Object)):", "R.Object)) -> novel():"),
+    ],
+)  # fmt: skip
+def test_a_module_of_other_parts_is_refused(old: str, new: str) -> None:
+    """spec: FP7.14"""
+    text = module("cls.copy(x, a)\nreturn a")
+    assert old in text
+    read(text)
+    refused(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "C = A\nC.novel(B)", "A.novel(B[i])", "B[i][0] = A[i]", "novel(B)[i] = A[i]", "T.novel(B)", "novel(B, A[i])",
+        "(B if A[i] else A)[i] = 1", "B[i] = (A[i],)", "B += 1", "del B[i]", "exec('B')", "lambda: (yield)",
+        "B, C = A, B", "T = A", "B[i] = A[i].novel", "B[i] = T.exp(A[i], novel=1)", "C = T.Buffer((4,), novel=B.data)",
+        "B[i] = novel", "T.exp", "B[i] = T.exp(A[i])[0]", "B[i] = A", "for j in A: pass", "def f(): pass", "return A",
+        "C = T.f(A, B)",
+    ],
+)  # fmt: skip
+def test_a_kernel_of_other_parts_is_refused(body: str) -> None:
+    """spec: FP7.13"""
+    refused(module("cls.copy(x, a)\nreturn a", KERNEL.format(name="copy", n=4, body=body)))
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("C = B\n                C[i] = A[i]", "b"), ("C[i] = A[i]", None),
+        ("B[i], A[i] = T.f(1)", None), ("C = T.Buffer((4,), data=B.data)\n                C[i] = A[i]", "b"),
+    ],
+)  # fmt: skip
+def test_other_names_of_a_buffer_are_followed_or_refused(body: str, written: str | None) -> None:
+    """spec: FP7.13"""
+    text = module("cls.copy(x, a)\ncls.copy(a, b)\nreturn b", KERNEL.format(name="copy", n=4, body=body))
+    if written is None:
+        refused(text)
+    else:
+        found = read(text)
+        assert isinstance(found.plan, Plan)
+        assert by_the_checker(found.plan, None, frozenset()) == set()
+
+
+def test_what_is_printed_is_read_and_an_operator_of_relax_is_undecided() -> None:
+    """What is printed must be there. spec: FP7.14, FP1.16"""
+    over = "cls.copy(x, a)\ncls.copy(x, c)\nR.print(a, format='{}')\nreturn c"
+    found = read(module(over))
+    assert isinstance(found.plan, Plan)
+    assert by_the_checker(found.plan, None, frozenset()) == {"no_live_overlap", "sharing_is_sound"}
+    assert not found.reading.undecided
+    (undecided,) = read(module("cls.copy(x, a)\ny = R.novel(a)\nreturn a", COPY)).reading.undecided
+    assert undecided.text.startswith("R.novel is no call of a kernel")

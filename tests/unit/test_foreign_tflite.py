@@ -403,3 +403,53 @@ def test_a_table_ends_with_the_bytes_that_it_takes_and_the_last_one_with_the_sum
         vela.read(Source("v.txt", text.encode()))
     assert "not whole" in str(error.value)
     assert buffers(TABLE.rpartition("Allocation")[0] + OLDER) == buffers(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (": a:0\n", ": a:0\nnovel\n", 5), (": a:0\n", ": a:0\n\n", 6), ("Staging\n", "Staging novel,\n", 1),
+        (": Format  ", ": Novel   ", 2), ("KiB\n", "KiB novel\n", 6), ("KiB\n", "KiB\nnovel\n", 7),
+        ("Allocation, ", "Novel\n", 1),
+        ("32: NHWC           : x", "novel: NHWC           : x", 3), (": NHWC           : x", ": N HWC: x", 3),
+        ("KiB\n", "KiB\n 0 - 3: 0x0 - 0x10: 16: 32: NHWC: y\n", 7), ("for m\n", "for m\nnovel: 1\n", 8),
+    ],
+)  # fmt: skip
+def test_a_line_of_vela_that_is_not_known_is_refused(old: str, new: str, line: int) -> None:
+    """spec: FP6.19"""
+    text = TABLE + END
+    assert old in text
+    vela.read(Source("v", (f"Warning: x\n{text}\nCPU operators = 0 (0.0%)\n").encode()))
+    with pytest.raises(TmmuError) as error:
+        vela.read(Source("v", text.replace(old, new, 1).encode()))
+    assert error.value.place == f"line {line}"
+
+
+def changed(code: int = 0, tensor: Any = None, more: Any = None, **fields: Any) -> bytes:
+    """A model of one operator, with further fields of its tables."""
+    tensors = [stored(16, "x"), stored(16, "y") | (tensor or {})]
+    made = node(0, [0], [1]) | (more or {})
+    return model([subgraph(tensors, [made], [0], [1])], fields.get("offsets", [0, 16]), [code])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        changed(tensor={10: ("u32", 1)}), changed(more={14: ("u32", 1)}), changed(tensor={6: {}}),
+        changed(tensor={9: [{}]}),
+        changed(more={7: ("u8", [1])}), changed(code=118, more={3: ("u8", 1), 4: {}}),
+        changed(code=118, more={3: ("u8", 92), 4: {2: ("i32", 0)}}),
+        changed(offsets=b"\2\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\x10\0\0\0"),
+    ],
+)  # fmt: skip
+def test_a_model_with_more_than_its_schema_is_refused(data: bytes) -> None:
+    """spec: FP6.17, FP6.18"""
+    with pytest.raises(TmmuError) as error:
+        tflite.read(Source("m", data))
+    assert error.value.place
+
+
+@pytest.mark.parametrize(("code", "count"), [(0, 0), (208, 0), (209, 1), (31, 1), (51, 1), (32, 0)])
+def test_an_operator_that_is_not_known_is_undecided(code: int, count: int) -> None:
+    """spec: FP6.17"""
+    assert len(tflite.read(Source("m", changed(code=code))).reading.undecided) == count

@@ -29,7 +29,7 @@ PASS = re.compile(
 )  # fmt: skip
 """What is behind the name of the pass. Dumps of other passes are not read."""
 AROUND = re.compile(r"\s*+(?://.*|#[\w$.]+ = .*)?", re.ASCII)
-"""A line around a function that says nothing of memory: a comment, or the name of an attribute."""
+"""A line around a function without memory in it: a comment, or the name of an attribute."""
 FUNCTION = re.compile(r"^[ \t]*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
 END = re.compile(r"^\}(?!\))", re.MULTILINE)
 SIZE = re.compile(r"!stream\.resource<[^>]*+>\{(%[\w$.#-]++)\}", re.ASCII)

@@ -105,7 +105,7 @@ ATTRIBUTE = (
     rf"(?:iree\.[\w.]+|inlining_policy)"
     rf"(?: = (?:{QUOTED}|\{{[^{{}}\"%]*+(?:{QUOTED}[^{{}}\"%]*+)*+\}}|{PLACE}|[\w.]+(?: : \w+)?))?"
 )
-"""An attribute of a function, an argument or a result, which says nothing of memory within."""
+"""An attribute of a function, an argument or a result, which states no memory."""
 ATTRIBUTES = rf"\{{{ATTRIBUTE}(?:, {ATTRIBUTE})*+\}}"
 ARGUMENT = rf"{V}: {TYPE}(?: {ATTRIBUTES})?"
 RESULT = rf"{TYPE}(?: {ATTRIBUTES})?"

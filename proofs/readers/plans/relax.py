@@ -135,7 +135,7 @@ class _Module:
         return ForeignPlan(self.memory.plan(), reading)
 
     def member(self, node: ast.stmt) -> None:
-        """A statement of the file or of the module's class: a function, or what says nothing of memory."""
+        """A statement of the file or of the module's class: a function, or what states no memory."""
         match node:
             case ast.FunctionDef():
                 kinds = [*map(_decorator, node.decorator_list)]
@@ -259,7 +259,7 @@ class _Module:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value, annotation=annotation):
                 self.check_type(annotation)
                 if isinstance(value, ast.Tuple | ast.List) and _is_tensor(annotation):
-                    raise self.refuse(node, f"{name} is said to be a tensor, and bound to a tuple")
+                    raise self.refuse(node, f"{name} has the type of a tensor, and is bound to a tuple")
                 names[name] = self.value(value, names, name, annotation)
                 self.killed.pop(name, None)
             case ast.Assign(targets=[ast.Name(id="cls")], value=ast.Name(id=title)) if title == self.title:
