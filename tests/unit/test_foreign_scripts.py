@@ -854,6 +854,14 @@ def test_other_names_of_a_buffer_are_followed_or_refused(body: str, written: str
         assert by_the_checker(found.plan, None, frozenset()) == set()
 
 
+@pytest.mark.parametrize(("offset", "broken"), [("0", set()), ("R.null_value()", set()), ("8", {"capacity"})])
+def test_a_view_at_an_offset_shows_the_bytes_there(offset: str, broken: set[str]) -> None:
+    """spec: FP7.5"""
+    view = f"y = R.memory.view(a, R.shape([4]), R.dtype('float32'), {offset})"
+    assert judged(read(module(f"cls.copy(x, a)\n{view}\ncls.copy(y, b)\nreturn b"))) == broken
+    refused(module(f"cls.copy(x, a)\n{view.removesuffix(offset + ')')}n)\nreturn a"))
+
+
 def test_what_is_printed_is_read_and_an_operator_of_relax_is_undecided() -> None:
     """What is printed must be there. spec: FP7.14, FP1.16"""
     over = "cls.copy(x, a)\ncls.copy(x, c)\nR.print(a, format='{}')\nreturn c"

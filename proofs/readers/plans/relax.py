@@ -38,7 +38,9 @@ TITLE = "TVM Relax script"
 DOMAIN = "tvm"
 SAME = frozenset(("R.match_cast", "R.reshape", "R.memory.view", "R.memory.ensure_zero_offset", "R.vm.match_shape"))
 """Calls whose result is their first operand's bytes."""
-SAME_PACKED = frozenset(("vm.builtin.reshape", "vm.builtin.ensure_zero_offset", "runtime.TVMTensorCreateView"))
+VIEW, VIEW_OFFSET = "runtime.TVMTensorCreateView", 3
+"""A view by its packed name, and which operand of it and of `R.memory.view` is the offset in bytes."""
+SAME_PACKED = frozenset(("vm.builtin.reshape", "vm.builtin.ensure_zero_offset", VIEW))
 KILLS = frozenset(("R.memory.kill_tensor", "R.memory.kill_storage", "R.vm.kill_object"))
 SHOWN = frozenset(("R.assert_op", "R.print"))
 """Calls that read their operands and do nothing else."""
@@ -466,8 +468,14 @@ class _Module:
         declared = node.args[1] if callee == "R.match_cast" and len(node.args) > 1 else annotation
         size = _tensor_bytes(declared)
         self.assumed[f"{packed or callee} shows its operand's bytes"] = None
+        at = node.args[VIEW_OFFSET + (packed is not None) :] if packed == VIEW or callee == "R.memory.view" else []
+        shift = 0 if not at or ast.unparse(at[0]) == "R.null_value()" else integer(at[0])
+        if shift is None or shift < 0 or len(at) > 1:
+            raise self.refuse(node, f"{packed or callee} at an offset that is no number")
         for pointer in operands[0].every(self.source) if callee != "R.memory.view" else ():
-            self.memory.grow(pointer.cell, pointer.start + (size or 0), line_of(node))
+            self.memory.grow(pointer.cell, pointer.start + shift + (size or 0), line_of(node))
+        if shift:
+            return ScriptValue(tuple(Pointer(p.cell, p.start + shift) for p in operands[0].every(self.source)))
         return operands[0]
 
     def kernel_call(self, node: ast.Call, name: str, operands: list[ScriptValue]) -> None:

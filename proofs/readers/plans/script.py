@@ -154,7 +154,7 @@ def integer(node: ast.AST | None) -> int | None:
         and not node.keywords
         and _INTEGER.fullmatch(dotted(node.func))
     ):
-        node = node.args[0]
+        return integer(node.args[0])
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         found = integer(node.operand)
         return None if found is None else -found
