@@ -21,6 +21,7 @@ from proofs.verify.checks import BufferSubject, Subject, buffer_violations, viol
 from tests.support import flatbuffer_files, flatbuffer_walk, iree_reading, relax_run
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
+from tmmu.plans import file
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -56,7 +57,8 @@ def verdict(form: Format, texts: Texts) -> str:
     try:
         stated = form.read(texts)
     except TmmuError as error:
-        is_placed = error.place or re.search("not whole|no metadata|no table has a row|no instruction uses", str(error))
+        whole = r"txt:\d|not whole|no metadata|no table has a row|no instruction uses"
+        is_placed = error.place or re.search(whole, str(error))
         return "refused" if error.code_id == "INVALID_PLAN" and is_placed else f"refused by {error}"
     found: Iterator[Violation]
     if isinstance(stated, StatedBuffers):
@@ -478,11 +480,105 @@ EXECUTORCH = of_bytes(
     "executorch", ".pte", flatbuffer_walk.EXECUTORCH, executorch_seen, flatbuffer_walk.executorch_methods
 )
 
+# Our own text
+
+PLANS = {
+    "arms": """tmmu-plan-text 1
+arena act 1024 align 64
+tensor c  1 act   0 input
+tensor x 64 act  64 input
+tensor t 64 act 128
+tensor e 64 act 128
+tensor v 32 act  96 view x 32
+tensor y 64 act 192 output
+step cut my::Cut x -> v
+begin n If c -> exclusive
+step p Gemm x -> t
+step q Gemm t v -> y
+arm
+step r Gemm x -> e
+step s Gemm e -> y
+end n ->
+""",
+    "buffers": """tmmu-plan-text 1
+arena a 100
+buffer p 60 a  0 live 0 3
+buffer q 60 a 40 live 4 9
+buffer r 40 a  0 live 4 9
+claim peak a 100
+""",
+}
+
+
+def read_text(texts: Texts) -> Any:
+    return file.read_any(texts[MAIN].encode(), "m.plan.txt")
+
+
+def text_seen(texts: Texts) -> object:
+    """The arenas, the tensors or buffers with their places, and the steps with their operands."""
+    plan = read_text(texts).plan
+    if isinstance(plan, BufferPlan):
+        return [(a.name, a.capacity) for a in plan.buffers.arenas], buffers(read_text(texts)), []
+    allocation, t, s = plan.allocation, plan.allocation.tensors, plan.allocation.storages
+    arenas = [(arena.name, arena.capacity) for arena in allocation.arenas]
+    placed = [
+        (arenas[s.arena[k]][0], name, int(s.offset[k] + window), int(size))
+        for name, k, window, size in zip(t.name, t.storage.tolist(), t.window, t.bytes, strict=True)
+    ]
+    lists = (allocation.steps.listed(which) for which in ("reads", "writes"))
+    operands = ([sorted(t.name[k] for k in row) for row in rows] for rows in lists)
+    return (
+        arenas,
+        sorted(placed),
+        sorted(step for step in zip(allocation.steps.node, *operands, strict=True) if any(step[1:])),
+    )
+
+
+def text_stated(texts: Texts) -> object:
+    """The same by the words of each line, every one of which must be known."""
+    arenas, placed, steps = list[Any](), list[Any](), list[Any]()
+    title, *lines = (re.sub(r"#.*", "", line).split() for line in texts[MAIN].split("\n"))
+    assert title == ["tmmu-plan-text", "1"]
+    for kind, *words in filter(None, lines):
+        if kind == "arena":
+            assert re.fullmatch(r"\S+ \d+( align \d+)?( persistent)?", " ".join(words))
+            arenas.append((words[0], int(words[1])))
+        elif kind in ("tensor", "buffer"):
+            more = r"( live \d+ \d+)" if kind == "buffer" else r"( input| output| align \d+| view \S+ \d+)*"
+            assert re.fullmatch(r"\S+ \d+ \S+ \d+" + more, " ".join(words))
+            times = tuple(int(word) for word in words[5:]) if kind == "buffer" else ()
+            placed.append((words[2], words[0], *times, int(words[3]), int(words[1])))
+        elif kind in ("step", "begin", "end"):
+            reads, arrow, writes = (" " + " ".join(words) + " ").partition(" -> ")
+            assert arrow
+            name, *read = reads.split()
+            written = [word for word in writes.split() if (kind, word) != ("begin", "exclusive")]
+            operands = sorted(set(read if kind == "end" else read[1:])), sorted(set(written))
+            steps += [(name, *operands)] if any(operands) else []
+        else:
+            assert (kind, *words) in (("arm",), ("claim", "peak", "a", "100"))
+    return arenas, sorted(placed), sorted(steps)
+
+
+TEXT = Format(
+    lambda: {name: {MAIN: text} for name, text in PLANS.items()}, read_text, text_seen, text_stated,
+    of_lines(
+        ("novel", "novel 1", "0", "->", "x", "align", "view x 0", "\0", '"'),
+        ("novel", "novel NAME", "step NAME", "tensor NAME 1", "arm", "end n ->", "claim novel a 1", "apart NAME"),
+        column=(r"^(\w+)( \S+)(.+)$", (
+            r"\1 novel\2\3", r"\1\2\2\3", r"\1\2\3 novel", r"\1.novel\2\3", r"\1\2\3 \1\2\3")),
+        number=(r"(?<= )(\d+)\b", (r"+\1", r"-\1", r"\1_0", r"\1.0", "\\1٣", r"0x\1", r"\1 0", r"\1e")),
+        comment=(r"$", ("   # novel -> x", "\n# novel")),
+    ),
+    frozenset(("comment",)), frozenset(("anywhere", "trailing", "column")),
+)  # fmt: skip
+
 FORMATS: dict[str, Format] = {
     "minimalloc": MINIMALLOC,
     "vela": VELA,
     "relax": RELAX,
     "iree": IREE,
+    "text": TEXT,
     "tflite": TFLITE,
     "executorch": EXECUTORCH,
 }
