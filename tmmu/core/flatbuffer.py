@@ -96,7 +96,8 @@ class TableAt:
         for field in range(count, self.fields):
             if self.place(field) is not None:
                 what = f"a table has the field {field}, and the schema that is read has {count}"
-                raise self.of.source.refuse(what, place, "write the file by a version that is read")
+                fix, construct = "write the file by a version that is read", f"field {field}"
+                raise self.of.source.refuse(what, place, fix, construct=construct)
 
     def number(self, field: int, kind: str, default: int = 0) -> int:
         """Return an integer, or its default if absent."""

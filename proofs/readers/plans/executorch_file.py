@@ -147,7 +147,8 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     kind, found, name = table.number(0, "u8"), table.table(1), f"value {k}"
     table.check_known(VALUE, name)
     if found is not None and kind not in KINDS:
-        raise source.refuse(f"{kind} is no kind of value", name, "write the file by a version that is read")
+        fix = "write the file by a version that is read"
+        raise source.refuse(f"{kind} is no kind of value", name, fix, construct=f"value {kind}")
     if found is not None and kind != TENSOR:
         found.check_known(1, name)
     if found is None or kind not in (TENSOR, *LISTS, BOOL):

@@ -148,4 +148,6 @@ def check_line(source: Source, text: str, number: int, is_head: bool, is_constan
         return body.endswith(", [")
     operation = name[0] if name is not None else text[:40]
     what = f"{operation} is not read" if form is None else f"this form of {operation} is not read: {text[:80]!r}"
-    raise source.refuse(what, f"line {number}", "print the dump again: it has one operation a line")
+    construct = "" if name is None else f"operation {operation[:60]}" if form is None else f"form of {operation}"
+    fix = "print the dump again: it has one operation a line"
+    raise source.refuse(what, f"line {number}", fix, construct=construct)

@@ -164,7 +164,9 @@ class _Module:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
             case _:
-                raise self.refuse(node, f"a function of a module was expected, got {type(node).__name__}")
+                word = type(node).__name__
+                what = f"a function of a module was expected, got {word}"
+                raise self.refuse(node, what, construct=f"statement {word}")
 
     def function(self, node: ast.FunctionDef) -> None:
         names: Names = {}
@@ -393,7 +395,8 @@ class _Module:
         packed = string(node.args[0]) if node.args and callee in PACKED else None
         root = callee.partition(".")[0]
         if (packed is None and callee in PACKED) or root not in ("R", "cls", self.title):
-            raise self.refuse(node, f"{callee or 'a call of an expression'} is no call that Relax has")
+            what = f"{callee or 'a call of an expression'} is no call that Relax has"
+            raise self.refuse(node, what, construct=f"call {callee[:60]}")
         operands = [self.value(arg, names, "", None) for arg in (node.args[1:] if packed is not None else node.args)]
         if callee in SAME or packed in SAME_PACKED:
             return self.same(node, operands, callee, packed, annotation)

@@ -120,7 +120,8 @@ class _KernelReading:
             self.source.count_work(1)
             if not isinstance(part, (*STATEMENTS, *EXPRESSIONS, *PARTS)):
                 at = part if hasattr(part, "lineno") else node
-                raise self.refuse(at, f"a part of a kernel was expected, got {type(part).__name__}")
+                word = type(part).__name__
+                raise self.refuse(at, f"a part of a kernel was expected, got {word}", construct=f"part {word}")
             self.parents |= {id(child): part for child in ast.iter_child_nodes(part)}
         stored = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
         stored |= {part.arg for part in parts if isinstance(part, ast.arg)} | {arg.arg for arg in node.args.args}
@@ -233,7 +234,8 @@ class _KernelReading:
         root, _, method = callee.rpartition(".")
         is_known = callee in INTRINSICS or callee == "range" or TYPES.fullmatch(callee)
         if not is_known and (root in ("", "T") or method not in METHODS):
-            raise self.refuse(call, f"{callee or 'an expression'} is no intrinsic of a kernel")
+            what = f"{callee or 'an expression'} is no intrinsic of a kernel"
+            raise self.refuse(call, what, construct=f"intrinsic {callee[:60]}")
         keywords = {keyword.arg for keyword in call.keywords}
         if not keywords <= (OF_BUFFERS if callee in BUFFERS else OF_CALLS):
             raise self.refuse(call, f"{callee} has a keyword that is not read")
@@ -284,8 +286,8 @@ class _KernelReading:
         if shape is not None and width is not None and {"strides", "elem_offset"}.isdisjoint(options):
             self.kernel.bytes[k] = max(self.kernel.bytes.get(k, 0), extent(shape, None, width))
 
-    def refuse(self, node: ast.AST, what: str) -> Exception:
-        return self.source.refuse(what, line_of(node))
+    def refuse(self, node: ast.AST, what: str, *, construct: str = "") -> Exception:
+        return self.source.refuse(what, line_of(node), construct=construct)
 
 
 def _position(node: ast.AST) -> tuple[int, int]:
