@@ -152,8 +152,27 @@ def expression(text: str) -> ast.expr:
 
 def test_constants_are_read_from_expressions_and_nothing_else_is() -> None:
     assert [string(expression(text)) for text in ("'a'", "1", "a", "f'a'", "b'a'")] == ["a", None, None, None, None]
-    assert [integer(expression(text)) for text in ("3", "-3", "T.int64(3)", "R.f(-3)", "--3")] == [3, -3, 3, -3, 3]
-    for text in ("f(3)", "T.int64(3, 4)", "True", "3.0", "a", "+3", f"{END}", "T.f()", "-a"):
+    assert [integer(expression(text)) for text in ("3", "-3", "T.int64(3)", "R.prim_value(T.int64(-3))", "--3")] == [
+        3,
+        -3,
+        3,
+        -3,
+        3,
+    ]
+    for text in (
+        "f(3)",
+        "R.f(3)",
+        "T.f(3)",
+        "T.int64(3, a=1)",
+        "T.int64(3, 4)",
+        "True",
+        "3.0",
+        "a",
+        "+3",
+        f"{END}",
+        "T.f()",
+        "-a",
+    ):
         assert integer(expression(text)) is None
     assert integer(expression(f"{END - 1}")) == END - 1
     assert [integers(expression(text)) for text in ("(1, -2)", "[3]", "()", "(a, 1)", "{1}")] == [
