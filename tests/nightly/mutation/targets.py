@@ -223,7 +223,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", *FOREIGN)
        for name in ("executorch", "executorch_file")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_scripts.py", *FOREIGN)
-       for name in ("inductor", "relax", "script")},
+       for name in ("inductor", "relax", "relax_kernels", "script")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_xla.py", f"{PROPERTIES}foreign_xla.py", *FOREIGN)
        for name in ("xla", "xla_rows", "xla_buffers", "cells")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_hlo.py", f"{UNIT}foreign_xla.py", *FOREIGN)
@@ -232,7 +232,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
        for name in ("hlo_follow", "hlo_in_place", "hlo_index", "hlo_rules")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_{name}.py", *FOREIGN) for name in ("iree", "minimalloc")},
     **{f"proofs/readers/plans/iree_{part}.py": (f"{UNIT}foreign_iree.py", *FOREIGN) for part in
-       ("commands", "control", "slices", "text", "values")},
+       ("commands", "control", "lines", "slices", "text", "values")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", *FOREIGN)
        for name in ("tflite", "vela")},
     "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
