@@ -760,30 +760,30 @@ def refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("a.copy_(x)", "a.copy_ is no call that Relax has"),
-        ("novel(a)", "novel is no call that Relax has"),
-        ("x[0].novel(a)", "a call of an expression is no call"),
-        ("t[0](a)", "a call of an expression is no call"),
+        ("a.copy_(x)", "a.copy_ is not a call of Relax"),
+        ("novel(a)", "novel is not a call of Relax"),
+        ("x[0].novel(a)", "a call of an expression is not a call"),
+        ("t[0](a)", "a call of an expression is not a call"),
         ("cls.copy(x, a, b)", "copy has 2 parameters, and is given 3"),
         ("cls.copy(x)", "copy has 2 parameters, and is given 1"),
         ("cls = cls.copy(x, b)", "a statement of Relax was expected"),
         ("y = a + x", "a is used in an expression that is not read"),
-        ("y = a.novel", "a.novel is no type and no size"),
+        ("y = a.novel", "a.novel is neither a type nor a size"),
         ("y = t[cls.copy(x, b)]", "expected the number of an item"),
         ("y = a[0]", "expected the number of an item"),
         ("y: R.Tensor((4,), dtype='float32') = (a,)", "has the type of a tensor, and is bound to a tuple"),
         ("y: novel() = a", "an expression of Relax was expected, got a call of novel"),
-        ("y: R.Tensor((4,), dtype='novel') = a", "'novel' is no type of an element"),
+        ("y: R.Tensor((4,), dtype='novel') = a", "'novel' is not an element type"),
         ("R.func_attr({'k': cls.copy(x, b)})", "got a call of cls.copy"),
         ("y = R.shape([cls.copy(x, b)])", "got a call of cls.copy"),
         ("y = R.reshape(a, b)", "R.reshape has a further operand"),
-        ("y = R.call_packed(a, b)", "R.call_packed is no call that Relax has"),
+        ("y = R.call_packed(a, b)", "R.call_packed is not a call of Relax"),
         ("y = R.memory.alloc_storage(R.shape([16], a), 0)", "expected the bytes of a storage"),
         ("y = R.memory.alloc_storage(R.novel([16]), 0)", "got a call of R.novel"),
         ("y = R.memory.alloc_tensor(other, 0, R.shape([4]), R.dtype('float32'), 0, b)", "more than 5 operands"),
         ("y = R.memory.alloc_tensor(other, T.novel(3), R.shape([4]), R.dtype('float32'))", "got a call of T.novel"),
         ("y = R.call_tir(cls.nowhere, (x,))", "cls.nowhere is no function of this module"),
-        ("y = R.memory.novel", "R.memory.novel is no type and no size"),
+        ("y = R.memory.novel", "R.memory.novel is neither a type nor a size"),
         ("with R.dataflow(a):\n    pass", r"expected a block of R.dataflow\(\)"),
         ("return a", "a statement of Relax was expected, got Return"),
         ("assert x", "a statement of Relax was expected, got Assert"),
@@ -870,4 +870,4 @@ def test_what_is_printed_is_read_and_an_operator_of_relax_is_undecided() -> None
     assert by_the_checker(found.plan, None, frozenset()) == {"no_live_overlap", "sharing_is_sound"}
     assert not found.reading.undecided
     (undecided,) = read(module("cls.copy(x, a)\ny = R.novel(a)\nreturn a", COPY)).reading.undecided
-    assert undecided.text.startswith("R.novel is no call of a kernel")
+    assert undecided.text.startswith("R.novel is not a call of a kernel")

@@ -345,7 +345,7 @@ class MethodWalk:
         self.step(k, call.op, dict.fromkeys((*reads, *again)), writes, again)
 
     def names_results(self, call: ProgramCall) -> bool:
-        """Whether what a kernel writes is an argument and stands behind all of them as well, as it is exported.
+        """Whether a kernel's results are among its arguments and once more behind them, as they are exported.
 
         spec: FP5.15
         """

@@ -127,7 +127,7 @@ def _method(source: Source, table: TableAt) -> Method:
         for k, call in enumerate(calls, first):
             if call.kind == JUMP and not 0 <= call.to <= len(calls):
                 raise source.refuse("it leads out of its chain", f"instruction {k}", "export it again")
-        # A jump leads to an instruction of its own chain.
+        # A jump leads to an instruction of the same chain.
         chains.append([call._replace(to=call.to + first) if call.kind == JUMP else call for call in calls])
         first += len(calls)
     source.bound(first)
@@ -148,7 +148,7 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     table.check_known(VALUE, name)
     if found is not None and kind not in KINDS:
         fix = "write the file by a version that is read"
-        raise source.refuse(f"{kind} is no kind of value", name, fix, construct=f"value {kind}")
+        raise source.refuse(f"{kind} is not a kind of value", name, fix, construct=f"value {kind}")
     if found is not None and kind != TENSOR:
         found.check_known(1, name)
     if found is None or kind not in (TENSOR, *LISTS, BOOL):

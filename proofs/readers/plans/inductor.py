@@ -518,7 +518,7 @@ class _Wrapper:
         is_known = len(node.args) < 4 or self.integer(node.args[3], names) is not None
         if not is_known:
             self.value(node.args[3], names, "")  # refused where it names what is not there
-            self.approximations["a view at an offset that is no number counts as all of its buffer"] = None
+            self.approximations["a view at an offset that is not a number counts as all of its buffer"] = None
             self.outside["ends of views at offsets that are no numbers"] = "they follow from what the program computes"
         found = []
         for pointer in base.every(self.source):

@@ -27,7 +27,7 @@ PASS = re.compile(
     r"(?:: iree-stream-layout-slices| \(iree-stream-layout-slices\))?(?: \('[\w.]+' operation(?:: @[\w$.]+)?\))? "
     r"//----- //", re.ASCII,
 )  # fmt: skip
-"""What is behind the name of the pass. Dumps of other passes are not read."""
+"""The text behind the name of the pass. Dumps of other passes are not read."""
 AROUND = re.compile(r"\s*+(?://.*|#[\w$.]+ = .*)?", re.ASCII)
 """A line around a function without memory in it: a comment, or the name of an attribute."""
 FUNCTION = re.compile(r"^[ \t]*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
@@ -77,7 +77,7 @@ class _Dumped(NamedTuple):
 
 
 def _check_around(source: Source, text: str, line: int) -> None:
-    """Refuse what is outside of functions and is no comment. spec: FP9.13"""
+    """Refuse text outside of functions other than comments. spec: FP9.13"""
     for number, each in enumerate(text.split("\n"), line):
         source.count_work(1)
         if not AROUND.fullmatch(each):

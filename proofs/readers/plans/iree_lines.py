@@ -1,6 +1,6 @@
 """The lines of IREE's dumps: each operation has one form, and a line of another form is refused.
 
-MLIR prints an operation on a line of its own, and regions indented between braces. A form says what a line may have
+MLIR prints one operation on each line, and regions indented between braces. A form is a pattern for the text of a line
 from its operation to its end. spec: FP1.15, FP9.13
 """
 
@@ -34,7 +34,7 @@ ENDS = rf"(?:\(\)|\({ALL_SIZED}\)|{ALL_SIZED})"
 NAME = re.compile(r"[a-z_]+(?:\.[a-z_]\w*)+", re.ASCII)
 
 _FORMS = {
-    # What an execute runs.
+    # Commands of an execute.
     "stream.cmd.execute": rf"(?: once)?{ON}{AWAIT} with\((?:{BOUND}(?:, {BOUND})*+)?\) \{{",
     "stream.cmd.concurrent": r" \{",
     "stream.cmd.serial": r" \{",

@@ -53,7 +53,7 @@ OTHER_CODE = frozenset((
 ))  # fmt: skip
 """Calls of code that is not in the module."""
 PACKED = frozenset(("R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx", "R.call_dps_packed"))
-"""Those whose first operand is the name of what they call."""
+"""Those whose first operand is the name of the code that they call."""
 OF_TYPES = frozenset(("ty_args", "sinfo_args", "out_sinfo", "out_ty", "dtype", "ndim", "vdevice"))
 """Keywords of calls that state types: no operand is given by one."""
 TYPES = frozenset((
@@ -70,7 +70,7 @@ SCALARS = (
     ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple,
     ast.List, ast.Dict, ast.Call, ast.keyword, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
-"""What an expression without memory may consist of."""
+"""The parts of expressions without memory."""
 OF_MODULES = frozenset(("I.module_attrs", "I.module_global_infos"))
 OF_FILES = frozenset(("TypeVar", "T.Var", "tvm.ir.load_json"))
 """What names of a file are assigned."""
@@ -207,7 +207,7 @@ class _Module:
             elif (
                 named and not SCALAR.fullmatch(named) and not any(f"{each}.".startswith(f"{named}.") for each in calls)
             ):
-                raise self.refuse(node, f"{named} is no type and no size")
+                raise self.refuse(node, f"{named} is neither a type nor a size")
             if callee in ("R.Tensor", "R.dtype"):
                 self.check_dtype(part)
 
@@ -217,10 +217,10 @@ class _Module:
         given = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
         for dtype in (*given, *(call.args if dotted(call.func) == "R.dtype" else ())):
             if bits(string(dtype) or "") is None:
-                raise self.refuse(call, f"{ast.unparse(dtype)[:40]} is no type of an element")
+                raise self.refuse(call, f"{ast.unparse(dtype)[:40]} is not an element type")
 
     def local(self, node: ast.AST) -> str:
-        """The function of the module that an expression such as `cls.name` stands for."""
+        """Return the name of the function of the module that an expression such as `cls.name` denotes."""
         root, _, name = dotted(node).partition(".")
         if root not in ("cls", self.title) or (name not in self.kernels and name not in self.functions):
             what = f"{ast.unparse(node)[:40]} is no function of this module"
@@ -395,7 +395,7 @@ class _Module:
         packed = string(node.args[0]) if node.args and callee in PACKED else None
         root = callee.partition(".")[0]
         if (packed is None and callee in PACKED) or root not in ("R", "cls", self.title):
-            what = f"{callee or 'a call of an expression'} is no call that Relax has"
+            what = f"{callee or 'a call of an expression'} is not a call of Relax"
             raise self.refuse(node, what, construct=f"call {callee[:60]}")
         operands = [self.value(arg, names, "", None) for arg in (node.args[1:] if packed is not None else node.args)]
         if callee in SAME or packed in SAME_PACKED:
@@ -410,7 +410,7 @@ class _Module:
             return ScriptValue((Pointer(cell, 0),))
         what = packed or callee
         if not local and callee not in OTHER_CODE:
-            text = f"{callee} is no call of a kernel, and may change what it is given (line {node.lineno})"
+            text = f"{callee} is not a call of a kernel, and may change what it is given (line {node.lineno})"
             self.undecided[UndecidedConstruct("operation of Relax", text)] = None
         # Other code may hand on its operands, and writes what nothing has written yet.
         fresh = [p.cell for v in operands for p in v.every(self.source) if self.memory.held(p.cell) is None]
@@ -474,7 +474,7 @@ class _Module:
         at = node.args[VIEW_OFFSET + (packed is not None) :] if packed == VIEW or callee == "R.memory.view" else []
         shift = 0 if not at or ast.unparse(at[0]) == "R.null_value()" else integer(at[0])
         if shift is None or shift < 0 or len(at) > 1:
-            raise self.refuse(node, f"{packed or callee} at an offset that is no number")
+            raise self.refuse(node, f"{packed or callee} at an offset that is not a number")
         for pointer in operands[0].every(self.source) if callee != "R.memory.view" else ():
             self.memory.grow(pointer.cell, pointer.start + shift + (size or 0), line_of(node))
         if shift:

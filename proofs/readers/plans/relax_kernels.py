@@ -1,7 +1,7 @@
 """The kernels of a Relax script: which buffers each PrimFunc stores into or hands to other code, and their bytes.
 
 A body is of a closed list of statements and expressions. The name of a parameter's buffer may be in a few places of
-them only, each of which says what is done with the buffer. Anything else is refused with its line.
+them only, and each place states how the buffer is used. Anything else is refused with its line.
 spec: FP1.15, FP7.3, FP7.4, FP7.13
 """
 
@@ -56,7 +56,7 @@ tvm_struct_get tvm_struct_set tvm_storage_sync tvm_tuple call_spirv_pure_glsl450
 """
 INTRINSICS = frozenset(f"T.{name}" for name in (_VALUES + _STRUCTURE + _CODE).split())
 TYPES = re.compile(r"T\.(?:u?int|b?float)\d+(?:_?e\d+m\d+\w*)?(?:x\d+)?", re.ASCII)
-"""What a kernel may call, types among them. A buffer that is handed to any of them but those in `STATED` is handed to
+"""The calls of kernels, types among them. A buffer that is handed to any of them but those in `STATED` is handed to
 other code.
 """
 FACTS = frozenset(("shape", "strides", "dtype", "elem_offset", "ndim"))
@@ -64,12 +64,12 @@ FACTS = frozenset(("shape", "strides", "dtype", "elem_offset", "ndim"))
 METHODS = frozenset(("vload", "vstore", "access_ptr"))
 ADDRESSES = frozenset(("data", "access_ptr"))
 SCALARS = ("T.int", "T.uint", "T.float", "T.bfloat", "T.bool")
-"""How the types of parameters begin that are no buffers."""
+"""How the types of parameters begin that are not buffers."""
 
 
 @dataclass
 class Kernel:
-    """What a PrimFunc does with its parameters: those it stores into, those it hands to other code, and their bytes."""
+    """The uses of a PrimFunc's parameters: those it stores into, those it hands to other code, and their bytes."""
 
     parameters: int
     writes: set[int] = field(default_factory=set)
@@ -87,8 +87,8 @@ def check_signature(source: Source, node: ast.FunctionDef) -> None:
 
 
 def read_kernel(source: Source, node: ast.FunctionDef, symbols: frozenset[str]) -> Kernel:
-    """What a PrimFunc stores into. Its buffers are parameters, or matched to, or declared over, them. `symbols` are
-    sizes that the file names.
+    """Return how a PrimFunc uses its parameters. Its buffers are parameters, or matched to, or declared over, them.
+    `symbols` are sizes that the file names.
     """
     return _KernelReading(source, node, symbols).kernel
 
@@ -100,7 +100,7 @@ class _KernelReading:
         check_signature(source, node)
         self.kernel = Kernel(len(node.args.args))
         self.of: dict[str, int] = {}
-        """The parameter whose bytes a name stands for."""
+        """The parameter whose bytes a name denotes."""
         self.made: set[str] = set()
         """Names of the kernel's own buffers, and of whatever else a call gives."""
         self.parents: dict[int, ast.AST] = {}
@@ -162,7 +162,7 @@ class _KernelReading:
         whole = [part for part in inside if self.is_whole(part)]
         parameters = {self.of[part.id] for part in whole}
         if len(parameters) > 1 or (parameters and self.of.get(target.id, *parameters) not in parameters):
-            raise self.refuse(value, f"{target.id} stands for several buffers")
+            raise self.refuse(value, f"{target.id} names several buffers")
         for k in parameters:
             if target.id not in self.of and isinstance(value, ast.Call) and dotted(value.func) not in BUFFERS:
                 self.kernel.passes.add(k)
@@ -196,7 +196,7 @@ class _KernelReading:
         """An element is assigned to: of a parameter's buffer, or of one that the kernel has made."""
         base = target.value
         if not isinstance(base, ast.Name) or (base.id not in self.of and base.id not in self.made):
-            raise self.refuse(target, f"{ast.unparse(base)[:40]} is stored into, which is no buffer")
+            raise self.refuse(target, f"{ast.unparse(base)[:40]} is stored into and is not a buffer")
         self.kernel.writes |= {self.of[base.id]} if base.id in self.of else set()
 
     def check_names(self, parts: list[ast.AST], bound: frozenset[str]) -> None:
@@ -234,14 +234,14 @@ class _KernelReading:
         root, _, method = callee.rpartition(".")
         is_known = callee in INTRINSICS or callee == "range" or TYPES.fullmatch(callee)
         if not is_known and (root in ("", "T") or method not in METHODS):
-            what = f"{callee or 'an expression'} is no intrinsic of a kernel"
+            what = f"{callee or 'an expression'} is not an intrinsic of a kernel"
             raise self.refuse(call, what, construct=f"intrinsic {callee[:60]}")
         keywords = {keyword.arg for keyword in call.keywords}
         if not keywords <= (OF_BUFFERS if callee in BUFFERS else OF_CALLS):
             raise self.refuse(call, f"{callee} has a keyword that is not read")
 
     def use(self, part: ast.Name, k: int) -> None:
-        """What is done with a buffer where its name is used."""
+        """Record how a buffer is used at one place of its name."""
         above = self.parents.get(id(part))
         if isinstance(above, ast.Subscript) and above.value is part:
             call = self.parents[id(above)]
@@ -281,7 +281,7 @@ class _KernelReading:
         dtype = string(declared.args[1] if len(declared.args) > 1 else options.get("dtype", ast.Constant("float32")))
         width = bits(dtype or "")
         if width is None and dtype != "handle":
-            raise self.refuse(declared, f"{dtype} is no type of an element")
+            raise self.refuse(declared, f"{dtype} is not an element type")
         shape = integers(declared.args[0])
         if shape is not None and width is not None and {"strides", "elem_offset"}.isdisjoint(options):
             self.kernel.bytes[k] = max(self.kernel.bytes.get(k, 0), extent(shape, None, width))

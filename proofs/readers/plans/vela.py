@@ -33,17 +33,17 @@ PEAK = re.compile(
     r"Allocation Peak (Memory Usage|Tensor Size): +(\d{1,20}) "
     r"(?:bytes == [\d.]+ KiB|\( *0x[0-9a-fA-F]+\) Bytes +[\d.]+ KiB)", re.ASCII,
 )  # fmt: skip
-"""What is behind a table. If both lines are, as the older compilation core prints them, the first has the most
+"""The lines behind a table. If both lines are, as the older compilation core prints them, the first has the most
 bytes that live at once, and the second the memory; the other core calls the memory `Peak Tensor Size`.
 """
 OVERHEAD = re.compile(r"Allocation Overhead: +\d+ Bytes \([\d.]+ %\)", re.ASCII)
-"""What the older core prints behind both."""
+"""The line that the older core prints behind both."""
 IGNORED = re.compile(r"#*|(?:Warning|Info): .*")
 """The lines outside of tables that say nothing of memory."""
 SUMMARY = re.compile(r"Network summary for .+")
-"""What is behind the last table."""
+"""The line behind the last table."""
 STATISTIC = re.compile(r"|[A-Z][\w\-/. ]*(?: {2,}| = )[\w.]+(?: .*)?", re.ASCII)
-"""What is behind the summary."""
+"""A line behind the summary."""
 LINE_VISITS = 10
 """What a line counts."""
 SHOWN = 8
