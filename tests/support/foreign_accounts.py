@@ -208,7 +208,7 @@ def vela_rows(texts: Texts) -> object:
     arena, table, names, lines = "", 0, list[str](), iter(texts[MAIN].split("\n"))
     for line in lines:
         if line.startswith(("Allocation, memory ", "Tensor Allocation for ")):
-            assert re.search(r"^(Allocation, memory \w+, usage mask: [\w|]+|Tensor Allocation for [\w \-]+:)$", line)
+            assert re.search(r"^(Allocation, memory [^,:]+, usage mask: [\w|]+|Tensor Allocation for [^,:]+:)$", line)
             arena = re.sub(r"^(Allocation, memory|Tensor Allocation for) |,.*|:$", "", line)
         elif line.startswith("Start Time - End Time  : Start Addr -   End Addr: Tensor Size: Memory Usage: "):
             assert line.split(": ", 4)[-1].split() == ["Format", ":", "Name"]
@@ -216,7 +216,9 @@ def vela_rows(texts: Texts) -> object:
             names.append(arena)
             while (row := next(lines)) and not row.startswith("Allocation Peak"):
                 cells = re.fullmatch(
-                    r" *(\d+) - +(\d+): +0x([0-9a-f]+) - +0x([0-9a-f]+): +(\d+): +\d+: (\w+) *: (.+?) *", row, re.ASCII
+                    r" *(\d+) - +(\d+): +0x([0-9a-f]+) - +0x([0-9a-f]+): +(\d+): +\d+: ([\w+-]+) *: (.+?) *",
+                    row,
+                    re.ASCII,
                 )
                 assert cells is not None
                 place = table, int(cells[1]), int(cells[2]), int(cells[3], 16), int(cells[5])

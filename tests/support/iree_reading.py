@@ -39,7 +39,7 @@ def program(text: str) -> object:
     assert not sections[0].strip()
     for head, body in zip(sections[1::2], sections[2::2], strict=True):
         match = re.fullmatch(
-            r"\s*(util\.(?:func|initializer).*\n(?:.*\n)*?\}\n)\s*", re.sub(r"(?m)^ *//.*\n", "", body)
+            r"\s*(util\.(?:func|initializer).*\n(?:.*\n)*?\}\n)\s*", re.sub(r"(?m)^ *//.*\n?", "", body)
         )
         assert match is not None
         assert head.endswith(" LayoutSlicesPass: iree-stream-layout-slices //----- //\n")
@@ -116,7 +116,8 @@ class _Function:
         assert all(plain.count(word) <= 1 for word in known if word not in ("for", "as", "on")), rest
         if op == "arith.constant":
             assert re.fullmatch(r" -?\d+ : \w+", rest)
-        depth = sum(rest.count(a) - rest.count(b) for a, b in ("()", "[]"))
+        bare = re.sub(r'"[^"]*"', "", rest)
+        depth = sum(bare.count(a) - bare.count(b) for a, b in ("()", "[]"))
         assert depth == 0
 
     def run(self, op: str, body: str, results: list[str]) -> None:
