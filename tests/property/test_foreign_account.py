@@ -20,6 +20,7 @@ from proofs.readers.plans import hlo, xla
 from tests.support import foreign_accounts, hlo_reading
 from tests.support import hlo as dumps
 from tests.support.foreign_accounts import Format, Texts, verdict
+from tests.support.inductor_accounts import INDUCTOR
 from tmmu.core.source import Source
 from tmmu.plans.gate import StatedPlan
 
@@ -199,7 +200,7 @@ XLA = Format(
     frozenset({"comment", "ignored_attribute"}),
 )  # fmt: skip
 
-FORMATS: Mapping[str, Format] = {"xla": XLA} | foreign_accounts.FORMATS
+FORMATS: Mapping[str, Format] = {"xla": XLA, "inductor": INDUCTOR} | foreign_accounts.FORMATS
 
 
 CASES = [

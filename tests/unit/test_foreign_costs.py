@@ -114,7 +114,7 @@ def ifs(n: int) -> bytes:
 
 def loops(n: int) -> bytes:
     """n loops of an Inductor wrapper, each with n names before it and with a cond in it."""
-    head = "# AOT ID: torch._inductor\naten = torch = None\ndef call(args):\n x, = args\n y = x  # alloc\n"
+    head = "# AOT ID: torch._inductor\nimport torch\ndef call(args):\n x, = args\n y = x  # alloc\n"
     names = "".join(f" z{k} = x.clone()\n" for k in range(n))
     arm = " y = x.clone()\n"
     each = f" while x:\n  if y:\n  {arm}  else:\n  {arm}"

@@ -33,12 +33,14 @@ class ScriptValue:
     """What a name stands for: pointers (several where arms of an If differ), the items of a tuple, or an integer.
 
     `is_tensor` where it is known to have no items.
+    `width` is the bits of an element if the value is a view in elements of another type than its cell is of.
     """
 
     pointers: tuple[Pointer, ...] = ()
     items: dict[int, ScriptValue] = field(default_factory=dict)
     number: int | None = None
     is_tensor: bool = False
+    width: int | None = None
 
     def every(self, source: Source) -> tuple[Pointer, ...]:
         """The pointers of a value and of all its items."""

@@ -223,7 +223,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", *FOREIGN)
        for name in ("executorch", "executorch_file")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_scripts.py", *FOREIGN)
-       for name in ("inductor", "relax", "relax_kernels", "script")},
+       for name in ("relax", "relax_kernels", "script")},
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_inductor.py", f"{UNIT}foreign_scripts.py",
+                                           f"{PROPERTIES}foreign_inductor.py", *FOREIGN)
+       for name in ("inductor", *(f"inductor_{part}" for part in
+                    ("access", "calls", "cpp", "cpp_text", "kernels", "memory", "module", "triton")))},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_xla.py", f"{PROPERTIES}foreign_xla.py", *FOREIGN)
        for name in ("xla", "xla_rows", "xla_buffers", "cells")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_hlo.py", f"{UNIT}foreign_xla.py", *FOREIGN)
