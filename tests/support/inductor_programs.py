@@ -295,8 +295,8 @@ def random_program(seed: int) -> Program:
             hazards |= {again} - {"same", "split"}
         steps.append(Step(tuple(nests), operands))
         values.append(new)
-    alive = [value for value in values if value not in dead]
-    returned = tuple(rng.sample(alive[1:], rng.randrange(1, 1 + len(alive[1:])))) if len(alive) > 1 else (alive[0],)
+    live = [value for value in values if value not in dead]
+    returned = tuple(rng.sample(live[1:], rng.randrange(1, 1 + len(live[1:])))) if len(live) > 1 else (live[0],)
     program = Program(language, offsets, tuple(steps), returned, hazards=frozenset(hazards))
     if rng.random() < 0.5 and offsets:
         moved = rng.choice(list(offsets))
@@ -305,11 +305,11 @@ def random_program(seed: int) -> Program:
     return program
 
 
-def free_offset(rng: random.Random, offsets: dict[str, int], alive: list[str], steps: list[Step | Reuse]) -> int:
+def free_offset(rng: random.Random, offsets: dict[str, int], live: list[str], steps: list[Step | Reuse]) -> int:
     """A place that no value needs any more."""
     of = {step.name: step.of for step in steps if isinstance(step, Reuse)}
     taken = set()
-    for value in alive:
+    for value in live:
         while value in of:
             value = of[value]
         if value in offsets:

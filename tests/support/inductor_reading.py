@@ -1,7 +1,7 @@
 """What an Inductor wrapper does, by running it: Python runs its text, and every function that it calls is a recorder.
 
-A recorder notes which bytes of which pool its operands begin at. It shares no code with the reader, and knows neither
-what a kernel reads or writes nor which functions there are. Text of kernels is compared without comments and blanks.
+A recorder notes which bytes of which pool its operands begin at. It shares no code with the reader, and accepts any
+function and any kernel.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def wrappers(seed: int, language: str) -> list[str]:
         with torch.no_grad(), config.patch(settings):
             graph = make_fx(model)(*(each.clone() for each in model.inputs))
             torch.compile(graph, fullgraph=True, dynamic=seed % 5 == 0)(*model.inputs)
-    except Exception as error:  # torch raises what it likes
+    except Exception as error:  # torch raises errors of many kinds
         if not found:
             print(seed, language, type(error).__name__, str(error).split("\n", 1)[0][:200], file=sys.stderr)
     return [text for text in found if any(word in text for word in ("alloc_from_pool(", "# reuse", "# alloc"))]

@@ -127,7 +127,9 @@ ROWS = "for(int64_t x1=0; x1<8L; x1++)"
         (loop(LOAD.format("(-16L) + x0 + 16L") + STORE.format("8L + x0"), 48, 16), "REFUTED", "is overwritten before"),
         # An earlier one does, or it is not known.
         (loop(ONE.format("x0", "1L + x0"), 63), "UNKNOWN", "not shown to be those of one iteration"),
-        ("    #pragma omp parallel num_threads(2)\n" + loop(ONE.format("1L + x0", "x0"), 63), "UNKNOWN", "not shown"),
+        ("    #pragma omp parallel num_threads(2)\n    #pragma omp for\n" + loop(ONE.format("1L + x0", "x0"), 63),
+         "UNKNOWN", "not shown"),
+        ("    #pragma omp parallel num_threads(2)\n" + loop(ONE.format("x0", "x0")), "UNKNOWN", "share no loop"),
         (loop("auto tmp9 = in_out_ptr0[x0]; " + ONE.format("x0", "static_cast<int64_t>(tmp9)")), "UNKNOWN",
          "not shown"),
         (loop(ONE.format("x0", "x0*x0")), "UNKNOWN", "not shown"),
@@ -190,10 +192,10 @@ ROWS_OF = (
         (triton("tmp0 = tl.load(tl.make_block_ptr(in_out_ptr0))"), "UNKNOWN",
          "in_out_ptr0 in a form that is not known"),
         (triton("tmp0 = in_out_ptr0.to(tl.int64)"), "UNKNOWN", "in_out_ptr0 in a form that is not known"),
-        (triton("tmp0 = tl.load(x2)"), "UNKNOWN", "tl.load of what is no parameter"),
+        (triton("tmp0 = tl.load(x2)"), "UNKNOWN", "tl.load of something other than a parameter"),
         (triton("tmp0 = unknown"), "UNKNOWN", "the name unknown"),
         (triton("if x2:\n    pass"), "UNKNOWN", "the statement If"),
-        (triton("tmp0, x[0] = x2"), "UNKNOWN", "an assignment to what is no name"),
+        (triton("tmp0, x[0] = x2"), "UNKNOWN", "an assignment to something other than a name"),
         (triton("tmp0 = lambda: 1"), "UNKNOWN", "the expression Lambda"),
         (triton("for i in x2():\n    pass"), "UNKNOWN", "a loop over no range"),
         (triton("pass", before="import novel"), "UNKNOWN", "an import of novel"),
@@ -246,7 +248,7 @@ USERS = triton("pass", "x_ptr, y_ptr", "'y_ptr'").replace("pointwise", "user_aut
         (USERS, NEW + "k.run(buf0, buf1, stream=0)", "refused", "xnumel is not given"),
         (USERS, NEW + "k.run(buf0, buf1, 64, stream=buf0)", "refused", "is given a buffer as stream"),
         (USERS, NEW + "k.run(buf0, buf1, 64, novel=0)", "refused", "has no operand novel"),
-        (USERS, NEW + "k.run(buf0, 64, 64)", "refused", "writes y_ptr, which is no buffer"),
+        (USERS, NEW + "k.run(buf0, 64, 64)", "refused", "writes y_ptr, which is not a buffer"),
         ("", NEW + "copies(arg0_1, buf1, buf0)", "refused", "takes 2 operands, got 3"),
         ("", NEW + "copies(arg0_1, in_ptr0=buf1)", "refused", "or has it twice"),
         ("", NEW + "copies(out_ptr0=buf1, in_ptr0=buf0)", "PROVED", ""),
@@ -304,7 +306,8 @@ def test_a_collective_runs_until_its_result_is_waited_for(body: str, verdict: st
         *((OVER.replace("copies(arg0_1, buf4)", line) + "copies(buf0, buf1)", "REFUTED", "") for line in (
             "buf4.copy_(arg0_1)", "buf4.data.copy_(arg0_1)", "[buf4][0].copy_(arg0_1)", "buf4.view(8, 8).copy_(arg0_1)",
             "torch.ops.aten.bernoulli_.float(buf4, 0.5)", "aten.copy_.default(buf4, arg0_1)", "buf4.as_strided((1, ), "
-            "(1, ), 0).zero_()", "torch._foreach_zero_([buf4])",
+            "(1, ), 0).zero_()", "torch._foreach_zero_([buf4])", "buf4[0].copy_(arg0_1)",
+            "aten.copy_.default(self=buf4, src=arg0_1)",
         )),
         # A view in elements of another type has their width.
         ("buf2 = aten.view.dtype(buf0, torch.float64)\nbuf3 = reinterpret_tensor(buf2, (64, ), (1, ), 0)\n"
@@ -321,6 +324,7 @@ def test_a_collective_runs_until_its_result_is_waited_for(body: str, verdict: st
         ("buf2 = aten.native_batch_norm.default(buf0)\ncopies(buf0, buf1)", "UNKNOWN", "native_batch_norm"),
         *((f"{line}\ncopies(buf0, buf1)", "refused", what) for line, what in (
             ("novel(buf0)", "a call of novel"), ("buf0(1)", "a call of buf0"), ("buf0.novel()", "the method novel"),
+            ("[buf0][-1].copy_(arg0_1)", "counted from the end"),
             ("buf0.set_(buf1)", "the method set_"), ("x = buf0.novel", "the attribute novel"), ("copies(*[buf0])",
              "with *"),
             ("copies(**buf0)", "with *"), ("buf0[novel(1)] = buf0", "a call of novel"),

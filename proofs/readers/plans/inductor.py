@@ -162,7 +162,7 @@ class _Wrapper(Calls):
                 case ast.Delete(targets=targets):
                     for target in targets:
                         if not isinstance(target, ast.Name) or names.pop(target.id, None) is None:
-                            raise self.refuse(node, "del of what is no buffer, or deleted already")
+                            raise self.refuse(node, "del of what is not a buffer, or deleted already")
                 case ast.Return(value=value) if not self.control:
                     made = self.value(value, names, "result") if value is not None else ScriptValue()
                 case ast.With(items=items) if all(
@@ -288,7 +288,7 @@ class _Wrapper(Calls):
         """A call of a subgraph: its steps, with what it is given as `args`. spec: FP8.8"""
         self.source.check_depth(self.depth)
         if callee not in self.subgraphs or len(node.args) != 1 or node.keywords:
-            raise self.refuse(node, f"{callee} is no function that takes one list")
+            raise self.refuse(node, f"{callee} is not a function that takes one list")
         function = self.subgraphs[callee]
         self.run.add(function.name)
         self.depth += 1
@@ -302,13 +302,13 @@ class _Wrapper(Calls):
         found = ScriptValue() if given else self.value(value, names, "result")
         for k, target in enumerate(targets):
             if isinstance(target, ast.Subscript) and not given:
-                self.put(node, target, self.item(found, k, "item"), names)
+                self.put(node, target, self.item(node, found, k, "item"), names)
                 continue
             if not isinstance(target, ast.Name):
                 raise self.refuse(node, "expected names")
             name = target.id
             if not given:
-                names[name] = self.item(found, k, name)
+                names[name] = self.item(node, found, k, name)
                 continue
             if name in self.numbers:
                 names[name] = ScriptValue(number=self.numbers[name])
@@ -368,7 +368,7 @@ class _Wrapper(Calls):
             case ast.Tuple(elts=items) | ast.List(elts=items):
                 return ScriptValue(items={k: self.value(item, names, name) for k, item in enumerate(items)})
             case ast.Subscript(value=base, slice=at) if (k := integer(at)) is not None:
-                return self.item(self.value(base, names, name), k, name)
+                return self.item(node, self.value(base, names, name), k, name)
             case ast.Attribute(value=base, attr=attribute):
                 return self.attribute(node, self.value(base, names, name), attribute)
             case ast.BinOp(left=ast.List(elts=[ast.Constant(value=None)]), op=ast.Mult(), right=ast.Constant()):
@@ -398,12 +398,16 @@ class _Wrapper(Calls):
             raise self.refuse(node, what, "use what Inductor writes", construct=f"attribute {attribute}")
         return base
 
-    def item(self, value: ScriptValue, k: int, name: str) -> ScriptValue:
+    def item(self, node: ast.AST, value: ScriptValue, k: int, name: str) -> ScriptValue:
         """An item of a tuple; of what other code returns, memory of its own that holds what the call has made."""
         if k in value.items:
             return value.items[k]
+        if value.items and k < 0:
+            raise self.refuse(node, "an item that is counted from the end", "use what Inductor writes")
         if not value.pointers:
             return ScriptValue()
+        if any(pointer.cell not in self.unsized for pointer in value.pointers):
+            return ScriptValue(value.pointers, width=value.width)  # a part of a tensor
         key = value.pointers[0].cell, k
         if key not in self.items:
             self.items[key] = self.own(name, before=key[0])

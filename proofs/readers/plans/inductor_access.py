@@ -54,7 +54,7 @@ class KernelAccess(NamedTuple):
 
 @dataclass
 class KernelText:
-    """What the text of a kernel says: its accesses in the order of the text, and each construct that is not known.
+    """What the text of a kernel states: its accesses in the order of the text, and each construct that is not known.
 
     `is_in_order` is True if iterations run one after another unless a pragma says otherwise, as in C++.
     """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from proofs.readers.plans.cells import Pointer
 from proofs.readers.plans.inductor_access import KernelText
-from proofs.readers.plans.inductor_kernels import KEPT, READ, WRITTEN, Kernel, Parameter, PassedOperand
+from proofs.readers.plans.inductor_kernels import KEPT, READ, WRITTEN, Parameter, PassedOperand, WrapperKernel
 from proofs.readers.plans.inductor_memory import DOMAIN, FUNCTIONS, BufferMemory, width_of
 from proofs.readers.plans.script import Names, ScriptValue, dotted
 
@@ -27,7 +27,7 @@ LIBRARIES = frozenset((
     "aten", "prims", "inductor", "quantized", "quantized_decomposed", "extern_kernels", "torch", "rngprims", "mkldnn",
     "onednn", "mkl", "_quantized", "profiler", "torch_sparse", "_c10d_functional", "_dtensor",
 ))  # fmt: skip
-"""Libraries whose operators change no operand but as `Calls.operator` says."""
+"""Libraries whose operators change no operand but as `Calls.operator` reads."""
 COLLECTIVES = "_c10d_functional"
 SEVERAL = re.compile(r"_?(?:fused|foreach|amp)_\w+_", re.ASCII)
 """Operators in place that change all of their operands that are lists, and may change others."""
@@ -36,7 +36,7 @@ UNSTATED = frozenset((
     "batch_norm", "set_", "resize_", "resize_as_", "resize_storage_bytes_", "swap_tensors", "record_stream", "rrelu",
     "rrelu_with_noise", "_cudnn_rnn", "instance_norm", "call_torchbind", "auto_functionalized",
 ))  # fmt: skip
-"""Operators that may change other operands than their names say."""
+"""Operators that may change other operands than their names state."""
 VIEWS = frozenset((
     "view", "reshape", "slice", "select", "t", "transpose", "permute", "expand", "squeeze", "unsqueeze", "detach",
     "alias", "view_as", "view_as_real", "view_as_complex", "split", "split_with_sizes", "unbind", "chunk", "real",
@@ -76,14 +76,10 @@ class Calls(BufferMemory):
     functions.
     """
 
-    kernels: dict[str, Kernel]
+    kernels: dict[str, WrapperKernel]
     subgraphs: dict[str, ast.FunctionDef]
     modules: frozenset[str]
     started: list[_Started]
-
-    def item(self, value: ScriptValue, k: int, name: str) -> ScriptValue:
-        """Return an item of a tuple."""
-        raise NotImplementedError
 
     def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
         """Return what a function of the file returns."""
@@ -120,7 +116,7 @@ class Calls(BufferMemory):
         if isinstance(node.func, ast.Attribute) and (not callee or root in names):
             return self.method(node, node.func, names, name)
         if not callee or root in names:
-            raise self.refuse(node, f"a call of {callee or 'what an expression makes'}, which is no function", WAYS)
+            raise self.refuse(node, f"a call of {callee or 'what an expression makes'}, which is not a function", WAYS)
         kernel = callee.removesuffix(".run")
         if kernel in self.kernels:
             return self.kernel_call(node, self.kernels[kernel], names)
@@ -175,7 +171,7 @@ class Calls(BufferMemory):
 
     # Kernels
 
-    def kernel_call(self, node: ast.Call, kernel: Kernel, names: Names) -> ScriptValue:
+    def kernel_call(self, node: ast.Call, kernel: WrapperKernel, names: Names) -> ScriptValue:
         """A call of a kernel of the file: a step. spec: FP8.4, FP8.11"""
         touched = _Touched()
         either: list[int] = []
@@ -196,7 +192,7 @@ class Calls(BufferMemory):
             pointers = value.every(self.source)
             kind = KEPT if parameter.kind == READ and parameter.name in stored else parameter.kind
             if kind != READ and not pointers:
-                raise self.refuse(node, f"{kernel.name} writes {parameter.name}, which is no buffer", WAYS)
+                raise self.refuse(node, f"{kernel.name} writes {parameter.name}, which is not a buffer", WAYS)
             cells = [pointer.cell for pointer in pointers]
             either += one_of(cells) if kind != READ else ()
             {READ: touched.reads, WRITTEN: touched.writes, KEPT: touched.keeps}[kind].extend(cells)
@@ -221,7 +217,7 @@ class Calls(BufferMemory):
     def judge(
         self,
         node: ast.Call,
-        kernel: Kernel,
+        kernel: WrapperKernel,
         text: KernelText,
         cell: int,
         operands: list[PassedOperand],
@@ -241,7 +237,7 @@ class Calls(BufferMemory):
         what = f"{kernel.name} has {self.memory.cells[cell].name} in place, and {denial.why}"
         self.leave_undecided(f"{kernel.language} kernel in place", node, what)
 
-    def passed(self, node: ast.Call, kernel: Kernel, names: Names) -> list[tuple[Parameter, ast.expr]]:
+    def passed(self, node: ast.Call, kernel: WrapperKernel, names: Names) -> list[tuple[Parameter, ast.expr]]:
         """Return parameters with operands. Refuse operands that are too few or too many, or of no parameter."""
         parameters = {parameter.name: parameter for parameter in kernel.parameters}
         found = list(zip(kernel.parameters, node.args, strict=False))
@@ -282,16 +278,17 @@ class Calls(BufferMemory):
         for keyword in node.keywords:
             cells = self.cells(keyword.value, names)
             is_out = keyword.arg in ("out", "outs")
-            (touched.writes if is_out else touched.reads).extend(cells)
+            is_changed = is_in_place and (not node.args or SEVERAL.fullmatch(op) is not None)
+            (touched.writes if is_out else touched.keeps if is_changed else touched.reads).extend(cells)
             touched.reads += one_of(cells) if is_out else ()
         pointers = tuple(dict.fromkeys(p for operand in operands for p in operand.every(self.source)))
         if library not in LIBRARIES:
             self.leave_undecided("operator of another library", node, f"{label} may change its operands")
         if op in UNSTATED:
-            self.leave_undecided("operator", node, f"{label} may change operands that its name does not tell")
+            self.leave_undecided("operator", node, f"{label} may change operands that its name does not state")
         if library == COLLECTIVES:
             return self.collective(node, label, op, touched, pointers, name)
-        if not pointers and not touched.writes and not touched.reads:
+        if not (pointers or touched.writes or touched.reads or touched.keeps):
             return ScriptValue()
         if op in VIEWS:
             self.assumed[f"{label} shows its operand's bytes"] = None
@@ -357,5 +354,5 @@ class Calls(BufferMemory):
 
 
 def one_of(cells: list[int]) -> list[int]:
-    """Of several, one is written, and nothing says which: what was there before stays in part. spec: FP1.14"""
+    """Of several, one is written, and nothing states which: what was there before stays in part. spec: FP1.14"""
     return cells if len(cells) > 1 else []

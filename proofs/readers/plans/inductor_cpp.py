@@ -68,6 +68,8 @@ class _Body:
                 if "omp" in line:
                     found.is_in_order = False
                 lines[k] = ""
+        if text.count("omp parallel") > text.count("omp for") + text.count("omp single"):
+            raise UnreadError("threads that share no loop", 1)
         self.text = "\n".join(lines)
         self.tokens: list[Token] = []
         self.at = 0
@@ -227,7 +229,7 @@ class _Body:
                 step = self.number_until((")",))
         self.expect(")")
         if step.terms or step.constant < 1:
-            raise UnreadError("a loop whose step is no number", line)
+            raise UnreadError("a loop whose step is not a number", line)
         length = last - first
         size = ANY if length.terms else max(0, -(-length.constant // step.constant))
         self.counters += 1

@@ -173,7 +173,7 @@ def _passed(tokens: Sequence[Token], k: int, text: str) -> int:
 
 
 class _NoNumberError(Exception):
-    """An expression that is no integer of the grammar."""
+    """An expression that is not an integer of the grammar."""
 
 
 def _computed(sign: str, one: Linear, other: Linear) -> Linear:

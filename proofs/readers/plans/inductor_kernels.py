@@ -1,4 +1,4 @@
-"""The kernels of a wrapper: their parameters, and what their text says of the bytes that are passed to them.
+"""The kernels of a wrapper: their parameters, and what their text states of the bytes that are passed to them.
 
 A kernel is a call of `async_compile`, whose text is in C++ or in Triton. Its parameters are those of the function that
 the call names, of `extern "C"` in C++. What a parameter is for follows from its name and type: `in_out_ptr` is a result
@@ -29,7 +29,7 @@ IN_PLACE = "in_out_ptr"
 """How a parameter begins whose bytes hold the value of another buffer before."""
 COMPILED_WITH = {"cpp_pybinding": "C++", "cpp": "C++", "triton": "Triton"}
 OPTIONS = frozenset(("device_str",))
-"""The keywords of a call that compiles which say nothing of a kernel."""
+"""The keywords of a call that compiles which state nothing of a kernel."""
 OF_TRITON = {"fp": "float", "bf": "bfloat", "i": "int", "u": "uint"}
 OF_C = {
     "float": 32, "double": 64, "int": 32, "long": 64, "half": 16, "at::Half": 16, "bfloat16": 16, "at::BFloat16": 16,
@@ -54,8 +54,8 @@ class PassedOperand(NamedTuple):
 
 
 @dataclass
-class Kernel:
-    """A kernel of the wrapper's file. `read` returns what its text says if its numbers are known."""
+class WrapperKernel:
+    """A kernel of the wrapper's file. `read` returns what its text states if its numbers are known."""
 
     name: str
     language: str
@@ -67,7 +67,7 @@ class Kernel:
     _texts: dict[tuple[tuple[str, int], ...], KernelText] = field(default_factory=dict)
 
     def text(self, numbers: Mapping[str, int]) -> KernelText:
-        """Return what its text says, once for each choice of numbers."""
+        """Return what its text states, once for each choice of numbers."""
         key = tuple(sorted(numbers.items()))
         if key not in self._texts:
             self._texts[key] = self.read(numbers)
@@ -97,7 +97,7 @@ class Kernel:
         return denial(text, pairs[True], is_in_place=True) or denial(text, pairs[False], is_in_place=False)
 
 
-def kernel_in(source: Source, name: str, node: ast.Call) -> Kernel:
+def kernel_in(source: Source, name: str, node: ast.Call) -> WrapperKernel:
     """Return the kernel that a call of `async_compile` compiles. Raises INVALID_PLAN with the line."""
     language = COMPILED_WITH.get(dotted(node.func).removeprefix("async_compile."), "")
     texts = [text for arg in node.args if (text := string(arg)) is not None]
@@ -112,7 +112,7 @@ def kernel_in(source: Source, name: str, node: ast.Call) -> Kernel:
     raise source.refuse(f"{name} is a kernel without a signature in C or Triton", line_of(node), fix)
 
 
-def _in_cpp(source: Source, name: str, node: ast.Call, text: str) -> Kernel:
+def _in_cpp(source: Source, name: str, node: ast.Call, text: str) -> WrapperKernel:
     source.count_work(len(text) // 8)
     found = list(KERNEL.finditer(text))
     if len(found) != 1:
@@ -130,13 +130,15 @@ def _in_cpp(source: Source, name: str, node: ast.Call, text: str) -> Kernel:
     first = node.args[0]
     if len(node.args) == 2 and not (isinstance(first, ast.List) and len(first.elts) in (0, len(parameters))):
         raise source.refuse(f"{name} has not as many types as parameters", line_of(node), "use one type for each")
-    return Kernel(name, "C++", tuple(parameters), lambda numbers: read_cpp(source, text, numbers))
+    return WrapperKernel(name, "C++", tuple(parameters), lambda numbers: read_cpp(source, text, numbers))
 
 
-def _in_triton(source: Source, name: str, node: ast.Call, called: str, text: str) -> Kernel:
+def _in_triton(source: Source, name: str, node: ast.Call, called: str, text: str) -> WrapperKernel:
     found = kernel_of(source, text, called)
     if found is None:
-        raise source.refuse(f"{name} is no text in Triton with one kernel {called}", line_of(node), "compile it again")
+        raise source.refuse(
+            f"{name} is not a text in Triton with one kernel {called}", line_of(node), "compile it again"
+        )
     tree, kernel = found
     stated = {key: value for each in kernel.decorator_list for key, value in _stated(each)}
     changed = {value for value in stated.get("mutated_arg_names", ()) if isinstance(value, str)}
@@ -160,12 +162,12 @@ def _in_triton(source: Source, name: str, node: ast.Call, called: str, text: str
         parameters.append(Parameter(each.arg, kind, 8 if dtype == "i1" else bits(plain) or 0))
 
     def read(numbers: Mapping[str, int]) -> KernelText:
-        said = read_triton(source, tree, kernel, numbers)
+        stated_text = read_triton(source, tree, kernel, numbers)
         if is_users and "mutated_arg_names" not in stated:
-            said.unknown.append("no mutated_arg_names is stated")
-        return said
+            stated_text.unknown.append("no mutated_arg_names is stated")
+        return stated_text
 
-    return Kernel(name, "Triton", tuple(parameters), read, frozenset(constants), is_users)
+    return WrapperKernel(name, "Triton", tuple(parameters), read, frozenset(constants), is_users)
 
 
 def _stated(decorator: ast.expr) -> Iterator[tuple[str, tuple[str, ...]]]:

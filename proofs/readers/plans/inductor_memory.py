@@ -59,7 +59,7 @@ class BufferMemory:
     # Numbers
 
     def bytes(self, shape: ast.expr, strides: ast.expr, dtype: ast.expr | None, names: Names) -> int | None:
-        """Return the bytes of a shape with strides; None if one is no number."""
+        """Return the bytes of a shape with strides; None if one is not a number."""
         dims, steps, width = self.integers(shape, names), self.integers(strides, names), width_of(dtype)
         if dims is None or width == 0 or steps is None or len(steps) != len(dims):
             return None

@@ -11,7 +11,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.inductor_kernels import Kernel, kernel_in
+from proofs.readers.plans.inductor_kernels import WrapperKernel, kernel_in
 from proofs.readers.plans.script import dotted, line_of
 from tmmu.core.source import Source
 
@@ -42,7 +42,7 @@ MEANINGS = {
         *((name, name) for name in ("int", "float", "bool", "max", "min", "self", "args", "Runner", "rand_strided")),
     )
 }  # fmt: skip
-"""Names that the reader knows, and all that each may be bound to outside of functions."""
+"""Names to which the reader gives a meaning, with the only value that each may be bound to."""
 EMPTY = re.compile(
     GUARDS + r"_empty_strided_\w+|torch\._C\._distributed_c10d\._SymmetricMemory\.empty_strided_p2p", re.ASCII
 )
@@ -66,7 +66,7 @@ class InductorModule:
 
     source: Source
     tree: ast.Module
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    kernels: dict[str, WrapperKernel] = field(default_factory=dict)
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     subgraphs: dict[str, ast.FunctionDef] = field(default_factory=dict)
     sized: list[ast.FunctionDef] = field(default_factory=list)
@@ -124,7 +124,7 @@ class InductorModule:
         self.mean(node, name, meaning)
 
     def mean(self, node: ast.stmt, name: str, meaning: str) -> None:
-        """Bind a name; one that the reader knows has one meaning, and no function or kernel loses its name."""
+        """Bind a name. A name in `MEANINGS` has one meaning, and no function or kernel loses its name."""
         wanted = EMPTY if name.startswith("empty_strided_") else MEANINGS.get(name)
         if wanted is not None and not wanted.fullmatch(meaning):
             raise self.refuse(node, f"{name} is bound to {meaning or 'a constant'}, which is not known")
@@ -162,7 +162,7 @@ class InductorModule:
         for each in ast.walk(value):
             self.source.count_work(1)
             if not isinstance(each, ast.Constant | ast.Dict | ast.List | ast.Tuple | ast.UnaryOp | ast.USub | ast.Load):
-                raise self.refuse(node, f"a value that is no constant: {ast.unparse(value)[:60]}")
+                raise self.refuse(node, f"a value that is not a constant: {ast.unparse(value)[:60]}")
         self.mean(node, name, "")
 
     def function(self, node: ast.FunctionDef, *, of_class: bool = False) -> None:

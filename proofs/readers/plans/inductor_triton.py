@@ -194,7 +194,7 @@ class _Kernel:
                     self.value(value)
                     for target in targets:
                         if not isinstance(target, ast.Name):
-                            raise UnreadError("an assignment to what is no name", line_number(node))
+                            raise UnreadError("an assignment to something other than a name", line_number(node))
                         self.names[target.id] = unknown_number((target.id, node.lineno))
                 case ast.Expr(value=ast.Call() as call):
                     self.value(call)
@@ -354,7 +354,7 @@ class _Kernel:
         if callee in ("tl.load", "tl.store") or callee.startswith("tl.atomic_"):
             values = [self.value(each) for each in operands]
             if not node.args or not isinstance(values[0], _Pointer):
-                raise UnreadError(f"{callee} of what is no parameter", line_number(node))
+                raise UnreadError(f"{callee} of something other than a parameter", line_number(node))
             for each in values[1:]:
                 self.no_pointer(node, each)
             is_atomic = callee.startswith("tl.atomic_")

@@ -14,6 +14,8 @@ from torch._inductor import config
 from torch._inductor.utils import run_and_get_code
 from torch.nn import functional as F  # noqa: N812
 
+from tests.support import torch_models
+
 CORPUS = Path(__file__).resolve().parents[1]
 
 
@@ -113,6 +115,8 @@ if __name__ == "__main__":
         "sorts": wrapper(sorts, torch.randn(64, 64), torch.arange(8)),
     }
     sort = proved["sorts"]
+    torch_models.need_no_gpu()
+    (proved["triton"],) = torch_models.wrappers(157, "triton")
     proved["arms"] = arms = in_one_pool(proved["conds"])
     refuted = {
         "overlap": changed(block, "buf5 = alloc_from_pool(pool1, 8192,", "buf5 = alloc_from_pool(pool1, 4096,"),
@@ -134,6 +138,12 @@ if __name__ == "__main__":
         "over-operand": changed(sort, "buf7 = buf0  # alloc", "buf7 = buf4  # alloc"),
         # Nothing makes what is sorted.
         "unwritten": changed(sort, "        extern_kernels.mm(arg0_1, arg0_1, out=buf0)\n", ""),
+        # Elements that a kernel in place has overwritten before it reads them.
+        "shifted": changed(
+            sort,
+            "loadu(in_out_ptr0 + static_cast<int64_t>(x0)",
+            "loadu(in_out_ptr0 + static_cast<int64_t>(4080L + ((-1L)*x0))",
+        ),
         # A product in place, which the kernel cannot.
         "no-longer-in-place": changed(sort, "cpp_fused_tanh_1(buf8)", "extern_kernels.mm(buf7, buf6, out=buf8)"),
     }  # fmt: skip
