@@ -16,10 +16,10 @@ import pytest
 
 from tests.support.example_models import deep, full
 from tests.support.full_trace import full as full_trace
-from tests.support.models import numbered
 from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
+from tmmu.testing.strategies.models import numbered
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,7 +1,7 @@
 """Who may import whom: layers without circles, and a checker that shares no code with what it checks.
 
 core <- ir, plans, onnx <- proofs | operators, planner, importers <- runtime, the systems, exporters, report, examples
-<- tasks <- cli, `tmmu/__init__`.
+<- tasks, testing <- cli, `tmmu/__init__`.
 Circles are looked for among the children of every package. Imports inside functions count. A test file is imported by
 no other: what tests share stands in `tests/support`. spec: D1.3
 """
@@ -45,6 +45,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tmmu.exporters": (*GROUND, *MIDDLE, "tmmu.exporters"),
     "tmmu.examples": (*GROUND, "tmmu.onnx", *MIDDLE, "tmmu.examples"),
     "tmmu.tasks": (*GROUND, "tmmu.onnx", *MIDDLE, "tmmu.runtime", *SYSTEMS, "tmmu.report", "tmmu.tasks", "proofs"),
+    "tmmu.testing": (*GROUND, *MIDDLE, "tmmu.examples", "tmmu.testing", "proofs"),
     **dict.fromkeys(TOP, ("tmmu", "proofs")),
 }
 """What the modules under each name may import of this project; the longest name that fits a module counts."""
@@ -88,6 +89,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cryptography": ("tmmu.mnemosyne.keys",),
     "matplotlib": ("tmmu.mnemosyne.plots", "tmmu.report.image"),
     "bokeh": ("tmmu.report.page",),
+    **dict.fromkeys(("hypothesis", "networkx", "pytest"), ("tmmu.testing",)),
     "hatchling": ("proofs.proving.kernel.wheel",),
     "zstandard": ("tmmu.mnemosyne.delta_report", "tmmu.mnemosyne.vector_blocks"),
 }  # fmt: skip

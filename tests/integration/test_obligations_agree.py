@@ -18,17 +18,17 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.sharing import decide_permissions
 from tests.support.effort import share
-from tests.support.models import numbered
 from tests.support.objections import objections
 from tests.support.synthetic import training_plan
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.editing import changed, with_accesses
-from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.entries import COLUMNS, Change, corrupted
+from tmmu.testing.strategies.models import numbered
 
 SOLVER = Z3(PRELUDE)
 NAMES = set(MODULES)

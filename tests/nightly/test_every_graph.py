@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.exhaustive import wrong_plans
-from tests.support.graphs import A_VIEW, IN_PLACE, graphs
+from tmmu.testing.strategies.every_graph import A_VIEW, IN_PLACE, graphs
 
 
 def test_every_graph_of_four_nodes_is_planned_right() -> None:

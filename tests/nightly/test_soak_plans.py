@@ -34,11 +34,11 @@ from tests.support.text_models import text_model
 from tests.support.warm import UNSEEN, Kept, Remembering, warm
 from tmmu.core.errors import REGISTRY
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults import CODES, FAULTS, NOT_PRINTED, Case
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan, amend_plan, require_section
+from tmmu.testing.catalogue import CODES, FAULTS, NOT_PRINTED, Case
 
 CASES = {"plain": 5, "bodies": 4, "envelopes": 8, "training": 2, "ranks": 6}
 """In so many cases of each kind every fault has a place, but for some that few plans have a place for."""

@@ -21,16 +21,16 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from tests.support.execution import NotRunnable, difference
-from tests.support.models import arenas, changes, models, numbered
-from tests.support.recipes import DECLARED, HOLDERS, LEAVES
 from tmmu.core.dims.maxima import Maximum, maximum
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Body, Model, Node, Role, Shares, Tensor
-from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.planner import DEFAULT, PlanOptions, aliasing, plan_memory
 from tmmu.plans.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
 from tmmu.plans.sections import Plan, arena_configurations
+from tmmu.testing.catalogue.entries import COLUMNS, Change, corrupted
+from tmmu.testing.strategies.models import arenas, changes, models, numbered
+from tmmu.testing.strategies.recipes import DECLARED, HOLDERS, LEAVES
 
 FIXED = settings(
     derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck)

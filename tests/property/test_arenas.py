@@ -22,7 +22,6 @@ from proofs.readers.patterns import fits
 from proofs.readers.sharing import decide_permissions
 from tests.benchmarks.arenas import missed
 from tests.support.effort import share
-from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule, Shares
 from tmmu.planner import PlanOptions, plan_memory
@@ -30,6 +29,7 @@ from tmmu.planner.arenas import permitted as by_planner
 from tmmu.planner.patterns import match_pattern
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import models
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")

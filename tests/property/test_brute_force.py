@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from proofs.definition.checker import execute as checker
 from proofs.definition.checker.program import build_program
 from proofs.readers.sharing import Permissions, decide_permissions
-from tests.support.models import arenas, changes, models
-from tests.support.recipes import LEAVES
 from tests.support.stale_bytes import Byte, bytes_of, shown, small_enough, stale
 from tmmu.core.vocabulary import ArenaConfiguration, Model
-from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.entries import COLUMNS, PLACES, Change, corrupted
+from tmmu.testing.strategies.models import arenas, changes, models
+from tmmu.testing.strategies.recipes import LEAVES
 
 
 def meetings(plan: Plan) -> Iterator[tuple[int, Byte, frozenset[int]]]:

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.models import changes, models
 from tests.support.objections import objections
 from tests.support.three_checks import SOLVER, by_rows, by_running, by_the_checker
 from tmmu.core.vocabulary import Model
-from tmmu.examples.broken.faults.entries import Change, corrupted
 from tmmu.planner import PlanOptions, plan_memory
+from tmmu.testing.catalogue.entries import Change, corrupted
+from tmmu.testing.strategies.models import changes, models
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,15 +11,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.execution import NotRunnable, difference, mean, observe, unlike
-from tests.support.models import changes, models, numbered
 from tests.support.objections import objections
-from tests.support.recipes import HOLDERS, KINDS
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
-from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.entries import COLUMNS, PLACES, Change, corrupted
+from tmmu.testing.strategies.models import changes, models, numbered
+from tmmu.testing.strategies.recipes import HOLDERS, KINDS
 
 modes = st.sampled_from(("inference", "forward"))
 seeds = st.integers(0, 1 << 16)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.models import arenas, models
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.plans import file
 from tmmu.plans.sections import amend_plan
+from tmmu.testing.strategies.models import arenas, models
 
 
 @given(models(), arenas())

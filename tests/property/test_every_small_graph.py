@@ -11,8 +11,8 @@ import pytest
 from tests.support import exhaustive
 from tests.support.effort import share
 from tests.support.exhaustive import wrong_plans
-from tests.support.graphs import choices, fewest_colours, graphs
 from tmmu.planner import slots
+from tmmu.testing.strategies.every_graph import choices, fewest_colours, graphs
 
 
 def test_every_graph_is_there_once() -> None:

@@ -23,9 +23,7 @@ from proofs.proving.obligations.context import context_of
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
 from proofs.readers.sharing import decide_permissions
-from tests.support.models import changes, models
 from tests.support.objections import is_narrow, objections
-from tests.support.recipes import LEAVES
 from tests.support.simulated import ran
 from tests.support.stale_bytes import shown, small_enough, stale
 from tests.support.text_models import text_model
@@ -33,10 +31,12 @@ from tests.support.three_checks import by_running
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
-from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.simulator import Corrupted
+from tmmu.testing.catalogue.entries import COLUMNS, PLACES, Change, corrupted
+from tmmu.testing.strategies.models import changes, models
+from tmmu.testing.strategies.recipes import LEAVES
 
 SOLVER = Z3(PRELUDE)
 STRAIGHT = [kind for kind in LEAVES if kind != "update"]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.stages import RankModel
 from proofs.verify.checks import Subject, violations
-from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import models
 
 REFUSALS = ("ADDRESS_COLLISION", "INVALID_BINDING", "ALIGNMENT_VIOLATION")
 

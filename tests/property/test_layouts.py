@@ -24,7 +24,6 @@ from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import decide_permissions
-from tests.support.models import arenas, models
 from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.models import skip
@@ -35,6 +34,7 @@ from tmmu.planner.problem import problem_of_plan
 from tmmu.planner.slots import claimed_slots
 from tmmu.plans.columns import Storages
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.strategies.models import arenas, models
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")

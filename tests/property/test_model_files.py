@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 from proofs.definition.model.compare import differences
 from proofs.readers.models.ir import read_ir
-from tests.support.models import models
-from tests.support.recipes import KINDS
 from tmmu.core import canonical
 from tmmu.core.dims.expressions import Dim, Unwieldy, bounds_of, symbol
 from tmmu.core.dims.operations import maximum_of, minimum_of, quotient
@@ -25,6 +23,8 @@ from tmmu.core.vocabulary import MAIN, Model
 from tmmu.ir import columns, files, text, text_writer
 from tmmu.ir.order import sort_topologically
 from tmmu.planner import plan_memory
+from tmmu.testing.strategies.models import models
+from tmmu.testing.strategies.recipes import KINDS
 
 WITHOUT_CHANGES = [kind for kind in KINDS if kind != "update"]
 

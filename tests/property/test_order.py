@@ -14,7 +14,6 @@ from proofs.definition.model.compare import differences
 from proofs.readers.models.ir import read_ir
 from tests.support.effort import share
 from tests.support.execution import Meaning, Seen, mean, observe
-from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Scratch, Tensor, View
 from tmmu.ir.columns import model_digest
@@ -28,6 +27,7 @@ from tmmu.planner.orders.segments import find_segments
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.tasks.checking import check
+from tmmu.testing.strategies.models import models
 
 ONE = (ArenaConfiguration("all", tuple(Role)),)
 SIZES = (1, 2, 3, 5, 8, 13, 0)

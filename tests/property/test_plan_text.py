@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import text, text_writer
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import models
 
 TOKEN = bytes(range(64))
 

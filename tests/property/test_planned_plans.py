@@ -13,7 +13,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.execution import difference
-from tests.support.models import arenas, models
 from tests.support.objections import objections
 from tests.support.text_models import text_model
 from tmmu.core.dtypes import BITS
@@ -23,6 +22,7 @@ from tmmu.ir.validate import validate_model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import arenas, models
 
 modes = st.sampled_from(("inference", "forward"))
 seeds = st.integers(0, 1 << 16)

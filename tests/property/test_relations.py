@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.models import arenas, models
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Model, Node, Role, Tensor
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import arenas, models
 
 
 def needs(plan: Plan) -> dict[str, tuple[int, int]]:

@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.full_trace import untimed
-from tests.support.models import arenas, models
 from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core import records as sequence
@@ -29,6 +28,7 @@ from tmmu.runtime.records import metrics
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
+from tmmu.testing.strategies.models import arenas, models
 
 LAYOUTS = ("packed", "slots", "pools", "hashed")
 layouts = st.sampled_from(LAYOUTS)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from tests.support import models, second_trace
+from tests.support import second_trace
 from tests.support.second_planner import SecondPlan
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MODES, ArenaConfiguration, Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.records.compare import first_difference
 from tmmu.runtime.records.trace import Trace
+from tmmu.testing.strategies import models
 
 
 @given(models.models(), st.sampled_from(MODES), models.arenas(), st.integers(0, 2**64 - 1))

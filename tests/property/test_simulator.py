@@ -17,15 +17,12 @@ from hypothesis import strategies as st
 from tests.support.effort import share
 from tests.support.execution import in_any_order, mean, stated
 from tests.support.full_trace import untimed
-from tests.support.models import arenas, changes, models
 from tests.support.objections import objections
 from tests.support.onnx_models import build
-from tests.support.recipes import HOLDERS, KINDS, LEAVES
 from tests.support.simulated import is_no_corruption, ran, ran_beside
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.editing import changed, with_accesses
-from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted, some_change
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import order as orders_of
 from tmmu.onnx import resolve
@@ -37,6 +34,9 @@ from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
 from tmmu.simulator.onnx_model import OnnxModel
+from tmmu.testing.catalogue.entries import COLUMNS, PLACES, Change, corrupted, some_change
+from tmmu.testing.strategies.models import arenas, changes, models
+from tmmu.testing.strategies.recipes import HOLDERS, KINDS, LEAVES
 
 modes = st.sampled_from(("inference", "forward"))
 layouts = st.sampled_from(("packed", "slots", "pools"))

@@ -8,11 +8,11 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.models import arenas, models, numbered
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import arenas, models, numbered
 
 
 def overlapping_lifetimes(plan: Plan, arena: int) -> nx.Graph:

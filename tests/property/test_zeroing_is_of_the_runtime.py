@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from proofs.proving.lemmas.planner import zeroing
 from tests.support import ties
 from tests.support.ground import Ground
-from tests.support.models import models
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.runtime import apply, births, commit, execution
+from tmmu.testing.strategies.models import models
 
 UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)
 TEXTS = {"STALE": zeroing.STALE, "ZEROED": zeroing.ZEROED}

@@ -3,7 +3,7 @@
 The steps are run twice (`tests.support.machine`), once in the arenas and once with bytes of its own for every tensor
 but for views, which show their bases. Whatever is read on the way or returned in the end must be the same.
 
-The operators are those of `tests.support.recipes`. Nothing of the planner or of the checker is used here.
+The operators are those of `tmmu.testing.strategies.recipes`. Nothing of the planner or of the checker is used here.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tests.support.machine import Meaning, NotRunnable, Seen, Step, observe, steps_of
-from tests.support.recipes import DECLARED, WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.recipes import DECLARED, WHOLE_VIEWS
 
 __all__ = ["NotRunnable", "difference", "in_any_order", "mean", "observe", "stated", "unlike"]
 

@@ -13,11 +13,11 @@ from proofs.proving.obligations.rows import Place, batch_rows
 from proofs.proving.solvers.process import Z3
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import decide_permissions
-from tests.support.graphs import Choice, fewest_colours, lifetimes, model_of
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.every_graph import Choice, fewest_colours, lifetimes, model_of
 
 fewest = lru_cache(maxsize=None)(fewest_colours)
 

@@ -22,15 +22,15 @@ from proofs.proving.obligations.context import Context, context_of
 from proofs.proving.obligations.rows import Unprovable
 from proofs.readers.sharing import decide_permissions
 from proofs.verify.checks import Subject, violations
-from tests.support.models import numbered
 from tests.support.synthetic import training_plan
 from tmmu.core.vocabulary import LAYOUTS, ArenaPolicy, DeviceConfiguration, Memory
 from tmmu.examples.broken import KINDS, Broken, exclusive
-from tmmu.examples.broken.faults.entries import COLUMNS, corrupted, some_change
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Claims, Plan, Usage, amend_plan
+from tmmu.testing.catalogue.entries import COLUMNS, corrupted, some_change
+from tmmu.testing.strategies.models import numbered
 
 KEPT = Path(__file__).resolve().parents[1] / "corpus" / "broken.json"
 KEPT_OF_MADE = KEPT.with_name("made.json")

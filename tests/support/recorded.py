@@ -14,7 +14,6 @@ import onnx
 import pytest
 
 from tests.support import golden
-from tests.support.models import numbered
 from tests.support.onnx_files import model_of
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run as command
@@ -30,6 +29,7 @@ from tmmu.runtime.execution import Execution
 from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.safepoint import exchange
+from tmmu.testing.strategies.models import numbered
 
 
 class Fatal(EventLog):

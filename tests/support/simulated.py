@@ -6,7 +6,6 @@ from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
-from tmmu.examples.broken.faults.entries import PLACES, Change
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
 from tmmu.runtime.memory import MappedMemory
@@ -14,6 +13,7 @@ from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, Simulat
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
 from tmmu.simulator.operators import row_of
+from tmmu.testing.catalogue.entries import PLACES, Change
 
 
 def ran(plan: Plan, model: Model, seed: int, *, sanitize: bool = True) -> SimulationReport:

@@ -21,8 +21,6 @@ from proofs.proving.lemmas.planner import (
     unions,
 )
 from tests.support import tied_liveness, ties
-from tests.support.models import models
-from tests.support.recipes import HOLDERS, KINDS
 from tests.support.scan import Storage
 from tmmu.core import alignment
 from tmmu.core.dims import expressions
@@ -33,6 +31,8 @@ from tmmu.planner.layouts import packed as packed_layout
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.sharding import local as sharded
 from tmmu.plans.sections import Plan
+from tmmu.testing.strategies.models import models
+from tmmu.testing.strategies.recipes import HOLDERS, KINDS
 
 alignments = st.integers(0, 12).map(lambda k: 1 << k)
 

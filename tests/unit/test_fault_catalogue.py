@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.nightly.soak import plans
 from tests.nightly.soak.cases import case
-from tmmu.examples.broken.faults import CODES
+from tmmu.testing.catalogue import CODES
 
 CASES = {"plain": 3, "bodies": 2, "envelopes": 4, "training": 1, "ranks": 3}
 """In so many cases of each kind every code has a place."""

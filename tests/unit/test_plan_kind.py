@@ -12,7 +12,6 @@ from onnx import TensorProto, helper
 
 from proofs.verify import entry as verifier
 from tests.support.commands import ran
-from tests.support.models import numbered
 from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.kind import HEAD, IR, ONNX, PLAN, is_ir, kind_of, kind_of_head
@@ -20,6 +19,7 @@ from tmmu.ir import columns, files
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 from tmmu.runtime import checkpoint
+from tmmu.testing.strategies.models import numbered
 
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
 

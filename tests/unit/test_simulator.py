@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from tests.support.effort import share
-from tests.support.models import numbered
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role, Shares
 from tmmu.examples.broken.editing import changed, in_place, listed
-from tmmu.examples.broken.faults.entries import Change
-from tmmu.examples.broken.faults.entries import corrupted as changed_by
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.sections import Plan, amend_plan
@@ -25,6 +22,9 @@ from tmmu.simulator.bodies import DEEPEST
 from tmmu.simulator.memories import PATTERN, PrivateMemory, Raw
 from tmmu.simulator.owners import Owners
 from tmmu.simulator.placed import PlacedMemory
+from tmmu.testing.catalogue.entries import Change
+from tmmu.testing.catalogue.entries import corrupted as changed_by
+from tmmu.testing.strategies.models import numbered
 
 
 def planned(model: Model, **options: str) -> Plan:

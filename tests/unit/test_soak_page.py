@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.nightly.soak import page
 from tests.nightly.soak.figures import Figures, load
-from tmmu.examples.broken.faults import CODES
+from tmmu.testing.catalogue import CODES
 
 
 def test_the_page_shows_the_figures_of_the_record() -> None:

@@ -25,17 +25,17 @@ from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support import branching
-from tests.support.models import arenas, changes, models
-from tests.support.recipes import HOLDERS, KINDS
 from tests.support.three_checks import by_rows, by_running, by_the_checker
 from tmmu import examples
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken import KINDS as BROKEN
 from tmmu.examples.broken import exclusive
-from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.entries import PLACES, Change, corrupted
+from tmmu.testing.strategies.models import arenas, changes, models
+from tmmu.testing.strategies.recipes import HOLDERS, KINDS
 
 layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
 modes = st.sampled_from(("inference", "forward"))

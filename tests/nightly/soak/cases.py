@@ -10,9 +10,7 @@ import random
 from dataclasses import replace
 
 from tests.support.meshes import example, shard_spec, training
-from tests.support.models import numbered
 from tests.support.objections import is_narrow
-from tests.support.recipes import HOLDERS, KINDS, TRAITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import (
     ANYWHERE,
@@ -24,7 +22,6 @@ from tmmu.core.vocabulary import (
     Role,
     Rule,
 )
-from tmmu.examples.broken.faults import Case
 from tmmu.ir.validate import validate_model
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import has_backward, prepare_graph
@@ -32,6 +29,9 @@ from tmmu.planner.sharding import build_local_models, build_shards
 from tmmu.planner.sharding.local import coordinates
 from tmmu.plans import sharding
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.catalogue import Case
+from tmmu.testing.strategies.models import numbered
+from tmmu.testing.strategies.recipes import HOLDERS, KINDS, TRAITS
 
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 TOKEN = bytes(range(64))

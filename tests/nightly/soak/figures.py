@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tmmu.core.canonical import write_atomically
-from tmmu.examples.broken.faults import CODES, FAULTS
+from tmmu.testing.catalogue import CODES, FAULTS
 
 COLUMNS = ("injected", "refused", "by code", "first", "confirmed", "rows", "no rows", "kernel", "no kernel")
 """Faults that were injected; that were refused; with that code; with that code as the witness; whose witness holds; for

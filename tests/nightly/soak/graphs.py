@@ -17,7 +17,7 @@ from multiprocessing import Pool
 from typing import NamedTuple
 
 from tests.support.exhaustive import wrong_plans
-from tests.support.graphs import A_VIEW, IN_PLACE, choices, graphs
+from tmmu.testing.strategies.every_graph import A_VIEW, IN_PLACE, choices, graphs
 
 PART = 1000
 """Graphs that a worker looks at before it says what it found."""

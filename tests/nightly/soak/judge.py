@@ -31,8 +31,8 @@ from tests.nightly.soak.figures import Figures
 from tests.nightly.soak.witness import confirmed, shows_ranks
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
-from tmmu.examples.broken.faults import Case, Fault, Injected
 from tmmu.plans.gate import StatedPlan
+from tmmu.testing.catalogue import Case, Fault, Injected
 
 BY_KERNEL = (
     "no_live_overlap", "alignment", "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound",

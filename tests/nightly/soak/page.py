@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.nightly.soak.figures import Figures, load
-from tmmu.examples.broken.faults import CODES, FAULTS, NOT_PRINTED
+from tmmu.testing.catalogue import CODES, FAULTS, NOT_PRINTED
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = Path(__file__).with_name("README.md")

@@ -28,7 +28,7 @@ from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge
 from tests.support.warm import warm
-from tmmu.examples.broken.faults import CODES, FAULTS, Case, Fault, Injected
+from tmmu.testing.catalogue import CODES, FAULTS, Case, Fault, Injected
 
 PART = 8
 """Cases that a worker looks at before it hands in its figures."""

@@ -18,18 +18,18 @@ from collections import Counter
 from pathlib import Path
 
 from tests.support.execution import in_any_order, mean
-from tests.support.models import numbered
 from tests.support.objections import objections
 from tests.support.onnx_models import build
 from tests.support.simulated import is_no_corruption
 from tests.support.simulations import Simulated, evaluated, same
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, corrupted, some_change
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
+from tmmu.testing.catalogue.entries import COLUMNS, PLACES, corrupted, some_change
+from tmmu.testing.strategies.models import numbered
 
 LAYOUTS = ("packed", "slots", "pools")
 

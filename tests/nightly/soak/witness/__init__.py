@@ -15,8 +15,8 @@ from tests.nightly.soak.witness.models import shows_difference
 from tests.nightly.soak.witness.nesting import badly_nested
 from tests.nightly.soak.witness.places import aliased, beyond, misaligned, misfit, outgrown, overlap, role_not_held
 from tests.nightly.soak.witness.ranks import shows_part, shows_ranks
-from tmmu.examples.broken.faults import Case
 from tmmu.plans.gate import StatedPlan
+from tmmu.testing.catalogue import Case
 
 __all__ = ["confirmed", "shows_ranks"]
 

@@ -10,11 +10,11 @@ from tests.nightly.soak.witness.places import row_of
 from tmmu.core import canonical
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.vocabulary import Shares
-from tmmu.examples.broken.faults.reading import live
 from tmmu.plans import file
 from tmmu.plans.columns import SHARES
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.reading import live
 
 Witness = Mapping[str, Any]
 

@@ -8,13 +8,13 @@ from typing import Any
 from tests.nightly.soak.witness.places import row_of, step_of
 from tests.nightly.soak.witness.written import loops, overwritten, reads_again, results, returned_by, root, writers
 from tests.support.execution import ELEMENTWISE
-from tests.support.recipes import WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
-from tmmu.examples.broken.faults.reading import address, is_callers, is_kept, is_view, meet, returned
 from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, SHARES
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.reading import address, is_callers, is_kept, is_view, meet, returned
+from tmmu.testing.strategies.recipes import WHOLE_VIEWS
 
 Witness = Mapping[str, Any]
 GRADIENTS = "tmmu.grad"

@@ -10,9 +10,9 @@ from typing import Any
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
-from tmmu.examples.broken.faults import Case
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue import Case
 
 Witness = Mapping[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Rule
-from tmmu.examples.broken.faults.reading import address
 from tmmu.plans.columns import ROLES
 from tmmu.plans.sections import Plan, arena_configurations
+from tmmu.testing.catalogue.reading import address
 
 Witness = Mapping[str, Any]
 BY_SLOTS = ("slots", "hashed")

@@ -13,11 +13,11 @@ from typing import Any
 from tests.nightly.soak.witness.meeting import meet
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
-from tmmu.examples.broken.faults.ranks import part_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.plans import sharding
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.ranks import part_of
 
 Witness = Mapping[str, Any]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tmmu.core.columns import NONE
-from tmmu.examples.broken.faults.reading import address, is_callers, is_view
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.reading import address, is_callers, is_view
 
 CALLER, END = -1, 1 << 40
 """The step before all others, and one behind them."""

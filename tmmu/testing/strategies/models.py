@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from tests.support.recipes import KINDS, TRAITS, Ending, Given, Recipe, build
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
-from tmmu.examples.broken.faults.entries import COLUMNS, WAYS, Change
 from tmmu.planner.arenas import DEFAULT
+from tmmu.testing.catalogue.entries import COLUMNS, WAYS, Change
+from tmmu.testing.strategies.recipes import KINDS, TRAITS, Ending, Given, Recipe, build
 
 REACH = (0, 1, 2, 6)
 """How far back operands are: near ones make chains, far ones skip over them."""

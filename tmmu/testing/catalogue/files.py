@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tmmu.core import canonical
-from tmmu.examples.broken.faults.entries import COLUMNS, corrupted, some_change
-from tmmu.examples.broken.faults.fault import Case, Inject, Injected, callers, fault, in_case, require, some
-from tmmu.examples.broken.faults.ranks import turned
 from tmmu.plans import file
 from tmmu.plans.provenance import HASHES
 from tmmu.plans.sections import amend_plan
+from tmmu.testing.catalogue.entries import COLUMNS, corrupted, some_change
+from tmmu.testing.catalogue.fault import Case, Inject, Injected, callers, fault, in_case, require, some
+from tmmu.testing.catalogue.ranks import turned
 
 Body = dict[str, Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from tmmu.core import canonical
 from tmmu.core.vocabulary import MAIN, Model
-from tmmu.examples.broken.faults.fault import Case, Inject, Injected, encoded, fault, in_case, require, some
-from tmmu.examples.broken.faults.files import cut
-from tmmu.examples.broken.faults.model import wrong_besides
 from tmmu.ir import columns
+from tmmu.testing.catalogue.fault import Case, Inject, Injected, encoded, fault, in_case, require, some
+from tmmu.testing.catalogue.files import cut
+from tmmu.testing.catalogue.model import wrong_besides
 
 
 def _given(case: Case, model: bytes) -> Injected:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults.fault import fault, require, some
-from tmmu.examples.broken.faults.reading import role
 from tmmu.plans.columns import PARTS
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.catalogue.fault import fault, require, some
+from tmmu.testing.catalogue.reading import role
 
 
 def _body(plan: Plan, chance: random.Random) -> int:

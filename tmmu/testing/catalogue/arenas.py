@@ -6,9 +6,9 @@ import random
 
 from tmmu.core.vocabulary import Role, Rule
 from tmmu.examples.broken.editing import changed, with_arena
-from tmmu.examples.broken.faults.fault import fault, require, some
-from tmmu.examples.broken.faults.reading import is_plain, meet, role, tables
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.catalogue.fault import fault, require, some
+from tmmu.testing.catalogue.reading import is_plain, meet, role, tables
 
 
 def _storages_overlap(plan: Plan, a: int, b: int) -> bool:

@@ -10,12 +10,12 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase, Shares
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults.fault import Case, Fault, Injected, NoPlace, fault, in_case, require, some
-from tmmu.examples.broken.faults.reading import is_kept, is_view
 from tmmu.planner.training.expand import expand_to_joint
 from tmmu.plans import file
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.catalogue.fault import Case, Fault, Injected, NoPlace, fault, in_case, require, some
+from tmmu.testing.catalogue.reading import is_kept, is_view
 
 CODE = "steps_are_the_model"
 

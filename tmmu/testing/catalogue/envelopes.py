@@ -9,10 +9,10 @@ from tmmu.core.columns import NONE, build_column
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults.fault import Case, Injected, encoded, fault, in_case, require, some
-from tmmu.examples.broken.faults.model import wrong_besides
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Envelope, Plan, require_section
+from tmmu.testing.catalogue.fault import Case, Injected, encoded, fault, in_case, require, some
+from tmmu.testing.catalogue.model import wrong_besides
 
 
 def _envelope(plan: Plan) -> Envelope:

@@ -6,7 +6,7 @@ kinds of `tmmu.examples.broken` are single wrong plans; a fault yields one wrong
 
 from __future__ import annotations
 
-from tmmu.examples.broken.faults import (
+from tmmu.testing.catalogue import (
     arenas,
     bodies,
     counts,
@@ -19,7 +19,7 @@ from tmmu.examples.broken.faults import (
     ranks,
     sharing,
 )
-from tmmu.examples.broken.faults.fault import Case, Fault, Injected
+from tmmu.testing.catalogue.fault import Case, Fault, Injected
 
 __all__ = ["CODES", "FAULTS", "NOT_PRINTED", "Case", "Fault", "Injected"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from tmmu.examples.broken.editing import changed, claiming, with_arena
-from tmmu.examples.broken.faults.fault import fault, require, some
-from tmmu.examples.broken.faults.reading import alignment_of, arena_in_use, claim, live_pairs, tables
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.catalogue.fault import fault, require, some
+from tmmu.testing.catalogue.reading import alignment_of, arena_in_use, claim, live_pairs, tables
 
 BY_SLOTS = ("slots", "hashed")
 """The layouts whose slots have addresses."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tests.support.recipes import DECLARED
 from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor, View
+from tmmu.testing.strategies.recipes import DECLARED
 
 
 class Choice(NamedTuple):

@@ -9,12 +9,12 @@ from dataclasses import replace
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, build_column
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults.fault import Case, Inject, Injected, fault, in_case, require, some
-from tmmu.examples.broken.faults.reading import alignment_of, claim
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.rewrite import MESH
 from tmmu.plans import file, sharding
 from tmmu.plans.sections import Plan, amend_plan, require_section
+from tmmu.testing.catalogue.fault import Case, Inject, Injected, fault, in_case, require, some
+from tmmu.testing.catalogue.reading import alignment_of, claim
 
 Edit = Callable[[Plan, random.Random], Plan]
 

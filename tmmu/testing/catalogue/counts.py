@@ -9,9 +9,9 @@ import numpy as np
 
 from tmmu.core.columns import build_column
 from tmmu.examples.broken.editing import changed, claiming, with_arena
-from tmmu.examples.broken.faults.fault import fault, require, some
-from tmmu.examples.broken.faults.reading import arena_in_use, claim, live, live_pairs
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.testing.catalogue.fault import fault, require, some
+from tmmu.testing.catalogue.reading import arena_in_use, claim, live, live_pairs
 
 
 def _other(value: int, chance: random.Random) -> int:

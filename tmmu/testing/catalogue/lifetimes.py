@@ -7,10 +7,10 @@ import random
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults.fault import fault, require, some
-from tmmu.examples.broken.faults.reading import accesses, is_callers, returned, step_at
 from tmmu.plans.columns import IS_INPUT, ROLES
 from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.fault import fault, require, some
+from tmmu.testing.catalogue.reading import accesses, is_callers, returned, step_at
 
 
 @fault("lifetimes_cover_accesses")

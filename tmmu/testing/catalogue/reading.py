@@ -7,9 +7,9 @@ from bisect import bisect_right
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role, Shares
-from tmmu.examples.broken.faults.fault import some
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES, Storages, Tensors
 from tmmu.plans.sections import Plan, require_section
+from tmmu.testing.catalogue.fault import some
 
 
 def tables(plan: Plan) -> tuple[Tensors, Storages]:

@@ -6,8 +6,10 @@ import random
 
 from tmmu.core.vocabulary import NodePart, Shares
 from tmmu.examples.broken.editing import changed
-from tmmu.examples.broken.faults.fault import Case, Injected, fault, in_case, some
-from tmmu.examples.broken.faults.reading import (
+from tmmu.plans.columns import PARTS, SHARES
+from tmmu.plans.sections import Plan
+from tmmu.testing.catalogue.fault import Case, Injected, fault, in_case, some
+from tmmu.testing.catalogue.reading import (
     accesses,
     is_callers,
     is_kept,
@@ -19,8 +21,6 @@ from tmmu.examples.broken.faults.reading import (
     step_at,
     tables,
 )
-from tmmu.plans.columns import PARTS, SHARES
-from tmmu.plans.sections import Plan
 
 WHOLE_VIEWS = ("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze")
 """The operators of ai.onnx whose result is a view of their whole operand."""

@@ -1,0 +1,1 @@
+"""Random models, graphs, buffers, plans and traces: the Hypothesis strategies behind `tmmu.testing`."""
