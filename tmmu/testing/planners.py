@@ -1,0 +1,173 @@
+"""`check_planner`: a user's planner on random problems. A failure is shrunk, printed and saved. spec: TP2.1, TP3.1
+
+>>> from tmmu import testing
+>>> def offsets(buffers):  # one behind the other
+...     ends = [sum(b.bytes for b in buffers[:k]) for k in range(len(buffers))]
+...     return {b.name: end for b, end in zip(buffers, ends)}
+>>> testing.check_planner(offsets, given=testing.buffers(), examples=20, folder="").examples
+20
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hypothesis import HealthCheck, Phase, Verbosity, given as given_, seed, settings
+from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+
+from tmmu.core.output import suggest_names
+from tmmu.testing.buffer import Buffer
+from tmmu.testing.cases import PlannerFailure, describe, save, saved_cases
+from tmmu.testing.problems import BufferProblem, Problem, problem_of
+from tmmu.testing.profiles import Run, current_run
+from tmmu.testing.properties import DEFAULT, PROPERTIES, Examination, Failure, Figures, Planner
+from tmmu.testing.strategies.buffers import buffers
+
+GROWTH = (200, 400, 800)
+"""The numbers of buffers whose times are compared for `growth`."""
+EXPONENT = 2.4
+"""The largest exponent of time: a quadratic planner, and what a busy machine adds."""
+
+
+def check_planner(
+    plan: Callable[..., Any] | Planner,
+    given: SearchStrategy[Any] | None = None,
+    *,
+    capacity: int | None = None,
+    granularity: int = 1,
+    also: Collection[str] = (),
+    without: Collection[str] = (),
+    examples: int | None = None,
+    folder: str | Path | None = None,
+) -> Figures:
+    """Check a planner on random problems, and return how often each property held.
+
+    Parameters
+    ----------
+    plan
+        A function of what `given` draws. It returns offsets by name (a dict), offsets in order (a list or an array),
+        a plan, or a file or a text with one; with a footprint as (offsets, footprint). If it has a parameter
+        `capacity`, it must raise an exception when nothing fits.
+    given
+        A strategy: `buffers()` (the default), `dags()`, `graphs()` or `models()`, or any of such values.
+    capacity
+        The bytes that every plan must fit into. By default only what the planner itself needs is tried.
+    granularity
+        The unit of the planner's offsets, for the property `bounded`.
+    also, without
+        Properties of `tmmu.testing.PROPERTIES` that are examined as well, or not.
+    examples, folder
+        The number of problems, and where a failure is saved; by default those of the run (`tmmu.testing.Run`).
+
+    Raises
+    ------
+    PlannerFailure
+        An AssertionError with the smallest problem found, the plan, and a picture of what is wrong in it.
+    """
+    planner = plan if isinstance(plan, Planner) else Planner(plan)
+    run = current_run(examples, folder)
+    examination = Examination(_chosen(also, without), capacity, granularity)
+    figures = Figures()
+    for case in saved_cases(planner.name, run.folder) if run.folder is not None else ():
+        again = examination if case.capacity is None else replace(examination, capacity=case.capacity)
+        for failure in again.failures(planner, case.problem, Figures()):
+            message = describe(planner.name, failure, case.path, "the saved case fails again; delete it to forget it")
+            raise PlannerFailure(message, failure, case.path) from failure.cause
+    failure = find_failure(
+        lambda problem: next(examination.failures(planner, problem, figures), None),
+        buffers() if given is None else given, run,
+    )  # fmt: skip
+    if failure is None and "growth" in examination.wanted:
+        failure = _measure_growth(planner)
+        figures.held["growth"] += failure is None
+    if failure is not None:
+        report(planner.name, failure, run)
+    return figures
+
+
+def _chosen(also: Collection[str], without: Collection[str]) -> tuple[str, ...]:
+    for name in (*also, *without):
+        if name not in PROPERTIES:
+            raise ValueError(f"unknown property {name!r}; {suggest_names(name, PROPERTIES, ', '.join(PROPERTIES))}")
+    return tuple(name for name in PROPERTIES if name in (*DEFAULT, *also) and name not in without)
+
+
+def report(planner: str, failure: Failure, run: Run) -> NoReturn:
+    """Save a failure and raise it."""
+    saved, note = None, ""
+    if run.folder is not None:
+        try:
+            saved = save(planner, failure, run.folder)
+        except OSError as error:
+            note = f"not saved: {error.filename}: {error.strerror}"
+    raise PlannerFailure(describe(planner, failure, saved, note), failure, saved) from failure.cause
+
+
+class _Found(Exception):
+    """Carries a failure through Hypothesis. Each property and obligation has a class, so that a failure shrinks to one
+    of its own kind.
+    """
+
+    failure: Failure
+
+
+def find_failure(examine: Callable[[Problem], Failure | None], given: Any, run: Run) -> Failure | None:
+    """Return the smallest failure that is found in the examples of a run, or None.
+
+    If an example fails and then does not, the failure is `deterministic`.
+    """
+    kinds: dict[str, type[_Found]] = {}
+    smallest: list[Failure] = []
+
+    def test(value: Any) -> None:
+        failure = examine(problem_of(value))
+        if failure is not None:
+            smallest[:] = [failure]
+            kind = f"{failure.name}-{failure.obligation}"
+            error = kinds.setdefault(kind, type("Found", (_Found,), {}))()
+            error.failure = failure
+            raise error
+
+    chosen = settings(
+        max_examples=run.examples, database=None, deadline=None, phases=[Phase.generate, Phase.shrink],
+        report_multiple_bugs=False, suppress_health_check=list(HealthCheck), verbosity=Verbosity.quiet,
+        print_blob=False, derandomize=False,
+    )  # fmt: skip
+    try:
+        seed(run.seed)(chosen(given_(given)(test)))()
+    except _Found as error:
+        return error.failure
+    except Flaky:
+        what = f"the same problem failed once, and then did not: {smallest[0].text}"
+        return smallest[0]._replace(name="deterministic", text=what, violation=None)
+    except Unsatisfiable as error:
+        raise ValueError(f"`given` draws no example: {error}") from error
+    except HypothesisException as error:
+        raise ValueError(f"`given` cannot be drawn from: {error}") from error
+    return None
+
+
+def _measure_growth(planner: Planner) -> Failure | None:
+    """Compare the times for more and more buffers."""
+    taken = []
+    for count in GROWTH:
+        problem = BufferProblem([
+            Buffer(f"b{k}", k // 2, k // 2 + 1 + k * 7919 % 23, 1 + k * 104729 % 4096) for k in range(count)
+        ])  # fmt: skip
+        best = math.inf
+        for _ in range(3):
+            begun = time.perf_counter()
+            planner.ask(problem)
+            best = min(best, time.perf_counter() - begun)
+        taken.append(best)
+    exponent = math.log2(max(taken[-1], 1e-9) / max(taken[0], 1e-9)) / math.log2(GROWTH[-1] / GROWTH[0])
+    if exponent <= EXPONENT:
+        return None
+    times = ", ".join(f"{count} in {seconds:.3f} s" for count, seconds in zip(GROWTH, taken, strict=True))
+    return Failure("growth", f"time grows with the power {exponent:.1f} of the buffers: {times}", problem)
