@@ -5,8 +5,8 @@
 ['aligned', 'answers', 'bounded']
 
 Strategies: `dags`, `graphs`, `models`, `buffers`, `traces`, `plans` and `faults`. Checks: `check_planner`,
-`check_allocator` and `check_verifier`. `tmmu.testing.conformance` is a module of tests for pytest. Names are loaded when
-they are asked for; those that need Hypothesis or networkx say which command installs them. spec: TP1.1, TP1.6
+`check_allocator` and `check_verifier`. `tmmu.testing.conformance` is a module of tests for pytest. Names are loaded on
+first use; those that need Hypothesis or networkx name the command that installs them. spec: TP1.1, TP1.6
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from typing import Any
 from proofs.definition.violations import Obligation
 from proofs.verify.boxes import boxes
 from proofs.verify.picture import in_text
+from tmmu.core.columns import Names
 from tmmu.core.errors import TmmuError
 from tmmu.plans import text, text_writer
 from tmmu.plans.allocation import Buffers
-from tmmu.core.columns import Names
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.testing.problems import Problem, read_problem
-from tmmu.testing.properties import PROPERTIES, Failure
+from tmmu.testing.properties import OF_ALLOCATORS, PROPERTIES, Failure
 
 SUFFIX = ".plan.txt"
 MARK = "# case "
@@ -58,7 +58,7 @@ def describe(planner: str, failure: Failure, saved: Path | None = None, note: st
     """Return the message of a failure: the sentence, the two rectangles, the plan, and how it is shown again."""
     lines = [f"{planner}: {failure.obligation}: {failure.text}"]
     if failure.name != failure.obligation or failure.violation is None:
-        lines.append(f"  property: {failure.name}: {PROPERTIES.get(failure.name, '')}")
+        lines.append(f"  property: {failure.name}: {(OF_ALLOCATORS | PROPERTIES)[failure.name]}")
     if failure.capacity is not None:
         lines.append(f"  capacity: {failure.capacity}")
     lines += (f"  {line}" for line in draw(failure))
@@ -90,6 +90,8 @@ def draw(failure: Failure) -> Iterator[str]:
 
 def text_of(plan: Plan | BufferPlan) -> str:
     """Return a plan as text; one whose lifetimes do not follow from its steps as storages with lifetimes."""
+    if not len(plan.placement.storages):
+        return _without_plan()
     if isinstance(plan, BufferPlan):
         return text_writer.write(BufferPlan(plan.buffers))
     try:
@@ -121,7 +123,7 @@ def save(planner: str, failure: Failure, folder: Path) -> Path:
 
 
 def _without_plan() -> str:
-    return f"{text.FORMAT.title} {text.FORMAT.version}\n# there is no plan: the planner has no answer that can be read\n"
+    return f"{text.FORMAT.title} {text.FORMAT.version}\n# no plan: nothing is placed, or the answer cannot be read\n"
 
 
 def _one_line(given: str) -> str:

@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hypothesis import HealthCheck, Phase, Verbosity, given as given_, seed, settings
 from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 
 from tmmu.core.output import suggest_names
 from tmmu.testing.buffer import Buffer
 from tmmu.testing.cases import PlannerFailure, describe, save, saved_cases
+from tmmu.testing.examples import run_examples
 from tmmu.testing.problems import BufferProblem, Problem, problem_of
 from tmmu.testing.profiles import Run, current_run
 from tmmu.testing.properties import DEFAULT, PROPERTIES, Examination, Failure, Figures, Planner
@@ -79,15 +79,15 @@ def check_planner(
         for failure in again.failures(planner, case.problem, Figures()):
             message = describe(planner.name, failure, case.path, "the saved case fails again; delete it to forget it")
             raise PlannerFailure(message, failure, case.path) from failure.cause
-    failure = find_failure(
+    found = find_failure(
         lambda problem: next(examination.failures(planner, problem, figures), None),
         buffers() if given is None else given, run,
     )  # fmt: skip
-    if failure is None and "growth" in examination.wanted:
-        failure = _measure_growth(planner)
-        figures.held["growth"] += failure is None
-    if failure is not None:
-        report(planner.name, failure, run)
+    if found is None and "growth" in examination.wanted:
+        found = _measure_growth(planner)
+        figures.held["growth"] += found is None
+    if found is not None:
+        report(planner.name, found, run)
     return figures
 
 
@@ -134,13 +134,8 @@ def find_failure(examine: Callable[[Problem], Failure | None], given: Any, run: 
             error.failure = failure
             raise error
 
-    chosen = settings(
-        max_examples=run.examples, database=None, deadline=None, phases=[Phase.generate, Phase.shrink],
-        report_multiple_bugs=False, suppress_health_check=list(HealthCheck), verbosity=Verbosity.quiet,
-        print_blob=False, derandomize=False,
-    )  # fmt: skip
     try:
-        seed(run.seed)(chosen(given_(given)(test)))()
+        run_examples(test, given, run=run)
     except _Found as error:
         return error.failure
     except Flaky:

@@ -209,8 +209,8 @@ class ModelProblem(Problem):
     def place(self, offsets: Offsets, capacity: int = UNLIMITED) -> Plan:
         """Return the plan that runs the model's steps with its tensors at these offsets.
 
-        A view shows its base. A result of some bytes that is at the offset of an operand that it may overwrite is in place, and a
-        member of an alias group that is at the offset of an earlier one is an alias.
+        A view shows its base. A result of some bytes at the offset of an operand that it may overwrite is in place. A
+        member of an alias group at the offset of an earlier member is an alias.
         """
         reference, builder = self.reference, AllocationBuilder()
         builder.arenas.append(Arena(ARENA, max(1, capacity)))

@@ -32,6 +32,15 @@ PROPERTIES = {
     "growth": "time grows no faster than the square of the tensors",
 }
 """Each property as a sentence."""
+OF_ALLOCATORS = {
+    "answers": "each request that fits an empty arena has an offset",
+    "safe": "no two allocations that are held at one time share a byte",
+    "aligned": "each offset is a multiple of the alignment",
+    "within_capacity": "each allocation ends within the capacity",
+    "deterministic": "the same requests have the same answers",
+    "recovers": "after all is freed, the whole capacity can be allocated again",
+}
+"""The properties of an allocator, each as a sentence."""
 PROMISES = ("relabelled", "monotone", "growth")
 """The properties that are examined only if they are asked for: a planner may be right without them."""
 DEFAULT = tuple(name for name in PROPERTIES if name not in PROMISES)

@@ -90,8 +90,8 @@ def buffers(
         Whether some have an offset at which they must begin. They leave room for the others.
     """
     marks = st.integers(0, 255) if alignments or gaps or fixed else st.just(0)
-    row = st.builds(_Row, st.integers(0, STEPS * STEPS - 1), st.integers(0, 255), marks)
-    few, many = st.lists(row, max_size=min(most, 4)), st.lists(row, min_size=min(most, 5), max_size=most)
+    drawn = st.builds(_Row, st.integers(0, STEPS * STEPS - 1), st.integers(0, 255), marks)
+    few, many = st.lists(drawn, max_size=min(most, 4)), st.lists(drawn, min_size=min(most, 5), max_size=most)
     rows = draw(st.one_of(few, many))
     shape = SHAPES[draw(st.integers(0, len(SHAPES) - 1))]
     how = draw(st.integers(0, 15))

@@ -56,20 +56,27 @@ _endings = st.builds(
 )  # fmt: skip
 
 
-def _recipes(kinds: Sequence[str]) -> st.SearchStrategy[Recipe]:
-    traits = st.sampled_from(("",) * len(TRAITS) + TRAITS)
-    return st.builds(_recipe, st.sampled_from(kinds), st.integers(0, 127), _byte, traits)
+def _recipes(kinds: Sequence[str], traits: Sequence[str]) -> st.SearchStrategy[Recipe]:
+    chosen = st.sampled_from(("",) * len(traits) + (*traits,))
+    return st.builds(_recipe, st.sampled_from(kinds), st.integers(0, 127), _byte, chosen)
 
 
 @st.composite
-def models(draw: st.DrawFn, *, kinds: Sequence[str] = KINDS, size: int = 14, truthful: bool = True) -> Model:
+def models(
+    draw: st.DrawFn,
+    *,
+    kinds: Sequence[str] = KINDS,
+    size: int = 14,
+    truthful: bool = True,
+    traits: Sequence[str] = TRAITS,
+) -> Model:
     """Valid models of up to `size` nodes of some `kinds`, bodies included.
 
     Nodes stand in execution order. No tensor is larger than 16 bytes, so that every byte can be looked at. A model that
     need not be `truthful` may declare alias groups that are needed at one time and MatMul in place, and change what the
     caller keeps or what the same node reads.
     """
-    givens, recipes = draw(_givens), _recipes(kinds)
+    givens, recipes = draw(_givens), _recipes(kinds, traits)
     wanted = draw(st.one_of(st.lists(recipes, max_size=size // 2), st.lists(recipes, min_size=5, max_size=size)))
     return build(givens, wanted, draw(_endings), truthful=truthful)
 
@@ -90,7 +97,7 @@ def numbered(number: int, kinds: Sequence[str] = KINDS, traits: Sequence[str] = 
 def changes(columns: tuple[tuple[str, str], ...] = COLUMNS) -> st.SearchStrategy[list[Change]]:
     """One change of a plan's entries, seldom two or three."""
     change = st.builds(
-        lambda place, row, how, by: Change(*place, row, how, by),
+        lambda place, row, how, by: Change(place[0], place[1], row, how, by),
         st.sampled_from(columns), st.integers(0, 63), st.sampled_from(WAYS), st.integers(1, 31),
     )  # fmt: skip
     return st.one_of(st.lists(change, min_size=1, max_size=1), st.lists(change, min_size=1, max_size=3))
