@@ -14,10 +14,13 @@ from tmmu.core.flags import SETTINGS
 from tmmu.core.output import suggest_names
 
 COMMANDS = (
-    "apply", "checkpoint", "codegen", "compare", "diff", "example", "explain", "export", "import", "kernel", "mico",
-    "mnemosyne", "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
+    "apply", "check-planner", "checkpoint", "codegen", "compare", "diff", "example", "explain", "export", "import",
+    "kernel", "mico", "mnemosyne", "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
 )  # fmt: skip
-"""The names of the commands; `tmmu.cli.NAME` holds the command as NAME, `import_` the one named `import`."""
+"""The names of the commands; `tmmu.cli.NAME` holds the command as NAME, `import_` the one named `import`.
+
+A hyphen is an underscore in the module.
+"""
 
 
 class LazyGroup(click.Group):
@@ -31,7 +34,7 @@ class LazyGroup(click.Group):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
         found = getattr(import_module(f"tmmu.cli.{name}"), name)
         assert isinstance(found, click.Command)
         return found

@@ -28,6 +28,10 @@ class BadAnswer(ValueError):
     """The planner's answer cannot be read. The message is one sentence with the tensor that it is about."""
 
 
+class Refusal(Exception):
+    """A program refuses a problem, by its exit code or in words."""
+
+
 class Answer(NamedTuple):
     """Offsets by name, or a whole plan; and the footprint that the planner stated, if it did."""
 

@@ -67,7 +67,7 @@ def describe(planner: str, failure: Failure, saved: Path | None = None, note: st
     example = failure.problem.example
     lines.append(f"@example({example if len(example) < 2000 else '…'})")
     if saved is not None:
-        lines.append(f"saved: {saved} (verify-plan judges the plan in it)")
+        lines.append(f"saved: {saved}{' (verify-plan judges the plan in it)' if plan else ''}")
     return "\n".join([*lines, *filter(None, [note])])
 
 

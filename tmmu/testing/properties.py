@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from proofs.definition.violations import Obligation, Violation
 from tmmu.plans import file
 from tmmu.plans.sections import BufferPlan, Plan
-from tmmu.testing.answers import Answer, BadAnswer, read_answer
+from tmmu.testing.answers import Answer, BadAnswer, Refusal, read_answer
 from tmmu.testing.problems import UNLIMITED, Problem, Sizes, measure
 
 PROPERTIES = {
@@ -157,10 +157,16 @@ class Examination:
             ("footprint", self._stated), ("deterministic", self._again), ("bounded", self._bounded),
             ("refuses", self._refuses), ("relabelled", self._relabelled), ("monotone", self._monotone),
         ):  # fmt: skip
-            if name in self.wanted:
+            if name in self.wanted and self._applies(name, planner, answer, plan):
                 failures = list(check(planner, problem, answer, sizes))
                 figures.held[name] += not failures
                 yield from (failure._replace(plan=failure.plan or plan) for failure in failures)
+
+    def _applies(self, name: str, planner: Planner, answer: Answer, plan: Plan | BufferPlan) -> bool:
+        """Whether a planner says anything that the property is about."""
+        if name == "refuses":
+            return planner.takes_capacity and self.capacity is None
+        return name != "footprint" or answer.footprint is not None or plan.claims is not None
 
     def _answer(self, planner: Planner, problem: Problem) -> tuple[Answer, Plan | BufferPlan] | Failure | None:
         """Return the answer and its plan, a failure, or None if the capacity is rightly refused."""
@@ -174,8 +180,7 @@ class Examination:
                 total = measure(problem.place(side_by_side(problem)), self.granularity).total + problem.reserved
                 if total > self.capacity:
                     return None
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return Failure("answers", f"it raised {what}"[:500], problem, capacity=self.capacity, cause=error)
+            return Failure("answers", describe_error(error), problem, capacity=self.capacity, cause=error)
 
     def _plan(self, problem: Problem, answer: Answer, capacity: int | None) -> Plan | BufferPlan:
         if answer.offsets is None:
@@ -198,7 +203,7 @@ class Examination:
         try:
             again = planner.ask(problem, self.capacity)
         except Exception as error:
-            yield Failure("deterministic", f"a second call raised {type(error).__name__}: {error}"[:500], problem)
+            yield Failure("deterministic", f"called a second time, {describe_error(error)}", problem)
             return
         if difference := _difference(answer, again):
             yield Failure("deterministic", f"a second call has another answer: {difference}", problem)
@@ -213,8 +218,6 @@ class Examination:
 
     def _refuses(self, planner: Planner, problem: Problem, _: Answer, sizes: Sizes) -> Iterator[Failure]:
         """A capacity is kept, what fits is not refused, and what cannot fit is."""
-        if not planner.takes_capacity or self.capacity is not None or not sizes.footprint:
-            return
         for capacity in dict.fromkeys((sizes.footprint, sizes.footprint - 1, problem.least - 1)):
             if capacity < 1:
                 continue
@@ -240,7 +243,7 @@ class Examination:
         try:
             other = planner.ask(renamed, self.capacity)
         except Exception as error:
-            yield Failure("relabelled", f"with other names it raised {type(error).__name__}: {error}"[:500], problem)
+            yield Failure("relabelled", f"with other names, {describe_error(error)}", problem)
             return
         if other.offsets is not None:
             back = Answer({old[name]: offset for name, offset in other.offsets.items()}, None)
@@ -255,13 +258,20 @@ class Examination:
             try:
                 needed = measure(self._plan(smaller, planner.ask(smaller, self.capacity), None)).footprint
             except Exception as error:
-                yield Failure("monotone", f"it raised {type(error).__name__}: {error}"[:500], smaller)
+                yield Failure("monotone", describe_error(error), smaller)
                 return
             if needed > sizes.footprint:
                 gone = ", ".join(repr(name) for name in problem.names if name not in smaller.names)
                 what = f"without {gone} it needs {needed} bytes, and {sizes.footprint} with all"
                 yield Failure("monotone", what, problem)
                 return
+
+
+def describe_error(error: Exception) -> str:
+    """Return what a planner raised, as a part of a sentence."""
+    if isinstance(error, (BadAnswer, Refusal)):
+        return str(error)
+    return f"it raised {type(error).__name__}{f': {error}' if str(error) else ''}"[:500]
 
 
 def side_by_side(problem: Problem) -> dict[str, int]:
