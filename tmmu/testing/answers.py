@@ -83,7 +83,7 @@ def _of_list(values: Sequence[Any], problem: Problem) -> dict[str, int]:
 
 def _checked(pairs: Iterable[tuple[Any, Any]], problem: Problem) -> dict[str, int]:
     """Return the offsets as integers, all of them and no others."""
-    known, found = {*problem.names, *problem.implied}, dict[str, int]()
+    known, found = {*problem.names, *problem.optional}, dict[str, int]()
     for name, value in pairs:
         if name not in known:
             raise BadAnswer(f"unknown name {name!r}: {suggest_names(str(name), known, _listed(problem))}")

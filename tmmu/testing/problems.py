@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -63,9 +63,9 @@ class Problem(ABC):
         """The tensors that must have an offset, in the order in which a list of offsets has them."""
 
     @property
-    def implied(self) -> Mapping[str, tuple[str, int]]:
-        """The views, each with its base and its byte there: their offsets may be left out."""
-        return {}
+    def optional(self) -> Collection[str]:
+        """The tensors whose offsets may be left out."""
+        return ()
 
     @property
     @abstractmethod
@@ -183,13 +183,15 @@ class ModelProblem(Problem):
 
     @cached_property
     def names(self) -> list[str]:
-        """All tensors but views: those of the model, scratch, and the copies of loops."""
-        return [name for name in self.reference.sizes if name not in self.implied]
+        """The tensors of the model, without views, and the scratch of its nodes."""
+        return [name for name in self.reference.sizes if name not in self.optional]
 
-    @property
-    def implied(self) -> Mapping[str, tuple[str, int]]:
-        """The views that the verifier knows."""
-        return self.reference.views
+    @cached_property
+    def optional(self) -> Collection[str]:
+        """Views, which show their bases, and what a body copies on leaving (T8), which no file of the model names."""
+        stated = {tensor.name for tensor in self.model.tensors}
+        stated |= {f"{node.name}.scratch{k}" for node in self.model.nodes for k in range(len(node.scratch))}
+        return frozenset(self.reference.views) | (frozenset(self.reference.sizes) - stated)
 
     @cached_property
     def least(self) -> int:
@@ -209,13 +211,13 @@ class ModelProblem(Problem):
     def place(self, offsets: Offsets, capacity: int = UNLIMITED) -> Plan:
         """Return the plan that runs the model's steps with its tensors at these offsets.
 
-        A view shows its base. A result of some bytes at the offset of an operand that it may overwrite is in place. A
-        member of an alias group at the offset of an earlier member is an alias.
+        A view shows its base. A result of some bytes at the offset of an operand that it may overwrite is in place.
+        Members of an alias group need no word: they are never live at one step.
         """
         reference, builder = self.reference, AllocationBuilder()
         builder.arenas.append(Arena(ARENA, max(1, capacity)))
         row = {name: t for t, name in enumerate(self.sizes)}
-        at = complete_offsets(offsets, self.implied)
+        at = self._complete(offsets)
         for name, (size, dtype) in self.sizes.items():
             shares, of, shift = self._sharing(name, at)
             role = reference.roles[name]
@@ -234,6 +236,16 @@ class ModelProblem(Problem):
         builder.unproduced += sorted(reference.unproduced)
         return Plan(builder.allocation())
 
+    def _complete(self, offsets: Offsets) -> dict[str, int]:
+        """Add what is left out: views at their bases, and copies behind everything else."""
+        found = dict(offsets)
+        end = max((at + self.sizes[name][0] for name, at in offsets.items()), default=0)
+        for name, (size, _) in self.sizes.items():
+            if name not in found and name not in self.reference.views:
+                found[name] = align_up(end, self.reference.alignments[name])
+                end = found[name] + size
+        return complete_views(found, self.reference.views)
+
     def _sharing(self, name: str, at: Offsets) -> tuple[Shares, str | None, int]:
         """Return why a tensor shares bytes, with which tensor, and from which of its bytes on."""
         reference = self.reference
@@ -245,11 +257,6 @@ class ModelProblem(Problem):
         for operand in self._operands.get(name, ()):
             if at[operand] == at[name]:
                 return Shares.IN_PLACE, operand, 0
-        for other in self._groups.get(reference.alias_groups.get(name, ""), ()):
-            if other == name:
-                break
-            if at[other] == at[name]:
-                return Shares.ALIAS, other, 0
         return Shares.NONE, None, 0
 
     @cached_property
@@ -257,13 +264,6 @@ class ModelProblem(Problem):
         found: dict[str, list[str]] = {}
         for result, operand in sorted(self.reference.in_place):
             found.setdefault(result, []).append(operand)
-        return found
-
-    @cached_property
-    def _groups(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for name, group in self.reference.alias_groups.items():
-            found.setdefault(group, []).append(name)
         return found
 
     def _add_steps(self, builder: AllocationBuilder, row: Mapping[str, int]) -> None:
@@ -470,14 +470,14 @@ def peak_live(rows: Sequence[tuple[int, int, int]]) -> int:
     return most
 
 
-def complete_offsets(offsets: Offsets, implied: Mapping[str, tuple[str, int]]) -> dict[str, int]:
+def complete_views(offsets: Offsets, views: Mapping[str, tuple[str, int]]) -> dict[str, int]:
     """Add the offsets of views that are left out: those of their bases, and the byte there."""
     found = dict(offsets)
 
     def place(name: str) -> int:
         chain = []
         while name not in found:
-            base, shift = implied[name]
+            base, shift = views[name]
             chain.append((name, shift))
             name = base
         for view, shift in reversed(chain):
@@ -485,7 +485,7 @@ def complete_offsets(offsets: Offsets, implied: Mapping[str, tuple[str, int]]) -
             name = view
         return found[name]
 
-    for name in implied:
+    for name in views:
         place(name)
     return found
 
