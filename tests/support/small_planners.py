@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import networkx
@@ -90,6 +90,7 @@ def plan_buffers(buffers: Sequence[Buffer], fault: str = "", capacity: int | Non
     return found
 
 
+KEPT = (Role.PARAMETER, Role.OPTIMIZER)
 _calls: list[int] = []
 
 
@@ -127,40 +128,26 @@ def _are_live_together(one: Buffer, other: Buffer, fault: str) -> bool:
 def plan_model(given: Any, fault: str = "") -> dict[str, int]:
     """First fit over the tensors of a model, a `tmmu.Graph` or a networkx graph, with a fault."""
     model = _model(given)
-    names, views = [t.name for t in model.tensors], {k: t.view for k, t in enumerate(model.tensors) if t.view}
-
-    def root(t: int) -> int:
-        while t in views and fault != "view":
-            t = views[t].base
-        return t
-
-    ends = _ends(model, fault)
-    birth, death = _lives(model, fault, ends, root)
+    lives = Lives(model, fault)
+    birth, death, root = lives.birth, lives.death, lives.root
+    apart = {frozenset((root(a), root(b))) for a, b in model.must_not_alias}
+    over = lives.in_place(apart)
     found: dict[int, int] = {}
-    over: dict[int, int] = {}
-    for n, node in enumerate(model.nodes):
-        for result, operand in node.in_place:
-            keeps = operand in model.outputs and fault != "in-place-output"
-            is_last = death.get(root(operand), -1) <= n or fault == "in-place-read"
-            callers = model.tensors[root(operand)].role in (Role.INPUT, Role.PARAMETER) or operand in views
-            if not keeps and (is_last or operand in model.outputs) and not callers and result not in views:
-                over[result] = operand
-                death[root(operand)] = max(death[root(operand)], death.get(result, n))
-                break
     placed: list[tuple[int, int, int]] = []
     for t, tensor in enumerate(model.tensors):
-        if t in views:
+        if tensor.view is not None:
             continue
         if t in over and over[t] in found:
             found[t] = found[over[t]]
             continue
         at = 0
         for low, end, other in sorted(placed):
-            if birth[t] <= death[other] and birth[other] <= death[t] and low < at + tensor.bytes and at < end:
+            is_apart = birth[t] > death[other] or birth[other] > death[t]
+            if (frozenset((t, other)) in apart or not is_apart) and low < at + tensor.bytes and at < end:
                 at = align_up(end, tensor.alignment)
         found[t] = at
         placed.append((at, at + tensor.bytes, t))
-    return {names[t]: at for t, at in found.items()}
+    return {model.tensors[t].name: at for t, at in found.items()}
 
 
 def _model(given: Any) -> Model:
@@ -174,61 +161,111 @@ def _model(given: Any) -> Model:
     return given
 
 
-def _ends(model: Model, fault: str) -> list[int]:
-    """For each node, the step until which what it reads is needed: the end of the loops around it."""
-    last = list(range(len(model.nodes)))
-    for n in reversed(range(len(model.nodes))):
-        body = model.nodes[n].body
-        if body != MAIN:
-            owner = model.bodies[body].owner
-            last[owner] = max(last[owner], last[n])
-    found = []
-    for n, node in enumerate(model.nodes):
-        end, body = last[n], node.body
+class Lives:
+    """The steps between which each tensor is needed; a node with bodies has a step where it is entered, one where it
+    is left.
+    """
+
+    def __init__(self, model: Model, fault: str) -> None:
+        self.model, self.fault = model, fault
+        self.holders = {body.owner for body in model.bodies}
+        self.loops = {body.owner for body in model.bodies if body.iterates and fault != "loop"}
+        self.enter, self.leave = self._steps()
+        last = max(self.leave, default=0) + 1
+        self.birth = dict.fromkeys(range(len(model.tensors)), last if fault == "input" else 0)
+        self.death = dict.fromkeys(self.birth, -1)
+        written: dict[int, int] = {}
+        for n, node in enumerate(model.nodes):
+            for t in node.made:
+                self.birth[t] = self.enter[n] if n in self.loops else self.leave[n]
+                written[t] = self.leave[n]
+        for body in model.bodies[1:]:
+            for t in body.inputs:
+                written[t] = self.birth[t] = self.enter[body.owner]
+        for t, step in written.items():
+            if fault != "dead":
+                self.death[t] = step
+        for t, step in self._reads():
+            if fault == "first-reader" and self.death[t] > written.get(t, -1):
+                continue
+            self.death[t] = max(self.death[t], step)
+            if t not in written:
+                self.birth[t] = min(self.birth[t], step)
+        kept = [t for t, tensor in enumerate(model.tensors) if tensor.role in KEPT and fault != "parameter"]
+        for t in (*kept, *(map(self.root, model.outputs) if fault != "output" else ())):
+            self.death[t] = last
+        for t in self.birth:
+            if fault != "dead":
+                self.death[t] = max(self.death[t], min(self.birth[t], last))
+
+    def root(self, t: int) -> int:
+        """The tensor whose bytes it shows."""
+        view = self.model.tensors[t].view
+        return t if view is None or self.fault == "view" else self.root(view.base)
+
+    def _steps(self) -> tuple[list[int], list[int]]:
+        nodes, count, open_ = self.model.nodes, 0, list[int]()
+        enter, leave = [0] * len(nodes), [0] * len(nodes)
+        for n, node in enumerate(nodes):
+            while open_ and open_[-1] not in self._owners(node.body):
+                leave[open_.pop()] = count
+                count += 1
+            enter[n] = leave[n] = count
+            count += 1
+            open_ += [n] if n in self.holders else []
+        while open_:
+            leave[open_.pop()] = count
+            count += 1
+        return enter, leave
+
+    def _owners(self, body: int) -> list[int]:
+        """The nodes around a body, innermost first."""
+        found = []
         while body != MAIN:
-            owner = model.bodies[body].owner
-            if model.bodies[body].iterates and fault != "loop":
-                end = max(end, last[owner])
-            body = model.nodes[owner].body
-        found.append(end)
-    return found
+            found.append(self.model.bodies[body].owner)
+            body = self.model.nodes[found[-1]].body
+        return found
 
+    def _until(self, step: int, body: int) -> int:
+        """The step until which what is read in a body is needed: the end of the outermost loop."""
+        while body != MAIN:
+            owner = self.model.bodies[body].owner
+            if self.model.bodies[body].iterates and self.fault != "loop":
+                step = self.leave[owner]
+            body = self.model.nodes[owner].body
+        return step
 
-def _lives(
-    model: Model, fault: str, ends: Sequence[int], root: Callable[[int], int]
-) -> tuple[dict[int, int], dict[int, int]]:
-    """The steps between which each root is needed, steps counted in nodes."""
-    last = len(model.nodes)
-    birth = {root(t): (0 if fault != "input" else last) for t in range(len(model.tensors))}
-    death = {root(t): -1 for t in range(len(model.tensors))}
-    written = {
-        root(t): n
-        for n, node in reversed(list(enumerate(model.nodes)))
-        for t in node.made
-        if model.tensors[t].view is None
-    }
-    birth |= written
-    for t, n in written.items():
-        death[t] = -1 if fault == "dead" else n
-    for n, t in _reads(model, fault):
-        first = fault == "first-reader" and death[root(t)] > written.get(root(t), -1)
-        death[root(t)] = death[root(t)] if first else max(death[root(t)], ends[n] - (fault == "operand"))
-        if root(t) not in written:
-            birth[root(t)] = min(birth[root(t)], n)
-    kept = [t for t, tensor in enumerate(model.tensors) if tensor.role is Role.PARAMETER and fault != "parameter"]
-    for t in (*kept, *(model.outputs if fault != "output" else ())):
-        death[root(t)] = last
-    for t in birth:
-        death[t] = max(death[t], -1 if fault == "dead" else min(birth[t], last))
-    return birth, death
+    def _reads(self) -> Iterator[tuple[int, int]]:
+        """Each tensor that is read, and until when."""
+        for n, node in enumerate(self.model.nodes):
+            if self.fault != "branch" or node.body == MAIN:
+                early = self.fault == "operand" and n not in self.holders
+                for t in (*node.reads, *node.writes):
+                    if t in node.reads or t not in node.made or self.model.tensors[t].view is not None:
+                        step = self.leave[n] if n in self.loops else self.enter[n] - early
+                        yield self.root(t), self._until(step, node.body)
+        for body in self.model.bodies[1:]:
+            for t in (*body.outputs, *(body.inputs if body.iterates and self.fault != "loop" else ())):
+                around = self.model.nodes[body.owner].body
+                yield self.root(t), self._until(self.leave[body.owner], around)
 
-
-def _reads(model: Model, fault: str) -> Iterator[tuple[int, int]]:
-    for n, node in enumerate(model.nodes):
-        if fault == "branch" and node.body != MAIN:
-            continue
-        for t in node.reads:
-            yield n, t
-    for body in model.bodies[1:]:
-        for t in body.outputs:
-            yield body.owner, t
+    def in_place(self, apart: set[frozenset[int]]) -> dict[int, int]:
+        """The results that take the bytes of an operand, whose life becomes theirs."""
+        found: dict[int, int] = {}
+        home = {t: node.body for node in self.model.nodes for t in node.made}
+        for n, node in enumerate(self.model.nodes):
+            for result, operand in () if n in self.holders else node.in_place:
+                tensor, kept = self.model.tensors[operand], operand in self.model.outputs
+                is_last = self.death[operand] <= self.enter[n] or self.fault == "in-place-read"
+                is_free = is_last or (kept and self.fault == "in-place-output")
+                refused = kept and self.fault != "in-place-output"
+                plain = (
+                    home.get(operand) == node.body and tensor.view is None and self.model.tensors[result].view is None
+                )
+                if plain and tensor.role not in (Role.INPUT, *KEPT) and is_free and not refused:
+                    if frozenset((operand, result)) in apart or result in found or operand in found:
+                        continue
+                    found[result] = operand
+                    self.death[operand] = max(self.death[operand], self.death[result])
+                    break
+        return found
