@@ -259,9 +259,9 @@ class Lives:
                 is_last = self.death[operand] <= self.enter[n] or self.fault == "in-place-read"
                 is_free = is_last or (kept and self.fault == "in-place-output")
                 refused = kept and self.fault != "in-place-output"
-                plain = (
-                    home.get(operand) == node.body and tensor.view is None and self.model.tensors[result].view is None
-                )
+                made = self.model.tensors[result]
+                plain = home.get(operand) == node.body and tensor.view is None and made.view is None
+                plain &= (tensor.shape, tensor.dtype) == (made.shape, made.dtype)
                 if plain and tensor.role not in (Role.INPUT, *KEPT) and is_free and not refused:
                     if frozenset((operand, result)) in apart or result in found or operand in found:
                         continue

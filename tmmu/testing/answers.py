@@ -165,9 +165,7 @@ def _of_text(given: str, problem: Problem, footprint: int | None) -> Answer:
     names = [column for column in header if column in NAME_COLUMNS]
     if not names or "offset" not in header:
         shown = start.splitlines()[0][:60] if start else ""
-        raise BadAnswer(
-            f"expected offsets as CSV with the columns id and offset, as JSON, or a text plan, got {shown!r}"
-        )
+        raise BadAnswer(f"expected CSV with the columns id and offset, JSON or a text plan, got {shown!r}")
     pairs = []
     for row in filter(None, rows):
         cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
