@@ -45,6 +45,6 @@ def test_every_extra_has_a_row_and_every_command_exists() -> None:
     rows = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert set(extras) <= rows
     prose = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
-    named = set(re.findall(r"`tmmu ([a-z]+)\b", prose)) | set(re.findall(r"^tmmu ([a-z]+)\b", README, re.MULTILINE))
+    named = set(re.findall(r"`tmmu ([a-z-]+)\b", prose)) | set(re.findall(r"^tmmu ([a-z-]+)\b", README, re.MULTILINE))
     assert {"plan", "export", "mnemosyne"} <= named
     assert named <= set(COMMANDS)

@@ -262,6 +262,7 @@ class Lives:
                 made = self.model.tensors[result]
                 plain = home.get(operand) == node.body and tensor.view is None and made.view is None
                 plain &= (tensor.shape, tensor.dtype) == (made.shape, made.dtype)
+                plain &= tensor.alignment >= made.alignment
                 if plain and tensor.role not in (Role.INPUT, *KEPT) and is_free and not refused:
                     if frozenset((operand, result)) in apart or result in found or operand in found:
                         continue

@@ -157,7 +157,8 @@ def check_planner(command: tuple[str, ...], drawn: Drawn, spoken: Spoken, chosen
     except PlannerFailure as failure:
         print_lines(*str(failure).splitlines())
         if failure.saved is not None:
-            text, suffix = write_input(failure.failure.problem, spoken.form, failure.failure.capacity)
+            found, form = failure.failure, "json" if spoken.batch else spoken.form
+            text, suffix = write_input(found.problem, form, found.capacity)
             given = Path(f"{os.fspath(failure.saved).removesuffix('.plan.txt')}{suffix}")
             given.write_text(text, encoding="utf-8")
             print_lines(f"input: {given}")

@@ -43,11 +43,15 @@ Offsets = Mapping[str, int]
 
 
 class Sizes(NamedTuple):
-    """The bytes that a plan needs, those that are live at its peak, and those of all its storages side by side."""
+    """The bytes that a plan needs, those that are live at its peak, and those of all its storages side by side.
+
+    `extent` is the footprint if a storage without bytes had one, as some planners, ours among them, count it.
+    """
 
     footprint: int
     peak: int
     total: int
+    extent: int
 
 
 class Problem(ABC):
@@ -443,7 +447,7 @@ def measure(plan: Plan | BufferPlan, granularity: int = 1) -> Sizes:
 
     In the total each storage has at least a byte, rounded up to `granularity` and to the strictest alignment.
     """
-    storages, footprint, peak, total = plan.placement.storages, 0, 0, 0
+    storages, footprint, peak, total, extent = plan.placement.storages, 0, 0, 0, 0
     for a, arena in enumerate(plan.placement.arenas):
         rows = [
             (int(storages.birth[k]), int(storages.death[k]), int(storages.bytes[k]), int(storages.offset[k]))
@@ -452,9 +456,10 @@ def measure(plan: Plan | BufferPlan, granularity: int = 1) -> Sizes:
         strictest = max([arena.alignment, granularity, *storages.alignment[storages.arena == a].tolist()])
         if not arena.scattered:
             footprint += max((offset + size for _, _, size, offset in rows if size), default=0)
+            extent += max((offset + max(size, 1) for _, _, size, offset in rows), default=0)
             peak += peak_live([row[:3] for row in rows]) if arena.reuse else sum(size for _, _, size, _ in rows)
             total += sum(align_up(max(size, 1), strictest) for _, _, size, _ in rows)
-    return Sizes(footprint, peak, total)
+    return Sizes(footprint, peak, total, extent)
 
 
 def peak_live(rows: Sequence[tuple[int, int, int]]) -> int:

@@ -218,7 +218,7 @@ class Examination:
 
     def _refuses(self, planner: Planner, problem: Problem, _: Answer, sizes: Sizes) -> Iterator[Failure]:
         """A capacity is kept, what fits is not refused, and what cannot fit is."""
-        for capacity in dict.fromkeys((sizes.footprint, sizes.footprint - 1, problem.least - 1)):
+        for capacity in dict.fromkeys((sizes.extent, sizes.footprint - 1, problem.least - 1)):
             if capacity < 1:
                 continue
             try:
@@ -227,7 +227,7 @@ class Examination:
                 yield Failure("refuses", f"with a capacity of {capacity}: {error}", problem, capacity=capacity)
                 return
             except Exception as error:
-                if capacity >= sizes.footprint:
+                if capacity >= sizes.extent:
                     what = f"it refuses a capacity of {capacity} bytes, which its own plan fits ({error})"
                     yield Failure("refuses", what[:500], problem, capacity=capacity)
                     return

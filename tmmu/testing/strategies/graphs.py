@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tmmu.ir.graph import Graph
 from tmmu.testing.strategies.buffers import ALIGNMENTS, SMALL
 
-REACH = (1, 2, 3, 7)
-"""How far back operands are: near ones make chains, those at 1 and 2 diamonds, far ones skip over them."""
+FIRST = 0
+REACH = (1, 2, 3, FIRST)
+"""How far back operands are: near ones make chains and diamonds; the first tensor has a fan-out and a long life."""
 SIZES = (*SMALL, 64, 100, 256, 1000)
 
 
@@ -54,7 +55,7 @@ def rows(most: int, alignments: bool) -> st.SearchStrategy[list[Row]]:
 
 def _operands(row: Row, k: int) -> list[int]:
     """Return the nodes before the k-th that it reads."""
-    return [k - back for back in row.reach if back <= k]
+    return list(dict.fromkeys(k - back if back else 0 for back in row.reach if max(back, 1) <= k))
 
 
 def _outputs(listed: Sequence[Row], reads: Sequence[Sequence[int]]) -> list[bool]:

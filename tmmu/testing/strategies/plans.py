@@ -43,8 +43,7 @@ class WrongPlan(NamedTuple):
         return text_writer.write(self.plan)
 
 
-@st.composite
-def plans(draw: st.DrawFn, *, of_buffers: bool = True, of_models: bool = True) -> Plan | BufferPlan:
+def plans(*, of_buffers: bool = True, of_models: bool = True) -> st.SearchStrategy[Plan | BufferPlan]:
     """Return a strategy for right plans: of models, with steps, and of buffers, which state lifetimes alone.
 
     A plan of buffers places them in any order at the lowest free offset, sometimes with a hole below. Each plan can be
@@ -52,6 +51,11 @@ def plans(draw: st.DrawFn, *, of_buffers: bool = True, of_models: bool = True) -
     """
     if not of_buffers and not of_models:
         raise ValueError("plans(): of_buffers or of_models must be True")
+    return _plans(of_buffers, of_models)
+
+
+@st.composite
+def _plans(draw: st.DrawFn, of_buffers: bool, of_models: bool) -> Plan | BufferPlan:
     if of_models and (not of_buffers or draw(st.booleans())):
         return _plan_of_model(draw)
     drawn = draw(buffers(most=8, alignments=True).filter(bool))  # a text states one buffer at least

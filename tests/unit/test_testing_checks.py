@@ -1,0 +1,243 @@
+"""The checks of `tmmu.testing` say no: each property has a planner, an allocator or a checker that breaks it.
+
+spec: TP2.1, TP2.2, TP2.5 to TP2.11, TP3.1 to TP3.4
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.small_planners import plan_buffers
+from tmmu import testing
+from tmmu.plans import file
+from tmmu.testing.cases import NotACase, read_case, saved_cases
+from tmmu.testing.problems import problem_of
+from tmmu.testing.programs import write_csv
+from tmmu.testing.properties import PROMISES
+from tmmu.testing.strategies.plans import violations_of
+
+AGAIN = ("deterministic",)
+Buffers = list[testing.Buffer]
+
+
+def side_by_side(buffers: Buffers) -> dict[str, int]:
+    ends = itertools.accumulate((b.bytes for b in buffers), initial=0)
+    return {b.name: at for b, at in zip(buffers, ends, strict=False)}
+
+
+def by_name(buffers: Buffers) -> dict[str, int]:
+    return side_by_side(sorted(buffers, key=lambda b: b.name))
+
+
+def grows(buffers: Buffers) -> dict[str, int]:
+    return {name: at + 64 * (len(buffers) == 1) for name, at in side_by_side(buffers).items()}
+
+
+def cubic(buffers: Buffers) -> dict[str, int]:
+    time.sleep((len(buffers) / 800) ** 3 * 0.3 if len(buffers) > 100 else 0)
+    return side_by_side(buffers)
+
+
+def mutates(buffers: Buffers) -> dict[str, int]:
+    found = side_by_side(buffers)
+    buffers.clear()
+    return found
+
+
+def any_capacity(buffers: Buffers, capacity: int | None = None) -> dict[str, int]:
+    return plan_buffers(buffers)  # type: ignore[no-any-return]  # it has no fault
+
+
+def raises(buffers: Buffers) -> Any:
+    raise KeyError("x")
+
+
+calls = itertools.count()
+
+
+def unsteady(buffers: Buffers) -> dict[str, int]:
+    return {name: at + next(calls) for name, at in side_by_side(buffers).items()}
+
+
+@pytest.mark.parametrize(
+    ("plan", "name", "also"),
+    [
+        (raises, "answers", ()), (lambda buffers: {b.name: 0 for b in buffers}, "safe", ()),
+        (by_name, "relabelled", ("relabelled",)), (grows, "bounded", ()), (grows, "monotone", ("monotone",)),
+        (cubic, "growth", ("growth",)), (unsteady, "deterministic", ()), (any_capacity, "refuses", ()),
+        (lambda buffers: (side_by_side(buffers), 0), "footprint", ()),
+        (lambda buffers: {name: 1 + at for name, at in side_by_side(buffers).items()}, "aligned", ()),
+    ],
+)  # fmt: skip
+def test_each_property_is_broken_by_some_planner(plan: Any, name: str, also: Sequence[str]) -> None:
+    others = [other for other in testing.PROPERTIES if other != name and other not in PROMISES]
+    given = testing.buffers(most=8, alignments=name == "aligned")
+    with pytest.raises(testing.PlannerFailure) as caught:
+        testing.check_planner(plan, given, also=also, without=others, folder="", examples=50)
+    assert caught.value.failure.name == name
+
+
+def test_a_promise_that_is_not_asked_for_is_not_examined() -> None:
+    figures = testing.check_planner(by_name, testing.buffers(most=6), examples=20, folder="")
+    assert figures.held["relabelled"] == 0
+    assert testing.check_planner(mutates, examples=20, folder="").held["deterministic"] == 20
+
+
+def test_a_capacity_is_kept() -> None:
+    given = testing.buffers(most=6, largest=64)
+    with pytest.raises(testing.PlannerFailure, match="capacity: "):
+        testing.check_planner(side_by_side, given, capacity=100, folder="")
+
+    def plan(buffers: Buffers, capacity: int | None = None) -> Any:
+        return plan_buffers(buffers, capacity=capacity)
+
+    assert testing.check_planner(plan, given, capacity=100, folder="").examples >= 100
+
+
+def test_a_failure_is_saved_tried_first_and_refuted(tmp_path: Path) -> None:
+    def plan(buffers: Buffers) -> dict[str, int]:
+        return {b.name: 0 for b in buffers}
+
+    with pytest.raises(testing.PlannerFailure) as caught:
+        testing.check_planner(plan, folder=tmp_path)
+    saved = caught.value.saved
+    assert saved is not None
+    text = str(caught.value)
+    assert "@example([Buffer('b0', 0, 0, 1), Buffer('b1', 0, 0, 1)])" in text
+    assert "==========" in text
+    [found] = (
+        violations_of(file.load_any(saved).plan)
+        if False
+        else violations_of(  # the saved plan is a plan
+            file.read_any(saved.read_bytes(), str(saved)).plan
+        )
+    )
+    assert found.obligation == "no_live_overlap"
+    case = read_case(saved)
+    assert case.problem.document() == caught.value.failure.problem.document()
+    assert [each.path for each in saved_cases(case.planner, tmp_path)] == [saved]
+    with pytest.raises(testing.PlannerFailure, match="the saved case fails again"):
+        testing.check_planner(plan, testing.buffers(most=1), folder=tmp_path, examples=5)
+    saved.write_text("hello")
+    with pytest.raises(NotACase, match="not a saved case"):
+        read_case(saved)
+
+
+@pytest.mark.parametrize("kind", ["dags", "graphs", "models"])
+def test_a_case_of_each_kind_is_read_again(kind: str, tmp_path: Path) -> None:
+    def plan(given: Any) -> dict[str, int]:
+        return dict.fromkeys(problem_of(given).names, 0)
+
+    with pytest.raises(testing.PlannerFailure) as caught:
+        testing.check_planner(plan, getattr(testing, kind)(), folder=tmp_path)
+    assert caught.value.saved is not None
+    case = read_case(caught.value.saved)
+    assert case.problem.document() == caught.value.failure.problem.document()
+    assert type(case.problem.argument) is type(caught.value.failure.problem.argument)
+
+
+def test_the_examples_follow_from_the_seed() -> None:
+    def drawn(seed: int) -> list[str]:
+        seen: list[str] = []
+        with testing.running(testing.Run(20, seed, None)):
+            testing.check_planner(lambda given: seen.append(repr(given)) or side_by_side(given), without=AGAIN)
+        return seen
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: testing.check_planner(side_by_side, also=["fast"]), "unknown property 'fast'"),
+        (lambda: testing.check_planner(side_by_side, examples=0), "positive number of examples, got 0"),
+        (lambda: testing.check_allocator(object, capacity=0), "a capacity of a byte or more"),
+        (lambda: testing.check_allocator(object, capacity=1, without=["speed"]), "unknown property 'speed'"),
+        (lambda: testing.check_verifier(bool, form="json"), "form: expected one of text, bytes, plan"),
+    ],
+)
+def test_a_wrong_argument_is_named(call: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_what_is_no_problem_is_named() -> None:
+    with pytest.raises(TypeError, match="from `given`, got int"):
+        problem_of(3)
+
+
+class FirstFit:
+    """An allocator of 1024 bytes, with a fault."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault, self.held = fault, dict[int, int]()
+        self.end = 1024 + (fault == "capacity")
+
+    def allocate(self, size: int) -> int | None:
+        at = next(calls) % 2 * 8 if self.fault == "unsteady" else 0
+        size = max(size, 1)
+        for low, length in sorted(self.held.items()):
+            if at + size <= low:
+                break
+            at = max(at, low + length)
+        at += self.fault == "odd"
+        if at + size > self.end:
+            raise MemoryError
+        self.held[at] = size - (self.fault == "short" and size > 1)
+        return None if self.fault == "none" else at
+
+    def free(self, offset: int) -> None:
+        size = self.held.pop(offset)
+        if self.fault == "leak" and size > 100:
+            self.end -= size
+        if self.fault == "raises":
+            raise OSError
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [("capacity", "within_capacity"), ("short", "safe"), ("odd", "aligned"), ("leak", "recovers"), ("none", "answers"),
+     ("raises", "answers"), ("unsteady", "deterministic")],
+)  # fmt: skip
+def test_a_wrong_allocator_is_found(fault: str, name: str) -> None:
+    """Sizes are even here, so that a right allocator has even offsets."""
+    others = {"aligned": ("within_capacity", "safe", "recovers"), "deterministic": ("recovers", "answers", "safe")}
+    with pytest.raises(testing.PlannerFailure) as caught:
+        testing.check_allocator(
+            lambda: FirstFit(fault), capacity=1024, alignment=2 if fault == "odd" else 1, folder="", examples=60,
+            without=others.get(name, ()),
+        )  # fmt: skip
+    assert caught.value.failure.name == name
+
+
+def test_a_right_allocator_passes() -> None:
+    figures = testing.check_allocator(FirstFit, capacity=1024, examples=20, folder="")
+    assert figures.held["recovers"] > 10
+    assert figures.held["safe"] >= 20
+
+
+def judge(text: str, blind: str = "") -> bool:
+    plan = file.read_any(text.encode(), "text").plan
+    return not [each for each in violations_of(plan) if each.obligation != blind]
+
+
+def test_a_checker_has_a_score_by_obligation() -> None:
+    score = testing.check_verifier(judge, examples=40)
+    assert score.accepted == score.right >= 40
+    assert score.refused == score.wrong
+    with pytest.raises(testing.VerifierFailure, match="a wrong plan is accepted: alignment") as caught:
+        testing.check_verifier(lambda text: judge(text, "alignment"), examples=40)
+    assert caught.value.score.refused["alignment"] < caught.value.score.wrong["alignment"]
+    with pytest.raises(testing.VerifierFailure, match="a right plan is refused"):
+        testing.check_verifier(lambda plan: len(plan) < 200, form="bytes", examples=20, obligations=["capacity"])
+
+
+def test_buffers_are_written_as_minimalloc_reads_them() -> None:
+    b = testing.Buffer("b", 2, 6, 8, 4, ((3, 4),), 16)
+    assert write_csv([b]) == "id,lower,upper,size,alignment,gaps,offset\nb,2,7,8,4,3-5,16\n"
